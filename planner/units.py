@@ -104,8 +104,13 @@ def parse_bytes(text: str, what: str) -> float:
     return parts[0] * _BYTE_SUFFIX[parts[1]]
 
 
-def parse_duration_s(text: str, what: str) -> float:
+def parse_duration_s(text: str, what: str, like: str = "`30d`, `12h` or `90min`") -> float:
     """Read a duration in seconds: `30d`, `12h`, `90min`, `2w`, `45s`.
+
+    Args:
+        text: as typed.
+        what: the flag or key.
+        like: durations that people give there, for the hint.
 
     Raises:
         UsageError: the text is not a duration from a millisecond to 1000 years with a unit.
@@ -113,7 +118,7 @@ def parse_duration_s(text: str, what: str) -> float:
     parts = _split(text)
     value_s = parts[0] * _TIME_SUFFIX.get(parts[1], 0.0) if parts else 0.0
     if not SHORTEST_S <= value_s <= LONGEST_S:
-        raise UsageError(f"{what}: `{text}` is not a duration", hint="write it like `30d`, `12h` or `90min`")
+        raise UsageError(f"{what}: `{text}` is not a duration", hint=f"write it like {like}")
     return value_s
 
 

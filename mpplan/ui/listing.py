@@ -9,6 +9,9 @@ from textwrap import wrap
 
 from mpplan.ui.sink import folded
 
+UNKNOWN = "–"
+"""In a cell of what nobody tried."""
+_RAISED = str.maketrans("0123456789-.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻·")
 LEAST_COLUMNS = 40
 """Width of lines in a terminal that is narrower than what is readable."""
 
@@ -26,6 +29,59 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         padded = [cell.rjust(widths[i]) if right[i] else cell.ljust(widths[i]) for i, cell in enumerate(row)]
         lines.append(_fit("  ".join(padded).rstrip()))
     return "\n".join(lines) + "\n"
+
+
+def folding(headers: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1) -> str:
+    """The same, but nothing is cut in a terminal: heads wrap, and columns that do not fit go on in a further block.
+
+    Args:
+        headers: of the columns, what matters most first.
+        rows: under them.
+        keys: first columns that say what a row is, and begin each block.
+    """
+    if not sys.stdout.isatty():
+        return table(headers, rows)
+    cells = [[folded(cell) for cell in row] for row in rows]
+    right = [all(_is_figure(row[i]) for row in cells) for i in range(len(headers))]
+    least = [
+        max((*map(len, head.split()), *(len(row[i]) for row in cells)), default=1) for i, head in enumerate(headers)
+    ]
+    heads = [wrap(head, least[i]) for i, head in enumerate(headers)]
+    widths = [max(len(text) for text in (*heads[i], *(row[i] for row in cells))) for i in range(len(headers))]
+    width = max(shutil.get_terminal_size((120, 24)).columns, LEAST_COLUMNS)
+    blocks = []
+    for part in _parts(widths, width, keys):
+        tall = max(len(heads[i]) for i in part)
+        shown = [[([""] * (tall - len(heads[i])) + heads[i])[level] for i in part] for level in range(tall)]
+        shown += [[row[i] for i in part] for row in cells]
+        lines = (
+            "  ".join(
+                text.rjust(widths[i]) if right[i] else text.ljust(widths[i]) for i, text in zip(part, row, strict=True)
+            )
+            for row in shown
+        )
+        blocks.append("\n".join(_fit(line.rstrip()) for line in lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _parts(widths: Sequence[int], width: int, keys: int) -> list[list[int]]:
+    """Columns of each block, by number."""
+    parts: list[list[int]] = [list(range(keys))]
+    for i in range(keys, len(widths)):
+        if sum(widths[k] + 2 for k in parts[-1]) + widths[i] > width and len(parts[-1]) > keys:
+            parts.append(list(range(keys)))
+        parts[-1].append(i)
+    return parts
+
+
+def power_of_two(exponent: float) -> str:
+    """`2¹⁶`, as people write it."""
+    return f"2{f'{exponent:g}'.translate(_RAISED)}"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 step`, `20 steps`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def details(pairs: Sequence[tuple[str, str]]) -> str:
@@ -51,7 +107,7 @@ def figure(value: float | None, scale: float = 1.0, digits: int = 4) -> str:
 
 
 def _is_figure(cell: str) -> bool:
-    return cell == "-" or cell.replace(".", "", 1).replace(",", "").isdigit()
+    return cell in ("-", UNKNOWN) or cell.replace(".", "", 1).replace(",", "").isdigit()
 
 
 def _fit(line: str) -> str:

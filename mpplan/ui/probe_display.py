@@ -61,7 +61,7 @@ class Lines(Quiet):
 
     def planned(self, groups: int, estimate_s: float) -> None:
         """See `Listener`."""
-        note(f"{groups} groups of points, about {duration(estimate_s)}")
+        note(f"{groups} {'part' if groups == 1 else 'parts'}, about {duration(estimate_s)}")
 
     def measured(self, measurement: Measurement) -> None:
         """See `Listener`."""
@@ -138,7 +138,7 @@ def display(*, quiet: bool) -> Quiet:
 
 def duration(seconds: float) -> str:
     """A time for people: `40 s`, `3 min 20 s`."""
-    minutes, rest = divmod(round(seconds), int(MINUTE_S))
+    minutes, rest = divmod(round(max(seconds, 0.0)), int(MINUTE_S))
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
@@ -171,7 +171,7 @@ def finding_text(point: Measurement) -> str:
     if figures.difference_mid is not None:
         parts.append(f"{figures.metric} {figures.difference_mid:+.2g}")
     if figures.skipped_step_ratio is not None:
-        parts.append(f"{100 * figures.skipped_step_ratio:.2g} % of steps skipped")
+        parts.append(f"{100 * figures.skipped_step_ratio:.3g} % of steps skipped")
     if figures.lowered_parameters_ratio is not None:
         parts.append(f"{figures.lowered_parameters_ratio:.0%} of the parameters lowered")
     return f"{', '.join(parts)}{', emulated' if figures.emulated else ''}"

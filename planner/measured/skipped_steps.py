@@ -98,7 +98,7 @@ def _judged(finding: PrecisionFinding, scaler: LossScaler) -> Skipping | None:
     if figures.skipped_step_ratio is None and steady is None:
         return None
     nothing = Skipping(finding=finding, basis=MEASURED, ratio=None, scaler=scaler)
-    if figures.skipped_step_ratio is not None and figures.skipped_step_ratio >= 1.0:
+    if figures.trains is False or (figures.skipped_step_ratio is not None and figures.skipped_step_ratio >= 1.0):
         return nothing
     expected = tried.steady_skipped_step_ratio
     share = 0.0

@@ -188,7 +188,7 @@ class TrainingNumerics:
     baseline: str | None = None
     """The higher precision of a pair."""
     emulated: bool | None = None
-    """True: by exact quantise–dequantise, on a device that has no such arithmetic."""
+    """True: by exact quantise–dequantise, at least in some layers, where the device has no such arithmetic."""
     steps: int | None = None
     """Steps of each run."""
     seeds: int | None = None
@@ -207,10 +207,20 @@ class TrainingNumerics:
     """Of the test of equivalence: `equivalent`, `not_equivalent` or `cannot_tell`."""
     seeds_needed: int | None = None
     """Pairs that would tell; None where no number is enough or known."""
+    seeds_would_show: str | None = None
+    """The verdict that so many pairs would show, were the difference what it seems."""
+    real_layers: int | None = None
+    """Layers that ran in the lower precision on the device's own units."""
+    lowered_layers: int | None = None
+    """Layers that ran in it, those that were emulated included."""
+    trains: bool | None = None
+    """Of loss scaling: whether any step was taken at any scale. False: the precision does not train this model."""
     skipped_step_ratio: float | None = None
     """Steps lost to overflows of the scaled loss, of the steps of these runs."""
     steady_skipped_step_ratio: float | None = None
-    """The same of a long run at its growth interval, when the scale has settled."""
+    """The same of a long run, when the scale has settled; None where no step was taken."""
+    steady_basis: str | None = None
+    """What says so: `arithmetic`, one step in each growth interval; `measured`, clearly more in these runs."""
     lowered_parameters_ratio: float | None = None
     """Of a recommended policy: the share of the parameters that can be in the lower precision."""
 

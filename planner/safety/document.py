@@ -197,7 +197,7 @@ def _of_a_float(row: Doc) -> bool:
 
 
 def _formats(rows: list[Any]) -> Iterator[FormatShare]:
-    """What each format does to the values of all layers together, each layer by its number of values."""
+    """What each format does to the values of all layers together, each layer by its values that are not zero."""
     for name in rows[0]["formats"]:
         there, known = [row for row in rows if name in row["formats"]], load_number_formats().get(name)
         if known is None:
@@ -212,9 +212,10 @@ def _formats(rows: list[Any]) -> Iterator[FormatShare]:
 
 
 def _share(rows: Sequence[Doc], name: str, key: str) -> float:
-    """A share of the values of some layers together."""
-    values = sum(row["values"] for row in rows) or 1
-    return float(min(sum(row["formats"][name][key] * row["values"] for row in rows) / values, 1.0))
+    """A share of the values of some layers together, zeros left out."""
+    nonzero = [row["values"] * (1.0 - row["zeros_ratio"]) for row in rows]
+    share = sum(row["formats"][name][key] * values for row, values in zip(rows, nonzero, strict=True))
+    return float(min(share / (sum(nonzero) or 1), 1.0))
 
 
 def _own_first(parts: Sequence[Doc], task: str) -> list[Doc]:

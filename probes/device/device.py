@@ -116,7 +116,7 @@ def why_no_cuda() -> tuple[str, str | None]:
     except CannotMeasureError:
         seen = 0
     if not seen:
-        return "this machine shows no NVIDIA GPU", None
+        return "no NVIDIA GPU found", None
     if torch.version.cuda is None:
         return "there is an NVIDIA GPU, but this torch was built without CUDA", "install a CUDA build of torch"
     return "there is an NVIDIA GPU, but torch cannot use it", "install a driver that fits torch's CUDA"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from probes.numerics.lowering.recipes import REAL, LowerRecipe
+from probes.numerics.lowering.recipes import EMULATED, LOWER, MIXED, REAL, LowerRecipe
 from probes.numerics.lowering.switches import Switches
 from probes.numerics.tasks.interface import Job, Task
 
@@ -31,12 +31,27 @@ class Place:
     size: str
 
     def mode_of(self, recipe: LowerRecipe) -> tuple[str, str | None]:
-        """Whether a recipe runs for real here, and why not."""
+        """Whether the device has what a recipe needs, and why not; each layer must also have sizes that it takes."""
         return recipe.mode_on(self.kind, self.capability)
 
     def runs_for_real(self, recipe: LowerRecipe) -> bool:
         """Whether it does."""
         return self.mode_of(recipe)[0] == REAL
+
+    def ran(self, recipe: LowerRecipe, counts: Iterable[tuple[int, int]]) -> dict[str, Any]:
+        """How runs in a recipe were computed, for a document.
+
+        Args:
+            recipe: the lower precision.
+            counts: of each run, layers that ran on the device's own units and layers that were lowered.
+        """
+        listed = [count for count in counts if count[1]]
+        mode, why = self.mode_of(recipe)
+        real, lowered = min((row[0] for row in listed), default=0), max((row[1] for row in listed), default=0)
+        if lowered and mode == REAL and real < lowered:
+            mode = MIXED if real else EMULATED
+            why = f"{lowered - real} of {lowered} layers have a kind or sizes that its matrix units do not take"
+        return {"mode": mode, "why_emulated": why, "real_layers": real, "lowered_layers": lowered}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +75,27 @@ class Trained:
     wall_s: float
     complete: bool
     """Whether every step that was asked for was taken in time."""
+    real_layers: int
+    """Layers that in every step ran in a lower precision on the device's own units."""
+    lowered_layers: int
+    """Layers that ran in a lower precision, for real or emulated."""
 
 
 class Run:
     """One model under training."""
 
-    def __init__(self, task: Task, seed: int, place: Place, real: tuple[str, ...] = ()) -> None:
+    def __init__(self, task: Task, seed: int, place: Place) -> None:
         """Make the model of a seed, with a switch on every layer.
 
         Args:
             task: what is trained.
             seed: of weights and data.
             place: device and size.
-            real: ids of recipes that run on the device's own matrix units.
         """
         torch.manual_seed(seed)
         self.place = place
         self.job: Job = task.make(seed, place.size, place.device)
+        real = [recipe.id for recipe in LOWER if place.runs_for_real(recipe)]
         self.switches = Switches(self.job.model, place.kind, real)
         self.parameters = [parameter for parameter in self.job.model.parameters() if parameter.requires_grad]
         self.optimizer = self.job.optimizer(self.parameters)
@@ -87,6 +106,7 @@ class Run:
     def lower(self, recipe: LowerRecipe | None) -> None:
         """Turn the whole model to a recipe as a user would: a region of autocast, or its linear layers."""
         self.autocast = recipe if recipe is not None and recipe.autocast is not None else None
+        self.switches.region = self.autocast
         scaled = recipe is not None and recipe.autocast is None
         self.switches.turn(self.switches.policy(recipe) if recipe is not None and scaled else {})
 
@@ -129,6 +149,8 @@ class Run:
         """
         losses: list[float] = []
         scales: list[ScaleStep] = []
+        broken = False
+        self.switches.count_anew()
         began = time.monotonic()
         for number in range(steps):
             if losses and time.monotonic() > deadline:
@@ -139,13 +161,16 @@ class Run:
             losses.append(value)
             if scale is not None:
                 scales.append(scale)
-            if not math.isfinite(value) and scale is None:
+            broken = not math.isfinite(value) and (scale is None or not scale.skipped)
+            if broken:
                 break  # it cannot come back
+        real, lowered = self.switches.counted()
         figures = self.figures(losses)
-        finished = len(losses) == steps or not math.isfinite(losses[-1])
+        if broken or not all(math.isfinite(figure) for figure in figures.values()):
+            figures = dict.fromkeys(figures, math.nan)  # an accuracy of NaN logits is a number, and says nothing
         return Trained(
             losses=tuple(losses), figures=figures, scales=tuple(scales), wall_s=time.monotonic() - began,
-            complete=finished,
+            complete=broken or len(losses) == steps, real_layers=real, lowered_layers=lowered,
         )  # fmt: skip
 
     def figures(self, losses: list[float]) -> dict[str, float]:
@@ -161,11 +186,13 @@ class Run:
         return found
 
     def state(self) -> dict[str, Any]:
-        """Weights, optimizer and step, for runs that go on from here."""
+        """Weights, optimizer, step and generators (dropout draws from them), for runs that go on from here."""
         return {
             "model": {name: tensor.detach().clone() for name, tensor in self.job.model.state_dict().items()},
             "optimizer": _copied(self.optimizer.state_dict()),
             "step": self.step,
+            "generator": torch.get_rng_state(),
+            "device_generator": torch.cuda.get_rng_state(self.place.device) if self._on_gpu else None,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -173,8 +200,15 @@ class Run:
         self.job.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(_copied(state["optimizer"]))
         self.step = int(state["step"])
-        self.autocast, self.scaler = None, None
-        self.switches.turn({})
+        torch.set_rng_state(state["generator"])
+        if state["device_generator"] is not None:
+            torch.cuda.set_rng_state(state["device_generator"], self.place.device)
+        self.scaler = None
+        self.lower(None)
+
+    @property
+    def _on_gpu(self) -> bool:
+        return bool(self.place.device.type == "cuda")
 
     def _region(self) -> Any:
         if self.autocast is None:

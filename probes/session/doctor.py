@@ -51,7 +51,10 @@ _PACKAGES = (
     ("transformers", "end-to-end steps of Llama, BERT and ResNet", "pip install 'mpplan[probe]'"),
     ("torchao", "FP8 as frameworks run it, MXFP8, 8-bit optimizers", "pip install 'mpplan[float8]'"),
     ("pynvml", "energy, power and clocks of NVIDIA GPUs", "pip install nvidia-ml-py"),
+    ("sklearn", "the handwritten digits of `mpplan numerics`", "pip install 'mpplan[numerics]'"),
 )
+_DISTRIBUTIONS = {"pynvml": "nvidia-ml-py", "sklearn": "scikit-learn"}
+"""Names of packages that are not those of their modules."""
 
 
 def _packages() -> list[DoctorFinding]:
@@ -61,7 +64,7 @@ def _packages() -> list[DoctorFinding]:
     for module, purpose, fix in _PACKAGES:
         there = find_spec(module) is not None
         try:
-            number = version("nvidia-ml-py" if module == "pynvml" else module) if there else ""
+            number = version(_DISTRIBUTIONS.get(module, module)) if there else ""
         except PackageNotFoundError:
             number = "of unknown version"
         detail = f"{number}, for {purpose}" if there else f"missing; needed for {purpose}"

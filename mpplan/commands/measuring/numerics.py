@@ -31,20 +31,28 @@ _Precision = Annotated[
     typer.Option("--precision", help="Lower precisions, for example fp16,fp8,mxfp8,nvfp4.", metavar="LIST"),
 ]
 _Metric = Annotated[
-    str | None, typer.Option("--metric", help="What parity is judged by: loss or accuracy.", metavar="NAME")
+    str | None, typer.Option("--metric", help="Figure that parity is tested on: loss or accuracy.", metavar="NAME")
 ]
 _Margin = Annotated[
     float | None,
-    typer.Option("--margin", help="Difference that counts as equal. Default 0.02 of loss, 0.01 of accuracy.",
+    typer.Option("--margin", help="Largest difference that counts as equal. Default 0.02 for loss, 0.01 for accuracy.",
                  metavar="X"),
 ]  # fmt: skip
-_Seeds = Annotated[int | None, typer.Option("--seeds", min=3, help="Most pairs of runs. Default 8.", metavar="N")]
-_Size = Annotated[str | None, typer.Option("--size", help="small or large. Default large on a GPU.", metavar="SIZE")]
+_Seeds = Annotated[
+    int | None, typer.Option("--seeds", min=3, help="Most pairs of runs per precision. Default 8.", metavar="N")
+]
+_Size = Annotated[
+    str | None,
+    typer.Option("--size", help="Built-in models: small or large. Default large on a GPU.", metavar="SIZE"),
+]
 _Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi.", metavar="N")]
 _Budget = Annotated[
     str | None, typer.Option("--budget", help="Time limit. Default 10m on a GPU, 3m on a CPU.", metavar="TIME")
 ]
-_Resume = Annotated[bool, typer.Option("--resume", help="Continue the record of -o, or your newest one of such a run.")]
+_Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Continue the record of -o, or your newest one of this command."),
+]
 _Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads. Default 1 on a CPU.", metavar="N")]
 
 
@@ -65,17 +73,19 @@ def numerics(
     strict: options.StrictFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Train for real in lower precisions: overflows, lost gradients, parity, sensitive layers, a policy.
+    """Train small models in lower precisions: overflows, flushed gradients, parity with FP32, sensitive layers.
 
-    The record is kept in your data directory and, with -o, also there; what each part found in full stands beside it.
-    Built-in tasks download nothing. What a device cannot run is emulated exactly, and named so.
+    The record goes to your data directory or, with -o, to that file; all details are in a second file beside it.
+    Built-in tasks download nothing. What the device cannot run is emulated bit for bit and labelled `emulated`.
     """
     settings = _options(
         device=device, task=task, precision=precision, metric=metric, margin=margin, seeds=seeds, size=size,
-        gpu_index=gpu_index, budget=budget, resume=resume, threads=threads, output=output,
+        gpu_index=gpu_index, budget=budget, resume=resume, threads=threads, output=output, quiet=quiet,
     )  # fmt: skip
     if find_spec("torch") is None:
         raise CannotMeasureError("PyTorch is not installed, and training needs it", hint="pip install 'mpplan[probe]'")
+    from mpplan.commands.measuring.numerics_tables import is_empty
+
     ended = _run(settings, quiet=quiet or json)
     if ended.path is None:
         raise typer.Abort
@@ -85,16 +95,21 @@ def numerics(
         again += f" -o {output}" if output else ""
         fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{again}`")
         raise typer.Exit(130)
-    if strict and document["cut_short"]:
+    if strict and (short := len(document["cut_short"])):
         raise IncompleteError(
-            f"{len(document['cut_short'])} parts were cut short", hint="`--resume` goes on, `--budget` gives more time"
+            f"{short} {'part was' if short == 1 else 'parts were'} cut short",
+            hint="`--resume` goes on, `--budget` gives more time",
+        )
+    if is_empty(document):
+        raise IncompleteError(
+            "nothing was measured in the time given", hint="give more, for example `--budget 120s`; `--resume` goes on"
         )
 
 
 def _options(
     *, device: str, task: str | None, precision: str | None, metric: str | None, margin: float | None,
     seeds: int | None, size: str | None, gpu_index: int, budget: str | None, resume: bool, threads: int | None,
-    output: str | None,
+    output: str | None, quiet: bool,
 ) -> NumericsOptions:  # fmt: skip
     """The flags, checked before anything is started.
 
@@ -117,8 +132,10 @@ def _options(
     kind = "cpu" if device == "cpu" else "cuda"
     tasks = None if task is None else choose_tasks(_list(task, "--task"))
     lower = None if precision is None else choose_lower(_list(precision, "--precision"))
-    budget_s = parse_duration_s(budget, "--budget") if budget else None
+    budget_s = parse_duration_s(budget, "--budget", "`120s` or `3m`") if budget else None
     path = None if output is None else _writable(output, resume=resume)
+    if resume and path is not None and not _has_begun(Path(path)):
+        note(f"nothing to resume in `{path}`; starting a new run", quiet=quiet)
     return NumericsOptions(
         device=kind,
         gpu_index=gpu_index,
@@ -158,8 +175,17 @@ def _writable(output: str, *, resume: bool) -> str:
     return str(path)
 
 
+def _has_begun(record: Path) -> bool:
+    """Whether there is a record, or what a run that was ended early left beside it."""
+    from probes.numerics.session.parts import parts_path
+
+    return any(path.exists() and path.stat().st_size for path in (record, parts_path(record)))
+
+
 def _newest(kind: str) -> str:
     """The user's newest record of such a run, also one that was ended before it had a line.
+
+    Only their data directory is looked through: a run that was begun with `-o` keeps its parts beside that file.
 
     Raises:
         UsageError: there is none.
@@ -170,7 +196,10 @@ def _newest(kind: str) -> str:
     for path in parts:
         if _device_of(path) == kind:
             return str(path.with_name(path.name.removesuffix(PARTS_SUFFIX) + ".jsonl"))
-    raise UsageError("there is no run to continue", hint="start one without `--resume`")
+    raise UsageError(
+        "there is no run to continue in your data directory",
+        hint="start one without `--resume`; one that was begun with `-o` goes on with the same `-o`",
+    )
 
 
 def _device_of(parts: Path) -> str | None:
@@ -190,18 +219,18 @@ def _run(settings: NumericsOptions, *, quiet: bool) -> Ended:
 
 def _report(ended: Ended, *, json: bool, quiet: bool) -> dict[str, Any]:
     """Print the answer on stdout, and what was cut short on stderr."""
-    from mpplan.commands.measuring.numerics_tables import numerics_text
+    from mpplan.commands.measuring.numerics_tables import is_empty, numerics_text
     from probes.numerics.session.document import HEAD, numerics_document
     from probes.numerics.session.parts import parts_path, read_parts
 
     beside = parts_path(Path(str(ended.path)))
     parts = read_parts(beside) if beside.exists() else {}
     if HEAD not in parts:
-        return {"cut_short": ["everything"]}
+        return {"loss_scaling": [], "parity": [], "histograms": [], "cut_short": ["everything"]}
     document = numerics_document(parts, ended.path)
     if json:
         typer.echo(dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
-    else:
+    elif not is_empty(document):
         typer.echo(numerics_text(document), nl=False)
     for what in document["cut_short"]:
         warn(f"cut short: {what}", quiet=quiet)

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from mpplan.ui.listing import figure, table, wrapped
+from mpplan.ui.listing import UNKNOWN, counted, figure, folding, power_of_two, wrapped
 
 Plain = Mapping[str, Any]
 
 MOST_LAYERS = 8
 """Most sensitive layers that are shown; the document has all."""
-VERDICTS = {"equivalent": "equivalent", "not_equivalent": "NOT equivalent", "cannot_tell": "cannot tell"}
+VERDICTS = {
+    "equivalent": "equivalent", "not_equivalent": "NOT equivalent", "cannot_tell": "cannot tell",
+    "not_applied": "not applied", "not_run": "not run",
+}  # fmt: skip
+SETTLED_STEPS = 20
+"""Steps of dynamic scaling from which anything is said of a long run."""
 
 
 def numerics_text(document: Plain) -> str:
     """The whole answer, section by section."""
-    tasks = [f"  {task['id']}: {task['what']}, {task['parameters']:,} parameters\n" for task in document["tasks"]]
-    head = f"{document['device_name']}, {document['size']} tasks\n{''.join(tasks)}"
+    tasks = "".join(_task(task) for task in document["tasks"])
+    head = f"{document['device_name']}, {document['size']} tasks\n{tasks}"
     sections = (_scaling, _exponents, _parity, _layers, _schedule)
     return "\n".join(part for part in (head, *(section(document) for section in sections)) if part)
 
 
+def is_empty(document: Plain) -> bool:
+    """Whether nothing was measured that anybody could go by."""
+    scales = any(row["static"] or row["why_not_applied"] for row in document["loss_scaling"])
+    pairs = any(pair["verdict"] != "not_run" for row in document["parity"] for pair in row["pairs"])
+    return not (scales or pairs or any(row["layers"] for row in document["histograms"]))
+
+
+def _task(task: Plain) -> str:
+    unit = "" if task["loss_unit"] == "nats" else "; its loss in its own unit"
+    same = "" if task["seeded_batches"] else "; same batches in every pair: seeds vary the start only"
+    return wrapped(f"  {task['id']}: {task['what']}, {task['parameters']:,} parameters{unit}{same}", 4) + "\n"
+
+
 def percent(ratio: float | None) -> str:
-    """A share in percent, `-` where it is not known, `<0.01 %` where it is small but there."""
+    """A share in percent, a dash where it is not known, `<0.01 %` where it is small but there."""
     if ratio is None:
-        return "-"
+        return UNKNOWN
     return "<0.01 %" if 0.0 < ratio < 1e-4 else f"{100.0 * ratio:.3g} %"
 
 
@@ -33,25 +51,53 @@ def _scaling(document: Plain) -> str:
     if not document["loss_scaling"]:
         return ""
     rows = [_scaling_row(row) for row in document["loss_scaling"]]
-    headers = ("task", "tried", "highest scale without", "lowest with", "from 2^16", "skipped", "a long run loses")
-    return (
-        "Loss scaling in FP16: at which static scale gradients overflow, and steps that dynamic scaling skips\n"
-        f"{table(headers, rows)}"
+    headers = ("task", "highest without overflow", "lowest with overflow", "highest after training", "scales tried",
+               f"dynamic from {power_of_two(16)}", "skipped", "skipped in a long run")  # fmt: skip
+    steps = max(row["static_steps"] for row in document["loss_scaling"])
+    told = [f"{row['task']}: {text}" for row in document["loss_scaling"] if (text := _scaling_words(row))]
+    title = (
+        f"Loss scaling in FP16: static scales at which gradients overflow in the first {steps} steps, and steps that "
+        "dynamic scaling skips"
     )
+    return _block(title, folding(headers, rows), told)
+
+
+def _block(title: str, body: str, told: list[str]) -> str:
+    """A section: its title, its table, and sentences below."""
+    return f"{wrapped(title)}\n{body}{''.join(wrapped(text, 2) + chr(10) for text in told)}"
+
+
+def _scaling_words(row: Plain) -> str | None:
+    if row["why_not_applied"] is not None:
+        return f"FP16 is not applied: {row['why_not_applied']}"
+    if row["trains"] is False:
+        return "FP16 does not train it: every step overflows at every scale that was tried"
+    return None
 
 
 def _scaling_row(row: Plain) -> tuple[str, ...]:
     usual = next((run for run in row["dynamic"] if run["name"] == "usual"), None)
-    fits, over = row["largest_without_overflow_log2"], row["smallest_with_overflow_log2"]
+    fits, over, tried = row["largest_without_overflow_log2"], row["smallest_with_overflow_log2"], len(row["static"])
+    warm = row["largest_without_overflow_warm_log2"]
     return (
         row["task"],
-        f"{len(row['static'])} scales",
-        "none" if fits is None else f"2^{fits}",
-        "none" if over is None else f"2^{over}",
-        "-" if usual is None else f"{usual['steps']} steps",
-        "-" if usual is None else percent(usual["skipped_step_ratio"]),
-        "-" if usual is None else percent(usual["steady_skipped_step_ratio"]),
+        (power_of_two(fits) if fits is not None else "all overflow") if tried else UNKNOWN,
+        (power_of_two(over) if over is not None else "none") if tried else UNKNOWN,
+        UNKNOWN if warm is None else power_of_two(warm),
+        str(tried),
+        UNKNOWN if usual is None else counted(usual["steps"], "step"),
+        UNKNOWN if usual is None else percent(usual["skipped_step_ratio"]),
+        UNKNOWN if usual is None else _long_run(usual),
     )
+
+
+def _long_run(usual: Plain) -> str:
+    """The steps that a long run skips and what says so; a dash where these steps have not settled."""
+    basis, late = usual["steady_basis"], usual["late_skipped_step_ratio"]
+    if basis is None or usual["steps"] < SETTLED_STEPS or (basis == "arithmetic" and late):
+        return UNKNOWN
+    how = "by arithmetic" if basis == "arithmetic" else "measured"
+    return f"{percent(usual['steady_skipped_step_ratio'])}, {how}"
 
 
 def _exponents(document: Plain) -> str:
@@ -60,52 +106,115 @@ def _exponents(document: Plain) -> str:
         for tensor, seen in row["overall"].get("tensors", {}).items():
             for element, found in seen["formats"].items():
                 if element != "bf16" and seen["values"]:
-                    rows.append(_exponent_row(row["task"], tensor, element, found))
+                    rows.append(_exponent_row(row["task"], tensor, element, found, seen["zeros_ratio"]))
     if not rows:
         return ""
-    headers = ("task", "tensor", "format", "flushed to 0", "too large", "best scale", "flushed then")
+    headers = ("task", "tensor", "format", "flushed to 0", "at the best scale", "best scale", "too large",
+               "zero anyway")  # fmt: skip
+    scales = [
+        text for row in document["histograms"] if row["overall"] and (text := _loss_scale(row["task"], row["overall"]))
+    ]
     swallowed = [
-        f"{row['task']}: weights held in {element.upper()} would swallow {percent(share)} of the updates\n"
+        f"{row['task']}: weights kept in {element.upper()} would swallow {percent(share)} of the updates"
         for row in document["histograms"]
         for element, share in row["overall"].get("swallowed_ratio", {}).items()
         if share is not None
     ]
-    title = "Exponents in FP32 training: what each format would lose without a scale, and the scale that helps\n"
-    return title + table(headers, rows) + "".join(swallowed)
+    title = (
+        "Exponents in FP32 training: the share of nonzero values that each format loses without a scale, and with the "
+        "scale that loses least"
+    )
+    return _block(title, folding(headers, rows, 3), [*scales, *swallowed])
 
 
-def _exponent_row(task: str, tensor: str, element: str, found: Plain) -> tuple[str, ...]:
+def _loss_scale(task: str, overall: Plain) -> str | None:
+    scale = overall["loss_scale"]
+    if scale["scale_log2"] is None:
+        return None
+    limit = "" if scale["limit_log2"] is None else f"; FP16 overflowed above {power_of_two(scale['limit_log2'])}"
+    return (
+        f"{task}: at a loss scale of {power_of_two(scale['scale_log2'])} FP16 flushes "
+        f"{percent(scale['flushed_ratio'])} of the gradients, with room for gradients "
+        f"{2 ** scale['headroom_octaves']} times the largest seen{limit}"
+    )
+
+
+def _exponent_row(task: str, tensor: str, element: str, found: Plain, zeros: float) -> tuple[str, ...]:
     best = found["best_scale_log2"]
     return (
         task,
         tensor.replace("_", " "),
         element,
         percent(found["flushed_ratio"]),
-        percent(found["saturated_ratio"]),
-        "-" if best is None else f"2^{best}",
         percent(found["flushed_at_best_ratio"]),
+        UNKNOWN if best is None else power_of_two(best),
+        percent(found["saturated_ratio"]),
+        percent(zeros),
     )
 
 
 def _parity(document: Plain) -> str:
+    units = {task["id"]: task["loss_unit"] for task in document["tasks"]}
     rows = [
         (
-            row["task"], pair["precision"], pair["mode"], row["metric"], _signed(pair["difference_mid"]),
-            f"{_signed(pair['difference_low'])} … {_signed(pair['difference_high'])}", f"± {row['margin']:g}",
-            VERDICTS[pair["verdict"]], str(pair["pairs"] + pair["diverged"]), str(row["steps"]), _needed(pair),
+            row["task"], pair["precision"], VERDICTS[pair["verdict"]], _between(pair, "difference"),
+            str(pair["pairs"] + pair["diverged"]), str(row["steps"]), f"± {row['margin']:g}", _reached(pair),
+            mode_text(pair) if pair["verdict"] not in ("not_applied", "not_run") else UNKNOWN,
+            units.get(row["task"], "loss") if row["metric"] == "loss" else row["metric"],
+            _signed(pair["difference_mid"]), _needed(pair),
         )
         for row in document["parity"]
         for pair in row["pairs"]
     ]  # fmt: skip
     if not rows:
         return ""
-    headers = ("task", "precision", "run", "metric", "difference", "90 % interval", "margin", "verdict", "seeds",
-               "steps", "seeds needed")  # fmt: skip
-    return f"Parity with FP32 from the same seeds (two one-sided paired t tests)\n{table(headers, rows)}"
+    headers = ("task", "precision", "verdict", "difference, 90 %", "seeds", "steps", "margin", "matrices lowered",
+               "run", "in", "mean", "seeds needed")  # fmt: skip
+    title = "Parity with FP32: paired runs from the same seeds, two one-sided t tests"
+    told = [
+        f"{row['task']}, {pair['precision']}: {pair['reason']}"
+        for row in document["parity"]
+        for pair in row["pairs"]
+        if pair["verdict"] == "not_applied" or pair["diverged"]
+    ]
+    return _block(title, folding(headers, rows, 2), [*told, *_errors(document)])
+
+
+def _reached(pair: Plain) -> str:
+    """Matrix parameters that the precision lowers, of all."""
+    return UNKNOWN if pair["matrices"] is None else f"{pair['lowered_matrices']} of {pair['matrices']}"
+
+
+def _between(row: Plain, figure_name: str) -> str:
+    """An interval; a dash where it is not known."""
+    low, high = row[f"{figure_name}_low"], row[f"{figure_name}_high"]
+    return UNKNOWN if low is None else f"{_signed(low)} … {_signed(high)}"
+
+
+def _errors(document: Plain) -> list[str]:
+    """How many tests there were, since each may err."""
+    count = sum(row["tests"] for row in document["parity"])
+    alpha = max(row["alpha"] for row in document["parity"])
+    if count < 2:
+        return []
+    return [
+        f"Each test has a risk of {percent(alpha)} of finding equivalent what is not; over all {count} tests the "
+        f"risk of at least one such error is up to {100.0 * (1.0 - (1.0 - alpha) ** count):.0f} %"
+    ]
+
+
+def mode_text(row: Plain) -> str:
+    """`real`, `emulated`, or which share of the layers is real."""
+    return (
+        f"mixed, {row['real_layers']} of {row['lowered_layers']} real" if row["mode"] == "mixed" else str(row["mode"])
+    )
 
 
 def _needed(pair: Plain) -> str:
-    return "-" if pair["seeds_needed"] is None else str(pair["seeds_needed"])
+    if pair["seeds_needed"] is None:
+        return UNKNOWN
+    tells = "" if pair["seeds_would_show"] in (None, pair["verdict"]) else f": {VERDICTS[pair['seeds_would_show']]}"
+    return f"{pair['seeds_needed']}{tells}"
 
 
 def _layers(document: Plain) -> str:
@@ -114,38 +223,63 @@ def _layers(document: Plain) -> str:
         if not row["layers"]:
             continue
         shown = [
-            (", ".join(layer["layers"]), ", ".join(layer["kinds"]), _signed(layer["loss_change"]),
-             figure(layer["gradient_error_ratio"], digits=3))
+            (", ".join(layer["layers"]), ", ".join(layer["kinds"]), figure(layer["gradient_error_ratio"], digits=3),
+             _change(layer), {True: "yes", False: "no", None: UNKNOWN}[layer["told_from_next"]])
             for layer in row["layers"][:MOST_LAYERS]
         ]  # fmt: skip
-        headers = ("layer", "kind", "loss change", "gradient error")
+        headers = ("layer", "kind", "gradient error", "loss change, 90 %", "told apart")
+        rest = len(row["layers"]) - len(shown)
         title = (
-            f"{row['task']}: the layers that suffer most in {row['precision']} ({row['mode']}), {row['method']}, "
-            f"{row['steps']} steps each\n"
+            f"{row['task']}: the layers most sensitive to {row['precision']} ({mode_text(row)}), {row['method']}, "
+            f"{_runs(row)}{f'; {rest} more in --json' if rest > 0 else ''}"
         )
-        parts.append(title + table(headers, shown))
-    parts += [
-        wrapped(f"{row['task']}: {row['words']} (margin {row['margin']:g}, {row['steps']} steps)", 2) + "\n"
-        for row in document["policy"]
-    ]
-    return "".join(parts)
+        told = [f"{row['task']}: {text}" for text in (row["words"], *row["notes"])]
+        parts.append(_block(title, folding(headers, shown), told))
+    told = [_policy(row) for row in document["policy"]]
+    if told:
+        parts.append(_block("Policy: which layers to keep in FP32", "", told))
+    return "\n".join(parts)
+
+
+def _policy(row: Plain) -> str:
+    if not row["seeds"]:
+        return f"{row['task']}: {row['words']}"
+    tried = len(row["tried"])
+    policies = f"{tried} {'policy' if tried == 1 else 'policies'} tried"
+    return f"{row['task']}: {row['words']} (margin {row['margin']:g}, {_runs(row)}, {policies})"
+
+
+def _runs(row: Plain) -> str:
+    return f"{counted(row['seeds'], 'seed')} of {counted(row['steps'], 'step')}"
+
+
+def _change(row: Plain) -> str:
+    """A change of the loss by its interval; a dash where it was not measured."""
+    if row["diverged"]:
+        return f"{counted(row['diverged'], 'run')} not finite"
+    return _between(row, "loss_change")
 
 
 def _schedule(document: Plain) -> str:
     rows = [
-        (row["task"], row["precision"], row["mode"], *(_signed(_change(row["schedules"], name)) for name in
-         ("all low", "high first", "high last")), row["recommended"] or "-", str(row["seeds"]), str(row["steps"]))
+        (row["task"], schedule["name"], VERDICTS[schedule["verdict"]] if schedule["seeds"] else VERDICTS["not_run"],
+         _change(schedule), str(schedule["seeds"]), str(row["steps"]), row["precision"],
+         mode_text(row) if schedule["seeds"] else UNKNOWN)
         for row in document["schedule"]
+        for schedule in row["schedules"]
+        if schedule["name"] != "all high" and not row["words"].startswith("not applied")
     ]  # fmt: skip
-    if not rows:
+    told = [f"{row['task']}: {_recommended(row)}" for row in document["schedule"]]
+    if not told:
         return ""
-    headers = ("task", "precision", "run", "all low", "high first", "high last", "recommended", "seeds", "steps")
-    return f"Schedules: change of the loss against FP32 throughout\n{table(headers, rows)}"
+    headers = ("task", "schedule", "verdict", "loss change, 90 %", "seeds", "steps", "precision", "run")
+    body = folding(headers, rows, 2) if rows else ""
+    return _block("Schedules: change of the loss against FP32 throughout", body, told)
 
 
-def _change(schedules: Sequence[Plain], name: str) -> float | None:
-    return next((row["loss_change"] for row in schedules if row["name"] == name), None)
+def _recommended(row: Plain) -> str:
+    return str(row["words"]) if row["recommended"] is None else f"{row['recommended']}: {row['words']}"
 
 
 def _signed(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.2g}"
+    return UNKNOWN if value is None else f"{value:+.2g}"

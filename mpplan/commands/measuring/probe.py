@@ -153,7 +153,7 @@ def _options(
         gpu_index=gpu_index,
         precisions=_list(precision),
         workloads=_list(workload),
-        budget_s=parse_duration_s(budget, "--budget") if budget else None,
+        budget_s=parse_duration_s(budget, "--budget", "`120s` or `3m`") if budget else None,
         path=path if path is not None else (_newest(kind) if resume else None),
         store=None if path is not None and not has_data_dir() else str(records_dir()),
         resume=resume,

@@ -62,33 +62,43 @@ class Magnitudes:
         by_octave = self.counts.reshape(256, SUB_BINS).sum(axis=1)[:-1]
         return {int(index) - BIAS: int(by_octave[index]) for index in np.flatnonzero(by_octave)}
 
+    @property
+    def nonzero(self) -> int:
+        """Values that are not zero by themselves: what a format can make zero, or cannot hold."""
+        return int(self.counts.sum())
+
     def flushed_ratio(self, element: ElementFormat, scale_log2: int = 0) -> float:
-        """Share of all values, not zero by themselves, that a format makes zero after the scale.
+        """Share of the values that are not zero by themselves which a format makes zero after the scale.
 
         Args:
             element: the format.
             scale_log2: the values are multiplied by 2 to this power first.
         """
-        if not self.total:
+        if not self.nonzero:
             return 0.0
         limit = frexp(element.flushed_up_to)[1] - 1 - scale_log2 + BIAS  # biased exponent of the limit, a power of two
         if limit < 0:
             return 0.0
         below = int(self.counts[: min(limit, 255) * SUB_BINS].sum())
-        return (below + (int(self.ties[limit]) if limit < 255 else 0)) / self.total
+        return (below + (int(self.ties[limit]) if limit < 255 else 0)) / self.nonzero
 
     def saturated_ratio(self, element: ElementFormat, scale_log2: int = 0) -> float:
-        """Share of all values that lie beyond the format after the scale, infinities and NaN included."""
-        if not self.total:
+        """Share of the values that are not zero which lie beyond the format after the scale; infinities and NaN do."""
+        if not self.nonzero:
             return 0.0
         first = _bin_of(element.beyond_from) - scale_log2 * SUB_BINS
         first = min(max(first, 0), BINS - SUB_BINS)
-        return int(self.counts[first:].sum()) / self.total
+        return int(self.counts[first:].sum()) / self.nonzero
 
-    def best_scale_log2(self, element: ElementFormat) -> int | None:
-        """The power of two that flushes least without saturating; the least such one. None where nothing is finite."""
-        candidates = [power for power in SCALES_LOG2 if self.saturated_ratio(element, power) == 0.0]
-        if not candidates or not int(self.counts.sum()):
+    def best_scale_log2(self, element: ElementFormat, headroom: int = 0) -> int | None:
+        """The power of two that flushes least without saturating; the least such one. None where nothing is finite.
+
+        Args:
+            element: the format.
+            headroom: octaves that have to stay free above the largest value seen, for those that were not looked at.
+        """
+        candidates = [power for power in SCALES_LOG2 if self.saturated_ratio(element, power + headroom) == 0.0]
+        if not candidates or not self.nonzero:
             return None
         flushed = [self.flushed_ratio(element, power) for power in candidates]
         least = min(flushed)
@@ -122,8 +132,8 @@ def magnitudes(x: torch.Tensor) -> Magnitudes:
     )
 
 
-def swallowed_ratio(weight: torch.Tensor, update: torch.Tensor, element: ElementFormat) -> float:
-    """Share of the updates, not zero by themselves, that leave a weight held in a format as it is.
+def swallowed_counts(weight: torch.Tensor, update: torch.Tensor, element: ElementFormat) -> tuple[int, int]:
+    """Updates that leave a weight held in a format as it is, and all updates that are not zero by themselves.
 
     An update below half a unit in the last place does: the sum rounds back (Gupta et al., arXiv 1502.02551).
 
@@ -136,8 +146,5 @@ def swallowed_ratio(weight: torch.Tensor, update: torch.Tensor, element: Element
 
     held = rounded(weight.detach().float(), element)
     moves = update != 0
-    asked = int(moves.sum())
-    if not asked:
-        return 0.0
     kept = rounded(held + update.detach().float(), element) == held
-    return int((kept & moves).sum()) / asked
+    return int((kept & moves).sum()), int(moves.sum())

@@ -6,7 +6,7 @@
 | `rowwise` | a row along the product's inner dimension | a power of two, rounded up | torchao `float8`, `rowwise` |
 | `blockwise` | 128 along it, or 128 x 128 of a weight | FP32 | DeepSeek-V3 (arXiv 2412.19437), section 3.3.2 |
 | `mx` | 32 along it | a power of two, rounded up (E8M0) | OCP MX v1.0; Mishra et al. (arXiv 2506.08027) |
-| `nvfp4` | 16 along it | E4M3, and one FP32 scale of the tensor | NVIDIA (arXiv 2509.25149), section 2 |
+| `nvfp4` | 16 along it, or 16 x 16 of a weight | E4M3, and an FP32 one of the tensor | NVIDIA (arXiv 2509.25149), 2 |
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 TINY = 1e-12
-"""Least maximum that a scale is made from, so that a tensor of zeros has one."""
+"""Least maximum that an FP32 scale is made from, so that zeros have one; `EPS` in torchao's `float8_utils`."""
 TILE = 128
 """Elements of a tile of `blockwise`."""
 MX_BLOCK = 32
@@ -33,12 +33,16 @@ Quantise = Callable[["torch.Tensor", ElementFormat, bool], "torch.Tensor"]
 
 
 def power_of_two_scale(largest_seen: torch.Tensor, element: ElementFormat) -> torch.Tensor:
-    """The least power of two that brings a maximum to at most the format's largest number."""
+    """The least power of two that brings a maximum to at most the format's largest number.
+
+    A maximum of zero has a scale of 1; one that is infinite or NaN is its own scale, so that it is not made harmless.
+    """
     import torch
 
-    mantissa, exponent = torch.frexp(largest_seen.clamp(min=TINY) / element.largest)
+    mantissa, exponent = torch.frexp(largest_seen / element.largest)
     power = torch.where(mantissa == 0.5, exponent - 1, exponent)  # a power of two is its own
-    return torch.ldexp(torch.ones_like(mantissa), power).clamp(E8M0_LEAST, E8M0_LARGEST)
+    scale = torch.ldexp(torch.ones_like(mantissa), power)
+    return torch.where(torch.isfinite(largest_seen), scale, largest_seen)
 
 
 def tensorwise(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torch.Tensor:
@@ -49,41 +53,36 @@ def tensorwise(x: torch.Tensor, element: ElementFormat, is_weight: bool = False)
 
 def rowwise(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torch.Tensor:
     """One power of two for each row."""
-    scale = power_of_two_scale(x.abs().amax(dim=-1, keepdim=True), element)
+    scale = power_of_two_scale(x.abs().amax(dim=-1, keepdim=True).clamp(min=TINY), element)
     return rounded(x / scale, element) * scale
 
 
 def mx(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torch.Tensor:
-    """One power of two for 32 elements."""
+    """One power of two for 32 elements, as far as E8M0 has it. An infinity stays one; a block with NaN is NaN."""
     blocks = _blocks(x, MX_BLOCK)
-    scale = power_of_two_scale(blocks.abs().amax(dim=-1, keepdim=True), element)
+    scale = power_of_two_scale(blocks.abs().amax(dim=-1, keepdim=True), element).clamp(E8M0_LEAST, E8M0_LARGEST)
     return _joined(rounded(blocks / scale, element) * scale, x)
 
 
 def blockwise(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torch.Tensor:
     """One scale for 128 elements of an activation or gradient, for 128 x 128 of a weight."""
-    import torch
-
     blocks = _blocks(x, TILE)  # [..., rows, blocks, 128]
-    largest_seen = blocks.abs().amax(dim=-1, keepdim=True)
-    if is_weight and x.dim() == 2:
-        rows = x.shape[0]
-        padded = torch.nn.functional.pad(largest_seen, (0, 0, 0, 0, 0, -rows % TILE))
-        tiles = padded.reshape(-1, TILE, *padded.shape[1:]).amax(dim=1, keepdim=True)
-        largest_seen = tiles.expand(-1, TILE, -1, -1).reshape(padded.shape)[:rows]
+    largest_seen = _largest_of(blocks, tiled=is_weight)
     scale = largest_seen.clamp(min=TINY) / element.largest
     return _joined(rounded(blocks / scale, element) * scale, x)
 
 
 def nvfp4(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torch.Tensor:
-    """One E4M3 scale for 16 elements, below one FP32 scale of the tensor.
+    """One E4M3 scale for 16 elements, for 16 x 16 of a weight, below one FP32 scale of the tensor.
 
-    Rounding is to nearest: the published recipe rounds gradients stochastically and rotates some operands as well.
+    The scales of a weight are the same along both of its dimensions, so that the forward product and that of the
+    input's gradient see one quantised weight (section 4.3 of the paper). Rounding is to nearest: the published recipe
+    rounds gradients stochastically and rotates some operands as well.
     """
     scales = find_format("e4m3")
     whole = x.abs().amax().clamp(min=TINY) / (scales.largest * element.largest)
     blocks = _blocks(x, NVFP4_BLOCK)
-    wanted = blocks.abs().amax(dim=-1, keepdim=True) / element.largest / whole
+    wanted = _largest_of(blocks, tiled=is_weight) / element.largest / whole
     scale = rounded(wanted, scales).clamp(min=scales.smallest) * whole
     return _joined(rounded(blocks / scale, element) * scale, x)
 
@@ -101,6 +100,19 @@ def _blocks(x: torch.Tensor, size: int) -> torch.Tensor:
     short = -x.shape[-1] % size
     padded = torch.nn.functional.pad(x, (0, short)) if short else x
     return padded.reshape(*x.shape[:-1], -1, size)
+
+
+def _largest_of(blocks: torch.Tensor, *, tiled: bool) -> torch.Tensor:
+    """Largest magnitude of each block, `[..., blocks, 1]`; of a weight `[rows, blocks, n]` that of n rows together."""
+    import torch
+
+    largest_seen = blocks.abs().amax(dim=-1, keepdim=True)
+    if not tiled or blocks.dim() != 3:
+        return largest_seen
+    rows, tile = blocks.shape[0], blocks.shape[-1]
+    padded = torch.nn.functional.pad(largest_seen, (0, 0, 0, 0, 0, -rows % tile))
+    tiles = padded.reshape(-1, tile, *padded.shape[1:]).amax(dim=1, keepdim=True)
+    return tiles.expand(-1, tile, -1, -1).reshape(padded.shape)[:rows]
 
 
 def _joined(blocks: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ from the updates what would be swallowed by weights held in that format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from probes.numerics.formats.elements import FORMATS, ElementFormat, find_format
-from probes.numerics.formats.histogram import Magnitudes, magnitudes, nothing, swallowed_ratio
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice
+from probes.numerics.formats.histogram import Magnitudes, magnitudes, nothing, swallowed_counts
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, missing
 from probes.numerics.lowering.switches import kinds_of
 from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run
@@ -27,6 +27,10 @@ SWALLOWING = ("bf16", "fp16")
 LOOKS = 5
 """Steps at which is looked, evenly over the run."""
 MOST_STEPS, LEAST_STEPS = 100, 5
+HEADROOM_OCTAVES = 2
+"""Kept free above the largest gradient seen by a scale that is recommended: only some steps were looked at."""
+LIMIT_OCTAVES = 1
+"""The same below the largest scale at which training did not overflow."""
 LOSS_SCALES = range(0, 41, 2)
 """Powers of two at which the gradients are judged in every format."""
 
@@ -38,8 +42,8 @@ class LayerMagnitudes:
     kind: str
     seen: dict[str, Magnitudes] = field(default_factory=lambda: {name: nothing() for name in TENSORS})
     """By tensor."""
-    swallowed: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in SWALLOWING})
-    """Shares of updates, one for each look, by format."""
+    swallowed: dict[str, list[int]] = field(default_factory=lambda: {name: [0, 0] for name in SWALLOWING})
+    """By format: updates that leave the weight as it is, and updates that are not zero, of all looks."""
 
     def add(self, tensor: str, values: torch.Tensor) -> None:
         """Count the values of a tensor."""
@@ -67,13 +71,11 @@ class Watch:
         for name, tensors in before.items():
             now = self._weights(name)
             for element in SWALLOWING:
-                shares = [
-                    swallowed_ratio(old, new - old, find_format(element))
-                    for old, new in zip(tensors, now, strict=True)
-                ]  # fmt: skip
-                sizes = [old.numel() for old in tensors]
-                share = sum(s * n for s, n in zip(shares, sizes, strict=True)) / max(sum(sizes), 1)
-                self.layers[name].swallowed[element].append(share)
+                counted = self.layers[name].swallowed[element]
+                for old, new in zip(tensors, now, strict=True):
+                    kept, asked = swallowed_counts(old, new - old, find_format(element))
+                    counted[0] += kept
+                    counted[1] += asked
             for tensor in now:
                 self.layers[name].add("weights", tensor)
         return loss
@@ -101,13 +103,18 @@ class Watch:
                     self.layers[name].add("weight_gradients", parameter.grad)
 
 
-def described(seen: Magnitudes) -> Plain:
-    """A histogram as a document: counts by exponent, and what each format makes of the values."""
+def described(seen: Magnitudes, scales: Mapping[str, int | None] | None = None) -> Plain:
+    """A histogram as a document: counts by exponent, and what each format makes of the values.
+
+    Args:
+        seen: the histogram.
+        scales: by format, the scale that is recommended where that is not the best one for these values alone.
+    """
     octaves = seen.octaves()
     low, high = (min(octaves), max(octaves)) if octaves else (0, -1)
     formats = {}
     for element in FORMATS:
-        best = seen.best_scale_log2(element)
+        best = (scales or {}).get(element.id, seen.best_scale_log2(element))
         formats[element.id] = {
             "flushed_ratio": seen.flushed_ratio(element),
             "saturated_ratio": seen.saturated_ratio(element),
@@ -140,8 +147,16 @@ def watch(run: Run, steps: int, until: Slice) -> tuple[Watch, int]:
     return seen, taken
 
 
-def histograms(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
-    """Histograms of a task in FP32, as a plain document."""
+def histograms(task: Task, place: Place, until: Slice, keep: Keep, limit_log2: int | None = None) -> Plain:
+    """Histograms of a task in FP32, as a plain document.
+
+    Args:
+        task: what is trained.
+        place: where.
+        until: time for it.
+        keep: keeps the answer.
+        limit_log2: the largest loss scale at which FP16 training of the task did not overflow; None: unknown.
+    """
 
     def measure() -> Plain:
         until.must_last()
@@ -152,15 +167,16 @@ def histograms(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
         seen, taken = watch(run, steps, until)
         layers = [_layer(name, layer) for name, layer in seen.layers.items()]
         return {
-            "precision": "fp32", "mode": "real", "steps": taken, "layers": layers, "overall": _overall(seen),
-            "cut_short": [f"{steps - taken} of {steps} steps"] if taken < steps else [],
+            "precision": "fp32", "mode": "real", "steps": taken, "layers": layers,
+            "overall": _overall(seen, limit_log2),
+            "cut_short": [missing(steps - taken, steps, "steps")] if taken < steps else [],
         }  # fmt: skip
 
     try:
         return keep("fp32", measure)
     except OutOfTimeError:
         return {"precision": "fp32", "mode": "real", "steps": 0, "layers": [], "overall": {},
-                "cut_short": ["histograms: no time was left"]}  # fmt: skip
+                "cut_short": ["no time was left"]}  # fmt: skip
 
 
 def _layer(name: str, layer: LayerMagnitudes) -> Plain:
@@ -168,20 +184,40 @@ def _layer(name: str, layer: LayerMagnitudes) -> Plain:
         "layer": name,
         "kind": layer.kind,
         "tensors": {tensor: described(seen) for tensor, seen in layer.seen.items()},
-        "swallowed_ratio": {element: _mean(shares) for element, shares in layer.swallowed.items()},
+        "swallowed_ratio": {element: _share([counted]) for element, counted in layer.swallowed.items()},
     }
 
 
-def _overall(seen: Watch) -> Plain:
-    """All layers together, by tensor, and the mean share of swallowed updates by format."""
+def _overall(seen: Watch, limit_log2: int | None) -> Plain:
+    """All layers together, by tensor; the loss scale for FP16; and the share of swallowed updates by format."""
     layers = list(seen.layers.values())
     total = {name: sum((layer.seen[name] for layer in layers), nothing()) for name in TENSORS}
-    swallowed = {name: _mean([share for layer in layers for share in layer.swallowed[name]]) for name in SWALLOWING}
+    scale = loss_scale(total["gradients"] + total["weight_gradients"], limit_log2)
+    scaled = {name: {"fp16": scale["scale_log2"]} if "gradients" in name else {} for name in TENSORS}
     return {
-        "tensors": {name: described(value) for name, value in total.items()},
-        "swallowed_ratio": swallowed,
+        "tensors": {name: described(value, scaled[name]) for name, value in total.items()},
+        "loss_scale": scale,
+        "swallowed_ratio": {name: _share(layer.swallowed[name] for layer in layers) for name in SWALLOWING},
         "gradients_by_scale": {element.id: _by_scale(total["gradients"], element) for element in FORMATS},
     }
+
+
+def loss_scale(gradients: Magnitudes, limit_log2: int | None) -> Plain:
+    """The loss scale for FP16 that flushes least with room to spare.
+
+    Args:
+        gradients: those of layers' outputs and of weights together, since one scale multiplies both.
+        limit_log2: the largest scale at which training did not overflow, which counts what no histogram sees, such as
+            gradients inside attention; None: unknown.
+    """
+    fp16 = find_format("fp16")
+    best = gradients.best_scale_log2(fp16, HEADROOM_OCTAVES)
+    if best is not None and limit_log2 is not None:
+        best = min(best, limit_log2 - LIMIT_OCTAVES)
+    return {
+        "format": fp16.id, "scale_log2": best, "limit_log2": limit_log2, "headroom_octaves": HEADROOM_OCTAVES,
+        "flushed_ratio": None if best is None else gradients.flushed_ratio(fp16, best),
+    }  # fmt: skip
 
 
 def _by_scale(seen: Magnitudes, element: ElementFormat) -> list[Plain]:
@@ -196,6 +232,8 @@ def _by_scale(seen: Magnitudes, element: ElementFormat) -> list[Plain]:
     ]
 
 
-def _mean(values: Iterable[float]) -> float | None:
-    listed = list(values)
-    return sum(listed) / len(listed) if listed else None
+def _share(counts: Iterable[list[int]]) -> float | None:
+    """Swallowed updates of all that were asked for; None where none was."""
+    listed = list(counts)
+    asked = sum(row[1] for row in listed)
+    return sum(row[0] for row in listed) / asked if asked else None

@@ -1,20 +1,49 @@
 """A recommended policy: as many layers in the lower precision as the margin allows, the most sensitive ones kept high.
 
-Layers are kept in the order of their damage. How many have to be is found by halving, with a run for each guess, so the
-recommendation itself was trained with.
+Layers are kept in the order of the sensitivity. How many have to be is found by halving; each guess is trained from
+several seeds, and is accepted only where the upper end of the interval of its loss lies within the margin.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 
-from probes.numerics.instruments.sensitivity import Bench, Turned, damage
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice
+from probes.numerics.instruments.bench import Benches
+from probes.numerics.instruments.sensitivity import Losses, damage, errors_only
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of
 
 TELLING_STEPS = 50
 """Fewer steps show that nothing breaks at once, not that training ends as well."""
+WITHIN, NONE_WITHIN, CANNOT_TELL, NOT_RUN = "within", "none_within", "cannot_tell", "not_run"
+FOUND = (WITHIN, NONE_WITHIN, CANNOT_TELL, NOT_RUN)
+"""What a policy rests on: its interval ends within the margin; every policy tried lies beyond it; the intervals reach
+over it; nothing was trained."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One policy that was trained."""
+
+    keep_high: int
+    """Layers kept high, the most sensitive ones."""
+    seeds: int
+    diverged: int
+    loss_change: float | None
+    """Mean against FP32; None where a run was not finite."""
+    loss_change_low: float | None
+    """Lower end of the 90 % interval."""
+    loss_change_high: float | None
+    """Upper end; None of fewer than two seeds."""
+
+    def is_within(self, margin: float) -> bool:
+        """Whether it was shown to cost less than the margin."""
+        return not self.diverged and self.loss_change_high is not None and self.loss_change_high <= margin
+
+    def is_beyond(self, margin: float) -> bool:
+        """Whether it was shown to cost more."""
+        return self.diverged > 0 or (self.loss_change_low is not None and self.loss_change_low > margin)
 
 
 def order_of(rows: Sequence[Plain]) -> list[str]:
@@ -23,109 +52,146 @@ def order_of(rows: Sequence[Plain]) -> list[str]:
     return list(dict.fromkeys(layer for row in ranked for layer in row["layers"]))
 
 
-def policy(bench: Bench | None, sensitivity: Plain, margin: float, until: Slice, keep: Keep) -> Plain:
+def policy(benches: Benches | None, sensitivity: Plain, margin: float, until: Slice, keep: Keep) -> Plain:
     """The fewest layers to keep in FP32 so that the loss stays within the margin, as a plain document.
 
     Args:
-        bench: where the sensitivity was measured; None where there was no time.
+        benches: where the sensitivity was measured; None where there was no time.
         sensitivity: what it found.
         margin: of the loss.
         until: time for it.
         keep: keeps each run.
     """
-    precision, base = sensitivity["precision"], sensitivity["base_loss"]
-    if bench is None:
-        return _unknown(precision, margin, "no time was left for the layers")
-    if base is None:
-        return _unknown(precision, margin, "FP32 itself ended without a finite loss")
-    names, steps = list(bench.kinds), int(sensitivity["steps"])
+    if (why := sensitivity["why_not_applied"]) is not None:
+        return _unknown(sensitivity, margin, why, cut=[])
+    if benches is None:
+        return _unknown(sensitivity, margin, "no time was left for the layers")
+    if sensitivity["base_loss"] is None:
+        return _unknown(sensitivity, margin, "FP32 itself ended without a finite loss, or there was no time for it")
+    names, steps = list(benches.kinds), int(sensitivity["steps"])
     ranked = order_of(sensitivity["layers"])
     ranked += [name for name in names if name not in ranked]
-    tried: dict[int, Turned] = {0: _row(sensitivity["all_lowered"]), len(names): _nothing_lowered(base)}
-
-    def within(kept: int) -> bool:
-        if kept not in tried:
-            high = set(ranked[:kept])
-            low = tuple(name for name in names if name not in high)
-
-            def work() -> Plain:
-                until.must_last()
-                return asdict(bench.turned(low, steps, base))
-
-            tried[kept] = _row(keep(f"keep/{kept}", work))
-        return damage(tried[kept]) <= margin
-
+    runs = Losses(benches, steps, until, keep, 0.0)
+    tried: dict[int, Tried] = {0: _tried(0, sensitivity["all_lowered"])}
     cut: list[str] = []
+
+    def is_within(kept: int) -> bool:
+        if kept not in tried:
+            until.must_last()
+            high = set(ranked[:kept])
+            change = runs.change([name for name in names if name not in high])
+            if change["seeds"] < benches.seeds:
+                raise OutOfTimeError
+            tried[kept] = _tried(kept, change)
+        return tried[kept].is_within(margin)
+
     few, enough = -1, len(names)
     try:
-        if within(0):
-            enough = 0
+        enough = 0 if is_within(0) else enough
         while enough - few > 1 and enough > 0:
             middle = max((few + enough) // 2, 0)
-            few, enough = (few, middle) if within(middle) else (middle, enough)
+            few, enough = (few, middle) if is_within(middle) else (middle, enough)
     except OutOfTimeError:
         cut.append(f"between {few + 1} and {enough} layers to keep were not all tried")
-    usual = _usual(bench, steps, base, until, keep, cut)
-    return _document(bench, sensitivity, margin, ranked[:enough], tried[enough], usual, cut)
+    usual = _usual(benches, runs, cut)
+    return _document(benches, sensitivity, margin, ranked[:enough], tried, usual, cut)
+
+
+def _tried(kept: int, change: Plain) -> Tried:
+    names = ("seeds", "diverged", "loss_change", "loss_change_low", "loss_change_high")
+    return Tried(keep_high=kept, **{name: change[name] for name in names})
 
 
 def _document(
-    bench: Bench, sensitivity: Plain, margin: float, high: Sequence[str], result: Turned, usual: Plain | None,
-    cut: list[str],
+    benches: Benches, sensitivity: Plain, margin: float, high: Sequence[str], tried: dict[int, Tried],
+    usual: Plain | None, cut: list[str],
 ) -> Plain:  # fmt: skip
-    layers, steps = bench.run.switches.layers, int(sensitivity["steps"])
-    sizes = {name: sum(p.numel() for p in layer.parameters(recurse=False)) for name, layer in layers.items()}
+    layers = list(benches.kinds)
+    verdict = _verdict(len(high), len(layers), list(tried.values()), margin)
+    head = {**_head(sensitivity, margin), "verdict": verdict, "usual": usual, "cut_short": cut,
+            "tried": [asdict(tried[kept]) for kept in sorted(tried)]}  # fmt: skip
+    if verdict == CANNOT_TELL:
+        return {**head, **_no_layers(), "words": _cannot(sensitivity, tried[0], margin)}
     low = [name for name in layers if name not in set(high)]
-    kinds = Counter(bench.kinds[name] for name in high)
-    ratio = sum(sizes[name] for name in low) / max(sum(sizes.values()), 1)
+    kinds = Counter(benches.kinds[name] for name in high)
+    ratio = sum(benches.sizes[name] for name in low) / max(sum(benches.sizes.values()), 1)
+    chosen = tried.get(len(high))
+    changes = {
+        f"loss_change{end}": getattr(chosen, f"loss_change{end}") if chosen else 0.0 for end in ("", "_low", "_high")
+    }  # fmt: skip
     return {
-        "precision": sensitivity["precision"], "mode": sensitivity["mode"], "margin": margin, "steps": steps,
-        "keep_high": list(high), "keep_high_kinds": dict(kinds), "lower": low, "lowered_parameters_ratio": ratio,
-        "loss_change": result.loss_change, "all_lowered_loss_change": sensitivity["all_lowered"]["loss_change"],
-        "usual": usual, "cut_short": cut,
-        "words": _words(sensitivity["precision"], high, kinds, len(layers), ratio, steps),
+        **head, "keep_high": list(high), "keep_high_kinds": dict(kinds), "lower": low,
+        "lowered_parameters_ratio": ratio, **changes,
+        "words": _words(sensitivity, high, kinds, len(layers), ratio),
     }  # fmt: skip
 
 
-def _usual(bench: Bench, steps: int, base: float, until: Slice, keep: Keep, cut: list[str]) -> Plain | None:
+def _verdict(high: int, layers: int, tried: Sequence[Tried], margin: float) -> str:
+    if high < layers:
+        return WITHIN
+    return NONE_WITHIN if all(row.is_beyond(margin) for row in tried) else CANNOT_TELL
+
+
+def _head(sensitivity: Plain, margin: float) -> Plain:
+    """What was compared with what: figures of other baselines, starts, steps or seeds are not comparable with it."""
+    everything = sensitivity["all_lowered"] or {}
+    names = ("precision", "mode", "baseline", "start", "warm_steps", "steps", "seeds")
+    ends = {f"all_lowered_loss_change{end}": everything.get(f"loss_change{end}") for end in ("", "_low", "_high")}
+    return {**{name: sensitivity[name] for name in names}, "margin": margin, **ends}
+
+
+def _no_layers() -> Plain:
+    return {
+        "keep_high": [], "keep_high_kinds": {}, "lower": [], "lowered_parameters_ratio": None,
+        "loss_change": None, "loss_change_low": None, "loss_change_high": None,
+    }  # fmt: skip
+
+
+def _usual(benches: Benches, runs: Losses, cut: list[str]) -> Plain | None:
     """What recipes do by themselves: matrix products lowered, the last layer, routers, norms and tables kept high."""
-
-    def work() -> Plain:
-        until.must_last()
-        return asdict(bench.turned(tuple(bench.run.switches.policy(bench.recipe)), steps, base))
-
-    try:
-        return keep("usual", work)
-    except OutOfTimeError:
-        cut.append("the usual policy (last layer, norms and tables kept high) was not tried")
+    change = runs.change(benches.usual)
+    if change["seeds"] < benches.seeds:
+        cut.append("the usual policy (last layer, norms and tables kept high) was not tried with every seed")
         return None
+    return asdict(replace(errors_only(benches.usual, ()), **change))
 
 
-def _words(precision: str, high: Sequence[str], kinds: Counter[str], layers: int, ratio: float, steps: int) -> str:
-    seen = _advice(precision, high, kinds, layers, ratio)
-    return seen if steps >= TELLING_STEPS else f"{seen}; {steps} steps only: give more time before relying on it"
-
-
-def _advice(precision: str, high: Sequence[str], kinds: Counter[str], layers: int, ratio: float) -> str:
-    if not high:
-        return f"all {layers} layers can be in {precision}"
+def _words(sensitivity: Plain, high: Sequence[str], kinds: Counter[str], layers: int, ratio: float) -> str:
+    steps, precision = int(sensitivity["steps"]), sensitivity["precision"]
     if len(high) == layers:
         return f"no layer can be in {precision} within the margin"
     named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-    return f"keep {len(high)} of {layers} layers high ({named}); {ratio:.0%} of the parameters in {precision}"
+    share = f"{ratio:.0%} of the parameters in {precision}"
+    if steps < TELLING_STEPS:
+        what = f"with {len(high)} of {layers} layers kept high ({named})" if high else f"with {_all(layers)} lowered"
+        return (
+            f"no recommendation from fewer than {TELLING_STEPS} steps; over {steps} steps the loss stayed within the "
+            f"margin {what}, {share}"
+        )
+    if not high:
+        return f"{_all(layers)} can be in {precision}"
+    return f"keep {len(high)} of {layers} layers high ({named}); {share}"
 
 
-def _unknown(precision: str, margin: float, why: str) -> Plain:
+def _all(layers: int) -> str:
+    return "the only layer" if layers == 1 else f"all {layers} layers"
+
+
+def _cannot(sensitivity: Plain, everything: Tried, margin: float) -> str:
+    low, high = everything.loss_change_low, everything.loss_change_high
+    if low is None or high is None:
+        interval = "one seed is too few" if everything.seeds == 1 else f"{everything.seeds or 'no'} seeds are too few"
+    else:
+        interval = f"with all layers in {sensitivity['precision']} the loss changes by {low:+.3f} to {high:+.3f}"
+    return (
+        f"cannot be told: no policy was shown to stay within {margin:g} over {count_of(sensitivity['seeds'], 'seed')} "
+        f"({interval}); give more time"
+    )
+
+
+def _unknown(sensitivity: Plain, margin: float, why: str, cut: list[str] | None = None) -> Plain:
     return {
-        "precision": precision, "mode": None, "margin": margin, "steps": 0, "keep_high": [], "keep_high_kinds": {},
-        "lower": [], "lowered_parameters_ratio": None, "loss_change": None, "all_lowered_loss_change": None,
-        "usual": None, "words": f"unknown: {why}", "cut_short": [f"policy: {why}"],
+        **_head(sensitivity, margin), "verdict": NOT_RUN, **_no_layers(), "usual": None, "tried": [],
+        "words": f"unknown: {why}" if cut is None else f"not applied: {why}",
+        "cut_short": [why] if cut is None else cut,
     }  # fmt: skip
-
-
-def _row(row: Plain) -> Turned:
-    return Turned(**{**row, "layers": tuple(row["layers"])})
-
-
-def _nothing_lowered(base: float) -> Turned:
-    return Turned(layers=(), loss=base, loss_change=0.0, gradient_error_ratio=0.0)

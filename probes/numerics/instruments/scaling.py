@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
+from math import exp, factorial
 from typing import Any
 
 import torch
 
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice
+from probes.numerics.instruments.reach import reach
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of, missing
 from probes.numerics.lowering.recipes import LowerRecipe, lower_by_id
 from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run, ScaleStep, dynamic_scaler
@@ -30,6 +32,12 @@ USUAL_INTERVAL = 2000
 MOST_STEPS = 400
 LEAST_STEPS = 20
 LEAST_SCALE = 2.0**-149
+CLEARLY = 0.01
+"""Probability below which more skips than arithmetic says are no accident (Poisson)."""
+ARITHMETIC, MEASURED = "arithmetic", "measured"
+"""What a steady share of skipped steps rests on: the growth interval alone, or the steps of the run."""
+WARM_OCTAVES = 6
+"""Above and below the scale that a run has settled at, where the limit is looked for from a warm start."""
 HIGH_START_LOG2 = 24
 USUAL_START_LOG2 = 16
 """Of the run with a short interval, and of torch. The first is above what FP16 holds for most models: it backs off."""
@@ -69,8 +77,13 @@ class DynamicScale:
     """Of the steps of this run: the goodput lost to skips."""
     settled_skipped_step_ratio: float | None
     """Of the steps after the first one that was taken: without the search for the first scale. None: none was taken."""
-    steady_skipped_step_ratio: float
-    """What a long run loses at the growth interval: after each that many steps one doubling too far is taken back."""
+    late_skipped_step_ratio: float | None
+    """Of the second half of the steps, when the search for a scale should be over. None: no step was taken at all."""
+    steady_skipped_step_ratio: float | None
+    """What a long run loses; `steady_basis` says how it is known. None: no step was taken, and no run is trained so."""
+    steady_basis: str | None
+    """`arithmetic`: one step in each growth interval, in which one doubling too far is taken back, an assumption that
+    these steps do not contradict; `measured`: clearly more were skipped, and this is their share in the second half."""
     overflow_steps: tuple[int, ...]
     """Numbers of the steps that were skipped."""
     path: tuple[tuple[int, float], ...]
@@ -153,6 +166,8 @@ def summarised(name: str, scales: Sequence[ScaleStep], interval: int, *, complet
     lost = [number for number, step in enumerate(scales) if step.skipped]
     first = next((number for number, step in enumerate(scales) if not step.skipped), None)
     settled = None if first is None else sum(n > first for n in lost) / max(len(scales) - first, 1)
+    late = None if first is None else _late(lost, len(scales))
+    steady, basis = _steady(late, len(scales) - len(scales) // 2, interval)
     changes = [
         (number, _log2(step.scale))
         for number, step in enumerate(scales)
@@ -168,11 +183,33 @@ def summarised(name: str, scales: Sequence[ScaleStep], interval: int, *, complet
         skipped=len(lost),
         skipped_step_ratio=len(lost) / len(scales),
         settled_skipped_step_ratio=settled,
-        steady_skipped_step_ratio=1.0 / (interval + 1.0),
+        late_skipped_step_ratio=late,
+        steady_skipped_step_ratio=steady,
+        steady_basis=basis,
         overflow_steps=tuple(lost),
         path=tuple(changes),
         complete=complete,
     )
+
+
+def _late(lost: Sequence[int], steps: int) -> float:
+    half = steps // 2
+    return sum(number >= half for number in lost) / max(steps - half, 1)
+
+
+def _steady(late: float | None, steps: int, interval: int) -> tuple[float | None, str | None]:
+    """The share that a long run skips, and what says so."""
+    if late is None:
+        return None, None
+    usual = 1.0 / (interval + 1.0)
+    if late > usual and poisson_tail(round(late * steps), usual * steps) < CLEARLY:
+        return late, MEASURED
+    return usual, ARITHMETIC
+
+
+def poisson_tail(count: int, expected: float) -> float:
+    """Probability of this many events or more where so many are expected."""
+    return max(1.0 - sum(exp(-expected) * expected**k / factorial(k) for k in range(min(count, 100))), 0.0)
 
 
 def _log2(scale: float) -> float:
@@ -184,24 +221,18 @@ def loss_scaling(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
     """Both kinds of scaling on a task, as a plain document; what there was no time for is named in `cut_short`."""
     recipe = lower_by_id("fp16")
     mode, why = place.mode_of(recipe)
+    if (why_not := reach(task, place, recipe, keep)["why_not_applied"]) is not None:
+        nothing = dict.fromkeys(("largest_without_overflow_log2", "smallest_with_overflow_log2",
+                                 "largest_without_overflow_warm_log2", "trains"))  # fmt: skip
+        return {"precision": recipe.id, "mode": mode, "why_emulated": why, "why_not_applied": why_not, "static": [],
+                "dynamic": [], "static_steps": STEPS_EACH, "warm_steps": 0, **nothing, "cut_short": []}  # fmt: skip
     cut: list[str] = []
-    static: list[Plain] = []
     dynamic: list[Plain] = []
-    static_until = until.first(0.6)
     run = Run(task, 0, place)
     start = run.state()
-    tried: dict[int, bool] = {}
-    while (power := next_power(tried)) is not None:
-        try:
-            static_until.must_last()
-            row = keep(f"static/{power}", partial(_static_row, run, start, power, recipe))
-        except OutOfTimeError:
-            break
-        static.append(row)
-        tried[power] = bool(row["skipped"])
-    if len(static) < len(POWERS):
-        cut.append(f"{len(POWERS) - len(static)} of {len(POWERS)} static scales")
-    for name, share in (("usual", 0.5), ("short", 1.0)):
+    tried: dict[int, Plain] = {}
+    _try_scales(run, start, recipe, tried, until.first(0.4), keep, only_limit=True)
+    for name, share in (("usual", 0.35), ("short", 0.45)):
         part = until.first(share)
 
         def measure(name: str = name, part: Slice = part) -> Plain:
@@ -209,14 +240,106 @@ def loss_scaling(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
             return asdict(dynamic_scale(run, name, _steps_in(run, start, part.left_s), part))
 
         dynamic.append(keep(f"dynamic/{name}", measure))
-    static.sort(key=lambda row: int(row["scale_log2"]))
+        if not dynamic[-1]["complete"]:
+            cut.append(f"dynamic scaling ({name}): stopped after {count_of(dynamic[-1]['steps'], 'step')}")
+    warm = _warm_limit(run, dynamic[-1], until.first(0.7), keep, cut)
+    _try_scales(run, start, recipe, tried, until, keep)
+    static = [tried[power] for power in sorted(tried)]
+    if len(static) < len(POWERS):
+        cut.append(missing(len(POWERS) - len(static), len(POWERS), "static scales"))
     fits = [row["scale_log2"] for row in static if not row["skipped"]]
     over = [row["scale_log2"] for row in static if row["skipped"]]
     return {
-        "precision": recipe.id, "mode": mode, "why_emulated": why, "static": static, "dynamic": dynamic,
-        "largest_without_overflow_log2": max(fits, default=None),
-        "smallest_with_overflow_log2": min(over, default=None), "cut_short": cut,
+        "precision": recipe.id, "mode": mode, "why_emulated": why, "why_not_applied": None,
+        "static": static, "dynamic": dynamic,
+        "static_steps": STEPS_EACH, "largest_without_overflow_log2": max(fits, default=None),
+        "smallest_with_overflow_log2": min(over, default=None), **warm,
+        "trains": trains(static, dynamic), "cut_short": cut,
     }  # fmt: skip
+
+
+def _try_scales(
+    run: Run, start: Plain, recipe: LowerRecipe, tried: dict[int, Plain], until: Slice, keep: Keep, *,
+    only_limit: bool = False,
+) -> None:  # fmt: skip
+    """Static scales, as long as there is time; `only_limit`: until it is known where overflow begins."""
+    while True:
+        overflows = {power: bool(row["skipped"]) for power, row in tried.items()}
+        power = next_power(overflows)
+        if power is None or (only_limit and len(tried) > 1 and not _is_at_limit(overflows, power)):
+            return
+        try:
+            until.must_last()
+            tried[power] = keep(f"static/{power}", partial(_static_row, run, start, power, recipe))
+        except OutOfTimeError:
+            return
+
+
+def _is_at_limit(overflows: Mapping[int, bool], power: int) -> bool:
+    """Whether a scale lies between one that overflows and one that does not."""
+    below = max(known for known in overflows if known < power)
+    above = min(known for known in overflows if known > power)
+    return overflows[below] != overflows[above]
+
+
+def known_limit(document: Plain) -> int | None:
+    """The largest scale that is known not to overflow, neither at first nor after some training.
+
+    A scale counts as a limit only where the next one was seen to overflow; else it was the largest that was tried.
+    """
+    fits, over = document.get("largest_without_overflow_log2"), document.get("smallest_with_overflow_log2")
+    at_first = fits if fits is not None and over == fits + 1 else None
+    limits = [at_first, document.get("largest_without_overflow_warm_log2")]
+    return min((int(limit) for limit in limits if limit is not None), default=None)
+
+
+def trains(static: Sequence[Plain], dynamic: Sequence[Plain]) -> bool | None:
+    """Whether any step was taken at any scale: False where FP16 cannot train this model.
+
+    None where none was taken and no scale as low as the lowest was tried: with a lower one it might train.
+    """
+    if any(row["skipped"] < row["steps"] for row in (*static, *dynamic)):
+        return True
+    lowest = [float(row["scale_log2"]) for row in static] + [float(row["path"][-1][1]) for row in dynamic]
+    return False if min(lowest, default=math.inf) <= POWERS[0] else None
+
+
+def _warm_limit(run: Run, last: Plain, until: Slice, keep: Keep, cut: list[str]) -> Plain:
+    """The largest static scale without overflow for a model that has trained for a while, found by halving.
+
+    Args:
+        run: as the last run of dynamic scaling left it; a run that was kept from before is trained anew.
+        last: that run.
+        until: time for it.
+        keep: keeps the answer.
+        cut: gets a line where there is no time.
+    """
+
+    def measure() -> Plain:
+        recipe = lower_by_id("fp16")
+        if run.step < int(last["steps"]):
+            run.lower(recipe)
+            run.scaler = dynamic_scaler(run.place.kind, init=2.0 ** last["path"][-1][1])
+            run.train(int(last["steps"]), until.ends)
+        start, steps = run.state(), run.step
+        settled = int(last["path"][-1][1])
+        low, high = settled - WARM_OCTAVES, settled + WARM_OCTAVES + 1
+        while high - low > 1:
+            until.must_last()
+            middle = (low + high) // 2
+            low, high = (low, middle) if static_scale(run, start, middle, recipe).overflows else (middle, high)
+        found = low > settled - WARM_OCTAVES
+        return {"warm_steps": steps, "largest_without_overflow_warm_log2": low if found else None}
+
+    try:
+        if last["settled_skipped_step_ratio"] is not None:
+            return keep("warm", measure)
+        is_short = not last["complete"]  # else no step can be taken, and there is nothing to start from
+    except OutOfTimeError:
+        is_short = True
+    if is_short:
+        cut.append("the largest scale after some training was not looked for")
+    return {"warm_steps": 0, "largest_without_overflow_warm_log2": None}
 
 
 def _steps_in(run: Run, start: Plain, left_s: float) -> int:

@@ -1,24 +1,33 @@
-"""A schedule of precision: high for the first steps and then low, or low and then high for the last ones."""
+"""A schedule of precision: high for the first steps and then low, or low and then high for the last ones.
+
+A schedule is paired, seed by seed, with the run in FP32 from the same seed. Where parity has trained the same
+precision, its runs are those of "all high" and "all low", so that the two sections cannot say different things.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import fmean
 
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice
+from probes.numerics.instruments.bench import change_of
+from probes.numerics.instruments.parity import BASELINE
+from probes.numerics.instruments.reach import reach
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of, missing
 from probes.numerics.lowering.recipes import LowerRecipe
+from probes.numerics.statistics.equivalence import CANNOT_TELL, EQUIVALENT, NOT_EQUIVALENT
 from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run, dynamic_scaler
 
 HIGH_RATIO = 0.2
 """Of the steps that a schedule trains high."""
-SEEDS, LEAST_STEPS = 3, 20
+SEEDS, LEAST_STEPS = 8, 20
 
+ALL_HIGH, ALL_LOW = "all high", "all low"
 SCHEDULES: dict[str, Callable[[int, int], bool]] = {
-    "all high": lambda _step, _steps: False,
-    "all low": lambda _step, _steps: True,
+    ALL_HIGH: lambda _step, _steps: False,
+    ALL_LOW: lambda _step, _steps: True,
     "high first": lambda step, steps: step >= HIGH_RATIO * steps,
     "high last": lambda step, steps: step < (1.0 - HIGH_RATIO) * steps,
 }
@@ -27,7 +36,7 @@ SCHEDULES: dict[str, Callable[[int, int], bool]] = {
 
 def scheduled(task: Task, place: Place, recipe: LowerRecipe, name: str, seed: int, steps: int) -> Plain:
     """One run under a schedule; its figure is taken in the precision of its last step."""
-    run = Run(task, seed, place, (recipe.id,) if place.runs_for_real(recipe) else ())
+    run = Run(task, seed, place)
     is_low = SCHEDULES[name]
     scaler = dynamic_scaler(place.kind) if recipe.loss_scaling else None
 
@@ -38,68 +47,123 @@ def scheduled(task: Task, place: Place, recipe: LowerRecipe, name: str, seed: in
 
     result = run.train(steps, each=turn)
     loss = result.figures["loss"]
-    return {"loss": loss if math.isfinite(loss) else None, "wall_s": result.wall_s}
-
-
-def schedule(task: Task, place: Place, recipe: LowerRecipe, margin: float, until: Slice, keep: Keep) -> Plain:
-    """The schedules of a task, each from the same seeds, and which one to take, as a plain document."""
-    mode, why = place.mode_of(recipe)
-    rows: dict[str, list[Plain]] = {name: [] for name in SCHEDULES}
-    plan: Plain = {"steps": 0, "seeds": 0}
-    done = 0
-    try:
-        plan = keep("plan", partial(_planned, task, place, recipe, until))
-        for seed in range(int(plan["seeds"])):
-            until.must_last(0.8 * float(plan["seed_s"]) if done else 0.0)
-            work = partial(scheduled, task, place, recipe, seed=seed, steps=int(plan["steps"]))
-            results = {name: keep(f"{name}/{seed}", partial(work, name=name)) for name in SCHEDULES}
-            for name, result in results.items():
-                rows[name].append(result)
-            done += 1
-    except OutOfTimeError:
-        pass
-    changes = {name: _change(rows[name], rows["all high"]) for name in SCHEDULES}
-    cut = [] if done and done == plan["seeds"] else [f"{int(plan['seeds']) - done} of {plan['seeds']} seeds"]
-    if not plan["seeds"]:
-        cut = ["schedule: no time was left"]
     return {
-        "precision": recipe.id, "mode": mode, "why_emulated": why, "high_ratio": HIGH_RATIO, "margin": margin,
-        "steps": plan["steps"], "seeds": done,
-        "schedules": [{"name": name, "loss": _mean(rows[name]), "loss_change": changes[name]} for name in SCHEDULES],
-        "recommended": recommended(changes, margin), "cut_short": cut,
+        "loss": loss if math.isfinite(loss) else None, "wall_s": result.wall_s,
+        "real_layers": result.real_layers, "lowered_layers": result.lowered_layers,
     }  # fmt: skip
 
 
-def recommended(changes: dict[str, float | None], margin: float) -> str | None:
-    """The one with the most low steps within the margin, of two equal ones the better; None where nothing was run."""
-    if changes.get("all high") is None:
-        return None
-    low = changes.get("all low")
-    if low is not None and low <= margin:
-        return "all low"
-    mixed = {name: changes.get(name) for name in ("high first", "high last")}
-    fitting = {name: change for name, change in mixed.items() if change is not None and change <= margin}
-    return min(fitting, key=lambda name: fitting[name]) if fitting else "all high"
+def schedule(
+    task: Task, place: Place, recipe: LowerRecipe, margin: float, until: Slice, keep: Keep, parity: Keep | None = None
+) -> Plain:
+    """The schedules of a task, each from the same seeds, and which one to take, as a plain document.
+
+    Args:
+        task: what is trained.
+        place: where.
+        recipe: the lower precision.
+        margin: of the loss.
+        until: time for it.
+        keep: keeps each run.
+        parity: what parity has kept of the same task; None: nothing.
+    """
+    why_not = reach(task, place, recipe, parity or keep)["why_not_applied"]
+    rows: dict[str, list[Plain]] = {name: [] for name in SCHEDULES}
+    plan: Plain = {"steps": 0, "seeds": 0}
+    shared = _runs_of_parity(recipe, parity)
+    try:
+        if why_not is not None:
+            raise OutOfTimeError
+        plan = keep("plan", partial(_planned, task, place, recipe, until, shared))
+        steps, seeds = int(plan["steps"]), int(plan["seeds"])
+        shared = shared if plan["shared"] else {}
+        for name in SCHEDULES:
+            rows[name] += shared.get(name, [])
+        for seed in range(seeds):
+            until.must_last(0.8 * float(plan["seed_s"]) if seed or shared else 0.0)
+            work = partial(scheduled, task, place, recipe, seed=seed, steps=steps)
+            for name in SCHEDULES:
+                if len(rows[name]) <= seed:
+                    rows[name].append(keep(f"{name}/{seed}", partial(work, name=name)))
+    except OutOfTimeError:
+        pass
+    done = min(len(rows[name]) for name in SCHEDULES)
+    changes = {name: _change(rows[name], rows[ALL_HIGH], margin) for name in SCHEDULES}
+    cut = [] if done and done == plan["seeds"] else [missing(int(plan["seeds"]) - done, int(plan["seeds"]), "seeds")]
+    if not plan["seeds"]:
+        cut = ["no time was left"] if why_not is None else []
+    chosen, why = recommended(changes, margin) if why_not is None else (None, f"not applied: {why_not}")
+    lowered = [(row["real_layers"], row["lowered_layers"]) for row in rows[ALL_LOW]]
+    return {
+        "precision": recipe.id, **place.ran(recipe, lowered), "high_ratio": HIGH_RATIO, "margin": margin,
+        "baseline": BASELINE, "start": "scratch", "warm_steps": 0, "steps": plan["steps"], "seeds": done,
+        "schedules": [{"name": name, "loss": _mean(rows[name]), **changes[name]} for name in SCHEDULES],
+        "recommended": chosen, "words": why, "cut_short": cut,
+    }  # fmt: skip
 
 
-def _planned(task: Task, place: Place, recipe: LowerRecipe, until: Slice) -> Plain:
+def _runs_of_parity(recipe: LowerRecipe, parity: Keep | None) -> dict[str, list[Plain]]:
+    """Runs of "all high" and "all low" by seed, as far as parity has both."""
+    shared: dict[str, list[Plain]] = {ALL_HIGH: [], ALL_LOW: []}
+
+    def not_there() -> Plain:
+        raise OutOfTimeError
+
+    try:
+        for seed in range(SEEDS if parity is not None else 0):
+            pair = [parity(f"{name}/{seed}", not_there) for name in (BASELINE, recipe.id)] if parity else []
+            for name, run in zip(shared, pair, strict=True):
+                shared[name].append({**run, "loss": run["figures"].get("loss")})
+    except OutOfTimeError:
+        pass
+    return {name: rows[: len(shared[ALL_LOW])] for name, rows in shared.items()}
+
+
+def recommended(changes: Mapping[str, Plain], margin: float) -> tuple[str | None, str]:
+    """The schedule with the most low steps that was shown to be equivalent to all high, and why.
+
+    Of two mixed ones that are, the one with the lower upper end; all high where every other one was shown not to be;
+    None where that cannot be told.
+    """
+    verdicts = {name: change["verdict"] for name, change in changes.items() if name != ALL_HIGH}
+    if not changes[ALL_HIGH]["seeds"]:
+        return None, "unknown: nothing was trained"
+    if verdicts[ALL_LOW] == EQUIVALENT:
+        return ALL_LOW, f"all steps can be low: the interval of the loss lies within {margin:g}"
+    alike = {name: changes[name] for name, verdict in verdicts.items() if verdict == EQUIVALENT}
+    if alike:
+        best = min(alike, key=lambda name: float(alike[name]["loss_change_high"]))
+        why = "was not shown to be" if verdicts[ALL_LOW] == CANNOT_TELL else "is not"
+        return best, f"the interval of the loss lies within {margin:g}; all low {why} equivalent"
+    if all(verdict == NOT_EQUIVALENT for verdict in verdicts.values()):
+        return ALL_HIGH, f"every schedule with low steps changes the loss by more than {margin:g}"
+    seeds = changes[ALL_LOW]["seeds"]
+    return None, f"cannot be told with {count_of(seeds, 'seed')}: no schedule was shown to stay within {margin:g}"
+
+
+def _planned(task: Task, place: Place, recipe: LowerRecipe, until: Slice, shared: Mapping[str, list[Plain]]) -> Plain:
+    """Steps and seeds: those of parity where it has two pairs or more, else those for which there is time."""
     until.must_last()
-    scheduled(task, place, recipe, "all low", 0, 1)
-    low_s = float(scheduled(task, place, recipe, "all low", 0, 3)["wall_s"]) / 3.0
-    high_s = float(scheduled(task, place, recipe, "all high", 0, 3)["wall_s"]) / 3.0
-    each_s = max((1.0 + 2.0 * HIGH_RATIO) * high_s + (3.0 - 2.0 * HIGH_RATIO) * low_s, 1e-4)
+    times = {}
+    for name in (ALL_LOW, ALL_HIGH):
+        scheduled(task, place, recipe, name, 0, 1)
+        times[name] = max(float(scheduled(task, place, recipe, name, 0, 3)["wall_s"]) / 3.0, 1e-4)
+    low_s, high_s = times[ALL_LOW], times[ALL_HIGH]
+    mixed_s = 2.0 * HIGH_RATIO * high_s + 2.0 * (1.0 - HIGH_RATIO) * low_s
     room_s = 0.8 * max(until.left_s, 0.0)
+    there = shared.get(ALL_HIGH, [])
+    if len(there) > 1:
+        steps = int(there[0]["steps"])
+        return {"steps": steps, "seeds": len(there), "seed_s": mixed_s * steps, "shared": True}
+    each_s = high_s + low_s + mixed_s
     seeds = int(min(max(room_s / (each_s * LEAST_STEPS), 1), SEEDS))
     steps = int(min(max(room_s / (each_s * seeds), LEAST_STEPS), task.steps[place.size]))
-    return {"steps": steps, "seeds": seeds, "seed_s": each_s * steps}
+    return {"steps": steps, "seeds": seeds, "seed_s": each_s * steps, "shared": False}
 
 
-def _change(rows: list[Plain], high: list[Plain]) -> float | None:
-    """Mean paired difference of the loss; infinite losses count as no figure."""
-    pairs = [(row["loss"], base["loss"]) for row, base in zip(rows, high, strict=True)]
-    if not pairs or any(low is None or base is None for low, base in pairs):
-        return None
-    return fmean(low - base for low, base in pairs)
+def _change(rows: list[Plain], high: list[Plain], margin: float) -> Plain:
+    """Paired differences of the loss from all high, tested; a loss that is not finite is a run that diverged."""
+    return change_of([row["loss"] for row in rows], [row["loss"] for row in high], margin)
 
 
 def _mean(rows: list[Plain]) -> float | None:

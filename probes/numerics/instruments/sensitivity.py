@@ -1,110 +1,56 @@
 """Which layers suffer: one at a time is turned to the lower precision, and what that costs is measured.
 
-Where there is no time for every layer, groups of neighbours are turned together, and the group that costs most is
-halved again and again.
+Layers are ranked by what lowering each does to the first gradient, which differs little from seed to seed. What it does
+to the loss is measured for the worst of them, with an interval: it is mostly chaos. Where there is no time for every
+layer, groups of neighbours are turned together, and the worst group is halved again and again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from functools import partial
+from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
-import torch
-
-from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice
+from probes.numerics.instruments.bench import Benches, Turned, change_of
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, missing
 from probes.numerics.lowering.recipes import LowerRecipe
-from probes.numerics.lowering.switches import kinds_of
+from probes.numerics.statistics.equivalence import compare
 from probes.numerics.tasks.interface import Task
-from probes.numerics.training import Place, Run, dynamic_scaler
+from probes.numerics.training import Place
 
-WARM_STEPS, LEAST_STEPS, MOST_STEPS = 30, 8, 200
+LEAST_SEEDS = 3
+WARM_STEPS, LEAST_WARM_STEPS = 30, 5
+LEAST_STEPS, MOST_STEPS = 8, 200
 GROUPS_AT_FIRST = 4
-PROBES_ASIDE = 8
-"""Runs beside the layers' own: FP32, all layers, the recipe's own choice, and the search for a policy."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turned:
-    """Training with these layers in the lower precision."""
-
-    layers: tuple[str, ...]
-    loss: float | None
-    """At the end; None where it is not finite."""
-    loss_change: float | None
-    """Against all layers in FP32, from the same start on the same batches."""
-    gradient_error_ratio: float | None
-    """Of the first gradient: the norm of its change over its norm. None where it is not finite."""
-
-
-class Bench:
-    """Runs from one warm start that differ in the precisions of layers alone."""
-
-    def __init__(self, task: Task, place: Place, recipe: LowerRecipe, *, warm_steps: int = WARM_STEPS) -> None:
-        """Train a little in FP32, where every run begins.
-
-        Args:
-            task: what is trained.
-            place: where.
-            recipe: the lower precision.
-            warm_steps: in FP32.
-        """
-        real = (recipe.id,) if place.runs_for_real(recipe) else ()
-        self.recipe = recipe
-        self.run = Run(task, 0, place, real)
-        self.run.train(warm_steps)
-        self.start = self.run.state()
-        self.kinds = kinds_of(self.run.switches.layers)
-        self._exact: list[torch.Tensor] | None = None
-
-    def turned(self, layers: Sequence[str], steps: int, base_loss: float | None) -> Turned:
-        """Train with these layers lowered."""
-        error = self._gradient_error(layers)
-        self._from_start(layers)
-        result = self.run.train(steps)
-        loss = result.figures["loss"] if math.isfinite(result.figures["loss"]) else None
-        change = None if loss is None or base_loss is None else loss - base_loss
-        return Turned(layers=tuple(layers), loss=loss, loss_change=change, gradient_error_ratio=error)
-
-    def _from_start(self, layers: Sequence[str]) -> None:
-        self.run.restore(self.start)
-        self.run.switches.turn(dict.fromkeys(layers, self.recipe))
-        if self.recipe.loss_scaling and layers:
-            self.run.scaler = dynamic_scaler(self.run.place.kind)
-
-    def _gradient(self, layers: Sequence[str]) -> list[torch.Tensor]:
-        """The gradient of the first batch; FP16 gets a scale that is taken out again, where that does not overflow."""
-        self._from_start(layers)
-        scale = 2.0**10 if self.recipe.loss_scaling and layers else 1.0
-        (self.run.loss(self.run.job.batch(self.run.step)) * scale).backward()
-        gradients = [
-            torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.detach() / scale
-            for parameter in self.run.parameters
-        ]
-        self.run.optimizer.zero_grad(set_to_none=True)
-        return gradients
-
-    def _gradient_error(self, layers: Sequence[str]) -> float | None:
-        if not layers:
-            return 0.0
-        if self._exact is None:
-            self._exact = self._gradient(())
-        pairs = zip(self._gradient(layers), self._exact, strict=True)
-        change = sum(float((low - high).double().square().sum()) for low, high in pairs)
-        norm = sum(float(exact.double().square().sum()) for exact in self._exact)
-        error = math.sqrt(change / norm) if norm > 0 and math.isfinite(change) else math.inf
-        return error if math.isfinite(error) else None
-
+EVERY = 10**9
+SPLITS = ((5, EVERY, 50), (5, 4, 30), (3, 4, 20), (3, 2, 16), (3, 0, LEAST_STEPS))
+"""Seeds, worst layers whose loss is measured, and least steps of a run; the first for which there is time is taken."""
+GRADIENTS_RATIO = 0.4
+"""Of the time, what the gradients of all layers may take; else groups are looked at."""
+NOT_REPEATABLE = 1e-4
+"""Change of a gradient from one run of FP32 to the next, from which a reader is warned."""
 
 Measure = Callable[[Sequence[str]], Turned]
 
 
 def damage(turned: Turned | Mapping[str, Any]) -> float:
-    """What to rank by: the change of the loss; infinite where training broke down."""
-    change = turned.loss_change if isinstance(turned, Turned) else turned["loss_change"]
-    return math.inf if change is None else float(change)
+    """What to rank by: the change of the first gradient; infinite where it is not finite."""
+    error = turned.gradient_error_ratio if isinstance(turned, Turned) else turned["gradient_error_ratio"]
+    return math.inf if error is None else float(error)
+
+
+def errors_only(layers: Sequence[str], errors: Sequence[float | None]) -> Turned:
+    """Layers of which the gradients are known and nothing was trained."""
+    finite = [error for error in errors if error is not None]
+    return Turned(
+        layers=tuple(layers), gradient_errors=tuple(errors),
+        gradient_error_ratio=fmean(finite) if finite and len(finite) == len(errors) else None, told_from_next=None,
+        seeds=0, loss_change=None, loss_change_low=None, loss_change_high=None, diverged=0,
+    )  # fmt: skip
 
 
 def one_at_a_time(layers: Sequence[str], measure: Measure) -> list[Turned]:
@@ -144,52 +90,183 @@ def by_halving(layers: Sequence[str], measure: Measure) -> list[Turned]:
     return waiting
 
 
-def sensitivity(task: Task, place: Place, recipe: LowerRecipe, until: Slice, keep: Keep) -> tuple[Plain, Bench | None]:
-    """The layers of a task by what lowering them costs, as a plain document, and the bench for what follows."""
-    mode, why = place.mode_of(recipe)
-    head = {"precision": recipe.id, "mode": mode, "why_emulated": why}
-    empty = {"steps": 0, "method": "none", "layers": [], "kinds": {}, "base_loss": None, "all_lowered": None}
+def ranked(found: Sequence[Turned]) -> list[Turned]:
+    """From the worst to the mildest, each told from the next one or not."""
+    rows = sorted(found, key=damage, reverse=True)
+    told = [_told(row, after) for row, after in pairwise(rows)]
+    return [replace(row, told_from_next=apart) for row, apart in zip(rows, [*told, None], strict=False)]
+
+
+def _told(row: Turned, after: Turned) -> bool | None:
+    """Whether the logarithms of two layers' errors, paired by seed, differ by more than their spread."""
+    if row.gradient_error_ratio is None or after.gradient_error_ratio is None:
+        return (row.gradient_error_ratio is None) != (after.gradient_error_ratio is None)
+    pairs = list(zip(row.gradient_errors, after.gradient_errors, strict=False))
+    if any(not worse or not milder for worse, milder in pairs):
+        return None
+    low = compare([math.log(float(worse or 1) / float(milder or 1)) for worse, milder in pairs], 1.0).difference_low
+    return None if low is None else low > 0.0
+
+
+def sensitivity(
+    task: Task, place: Place, recipe: LowerRecipe, until: Slice, keep: Keep
+) -> tuple[Plain, Benches | None]:
+    """The layers of a task by what lowering them costs, as a plain document, and the benches for what follows."""
     if until.left_s <= 0:
-        return {**head, **empty, "cut_short": ["sensitivity: no time was left"]}, None
-    bench = Bench(task, place, recipe)
-    names = list(bench.kinds)
-    plan = keep("plan", lambda: _planned(bench, names, until.left_s))
-    steps = int(plan["steps"])
-    base = keep("base", lambda: asdict(bench.turned((), steps, None)))
+        return nothing(place, recipe, ["no time was left"]), None
+    benches = Benches(task, place, recipe)
+    names = list(benches.kinds)
+    plan = keep("plan", lambda: planned(*benches.step_s(), len(names), until.left_s))
+    benches.start_from(int(plan["seeds"]), int(plan["warm_steps"]))
+    gradients_until = until.first(0.5)
 
     def measure(layers: Sequence[str]) -> Turned:
         def work() -> Plain:
-            until.must_last(float(plan["run_s"]))
-            return asdict(bench.turned(layers, steps, base["loss"]))
+            gradients_until.must_last()
+            return {"errors": [benches.of(seed).gradient_error(layers) for seed in range(benches.seeds)]}
 
-        row = keep("+".join(layers), work)
-        return Turned(**{**row, "layers": tuple(row["layers"])})
+        return errors_only(layers, keep("gradient/" + "+".join(layers), work)["errors"])
 
-    everything = keep("all", partial(_plain, bench, names, steps, base["loss"]))
     single = plan["method"] == "one at a time"
-    found = one_at_a_time(names, measure) if single else by_halving(names, measure)
-    reached = sum(len(row.layers) for row in found if len(row.layers) == 1)
-    ranked = sorted(found, key=damage, reverse=True)
+    rows = ranked(one_at_a_time(names, measure) if single else by_halving(names, measure))
+    if not rows:
+        return nothing(place, recipe, ["the time was over before the first layer"]), None
+    repeat = keep("repeat", lambda: {"error": benches.of(0).gradient_error(())})["error"]
+    steps = int(plan["steps"])
+    runs = Losses(benches, steps, until, keep, float(plan["run_s"]))
+    base, everything = runs.of(()), runs.of(names)
+    rows = [
+        replace(row, **runs.change(row.layers)) if at < int(plan["trained"]) else row for at, row in enumerate(rows)
+    ]  # fmt: skip
+    reached = sum(len(row.layers) for row in rows if len(row.layers) == 1)
+    cut = [] if reached == len(names) else [f"{len(names) - reached} of {len(names)} layers not tried by themselves"]
+    if len(everything) < benches.seeds:
+        cut.append(missing(benches.seeds - len(everything), benches.seeds, "seeds"))
+    counts = [(row["real_layers"], row["lowered_layers"]) for row in everything]
     return {
-        **head, "steps": steps, "method": plan["method"], "base_loss": base["loss"], "all_lowered": everything,
-        "kinds": bench.kinds,
-        "layers": [{**asdict(row), "kinds": sorted({bench.kinds[layer] for layer in row.layers})} for row in ranked],
-        "cut_short": [] if reached == len(names) else [f"{len(names) - reached} of {len(names)} layers by themselves"],
-    }, bench  # fmt: skip
+        "precision": recipe.id, **place.ran(recipe, counts),
+        "baseline": "fp32", "start": "warm", "warm_steps": benches.warm_steps, "steps": steps,
+        "seeds": min(len(base), len(everything)), "method": plan["method"], "ranked_by": "gradient_error_ratio",
+        "base_loss": _mean([row["loss"] for row in base]),
+        "all_lowered": asdict(replace(errors_only(names, ()), **runs.change(names))),
+        "kinds": benches.kinds, "repeat_error_ratio": repeat,
+        "layers": [{**asdict(row), "kinds": sorted({benches.kinds[layer] for layer in row.layers})} for row in rows],
+        "why_not_applied": None, "words": words(rows), "notes": notes(repeat), "cut_short": cut,
+    }, benches  # fmt: skip
 
 
-def _plain(bench: Bench, layers: Sequence[str], steps: int, base_loss: float | None) -> Plain:
-    return asdict(bench.turned(layers, steps, base_loss))
+class Losses:
+    """Losses of runs with layers lowered, seed by seed, each kept as it is finished."""
+
+    def __init__(self, benches: Benches, steps: int, until: Slice, keep: Keep, run_s: float) -> None:
+        """Train nothing yet.
+
+        Args:
+            benches: where.
+            steps: of a run.
+            until: time for it.
+            keep: keeps each run.
+            run_s: seconds of a run.
+        """
+        self._benches, self._steps, self._until, self._keep, self._run_s = benches, steps, until, keep, run_s
+        self._known: dict[tuple[str, ...], list[Plain]] = {}
+
+    def of(self, layers: Sequence[str]) -> list[Plain]:
+        """A run for each seed, as long as there is time."""
+        key = tuple(layers)
+        rows = self._known.setdefault(key, [])
+        try:
+            for seed in range(len(rows), self._benches.seeds):
+                name = "all" if len(key) == len(self._benches.kinds) else "+".join(key) if key else "fp32"
+                rows.append(self._keep(f"loss/{name}/{seed}", partial(self._trained, key, seed)))
+        except OutOfTimeError:
+            pass
+        return rows
+
+    def change(self, layers: Sequence[str]) -> Plain:
+        """Their change against FP32, as fields of `Turned`."""
+        losses, base = ([row["loss"] for row in self.of(those)] for those in (layers, ()))
+        found = change_of(losses, base)
+        del found["verdict"]
+        return found
+
+    def _trained(self, layers: tuple[str, ...], seed: int) -> Plain:
+        self._until.must_last(self._run_s)
+        return self._benches.of(seed).trained(layers, self._steps)
 
 
-def _planned(bench: Bench, names: Sequence[str], left_s: float) -> Plain:
-    """Steps of each run and the way of looking, by the time of two steps with everything lowered."""
-    bench.turned(names, 1, None)
-    bench._from_start(names)
-    each_s = max(bench.run.train(2).wall_s / 2.0, 1e-4)
-    runs = len(names) + PROBES_ASIDE
-    steps = int(0.8 * left_s / (runs * each_s)) - 2  # two steps' worth is the gradient
-    if steps >= LEAST_STEPS:
-        steps = min(steps, MOST_STEPS)
-        return {"method": "one at a time", "steps": steps, "run_s": (steps + 2) * each_s}
-    return {"method": "groups, halved", "steps": LEAST_STEPS, "run_s": (LEAST_STEPS + 2) * each_s}
+def words(rows: Sequence[Turned]) -> str:
+    """What can be said of the order, and of the losses."""
+    if len(rows) < 2:
+        order = "there is one layer"
+    else:
+        tied = next((at for at, row in enumerate(rows, start=1) if row.told_from_next), len(rows))
+        first = ", ".join(rows[0].layers)
+        order = f"{first} suffers most" if tied == 1 else f"the worst {tied} of {len(rows)} cannot be told apart"
+    trained = [row for row in rows if row.seeds or row.diverged]
+    hurt = [
+        row for row in trained if row.diverged or (row.loss_change_low is not None and row.loss_change_low > 0.0)
+    ]  # fmt: skip
+    if not trained:
+        return f"{order}; what one layer does to the loss was not measured"
+    if not hurt:
+        return f"{order}; what one layer does to the loss cannot be told from chance"
+    return f"{order}; the loss rises with {', '.join('+'.join(row.layers) for row in hurt)} alone"
+
+
+def notes(repeat: float | None) -> list[str]:
+    """A warning where FP32 does not repeat itself."""
+    if repeat is not None and repeat <= NOT_REPEATABLE:
+        return []
+    change = "is not finite" if repeat is None else f"changes by {repeat:.2g} of itself"
+    return [f"the gradient of FP32 {change} from one run to the next: errors below that say nothing of a precision"]
+
+
+def planned(high_s: float, low_s: float, layers: int, left_s: float) -> Plain:
+    """Seeds, steps, and the way of looking for which there is time.
+
+    Args:
+        high_s: seconds of a step with no layer lowered.
+        low_s: the same with all lowered.
+        layers: how many there are.
+        left_s: time for all of it.
+    """
+    one_s = 0.5 * (high_s + low_s)
+    for seeds, alone, least in SPLITS:
+        trained = min(alone, layers)
+        warm = int(min(max(0.15 * left_s / (seeds * high_s), LEAST_WARM_STEPS), WARM_STEPS))
+        gradients_s = seeds * (layers + 2) * one_s
+        single = gradients_s <= GRADIENTS_RATIO * left_s
+        room_s = 0.9 * left_s - seeds * warm * high_s - min(gradients_s, GRADIENTS_RATIO * left_s)
+        steps = int(room_s / (seeds * (high_s + low_s + trained * one_s)))
+        if steps >= least and single:
+            break
+    steps = min(max(steps, LEAST_STEPS), MOST_STEPS)
+    return {
+        "method": "one at a time" if single else "groups, halved", "seeds": max(seeds, LEAST_SEEDS),
+        "warm_steps": warm, "steps": steps, "trained": trained, "run_s": steps * low_s,
+    }  # fmt: skip
+
+
+def nothing(place: Place, recipe: LowerRecipe, cut: list[str], why_not_applied: str | None = None) -> Plain:
+    """The answer where no layer was looked at.
+
+    Args:
+        place: where.
+        recipe: the lower precision.
+        cut: what there was no time for.
+        why_not_applied: why the recipe reaches nothing of the model; None: it does, or nobody looked.
+    """
+    return {
+        "precision": recipe.id, **place.ran(recipe, ()), "baseline": "fp32", "start": "warm", "warm_steps": 0,
+        "steps": 0, "seeds": 0, "method": "none", "ranked_by": "gradient_error_ratio", "base_loss": None,
+        "all_lowered": None, "kinds": {}, "repeat_error_ratio": None, "layers": [],
+        "words": f"not applied: {why_not_applied}" if why_not_applied else f"unknown: {cut[0]}",
+        "why_not_applied": why_not_applied,
+        "notes": [], "cut_short": cut,
+    }  # fmt: skip
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    finite = [value for value in values if value is not None]
+    return fmean(finite) if finite and len(finite) == len(values) else None

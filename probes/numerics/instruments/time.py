@@ -46,3 +46,13 @@ class Slice:
 def keep_nothing(_key: str, compute: Callable[[], Plain]) -> Plain:
     """Computes each time; for tests and for callers that need no resume."""
     return compute()
+
+
+def count_of(count: int, what: str) -> str:
+    """`1 seed`, `3 seeds`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def missing(lacking: int, whole: int, what: str) -> str:
+    """What there was no time for, so that it cannot be read as what was done: `2 of 3 seeds missing`."""
+    return f"{lacking} of {whole} {what} missing"

@@ -76,11 +76,14 @@ class _GradientRounded(torch.autograd.Function):  # type: ignore[misc]
         return quantised(moved, ctx.recipe, gradient=True).movedim(-1, ctx.dim), None, None
 
 
-def linear(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, real: bool) -> torch.Tensor:
-    """The layer's output `[..., out]` in FP32."""
+def fits_matrix_units(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe) -> bool:
+    """Whether the sizes of all three products are multiples of what the matrix units take."""
     unit = MX_BLOCK if recipe.scaling == "mx" else LEAST_UNIT
-    if real and not any(size % unit for size in (layer.in_features, layer.out_features, x.numel() // x.shape[-1])):
-        return on_matrix_units(layer, x, recipe)
+    return not any(size % unit for size in (layer.in_features, layer.out_features, x.numel() // x.shape[-1]))
+
+
+def linear(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
+    """The layer's output `[..., out]` in FP32, of emulated products."""
     flat = x.reshape(-1, x.shape[-1]).float()
     y = _Products.apply(flat, layer.weight, recipe)
     y = y if layer.bias is None else y + layer.bias
@@ -88,7 +91,7 @@ def linear(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, real: bool
 
 
 def on_matrix_units(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, emulate: bool = False) -> torch.Tensor:
-    """The same on the device's own matrix units, by the probes' layers, where the sizes allow it.
+    """The same on the device's own matrix units, by the probes' layers; `fits_matrix_units` says whether they can.
 
     Args:
         layer: its weight and bias.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from planner.errors import UsageError
 
-REAL, EMULATED = "real", "emulated"
+REAL, MIXED, EMULATED = "real", "mixed", "emulated"
+MODES = (REAL, MIXED, EMULATED)
+"""How the lowered layers of a run were computed: all by the device, some of them, or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,22 @@ def choose_lower(names: Iterable[str]) -> tuple[LowerRecipe, ...]:
     for name in sorted(asked - known):
         raise UsageError(f"unknown precision `{name}`", hint=f"one of {', '.join(recipe.id for recipe in LOWER)}")
     return tuple(recipe for recipe in LOWER if recipe.id in asked)
+
+
+PLANNED = ("bf16", "fp16", "fp8")
+"""Precisions of which a plan has a row without being asked for one."""
+
+
+def harshest(recipes: Sequence[LowerRecipe], *, named: bool) -> LowerRecipe:
+    """The recipe that layers, policies and schedules are tried in.
+
+    Args:
+        recipes: those of a run, from the mildest to the harshest.
+        named: whether the user named them; else a harsher one than plans offer by default is passed over, since a
+            policy for it would have no plan to be mixed from.
+    """
+    planned = [recipe for recipe in recipes if recipe.precision in PLANNED]
+    return recipes[-1] if named or not planned else planned[-1]
 
 
 def lower_by_id(name: str) -> LowerRecipe:

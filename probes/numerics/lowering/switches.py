@@ -35,6 +35,9 @@ class Switches:
         self._kind = device_kind
         self._real = frozenset(real)
         self._now: dict[str, LowerRecipe] = {}
+        self._ways: dict[str, set[bool]] = {}
+        self.region: LowerRecipe | None = None
+        """The recipe whose autocast region surrounds the whole model; for the count of layers alone."""
         self.layers: dict[str, nn.Module] = {}
         """By name, in the order of the model."""
         for name, module in model.named_modules():
@@ -58,22 +61,52 @@ class Switches:
         return {name: recipe for name, kind in kinds.items() if kind in ("linear", "convolution", "first")
                 and isinstance(self.layers[name], nn.Linear | nn.Conv2d)}  # fmt: skip
 
+    def count_anew(self) -> None:
+        """Forget which way layers took."""
+        self._ways = {}
+
+    def counted(self) -> tuple[int, int]:
+        """Layers that always ran on the device's own units, and all layers that ran in a lower precision."""
+        return sum(ways == {True} for ways in self._ways.values()), len(self._ways)
+
+    def lowered(self) -> tuple[str, ...]:
+        """Names of the layers that ran in a lower precision."""
+        return tuple(name for name in self.layers if name in self._ways)
+
+    def _note(self, name: str, *, real: bool) -> None:
+        self._ways.setdefault(name, set()).add(real)
+
     def _forward(
         self, name: str, layer: nn.Module, forward: Callable[..., Any], *arguments: Any, **keywords: Any
     ) -> Any:
         recipe = self._now.get(name)
         if recipe is None:
-            return forward(*arguments, **keywords)
+            y = forward(*arguments, **keywords)
+            if self.region is not None and isinstance(layer, MULTIPLYING) and _is_in(y, self.region):
+                self._note(name, real=self.region.id in self._real)
+            return y
         if recipe.autocast is not None and isinstance(layer, MULTIPLYING):
             with torch.autocast(self._kind, dtype=getattr(torch, recipe.autocast)):
-                return forward(*arguments, **keywords).float()
+                y = forward(*arguments, **keywords)
+            if _is_in(y, recipe):
+                self._note(name, real=recipe.id in self._real)
+            return y.float()
         if type(layer) is nn.Linear and not keywords:
-            return products.linear(layer, arguments[0], recipe, real=recipe.id in self._real)
+            x = arguments[0]
+            on_units = recipe.id in self._real and products.fits_matrix_units(layer, x, recipe)
+            self._note(name, real=on_units)
+            return (products.on_matrix_units if on_units else products.linear)(layer, x, recipe)
+        self._note(name, real=False)
         if type(layer) is nn.Conv2d and not keywords:
             return products.convolution(layer, arguments[0], recipe)
         if type(layer) is nn.Embedding and not keywords:
             return products.embedding(layer, arguments[0], recipe)
         return products.other(forward, arguments, keywords, recipe)
+
+
+def _is_in(y: object, recipe: LowerRecipe) -> bool:
+    """Whether autocast gave a result of its type: it passes over float64, and where the model turns it off."""
+    return isinstance(y, torch.Tensor) and y.dtype == getattr(torch, str(recipe.autocast))
 
 
 def kinds_of(layers: Mapping[str, nn.Module]) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from probes.numerics.session.agreement import held_to
+
 Plain = dict[str, Any]
 
 NUMERICS_SCHEMA = "mpplan.numerics/1"
@@ -22,6 +24,12 @@ def task_key(task: str) -> str:
 def result_key(task: str, section: str) -> str:
     """Key of the part that holds a section's answer about a task."""
     return f"result/{task}/{section}"
+
+
+def answered(parts: Mapping[str, Plain], task: str, section: str) -> Plain | None:
+    """A section's answer about a task; None where there is none, or the section failed."""
+    row = parts.get(result_key(task, section))
+    return None if row is None or "failed" in row else row
 
 
 def numerics_document(parts: Mapping[str, Plain], record: str | None) -> Plain:
@@ -48,6 +56,8 @@ def numerics_document(parts: Mapping[str, Plain], record: str | None) -> Plain:
                 why = "not reached" if row is None else row["failed"]
                 cut.append(f"{task}: {section.replace('_', ' ')}: {why}")
                 continue
+            if section == "policy":
+                row = held_to(row, *(answered(parts, task, beside) for beside in ("parity", "schedule")))
             rows.append({"task": task, **row})
             cut += [f"{task}: {section.replace('_', ' ')}: {what}" for what in row["cut_short"]]
         document[section] = rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.records.figures import TrainingNumerics
-from probes.numerics.lowering.recipes import EMULATED, lower_by_id
+from probes.numerics.lowering.recipes import REAL, lower_by_id
 
 Plain = dict[str, Any]
 OWN = "own"
@@ -44,9 +44,12 @@ def _parity(task: str, document: Plain) -> Iterator[FindingLine]:
     for pair in document["pairs"]:
         if pair["pairs"] + pair["diverged"] == 0:
             continue
-        names = ("difference_low", "difference_mid", "difference_high", "verdict", "seeds_needed", "metric", "margin")
+        names = (
+            "difference_low", "difference_mid", "difference_high", "verdict", "seeds_needed", "seeds_would_show",
+            "metric", "margin", "real_layers", "lowered_layers",
+        )  # fmt: skip
         figures = TrainingNumerics(
-            task=task, instrument="parity", baseline=pair["baseline"], emulated=pair["mode"] == EMULATED,
+            task=task, instrument="parity", baseline=pair["baseline"], emulated=pair["mode"] != REAL,
             steps=document["steps"], seeds=pair["pairs"] + pair["diverged"],
             skipped_step_ratio=pair["skipped_step_ratio"],
             **{name: pair[name] for name in names},
@@ -58,18 +61,20 @@ def _scaling(task: str, document: Plain) -> Iterator[FindingLine]:
     for run in document["dynamic"]:
         if run["name"] == "usual":
             figures = TrainingNumerics(
-                task=task, instrument="loss-scaling", emulated=document["mode"] == EMULATED, steps=run["steps"],
-                skipped_step_ratio=run["skipped_step_ratio"],
-                steady_skipped_step_ratio=run["steady_skipped_step_ratio"],
+                task=task, instrument="loss-scaling", emulated=document["mode"] != REAL, steps=run["steps"],
+                skipped_step_ratio=run["skipped_step_ratio"], trains=document["trains"],
+                steady_skipped_step_ratio=run["steady_skipped_step_ratio"], steady_basis=run["steady_basis"],
             )  # fmt: skip
             yield _line(task, "loss-scaling", document["precision"], figures)
 
 
 def _policy(task: str, document: Plain) -> Iterator[FindingLine]:
-    if document["steps"]:
+    if document["lowered_parameters_ratio"] is not None:
         figures = TrainingNumerics(
-            task=task, instrument="policy", baseline="fp32", emulated=document["mode"] == EMULATED, metric="loss",
-            steps=document["steps"], margin=document["margin"], difference_mid=document["loss_change"],
+            task=task, instrument="policy", baseline=document["baseline"], emulated=document["mode"] != REAL,
+            metric="loss", steps=document["steps"], seeds=document["seeds"], margin=document["margin"],
+            difference_low=document["loss_change_low"], difference_mid=document["loss_change"],
+            difference_high=document["loss_change_high"],
             lowered_parameters_ratio=document["lowered_parameters_ratio"],
         )  # fmt: skip
         yield _line(task, "policy", document["precision"], figures)

@@ -15,18 +15,22 @@ from planner.errors import CannotMeasureError, MpplanError, UsageError
 from planner.records.measurement import Measurement
 from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost, cleaned, is_lost
+from probes.numerics.instruments.bench import Benches
 from probes.numerics.instruments.exponents import histograms
 from probes.numerics.instruments.parity import parity
 from probes.numerics.instruments.policy import policy
-from probes.numerics.instruments.scaling import loss_scaling
+from probes.numerics.instruments.reach import reach
+from probes.numerics.instruments.scaling import known_limit, loss_scaling
 from probes.numerics.instruments.schedule import schedule
-from probes.numerics.instruments.sensitivity import Bench, sensitivity
-from probes.numerics.instruments.time import OutOfTimeError, Slice
-from probes.numerics.lowering.recipes import LowerRecipe, choose_lower
-from probes.numerics.session.document import ENDED, HEAD, SECTIONS, result_key, task_key
+from probes.numerics.instruments.sensitivity import nothing, sensitivity
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Slice
+from probes.numerics.lowering.recipes import LowerRecipe, choose_lower, harshest, lower_by_id
+from probes.numerics.session.agreement import held_to
+from probes.numerics.session.document import ENDED, HEAD, SECTIONS, answered, result_key, task_key
 from probes.numerics.session.lines import lines_of
 from probes.numerics.session.options import BUDGETS_S, LEAST_TASK_S, MARGINS, SEEDS, NumericsOptions
 from probes.numerics.session.parts import PartFile
+from probes.numerics.session.trial import TRIED_STEPS, first_broken_step, same_batch
 from probes.numerics.tasks import USUAL, choose_tasks, find_task, missing_for
 from probes.numerics.tasks.interface import LARGE, SMALL, Task
 from probes.numerics.training import Place
@@ -40,7 +44,7 @@ from probes.session.outcome import Outcome
 Plain = dict[str, Any]
 
 WEIGHTS = {
-    "loss_scaling": 0.27, "histograms": 0.06, "parity": 0.34, "sensitivity": 0.19, "policy": 0.06, "schedule": 0.08,
+    "loss_scaling": 0.25, "histograms": 0.05, "parity": 0.32, "sensitivity": 0.21, "policy": 0.08, "schedule": 0.09,
 }  # fmt: skip
 """Share of a task's time. What one does not use goes to those after it."""
 FIRST_TASK_WEIGHT = 2.0
@@ -58,7 +62,7 @@ class _OfTask:
 
     task: Task
     sensitivity: Plain | None = None
-    bench: Bench | None = None
+    benches: Benches | None = None
 
 
 class NumericsSession:
@@ -133,6 +137,7 @@ class NumericsSession:
         self._listener.planned(len(waiting), self._budget.left_s)
         lost = None
         try:
+            self._must_train()
             self._all(waiting)
             short = [part for part in waiting if not self._is_done(self._tasks[part[0]].id, part[1])]
             if short and self._budget.left_s > AGAIN_S:
@@ -142,6 +147,23 @@ class NumericsSession:
         self.parts.add(ENDED, {"wall_s": time.monotonic() - self._began})
         return Outcome(points=self._ledger.written, left_out=(), lost_device=lost)
 
+    def _must_train(self) -> None:
+        """Every task gives a finite loss in FP32 before anything is said of another precision.
+
+        Raises:
+            UsageError: one does not.
+        """
+        for task in self._tasks:
+            key = f"{task_key(task.id)}/trains"
+            if key not in self.parts.known:
+                step = self._guarded_call(task.id, "the first steps", partial(first_broken_step, task, self._place))
+                if step is not None:
+                    raise UsageError(
+                        f"--task: `{task.id}`: FP32 training gives no finite loss from step {step}",
+                        hint="look for NaN in its batches, log(0), a division by zero, or too high a learning rate",
+                    )
+                self.parts.add(key, {"steps": TRIED_STEPS})
+
     def _all(self, waiting: Sequence[tuple[int, str]]) -> None:
         """Every part in turn, each with its share of the time that is left."""
         by_task = {number: _OfTask(task=self._tasks[number]) for number, _ in waiting}
@@ -149,7 +171,7 @@ class NumericsSession:
             weights = [self._weight(*later) for later in waiting[at:]]
             self._one(by_task[number], section, self._budget.first(weights[0] / sum(weights)))
             if section == SECTIONS[-1]:
-                by_task[number].bench = None  # its model is of no more use
+                by_task[number].benches = None  # their models are of no more use
 
     def _is_done(self, task: str, section: str) -> bool:
         """Whether a part is finished. That of sensitivity is only with the policy, which goes on from its bench."""
@@ -197,47 +219,82 @@ class NumericsSession:
 
     def _guarded(self, of_task: _OfTask, section: str, until: Slice) -> Plain:
         """Run an instrument; what a task of the user's own raises is theirs to mend."""
+        task, name = of_task.task.id, section.replace("_", " ")
         try:
-            return self._instruments(of_task, until)[section]()
-        except (MpplanError, OutOfTimeError):
+            answer: Plain = self._guarded_call(task, name, self._instruments(of_task, until)[section])
+            return answer
+        except (MpplanError, OutOfTimeError, DeviceLost):
             raise
         except Exception as error:
-            if self.device.kind == "cuda" and is_lost(error):
-                raise DeviceLost(cleaned(error)) from error
-            if ":" in of_task.task.id:
-                raise UsageError(
-                    f"--task: `{of_task.task.id}` failed in {section.replace('_', ' ')}: {cleaned(error)}",
-                    hint="train it without mpplan for a step with the same batch",
-                ) from error
-            self._listener.noted(f"{of_task.task.id}, {section.replace('_', ' ')}: {cleaned(error)}")
+            self._listener.noted(f"{task}, {name}: {cleaned(error)}")
             return {"failed": cleaned(error)}
 
+    def _guarded_call(self, task: str, what: str, call: Callable[[], Any]) -> Any:
+        """Call what trains a task; a lost device and a mistake in a task of the user's own get their names.
+
+        Raises:
+            DeviceLost: the device is gone.
+            UsageError: the task is the user's own, and failed.
+        """
+        try:
+            return call()
+        except (MpplanError, OutOfTimeError):
+            raise
+        except (Exception, SystemExit) as error:
+            if self.device.kind == "cuda" and isinstance(error, Exception) and is_lost(error):
+                raise DeviceLost(cleaned(error)) from error
+            if ":" in task:
+                said = "it called sys.exit" if isinstance(error, SystemExit) else cleaned(error)
+                raise UsageError(
+                    f"--task: `{task}` failed in {what}: {said}",
+                    hint="train it without mpplan for a step with the same batch",
+                ) from error
+            raise
+
     def _instruments(self, of_task: _OfTask, until: Slice) -> dict[str, Callable[[], Plain]]:
-        task, place, harshest = of_task.task, self._place, self._recipes[-1]
+        task, place = of_task.task, self._place
+        lowered = lower_by_id(self._head["lowered_to"])
         keep = {section: self.parts.keeper(f"{section}/{task.id}") for section in SECTIONS}
         margin = float(self._head["margin"])
         loss_margin = margin if self._head["metric"] == "loss" else MARGINS["loss"]
         metric = self._head["metric"] if self._head["metric"] in task.metrics else "loss"
         return {
             "loss_scaling": partial(loss_scaling, task, place, until, keep["loss_scaling"]),
-            "histograms": partial(histograms, task, place, until, keep["histograms"]),
+            "histograms": partial(histograms, task, place, until, keep["histograms"], self._limit(task.id)),
             "parity": partial(
                 parity, task, place, self._recipes, until, keep["parity"], metric=metric, seeds=self._head["seeds"],
                 margin=margin if metric == self._head["metric"] else MARGINS[metric],
             ),
-            "sensitivity": partial(self._sensitivity, of_task, harshest, until, keep["sensitivity"]),
+            "sensitivity": partial(self._sensitivity, of_task, lowered, until, keep["sensitivity"]),
             "policy": partial(self._policy, of_task, loss_margin, until, keep["policy"]),
-            "schedule": partial(schedule, task, place, harshest, loss_margin, until, keep["schedule"]),
+            "schedule": partial(
+                schedule, task, place, lowered, loss_margin, until, keep["schedule"], keep["parity"]
+            ),
         }  # fmt: skip
 
+    def _limit(self, task: str) -> int | None:
+        """The largest loss scale at which a task did not overflow, neither at first nor later; None: unknown."""
+        return known_limit(self.parts.known.get(result_key(task, "loss_scaling"), {}))
+
     def _sensitivity(self, of_task: _OfTask, recipe: LowerRecipe, until: Slice, keep: Any) -> Plain:
-        of_task.sensitivity, of_task.bench = sensitivity(of_task.task, self._place, recipe, until, keep)
+        why_not = reach(of_task.task, self._place, recipe, self._kept_parity(of_task.task))["why_not_applied"]
+        if why_not is not None:
+            of_task.sensitivity = nothing(self._place, recipe, [], why_not)
+        else:
+            of_task.sensitivity, of_task.benches = sensitivity(of_task.task, self._place, recipe, until, keep)
         return of_task.sensitivity
 
+    def _kept_parity(self, task: Task) -> Keep:
+        return self.parts.keeper(f"parity/{task.id}")
+
     def _policy(self, of_task: _OfTask, margin: float, until: Slice, keep: Any) -> Plain:
-        if of_task.sensitivity is None or of_task.bench is None:
+        if of_task.sensitivity is None:
             raise OutOfTimeError
-        return policy(of_task.bench, of_task.sensitivity, margin, until, keep)
+        if of_task.benches is None and of_task.sensitivity["why_not_applied"] is None:
+            raise OutOfTimeError
+        answer = policy(of_task.benches, of_task.sensitivity, margin, until, keep)
+        beside = (answered(self.parts.known, of_task.task.id, section) for section in ("parity", "schedule"))
+        return held_to(answer, *beside)
 
     def _begin(self) -> Plain:
         """What is asked: as begun where the record is resumed, and then no flag may say otherwise."""
@@ -274,6 +331,7 @@ class NumericsSession:
         head: Plain = {
             "mpplan": where.software.mpplan_version, "device": self.device.kind, "device_name": self.device.name,
             "tasks": list(tasks), "precisions": [recipe.id for recipe in recipes], "metric": metric,
+            "lowered_to": harshest(recipes, named=self._options.precisions is not None).id,
             "margin": MARGINS[metric] if self._options.margin is None else self._options.margin,
             "seeds": self._options.seeds or SEEDS, "size": size,
             "software": {"torch": where.software.torch_version, "python": where.software.python_version,
@@ -292,8 +350,17 @@ class NumericsSession:
         model = task.make(0, size, torch.device("cpu")).model
         return {
             "id": task.id, "what": task.what, "parameters": sum(p.numel() for p in model.parameters()),
-            "data": task.data() if task.data is not None else {}, "steps_most": task.steps[size],
+            "data": task.data() if task.data is not None else {}, "most_steps": task.steps[size],
+            "loss_unit": task.loss_unit, "seeded_batches": _seeded_batches(task, size),
         }  # fmt: skip
+
+
+def _seeded_batches(task: Task, size: str) -> bool:
+    """Whether two seeds of a task are trained on different batches, by the first one of each."""
+    if task.seeded_batches is not None:
+        return task.seeded_batches
+    first, second = (task.make(seed, size, torch.device("cpu")).batch(0) for seed in (0, 1))
+    return not same_batch(first, second)
 
 
 def _opened(options: NumericsOptions) -> Device:

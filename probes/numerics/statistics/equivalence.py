@@ -51,8 +51,10 @@ class Equivalence:
     p_value: float | None
     """The larger of the two one-sided tests'."""
     seeds_needed: int | None
-    """Pairs with which an equivalence would be shown in four of five attempts, were the true difference the mean
-    found; None where no number is enough, or nothing is known of the spread."""
+    """Pairs with which a verdict would be shown in four of five attempts, were the true difference the mean found;
+    None where no number up to `MOST_SEEDS` is enough, or nothing is known of the spread."""
+    seeds_would_show: str | None
+    """That verdict: `equivalent` where the mean lies within the margin, `not_equivalent` where it lies outside."""
 
 
 def compare(differences: Sequence[float], margin: float) -> Equivalence:
@@ -69,7 +71,7 @@ def compare(differences: Sequence[float], margin: float) -> Equivalence:
         return Equivalence(
             verdict=NOT_EQUIVALENT if diverged else CANNOT_TELL,
             reason=f"{diverged} of {len(differences)} runs ended without a finite figure" if diverged else few,
-            pairs=len(usable), diverged=diverged, margin=margin, p_value=None, seeds_needed=None,
+            pairs=len(usable), diverged=diverged, margin=margin, p_value=None, seeds_needed=None, seeds_would_show=None,
             difference_low=None, difference_mid=fmean(usable) if usable else None, difference_high=None,
             difference_sd=None,
         )  # fmt: skip
@@ -79,10 +81,12 @@ def compare(differences: Sequence[float], margin: float) -> Equivalence:
     low, high = mean - half, mean + half
     p_value = max(_tail(mean + margin, error, n - 1), _tail(margin - mean, error, n - 1))
     verdict, reason = _verdict(low, high, margin)
+    needed = seeds_needed(mean, sd, margin)
     return Equivalence(
         verdict=verdict, reason=reason, pairs=n, diverged=0, difference_low=low, difference_mid=mean,
         difference_high=high, difference_sd=sd, margin=margin, p_value=p_value,
-        seeds_needed=seeds_needed(mean, sd, margin),
+        seeds_needed=needed,
+        seeds_would_show=None if needed is None else EQUIVALENT if abs(mean) < margin else NOT_EQUIVALENT,
     )  # fmt: skip
 
 
@@ -102,7 +106,9 @@ def _verdict(low: float, high: float, margin: float) -> tuple[str, str]:
 
 
 def seeds_needed(mean: float, sd: float, margin: float) -> int | None:
-    """Pairs that show an equivalence with a power of 80 %, were the true difference `mean` with this spread.
+    """Pairs that show a verdict with a power of 80 %, were the true difference `mean` with this spread.
+
+    Within the margin that verdict is the equivalence; outside, that the whole interval lies outside.
 
     Args:
         mean: true difference.
@@ -110,9 +116,9 @@ def seeds_needed(mean: float, sd: float, margin: float) -> int | None:
         margin: half the width of what counts as equal.
 
     Returns:
-        The number, at least 2; None where the difference is not below the margin, or it is above `MOST_SEEDS`.
+        The number, at least 2; None where the difference is the margin, or the number is above `MOST_SEEDS`.
     """
-    if margin - abs(mean) <= 0.0 or not _shown(mean, sd, margin, MOST_SEEDS):
+    if abs(mean) == margin or not _shown(mean, sd, margin, MOST_SEEDS):
         return None
     low, high = LEAST_PAIRS - 1, LEAST_PAIRS
     while not _shown(mean, sd, margin, high):
@@ -124,10 +130,12 @@ def seeds_needed(mean: float, sd: float, margin: float) -> int | None:
 
 
 def _shown(mean: float, sd: float, margin: float, n: int) -> bool:
-    """Whether so many pairs have the power: neither of the two tests may fail, each of which can on its own side."""
+    """Whether so many pairs have the power; for an equivalence neither of the two tests may fail on its own side."""
     error = sd / sqrt(n)
     if error == 0.0:
         return True
     t = quantile(1.0 - ALPHA, n - 1)
+    if abs(mean) > margin:
+        return upper_tail((abs(mean) - margin) / error - t, n - 1) <= 1.0 - POWER
     near, far = (margin - abs(mean)) / error - t, (margin + abs(mean)) / error - t
     return upper_tail(near, n - 1) + upper_tail(far, n - 1) <= 1.0 - POWER

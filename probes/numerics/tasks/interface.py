@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 SMALL, LARGE = "small", "large"
 SIZES = (SMALL, LARGE)
 """For minutes of a CPU, and for minutes of a GPU."""
+NATS, LOSS = "nats", "loss"
+LOSS_UNITS = (NATS, LOSS)
+"""What a loss is in: a cross-entropy by the natural logarithm, or a figure of the user's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,3 +49,7 @@ class Task:
     """A package that must be there."""
     data: Callable[[], dict[str, object]] | None = None
     """Where its data come from, for the answer."""
+    loss_unit: str = NATS
+    """What the loss is in: `nats` of a cross-entropy, or `loss` where nobody knows."""
+    seeded_batches: bool | None = True
+    """Whether each seed has batches of its own; None: it has to be looked at."""

@@ -7,6 +7,9 @@ returns `(model, batches, loss)` or `(model, batches, loss, optimizer)`:
 - `batches`: a list, a `DataLoader` or another iterable that is gone through again and again, or a function of the step;
 - `loss`: a function `(model, batch)` of a scalar;
 - `optimizer`: a function of the parameters; AdamW at 1e-3 where none is given.
+
+Its weights have to be FP32, since that is what lower precisions are held against. What the loss is in, nobody can see
+from outside: a factory with the attribute `loss_unit = "nats"` says that it is a cross-entropy.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from planner.errors import UsageError
-from probes.numerics.tasks.interface import LARGE, SMALL, Job, Task
+from probes.numerics.tasks.interface import LARGE, LOSS, NATS, SMALL, Job, Task
 
 EXPECTED = "return (model, batches, loss) or (model, batches, loss, optimizer)"
 RATE = 1e-3
@@ -38,7 +41,7 @@ def own_task(name: str) -> Task:
         sys.path.insert(0, here)
     try:
         factory = getattr(importlib.import_module(module_name), attribute, None)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that is imported may end the process
         hint = "run mpplan in the folder of the module, or put that on PYTHONPATH"
         raise UsageError(f"--task: cannot import `{module_name}`: {_said(error)}", hint=hint) from error
     if not callable(factory):
@@ -51,6 +54,8 @@ def own_task(name: str) -> Task:
         metrics=("loss",),
         make=lambda seed, _size, device: _job(name, factory, seed, device),
         steps={SMALL: 300, LARGE: 1000},
+        loss_unit=NATS if getattr(factory, "loss_unit", None) == NATS else LOSS,
+        seeded_batches=None,
     )
 
 
@@ -61,11 +66,12 @@ def _job(name: str, factory: Callable[..., Any], seed: int, device: Any) -> Job:
     takes_seed = "seed" in inspect.signature(factory).parameters
     try:
         made = factory(seed=seed) if takes_seed else factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"--task: `{name}` failed: {_said(error)}", hint=f"it has to {EXPECTED}") from error
     if not isinstance(made, tuple) or len(made) not in (3, 4) or not isinstance(made[0], torch.nn.Module):
-        raise UsageError(f"--task: `{name}` returned {type(made).__name__}", hint=f"it has to {EXPECTED}")
+        raise UsageError(f"--task: `{name}` returned {_kind(made)}", hint=f"it has to {EXPECTED}")
     model, batches, loss = made[:3]
+    _check_fp32(name, model)
     optimizer = made[3] if len(made) == 4 else (lambda parameters: torch.optim.AdamW(parameters, lr=RATE))
     if not callable(loss) or not callable(optimizer):
         raise UsageError(f"--task: `{name}` gave a loss or optimizer that is no function", hint=f"it has to {EXPECTED}")
@@ -76,6 +82,32 @@ def _job(name: str, factory: Callable[..., Any], seed: int, device: Any) -> Job:
         loss=loss,
         optimizer=optimizer,
     )
+
+
+def _kind(made: object) -> str:
+    """What a factory gave, in words: a tuple by its length or its first part."""
+    if not isinstance(made, tuple):
+        return f"`{type(made).__name__}`"
+    if len(made) in (3, 4):
+        return f"a tuple that begins with `{type(made[0]).__name__}`, not with a torch.nn.Module"
+    return f"a tuple of {len(made)}"
+
+
+def _check_fp32(name: str, model: Any) -> None:
+    """Every weight in FP32: autocast passes over float64, and weights in BF16 are no baseline.
+
+    Raises:
+        UsageError: one is not.
+    """
+    import torch
+
+    for weight_name, weight in model.named_parameters():
+        if weight.is_floating_point() and weight.dtype != torch.float32:
+            kind = str(weight.dtype).removeprefix("torch.")
+            raise UsageError(
+                f"--task: `{name}`: the weight `{weight_name}` is in {kind}; every comparison starts from FP32 weights",
+                hint="return `model.float()`, and batches in float32",
+            )
 
 
 def _repeated(name: str, batches: Any) -> Callable[[int], Any]:
@@ -108,4 +140,6 @@ def moved(batch: Any, device: Any) -> Any:
 
 
 def _said(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({'' if error.code is None else error.code!r})"
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(": ")

@@ -153,6 +153,12 @@ def _path_told(path: Doc, words: Words) -> str:
     return words("scale.usual" if path["name"] == "usual" else "scale.short", told=told)
 
 
+def _axis(task: str, metric: str) -> str:
+    """What a difference is in: the loss of a task of the user's own may be in anything."""
+    loss = "axis.loss" if task == "own" else "axis.nats"
+    return loss if metric == "loss" else "axis.accuracy"
+
+
 def intervals(shown: Doc, words: Words) -> IntervalChart | None:
     """Each precision's difference with its interval, over what counts as equal: of the first task."""
     pairs = [pair for pair in shown["pairs"] if pair["task"] == shown["task"] and pair["low"] is not None]
@@ -179,7 +185,7 @@ def intervals(shown: Doc, words: Words) -> IntervalChart | None:
             rows=tuple(rows), zero=50.0, band=(_at(-margin, reach), _at(margin, reach)),
             ticks=axis_of(values, [signed(value, values[-1]) for value in values], -reach, reach),
         ),
-        x_label=words("axis.nats" if pairs[0]["metric"] == "loss" else "axis.accuracy"),
+        x_label=words(_axis(str(shown["task"]), str(pairs[0]["metric"]))),
     )  # fmt: skip
 
 

@@ -47,7 +47,8 @@ def difference(measured: Doc, words: Words) -> str:
 def _with_interval(measured: Doc, interval: Doc, words: Words) -> str:
     size = max(abs(interval["low"]), abs(interval["high"]))
     low, mid, high = (signed(interval[end], size) for end in ("low", "mid", "high"))
-    unit = "parity.nats" if measured["metric"] == "loss" else "parity.accuracy"
+    loss = "parity.loss" if measured.get("task") == "own" else "parity.nats"  # nobody knows what their loss is in
+    unit = loss if measured["metric"] == "loss" else "parity.accuracy"
     return words(unit, text=words("parity.interval", low=low, mid=mid, high=high))
 
 

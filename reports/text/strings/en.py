@@ -165,6 +165,7 @@ TEXT: dict[str, str] = {
     "parity.not_yours": "Loss differs with the model, the data and the length of training: these figures are not from "
     "your run.",
     "parity.nats": "{text} nats",
+    "parity.loss": "{text} in the task's own loss",
     "parity.accuracy": "{text} of accuracy",
     "parity.interval": "{mid} ({low} to {high})",
     "parity.too_few": "too few runs for an interval",
@@ -236,6 +237,7 @@ TEXT: dict[str, str] = {
     "axis.step": "Step",
     "axis.scale": "Loss scale",
     "axis.nats": "Loss, nats",
+    "axis.loss": "Loss",
     "axis.accuracy": "Accuracy",
     "axis.gradient_error": "Change of the first gradient",
     "scale.usual": "default: {told}",

@@ -1,6 +1,6 @@
 import sys
 
-from mpplan.ui.listing import details, figure, table, wrapped
+from mpplan.ui.listing import counted, details, figure, folding, power_of_two, table, wrapped
 
 
 def test_columns_are_aligned_and_figures_stand_right():
@@ -42,3 +42,24 @@ def test_a_long_value_of_a_detail_stays_under_its_own_column(monkeypatch):
 
     assert lines[0] == "id      x"
     assert all(line.startswith(" " * 8 + "word") for line in lines[2:])
+
+
+def test_a_narrow_terminal_gets_further_blocks_that_begin_with_the_keys(monkeypatch):
+    headers, rows = ("task", "precision", "the verdict", "all seeds"), [("char-lm", "fp8", "NOT equivalent", "12")]
+    assert folding(headers, rows, 2) == table(headers, rows)  # a pipe gets one line a row
+
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert folding(headers, rows, 2) == (
+        "task     precision  the verdict\n"
+        "char-lm  fp8        NOT equivalent\n"
+        "\n"
+        "                      all\n"
+        "task     precision  seeds\n"
+        "char-lm  fp8           12\n"
+    )
+
+
+def test_powers_and_counts_are_written_as_people_do():
+    assert [power_of_two(16), power_of_two(-9), power_of_two(0)] == ["2¹⁶", "2⁻⁹", "2⁰"]
+    assert [counted(1, "step"), counted(0, "step"), counted(2, "seed")] == ["1 step", "0 steps", "2 seeds"]

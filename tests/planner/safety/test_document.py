@@ -122,7 +122,8 @@ def test_runs_that_ended_in_nan_are_counted_and_stay_in_the_table():
 def test_counts_of_all_layers_add_up_and_the_most_frequent_exponent_stands_for_100():
     def layer(name, least, counts, flushed):
         share = {"flushed_ratio": flushed, "saturated_ratio": 0.0}
-        tensor = {"least_exponent": least, "counts": counts, "values": sum(counts), "formats": {"e4m3": share}}
+        tensor = {"least_exponent": least, "counts": counts, "values": 4 * sum(counts), "zeros_ratio": 0.75,
+                  "formats": {"e4m3": share}}  # fmt: skip
         return {"layer": name, "tensors": {"weights": tensor}}
 
     changed = deepcopy(DOCUMENT)

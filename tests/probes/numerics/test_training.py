@@ -13,6 +13,7 @@ from probes.numerics.tasks import find_task
 torch = pytest.importorskip("torch")
 
 from probes.device.device import open_device  # noqa: E402
+from probes.numerics.tasks.interface import Job, Task  # noqa: E402
 from probes.numerics.training import Place, Run, dynamic_scaler, finite_gradients  # noqa: E402 - it needs torch
 from tests.probes.fake_cuda.installed import fake_cuda  # noqa: E402
 from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
@@ -83,6 +84,61 @@ def test_a_gradient_that_is_not_finite_is_seen():
     assert finite_gradients([parameter])
 
 
+def with_dropout() -> Task:
+    def make(seed: int, _size: str, _device: object) -> Job:
+        torch.manual_seed(seed)
+        x = torch.randn(64, 16)
+        model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.Dropout(0.3), torch.nn.Linear(32, 1))
+        return Job(
+            model=model, batch=lambda _step: x, loss=lambda network, rows: network(rows).square().mean(),
+            optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.01),
+        )  # fmt: skip
+
+    return Task(id="dropout", what="a network with dropout", metrics=("loss",), make=make, steps={"small": 50})
+
+
+def test_dropout_drops_the_same_from_the_same_start():
+    run = Run(with_dropout(), 0, PLACE)
+    run.train(3)
+    start = run.state()
+
+    losses = []
+    for _ in range(3):
+        run.restore(start)
+        losses.append(run.train(10).losses)
+
+    assert losses[0] == losses[1] == losses[2]
+    assert run.train(10).losses != losses[0]
+
+
+def test_a_model_of_nan_has_no_accuracy():
+    class Broken(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.weight * math.nan
+
+    x = torch.ones(4, 3)
+
+    def evaluate(model: torch.nn.Module) -> dict[str, float]:
+        with torch.no_grad():
+            y = model(x)
+        return {"loss": float(y.sum()), "accuracy": float((y.argmax(-1) == 0).float().mean())}
+
+    job = Job(
+        model=Broken(), batch=lambda _step: x, loss=lambda model, rows: model(rows).sum(), held_out=evaluate,
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    )  # fmt: skip
+    task = Task(id="nan", what="NaN", metrics=("loss", "accuracy"), make=lambda *_: job, steps={"small": 5})
+
+    figures = Run(task, 0, PLACE).train(3).figures
+
+    assert evaluate(job.model)["accuracy"] == 1.0  # argmax of NaN is the first class
+    assert all(math.isnan(figures[name]) for name in ("loss", "accuracy"))
+
+
 ON_HOPPER = {"bf16": "real", "fp16": "real", "fp8": "real", "fp8-rowwise": "real", "mxfp8": "emulated"}
 
 
@@ -93,11 +149,33 @@ def test_a_gpu_trains_in_what_it_has_on_its_own_kernels(name, mode):
         device = open_device("cuda")
         place = Place(device=device.torch, kind=device.kind, capability=device.capability, size="small")
         recipe = lower_by_id(name)
-        run = Run(find_task("char-lm"), 0, place, (name,) if place.runs_for_real(recipe) else ())
+        run = Run(find_task("char-lm"), 0, place)
         run.lower(recipe)
         run.scaler = dynamic_scaler("cuda", init=2.0**10) if recipe.loss_scaling else None
 
         trained = run.train(4)
 
     assert place.mode_of(recipe)[0] == mode
+    counts = [(trained.real_layers, trained.lowered_layers)]
+    assert place.ran(recipe, counts)["mode"] == mode
+    assert counts == [({"real": counts[0][1], "emulated": 0}[mode], 9 if recipe.autocast else 8)]
     assert trained.losses[-1] < trained.losses[0]
+
+
+@pytest.mark.parametrize(
+    ("task", "mode", "real", "lowered"), [("digits-cnn", "emulated", 0, 3), ("char-moe", "mixed", 4, 20)]
+)
+def test_a_gpu_that_has_fp8_is_not_said_to_run_layers_that_were_emulated(task, mode, real, lowered):
+    """Convolutions have no FP8 kernel here, and an expert gets a number of rows that is seldom a multiple of 16."""
+    with fake_cuda():
+        device = open_device("cuda")
+        place = Place(device=device.torch, kind=device.kind, capability=device.capability, size="small")
+        recipe = lower_by_id("fp8")
+        run = Run(find_task(task), 0, place)
+        run.lower(recipe)
+
+        trained = run.train(4)
+
+    how = place.ran(recipe, [(trained.real_layers, trained.lowered_layers)])
+    assert (how["mode"], how["real_layers"], how["lowered_layers"]) == (mode, real, lowered)
+    assert how["why_emulated"].startswith(f"{lowered - real} of {lowered} layers")

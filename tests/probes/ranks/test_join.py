@@ -67,7 +67,7 @@ def test_a_rank_that_cannot_take_part_says_why_through_rank_0(tmp_path: Path) ->
     other, _ = second.communicate(timeout=120)
 
     assert (first.returncode, second.returncode) == (4, 4)
-    assert events(out)[-1]["message"] == "node 0 rank 1: this machine shows no NVIDIA GPU"
+    assert events(out)[-1]["message"] == "node 0 rank 1: no NVIDIA GPU found"
     assert [event["event"] for event in events(other)] == ["follows"]
 
 

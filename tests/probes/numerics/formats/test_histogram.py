@@ -7,7 +7,7 @@ from math import erf, log, sqrt
 import pytest
 
 from probes.numerics.formats.elements import FORMATS, find_format, rounded
-from probes.numerics.formats.histogram import magnitudes, nothing, swallowed_ratio
+from probes.numerics.formats.histogram import magnitudes, nothing, swallowed_counts
 
 torch = pytest.importorskip("torch")
 
@@ -39,8 +39,9 @@ def test_shares_are_those_of_the_values_rounded_one_by_one(element, scale_log2):
     held = rounded(exact, element)
     seen = magnitudes(x)
 
-    flushed = int(((held == 0) & (x != 0)).sum()) / x.numel()
-    beyond = int((scaled.abs() >= element.beyond_from).sum()) / x.numel()
+    nonzero = int((x != 0).sum())
+    flushed = int(((held == 0) & (x != 0)).sum()) / nonzero
+    beyond = int((scaled.abs() >= element.beyond_from).sum()) / nonzero
 
     assert seen.flushed_ratio(element, scale_log2) == pytest.approx(flushed, abs=1e-12)
     assert seen.saturated_ratio(element, scale_log2) == pytest.approx(
@@ -60,6 +61,24 @@ def test_the_best_scale_brings_the_largest_value_just_below_the_limit():
     assert nothing().best_scale_log2(find_format("fp16")) is None
 
 
+def test_headroom_leaves_octaves_free_above_the_largest_value():
+    seen = magnitudes(torch.tensor([1.0, 2.0**-37, 2.0**-39]))
+
+    assert seen.best_scale_log2(find_format("fp16")) == 15  # 2^16 is above 65504
+    assert seen.best_scale_log2(find_format("fp16"), headroom=2) == 13
+
+
+def test_a_table_of_which_most_rows_have_no_gradient_is_judged_by_those_that_have():
+    gradient = torch.zeros(100)
+    gradient[:4] = torch.tensor([0.01, 0.02, 0.1, 3.0])  # E2M1 begins at 0.5: what is up to 0.25 becomes zero
+
+    seen = magnitudes(gradient)
+
+    assert seen.flushed_ratio(find_format("e2m1")) == 0.75
+    assert (seen.zeros, seen.nonzero, seen.total) == (96, 4, 100)
+    assert magnitudes(torch.zeros(5)).flushed_ratio(find_format("e2m1")) == 0.0
+
+
 def test_octaves_zeros_and_what_is_not_finite_are_counted():
     seen = magnitudes(torch.tensor([0.0, 0.0, 1.0, 1.5, -2.0, float("inf"), float("nan")]))
 
@@ -69,16 +88,16 @@ def test_octaves_zeros_and_what_is_not_finite_are_counted():
 
 @pytest.mark.parametrize(
     ("update", "share"),
-    [(2.0**-9, 1.0), (2.0**-8, 1.0), (1.01 * 2.0**-8, 0.0), (-(2.0**-9), 1.0), (-1.01 * 2.0**-9, 0.0)],
+    [(2.0**-9, 10), (2.0**-8, 10), (1.01 * 2.0**-8, 0), (-(2.0**-9), 10), (-1.01 * 2.0**-9, 0)],
 )
 def test_an_update_of_up_to_half_a_unit_in_the_last_place_is_swallowed(update, share):
     weight = torch.ones(10)  # BF16 has 7 bits: the next number above 1 is 1 + 2^-7, the next below 1 - 2^-8
 
-    assert swallowed_ratio(weight, torch.full((10,), update), find_format("bf16")) == share
+    assert swallowed_counts(weight, torch.full((10,), update), find_format("bf16")) == (share, 10)
 
 
 def test_updates_that_are_zero_do_not_count_as_swallowed():
     update = torch.tensor([0.0, 0.0, 1.0, 2.0**-12])
 
-    assert swallowed_ratio(torch.ones(4), update, find_format("bf16")) == 0.5
-    assert swallowed_ratio(torch.ones(4), torch.zeros(4), find_format("bf16")) == 0.0
+    assert swallowed_counts(torch.ones(4), update, find_format("bf16")) == (1, 2)
+    assert swallowed_counts(torch.ones(4), torch.zeros(4), find_format("bf16")) == (0, 0)

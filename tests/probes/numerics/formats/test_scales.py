@@ -57,6 +57,45 @@ def test_a_weight_has_one_scale_for_128_by_128_and_an_activation_for_128():
     assert torch.all(weight[128:] > 0.0)
 
 
+def test_a_weight_in_nvfp4_has_one_scale_for_16_by_16_and_is_the_same_along_both_dimensions():
+    x = torch.randn(40, 48, generator=torch.Generator().manual_seed(5)) * torch.logspace(-2, 2, 48)
+
+    weight = nvfp4(x, E2M1, True)
+
+    assert torch.equal(nvfp4(x.t().contiguous(), E2M1, True).t(), weight)
+    assert not torch.equal(nvfp4(x.t().contiguous(), E2M1).t(), nvfp4(x, E2M1))
+    spoiled = torch.full((32, 16), 1e-2)
+    spoiled[0, 0] = 6.0  # the step below 0.5 is 0 to half: 1e-2 vanishes in the whole tile, and in no other
+    assert torch.all(nvfp4(spoiled, E2M1, True)[1:16] == 0.0)
+    assert torch.all(nvfp4(spoiled, E2M1, True)[16:] > 0.0)
+    assert torch.all(nvfp4(spoiled, E2M1)[1:16] > 0.0)
+
+
+@pytest.mark.parametrize("largest", [1e-14, 1e-18, 1e-25, 1e-35])
+def test_mx_scales_reach_down_to_the_least_power_of_two_of_e8m0(largest):
+    x = torch.zeros(1, 64)
+    x[0, 0], x[0, 33] = largest, 1.0
+
+    values = mx(x, E4M3)
+
+    assert values[0, 0].item() == pytest.approx(largest, rel=2.0**-4)  # three bits of mantissa
+    assert (values[0, 33].item(), values[0, 1:33].abs().sum().item()) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("name", SCALINGS)
+@pytest.mark.parametrize("broken", [float("inf"), float("-inf"), float("nan")])
+def test_what_is_not_finite_stays_so_in_every_scaling(name, broken):
+    x = torch.ones(4, 256)
+    x[1, 3] = broken
+
+    values = SCALINGS[name](x, E4M3, True)
+
+    assert not torch.isfinite(values[1, 3])
+    if name == "mx":
+        assert torch.all(values[1, 32:] == 1.0)
+        assert torch.isnan(values[1, :32]).all() == (broken != broken)
+
+
 @pytest.mark.parametrize("name", SCALINGS)
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 40), (1, 129), (130, 260)])
 def test_every_scaling_keeps_shape_zeros_and_sign(name, shape):
@@ -74,12 +113,13 @@ def test_every_scaling_keeps_shape_zeros_and_sign(name, shape):
 
 def test_mxfp8_is_torchaos_mx_tensor_bit_for_bit():
     torchao = pytest.importorskip("torchao.prototype.moe_training.mxfp8_linear")
-    x = torch.randn(8, 128, generator=torch.Generator().manual_seed(2)) * torch.logspace(-6, 3, 8)[:, None]
+    x = torch.randn(8, 128, generator=torch.Generator().manual_seed(2)) * torch.logspace(-35, 3, 8)[:, None]
+    x[1, 5], x[2, 70], x[3, 100] = float("inf"), float("-inf"), float("nan")
     theirs = torchao.MXTensor.to_mx(
         x, torch.float8_e4m3fn, 32, torchao.ScaleCalculationMode.RCEIL, torchao.KernelPreference.EMULATED
     )
 
-    assert torch.equal(mx(x, E4M3), theirs.dequantize(torch.float32))
+    assert torch.equal(mx(x, E4M3).nan_to_num(-1.0), theirs.dequantize(torch.float32).nan_to_num(-1.0))
 
 
 def test_rowwise_is_the_probes_own_quantisation():

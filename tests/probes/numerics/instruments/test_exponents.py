@@ -10,8 +10,17 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from probes.numerics.formats.histogram import magnitudes  # noqa: E402 - it needs torch
-from probes.numerics.instruments.exponents import TENSORS, Watch, described, histograms, watch  # noqa: E402
+from probes.numerics.instruments.exponents import (  # noqa: E402
+    TENSORS,
+    Watch,
+    described,
+    histograms,
+    loss_scale,
+    watch,
+)
+from probes.numerics.instruments.scaling import static_scale  # noqa: E402
 from probes.numerics.instruments.time import Slice, keep_nothing  # noqa: E402
+from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
 from probes.numerics.training import Run  # noqa: E402
 from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
@@ -49,17 +58,57 @@ def test_the_look_counts_each_tensor_once_and_leaves_no_hook():
 
 
 def test_an_update_below_half_a_unit_of_bf16_is_swallowed_and_a_larger_one_is_not():
-    def swallowed(gradient: float) -> float:
+    def swallowed(gradient: float) -> list[int]:
         run = Run(task_of(gradient), 0, PLACE)
         with torch.no_grad():
             run.job.model.weight.fill_(1.5)
         seen = Watch(run)
         seen.look()  # clipped to a norm of 1 and SGD at 0.1: the update is a tenth of the gradient
         seen.close()
-        return next(iter(seen.layers.values())).swallowed["bf16"][0]
+        return next(iter(seen.layers.values())).swallowed["bf16"]
 
-    assert swallowed(2.0**-8 * 10 * 0.9) == 1.0  # the next BF16 number above 1.5 is 2^-7 away
-    assert swallowed(2.0**-8 * 10 * 1.1) == 0.0
+    assert swallowed(2.0**-8 * 10 * 0.9) == [1, 1]  # the next BF16 number above 1.5 is 2^-7 away
+    assert swallowed(2.0**-8 * 10 * 1.1) == [0, 1]
+
+
+def test_the_share_of_swallowed_updates_is_of_updates_not_of_tensors():
+    """Rows of a table that no batch names have no update: they count neither as swallowed nor as kept."""
+    run = Run(find_task("char-lm"), 0, PLACE)
+    before = [parameter.detach().clone() for parameter in run.parameters]
+    seen = Watch(run)
+    seen.look()
+    seen.close()
+
+    pairs = list(zip(before, run.parameters, strict=True))
+    asked = sum(int((old != new).sum()) for old, new in pairs)
+    kept = sum(
+        int(((old != new) & ((old.bfloat16() + (new - old)).bfloat16() == old.bfloat16())).sum()) for old, new in pairs
+    )
+    counted = [layer.swallowed["bf16"] for layer in seen.layers.values()]
+    assert [sum(column) for column in zip(*counted, strict=True)] == [kept, asked]
+
+
+@pytest.mark.parametrize(("limit", "power"), [(None, 13), (20, 13), (10, 9)])
+def test_a_recommended_scale_has_room_above_the_largest_gradient_and_below_the_limit(limit, power):
+    gradients = magnitudes(torch.tensor([1.0, 2.0**-37, 2.0**-39]))  # 1 overflows at 2^16, and two octaves stay free
+
+    found = loss_scale(gradients, limit)
+
+    assert (found["scale_log2"], found["limit_log2"]) == (power, limit)
+    assert found["flushed_ratio"] == pytest.approx(2 / 3 if power == 9 else 1 / 3)
+
+
+@pytest.mark.parametrize("name", ["char-lm", "digits-vit"])
+def test_the_recommended_scale_does_not_overflow(name):
+    found = histograms(find_task(name), PLACE, Slice(ends=time.monotonic() + 4.0), keep_nothing)
+    scale = found["overall"]["loss_scale"]["scale_log2"]
+    run = Run(find_task(name), 0, PLACE)
+
+    trained = static_scale(run, run.state(), scale, lower_by_id("fp16"))
+
+    assert not trained.overflows
+    for tensor in ("gradients", "weight_gradients"):
+        assert found["overall"]["tensors"][tensor]["formats"]["fp16"]["best_scale_log2"] == scale
 
 
 def test_the_document_names_every_layer_and_tensor():
@@ -79,4 +128,4 @@ def test_the_document_names_every_layer_and_tensor():
 def test_without_time_the_document_is_empty_and_says_so():
     found = histograms(find_task("char-lm"), PLACE, Slice(ends=time.monotonic() - 1.0), keep_nothing)
 
-    assert (found["layers"], found["cut_short"]) == ([], ["histograms: no time was left"])
+    assert (found["layers"], found["cut_short"]) == ([], ["no time was left"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,24 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from probes.numerics.instruments.parity import parity, planned, shared_out, trained  # noqa: E402 - it needs torch
-from probes.numerics.instruments.time import Plain, Slice  # noqa: E402
+from probes.numerics.instruments.time import OutOfTimeError, Plain, Slice  # noqa: E402
 from probes.numerics.lowering.recipes import choose_lower, lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
+from probes.numerics.tasks.interface import Job, Task  # noqa: E402
 from tests.probes.numerics.planted import PLACE  # noqa: E402
+
+
+class Raw(torch.nn.Module):
+    """One product without a layer that torch knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(8, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[rows, 8]` to `[rows, 2]`."""
+        return x @ self.weight
+
 
 PLAN = {"steps": 20, "seeds": 4, "precisions": ["bf16", "nvfp4"], "seed_s": 0.0, "alone_s": {}}
 
@@ -38,7 +53,9 @@ def test_bf16_is_equivalent_and_the_null_pair_shows_almost_nothing():
 
     (bf16, nvfp4) = found["pairs"]
     assert (bf16["verdict"], bf16["mode"]) == ("equivalent", "real")
-    assert nvfp4["mode"] == "emulated"
+    assert (bf16["real_layers"], bf16["lowered_layers"]) == (9, 9)  # under autocast every product, the head's too
+    assert (nvfp4["mode"], nvfp4["real_layers"], nvfp4["lowered_layers"]) == ("emulated", 0, 8)
+    assert (found["tests"], found["alpha"]) == (2, 0.05)
     assert abs(found["null"]["difference_mid"]) < abs(nvfp4["difference_mid"])
     assert found["null"]["verdict"] == "equivalent"
     assert (found["seeds"], found["steps"], found["cut_short"]) == (4, 20, [])
@@ -62,7 +79,11 @@ def test_a_run_that_is_kept_is_not_trained_again():
 
     assert parity(*arguments, margin=0.02) == first
     assert {key: run.get("wall_s") for key, run in runs.items()} == walls
-    assert set(runs) == {"plan", *(f"{name}/{seed}" for name in ("fp32", "fp32-moved", "bf16") for seed in range(3))}
+    assert set(runs) == {
+        "plan",
+        "bf16/applied",
+        *(f"{name}/{seed}" for name in ("fp32", "fp32-moved", "bf16") for seed in range(3)),
+    }
 
 
 def test_precisions_for_which_there_is_no_time_are_left_out_the_dearest_first():
@@ -89,13 +110,16 @@ def test_the_time_of_a_step_is_measured_in_each_precision():
 
 def test_what_was_cut_short_is_named():
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seed_s": 1e6, "steps": 1}}
-    runs["plan"]["alone_s"] = {"fp8": 1e6}
+    runs["plan"] |= {"alone_s": {"fp8": 1e6}, "base_s": 2.5e5}
     until = Slice(ends=time.monotonic() + 30.0)
 
     found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), until, kept(runs), margin=0.02)
 
     assert found["seeds"] == 2
-    assert found["cut_short"] == ["2 of 4 seeds", "parity of fp8"]
+    why = "the slowest comes last: a step takes 4.0 times FP32's on this device"
+    assert found["cut_short"] == ["2 of 4 seeds missing", f"fp8: not run ({why})"]
+    fp8 = found["pairs"][1]
+    assert (fp8["verdict"], fp8["pairs"], fp8["lowered_matrices"], fp8["matrices"]) == ("not_run", 0, 8, 11)
 
 
 def test_a_precision_that_was_left_out_is_run_late_where_time_is_left_over():
@@ -109,8 +133,55 @@ def test_a_precision_that_was_left_out_is_run_late_where_time_is_left_over():
     assert found["cut_short"] == []
 
 
+def test_a_precision_that_reaches_nothing_is_not_called_equivalent():
+    def make(seed: int, _size: str, _device: object) -> Job:
+        torch.manual_seed(seed)
+        return Job(
+            model=Raw(), batch=lambda _step: torch.ones(4, 8),
+            loss=lambda model, x: model(x).float().square().mean(), optimizer=lambda p: torch.optim.SGD(p, lr=0.01),
+        )  # fmt: skip
+
+    task = Task(id="raw", what="raw", metrics=("loss",), make=make, steps={"small": 9, "large": 9})
+    runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "steps": 2}}
+
+    found = parity(
+        task, PLACE, choose_lower(["bf16", "nvfp4"]), Slice(ends=time.monotonic() + 30.0), kept(runs), margin=9.0
+    )
+
+    bf16, nvfp4 = found["pairs"]
+    assert (bf16["verdict"], bf16["lowered_matrices"], bf16["matrices"]) == ("equivalent", 1, 1)
+    assert (nvfp4["verdict"], nvfp4["pairs"], nvfp4["lowered_matrices"]) == ("not_applied", 0, 0)
+    assert "the recipe lowers nn.Linear" in nvfp4["reason"]
+    assert (found["tests"], found["cut_short"]) == (1, [])
+
+
+def test_the_mean_of_fp32_beside_a_pair_is_that_of_its_own_seeds():
+    def run(loss: float) -> Plain:
+        return {"figures": {"loss": loss}, "wall_s": 0.1, "steps": 1, "skipped": 0, "real_layers": 0,
+                "lowered_layers": 1}  # fmt: skip
+
+    runs: dict[str, Plain] = {
+        "plan": PLAN | {"precisions": ["bf16"], "seeds": 4, "alone_s": {"fp8": 0.0}, "base_s": 1.0}
+    }
+    runs |= {f"{name}/{seed}": run(1.0 + seed) for name in ("fp32", "fp32-moved", "bf16") for seed in range(4)}
+    runs |= {f"fp8/{seed}": run(2.0 + seed) for seed in range(2)}
+
+    def keep(key: str, compute: Callable[[], Plain]) -> Plain:
+        if key.startswith("fp8/") and key[-1] in "23":
+            raise OutOfTimeError
+        return kept(runs)(key, compute)
+
+    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), Slice(ends=time.monotonic() + 30.0),
+                   keep, margin=0.02)  # fmt: skip
+
+    bf16, fp8 = found["pairs"]
+    assert (found["baseline_mean"], bf16["baseline_mean"], fp8["baseline_mean"]) == (2.5, 2.5, 1.5)
+    assert fp8["mean"] - fp8["baseline_mean"] == fp8["difference_mid"] == 1.0
+    assert found["cut_short"][0].startswith("fp8: 2 of 4 seeds missing")
+
+
 def test_where_fp32_itself_breaks_down_nothing_is_said_of_the_lower_precision():
-    broken = {"figures": {"loss": None}, "wall_s": 0.1, "steps": 1, "skipped": 0}
+    broken = {"figures": {"loss": None}, "wall_s": 0.1, "steps": 1, "skipped": 0, "real_layers": 9, "lowered_layers": 9}
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seeds": 3}}
     runs |= {f"{name}/{seed}": broken for name in ("fp32", "fp32-moved", "bf16") for seed in range(3)}
     until = Slice(ends=time.monotonic() + 30.0)

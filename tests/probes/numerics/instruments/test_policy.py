@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from probes.numerics.instruments.policy import policy  # noqa: E402 - it needs torch
+from probes.numerics.instruments.policy import Tried, policy  # noqa: E402 - it needs torch
 from probes.numerics.instruments.sensitivity import sensitivity  # noqa: E402
 from probes.numerics.instruments.time import Slice, keep_nothing  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
@@ -18,28 +18,55 @@ from tests.probes.numerics.planted import PLACE, task_with_a_sensitive_layer  # 
 @pytest.fixture(scope="module")
 def measured():
     return sensitivity(
-        task_with_a_sensitive_layer(), PLACE, lower_by_id("fp8"), Slice(ends=time.monotonic() + 20.0), keep_nothing
+        task_with_a_sensitive_layer(), PLACE, lower_by_id("fp8"), Slice(ends=time.monotonic() + 10.0), keep_nothing
     )
 
 
 def test_a_wide_margin_keeps_no_layer_and_a_margin_of_nothing_keeps_all(measured):
-    found, bench = measured
+    found, benches = measured
     until = Slice(ends=time.monotonic() + 20.0)
 
-    wide = policy(bench, found, 1e6, until, keep_nothing)
-    narrow = policy(bench, found, -1.0, until, keep_nothing)
+    wide = policy(benches, found, 1e6, until, keep_nothing)
+    narrow = policy(benches, found, -1.0, until, keep_nothing)
 
-    assert wide["keep_high"] == []
+    assert (wide["verdict"], wide["keep_high"]) == ("within", [])
     assert wide["words"].startswith("all 4 layers")
-    assert len(narrow["keep_high"]) == 4
+    assert (narrow["verdict"], len(narrow["keep_high"])) == ("none_within", 4)
     assert narrow["words"].startswith("no layer")
     assert narrow["loss_change"] == 0.0
 
 
 def test_the_usual_policy_is_measured_beside_it(measured):
-    found, bench = measured
+    found, benches = measured
 
-    advice = policy(bench, found, 0.005, Slice(ends=time.monotonic() + 20.0), keep_nothing)
+    advice = policy(benches, found, 0.005, Slice(ends=time.monotonic() + 20.0), keep_nothing)
 
     assert set(advice["usual"]["layers"]) == {"layer0", "layer1", "layer2"}  # the last stays high
-    assert advice["usual"]["loss_change"] > advice["loss_change"]
+    assert advice["usual"]["loss_change_low"] > advice["loss_change_high"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "diverged", "within", "beyond"),
+    [(-0.01, 0.019, 0, True, False), (-0.02, 0.06, 0, False, False), (0.021, 0.06, 0, False, True),
+     (None, None, 1, False, True), (None, None, 0, False, False)],
+)  # fmt: skip
+def test_a_policy_is_accepted_by_the_upper_end_of_its_interval_alone(low, high, diverged, within, beyond):
+    middle = None if low is None or high is None else (low + high) / 2.0
+    tried = Tried(
+        keep_high=0, seeds=3, diverged=diverged, loss_change=middle, loss_change_low=low, loss_change_high=high
+    )
+
+    assert (tried.is_within(0.02), tried.is_beyond(0.02)) == (within, beyond)
+
+
+def test_noise_that_reaches_over_the_margin_recommends_nothing(measured):
+    found, benches = measured
+    noisy = {"loss_change": 0.014, "loss_change_low": -0.08, "loss_change_high": 0.11, "seeds": 3, "diverged": 0}
+    found = found | {"all_lowered": noisy}
+
+    advice = policy(benches, found, 0.02, Slice(ends=time.monotonic() - 1.0), keep_nothing)
+
+    assert (advice["verdict"], advice["keep_high"], advice["lowered_parameters_ratio"]) == ("cannot_tell", [], None)
+    assert advice["words"].startswith("cannot be told")
+    assert "-0.080 to +0.110" in advice["words"]
+    assert advice["cut_short"]

@@ -13,13 +13,17 @@ from probes.numerics.instruments.scaling import (  # noqa: E402 - it needs torch
     POWERS,
     StaticScaler,
     dynamic_scale,
+    known_limit,
     loss_scaling,
     next_power,
+    poisson_tail,
     static_scale,
     summarised,
+    trains,
 )
 from probes.numerics.instruments.time import Slice, keep_nothing  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
+from probes.numerics.tasks.interface import Job, Task  # noqa: E402
 from probes.numerics.training import Run, ScaleStep  # noqa: E402
 from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
 
@@ -53,6 +57,29 @@ def test_the_whole_instrument_finds_the_limit_and_names_nothing_cut():
     assert usual["overflow_steps"] == (0,)
     assert usual["path"] == ((0, 16.0), (1, 15.0))
     assert usual["steady_skipped_step_ratio"] == pytest.approx(1 / 2001)
+    assert usual["steady_basis"] == "arithmetic"
+    assert found["trains"] is True
+    assert (found["warm_steps"] > 0, found["largest_without_overflow_warm_log2"]) == (True, 15)
+
+
+def test_a_model_whose_inputs_fp16_cannot_hold_is_said_not_to_train():
+    def make(_seed: int, _size: str, _device: object) -> Job:
+        model = torch.nn.Linear(4, 1)
+        return Job(
+            model=model, batch=lambda _step: torch.full((8, 4), 1e5),  # FP16 ends at 65,504
+            loss=lambda network, x: network(x).float().square().mean(),
+            optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1e-12),
+        )  # fmt: skip
+
+    task = Task(id="huge", what="huge inputs", metrics=("loss",), make=make, steps={"small": 50})
+
+    found = loss_scaling(task, PLACE, Slice(ends=time.monotonic() + 10.0), keep_nothing)
+
+    usual = found["dynamic"][0]
+    assert found["trains"] is False
+    assert found["largest_without_overflow_log2"] is None
+    assert usual["skipped"] == usual["steps"] > 0
+    assert (usual["steady_skipped_step_ratio"], usual["steady_basis"]) == (None, None)
 
 
 def test_dynamic_scaling_backs_off_grows_and_is_cut_back_again():
@@ -70,8 +97,49 @@ def test_without_time_everything_is_named_as_cut_short():
     found = loss_scaling(task_of(1.0), PLACE, Slice(ends=time.monotonic() - 1.0), keep_nothing)
 
     assert found["static"] == []
-    assert found["cut_short"] == ["41 of 41 static scales"]
+    assert "41 of 41 static scales missing" in found["cut_short"]
+    assert "the largest scale after some training was not looked for" in found["cut_short"]
+    assert any(text.startswith("dynamic scaling (usual): ") for text in found["cut_short"])
     assert found["largest_without_overflow_log2"] is None
+
+
+def test_where_autocast_reaches_nothing_no_scale_is_tried():
+    def make(_seed: int, _size: str, _device: object) -> Job:
+        def loss(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+            with torch.autocast("cpu", enabled=False):
+                return model(x).square().mean()
+
+        return Job(
+            model=torch.nn.Linear(4, 1), batch=lambda _step: torch.ones(2, 4), loss=loss,
+            optimizer=lambda p: torch.optim.SGD(p, lr=0.1),
+        )  # fmt: skip
+
+    task = Task(id="off", what="off", metrics=("loss",), make=make, steps={"small": 9, "large": 9})
+    found = loss_scaling(task, PLACE, Slice(ends=time.monotonic() + 5.0), keep_nothing)
+
+    assert "no matrix product ran in float16" in found["why_not_applied"]
+    assert (found["static"], found["dynamic"], found["largest_without_overflow_log2"]) == ([], [], None)
+    assert (found["trains"], found["cut_short"]) == (None, [])
+
+
+def test_a_single_overflow_at_a_high_scale_does_not_show_that_a_model_cannot_be_trained():
+    high = {"steps": 1, "skipped": 1, "path": [[0, 16.0]]}
+    lowest = {"steps": 2, "skipped": 2, "scale_log2": 0}
+
+    assert trains([], [high]) is None
+    assert trains([lowest], [high]) is False
+    assert trains([], [high | {"steps": 40, "skipped": 40, "path": [[0, 16.0], [39, -23.0]]}]) is False
+    assert trains([lowest], [high | {"steps": 2}]) is True
+    assert trains([], []) is None
+
+
+def test_the_largest_scale_that_was_tried_is_no_limit_until_the_next_one_overflows():
+    at_first = {"largest_without_overflow_log2": 16, "smallest_with_overflow_log2": 17}
+
+    assert known_limit(at_first | {"largest_without_overflow_warm_log2": 18}) == 16
+    assert known_limit(at_first | {"largest_without_overflow_warm_log2": 14}) == 14
+    assert known_limit(at_first | {"smallest_with_overflow_log2": 40}) is None
+    assert known_limit({}) is None
 
 
 def test_scales_are_tried_from_the_ends_to_where_overflow_begins_and_then_everywhere():
@@ -103,6 +171,7 @@ def test_a_model_that_gives_nan_alone_skips_every_step_and_halves_the_scale_to_n
 
     assert found.skipped_step_ratio == 1.0
     assert found.settled_skipped_step_ratio is None
+    assert (found.steady_skipped_step_ratio, found.steady_basis) == (None, None)
     assert found.path[-1] == (160, -149.0)
 
 
@@ -114,3 +183,23 @@ def test_skips_before_the_first_step_do_not_count_as_settled():
     assert found.skipped_step_ratio == 3 / 8
     assert found.settled_skipped_step_ratio == 1 / 6
     assert found.path == ((0, 16.0), (1, 15.0), (2, 14.0), (5, 15.0), (6, 14.0))
+
+
+@pytest.mark.parametrize(
+    ("lost", "ratio", "basis"),
+    [((), 1 / 2001, "arithmetic"), ((5, 90, 180), 1 / 2001, "arithmetic"), ((350,), 1 / 2001, "arithmetic"),
+     ((210, 260, 300, 390), 4 / 200, "measured")],
+)  # fmt: skip
+def test_a_steady_share_is_measured_where_the_second_half_skips_clearly_more_than_arithmetic_says(lost, ratio, basis):
+    steps = [ScaleStep(scale=1024.0, skipped=number in lost) for number in range(400)]
+
+    found = summarised("usual", steps, 2000, complete=True)
+
+    # 200 steps at 1 in 2,001: 0.1 skips expected; one happens in 9.5 % of such runs, four in 4 of a million
+    assert (found.steady_skipped_step_ratio, found.steady_basis) == (pytest.approx(ratio), basis)
+
+
+def test_the_poisson_tail_is_that_of_the_table():
+    assert poisson_tail(0, 0.1) == 1.0
+    assert poisson_tail(1, 0.1) == pytest.approx(1.0 - math.exp(-0.1))
+    assert poisson_tail(3, 2.0) == pytest.approx(0.3233, abs=1e-4)  # Abramowitz and Stegun, table 26.7

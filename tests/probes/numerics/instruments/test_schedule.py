@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from probes.numerics.instruments.parity import parity  # noqa: E402
 from probes.numerics.instruments.schedule import SCHEDULES, recommended, schedule, scheduled  # noqa: E402 - needs torch
-from probes.numerics.instruments.time import Slice, keep_nothing  # noqa: E402
+from probes.numerics.instruments.time import Plain, Slice, keep_nothing  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
 from tests.probes.numerics.planted import PLACE, task_with_a_sensitive_layer  # noqa: E402
@@ -24,28 +26,76 @@ def test_a_fifth_of_the_steps_is_high_where_some_are(name, low):
     assert name != "high last" or steps[-2:] == [False, False]
 
 
+SAME, OTHER, UNKNOWN = (-0.01, 0.01, "equivalent"), (0.3, 0.5, "not_equivalent"), (-0.1, 0.1, "cannot_tell")
+
+
+def changed(row: tuple[float, float, str]) -> Plain:
+    return {"seeds": 4, "loss_change_low": row[0], "loss_change_high": row[1], "verdict": row[2]}
+
+
 @pytest.mark.parametrize(
     ("low", "first", "last", "choice"),
-    [(0.01, 0.5, 0.5, "all low"), (0.5, 0.01, 0.005, "high last"), (0.5, 0.01, 0.5, "high first"),
-     (0.5, 0.5, 0.5, "all high"), (None, None, 0.5, "all high"), (None, 0.0, None, "high first")],
+    [(SAME, OTHER, OTHER, "all low"), (OTHER, SAME, (-0.02, 0.001, "equivalent"), "high last"),
+     (UNKNOWN, SAME, UNKNOWN, "high first"), (OTHER, OTHER, OTHER, "all high"), (UNKNOWN, UNKNOWN, UNKNOWN, None),
+     (OTHER, UNKNOWN, OTHER, None)],
 )  # fmt: skip
-def test_the_lowest_schedule_within_the_margin_is_recommended(low, first, last, choice):
-    changes = {"all high": 0.0, "all low": low, "high first": first, "high last": last}
+def test_only_what_was_shown_to_be_equivalent_is_recommended(low, first, last, choice):
+    changes = {"all high": changed((0.0, 0.0, "equivalent")), "all low": changed(low), "high first": changed(first),
+               "high last": changed(last)}  # fmt: skip
 
-    assert recommended(changes, 0.02) == choice
-    assert recommended(changes | {"all high": None}, 0.02) is None
+    chosen, why = recommended(changes, 0.02)
+
+    assert chosen == choice
+    assert (choice is None) == why.startswith("cannot be told with 4 seeds")
+    nothing = changes | {"all high": changed((0.0, 0.0, "equivalent")) | {"seeds": 0}}
+    assert recommended(nothing, 0.02)[0] is None
 
 
 def test_a_task_that_suffers_only_while_it_is_low_ends_well_when_it_ends_high():
     task, recipe = task_with_a_sensitive_layer(), lower_by_id("fp8")
 
-    found = schedule(task, PLACE, recipe, 0.02, Slice(ends=time.monotonic() + 8.0), keep_nothing)
+    plan = {"steps": 60, "seeds": 5, "seed_s": 0.0, "shared": False}
 
-    changes = {row["name"]: row["loss_change"] for row in found["schedules"]}
-    assert changes["all high"] == 0.0
-    assert changes["all low"] > 0.02
-    assert changes["high last"] < changes["all low"]
-    assert found["seeds"] == 3
+    def keep(key: str, compute: Callable[[], Plain]) -> Plain:
+        return plan if key == "plan" else compute()
+
+    found = schedule(task, PLACE, recipe, 0.02, Slice(ends=time.monotonic() + 120.0), keep)
+
+    rows = {row["name"]: row for row in found["schedules"]}
+    assert rows["all high"]["loss_change"] == 0.0
+    assert rows["all low"]["loss_change_low"] > 0.02
+    assert rows["all low"]["verdict"] == "not_equivalent"
+    assert rows["high last"]["loss_change"] < rows["all low"]["loss_change"]
+    assert found["seeds"] == 5
+    assert (found["baseline"], found["start"]) == ("fp32", "scratch")
+
+
+def test_all_low_is_what_parity_says_of_the_same_precision():
+    """The same runs, so that one section cannot recommend what the other cannot tell."""
+    task, recipe = find_task("char-lm"), lower_by_id("nvfp4")
+    kept: dict[str, Plain] = {"plan": {"steps": 6, "seeds": 3, "precisions": ["nvfp4"], "seed_s": 0.0, "base_s": 1.0,
+                                       "alone_s": {}}}  # fmt: skip
+
+    def keep(key: str, compute: Callable[[], Plain]) -> Plain:
+        if key not in kept:
+            kept[key] = compute()
+        return kept[key]
+
+    def ample() -> Slice:
+        return Slice(ends=time.monotonic() + 60.0)
+
+    (pair,) = parity(task, PLACE, [recipe], ample(), keep, margin=0.02)["pairs"]
+
+    found = schedule(task, PLACE, recipe, 0.02, ample(), keep_nothing, keep)
+
+    low = {row["name"]: row for row in found["schedules"]}["all low"]
+    assert (found["steps"], found["seeds"], low["seeds"]) == (6, 3, 3)
+    assert low["verdict"] == pair["verdict"]
+    for end, name in (("_low", "low"), ("", "mid"), ("_high", "high")):
+        assert low[f"loss_change{end}"] == pair[f"difference_{name}"]
+    late = schedule(task, PLACE, recipe, 0.02, Slice(ends=time.monotonic() + 0.2), keep_nothing, keep)
+    assert late["schedules"][1]["loss_change"] == pair["difference_mid"]
+    assert late["cut_short"]
 
 
 def test_all_high_is_plain_training():
@@ -62,4 +112,4 @@ def test_without_time_nothing_is_recommended():
     found = schedule(find_task("char-lm"), PLACE, lower_by_id("fp8"), 0.02, past, keep_nothing)
 
     assert found["recommended"] is None
-    assert found["cut_short"] == ["schedule: no time was left"]
+    assert found["cut_short"] == ["no time was left"]

@@ -28,7 +28,7 @@ def test_all_three_products_are_those_of_the_quantised_operands(name):
     layer, x = layer_and_input()
     dy = torch.randn(32, 48, generator=torch.Generator().manual_seed(8))
 
-    y = products.linear(layer, x, recipe, real=False)
+    y = products.linear(layer, x, recipe)
     y.backward(dy)
 
     with torch.no_grad():
@@ -48,7 +48,7 @@ def test_all_three_products_are_those_of_the_quantised_operands(name):
 def test_the_error_is_that_of_the_format(name, error):
     layer, x = layer_and_input()
 
-    y = products.linear(layer, x, lower_by_id(name), real=False)
+    y = products.linear(layer, x, lower_by_id(name))
 
     exact = layer(x)
     assert 0.003 < ((y - exact).norm() / exact.norm()).item() < error
@@ -60,7 +60,7 @@ def test_the_devices_own_kernels_give_what_is_emulated_but_for_bf16_sums(name):
     if recipe.needs:
         pytest.importorskip(recipe.needs)
     layer, x = layer_and_input(columns=64)
-    emulated = products.linear(layer, x, recipe, real=False)
+    emulated = products.linear(layer, x, recipe)
 
     real = products.on_matrix_units(layer, x, recipe, emulate=True)
 
@@ -69,6 +69,26 @@ def test_the_devices_own_kernels_give_what_is_emulated_but_for_bf16_sums(name):
     real.sum().backward()
     assert layer.weight.grad.dtype == torch.float32
     assert torch.isfinite(x.grad).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "columns", "fits"),
+    [("fp8", 32, 48, True), ("fp8", 24, 48, False), ("fp8", 32, 10, False), ("mxfp8", 32, 64, True),
+     ("mxfp8", 32, 48, False)],
+)  # fmt: skip
+def test_matrix_units_take_multiples_of_16_and_blocks_of_32(name, rows, columns, fits):
+    layer, x = layer_and_input(rows=rows, columns=columns)
+
+    assert products.fits_matrix_units(layer, x, lower_by_id(name)) == fits
+
+
+def test_the_forward_product_and_the_inputs_gradient_in_nvfp4_see_one_quantised_weight():
+    recipe = lower_by_id("nvfp4")
+    layer, _ = layer_and_input()
+
+    forward = products.quantised(layer.weight, recipe, weight=True)
+
+    assert torch.equal(products.quantised(layer.weight.t(), recipe, weight=True).t(), forward)
 
 
 def test_a_convolution_an_embedding_and_a_norm_round_values_and_gradients():

@@ -7,7 +7,7 @@ import pytest
 from planner.errors import UsageError
 from probes.numerics.formats.elements import find_format
 from probes.numerics.formats.scales import SCALINGS
-from probes.numerics.lowering.recipes import LOWER, USUAL, choose_lower, lower_by_id
+from probes.numerics.lowering.recipes import LOWER, USUAL, choose_lower, harshest, lower_by_id
 
 H100, B200, V100 = (9, 0), (10, 0), (7, 0)
 
@@ -29,6 +29,12 @@ def test_every_recipe_has_formats_and_says_why_it_is_emulated(recipe):
 )  # fmt: skip
 def test_a_gpu_runs_what_its_generation_has(name, capability, mode):
     assert lower_by_id(name).mode_on("cuda", capability)[0] == mode
+
+
+def test_layers_are_tried_in_the_harshest_precision_that_a_plan_has_unless_one_is_named():
+    assert harshest(choose_lower([]), named=False).id == "fp8"
+    assert harshest(choose_lower(["fp8", "nvfp4"]), named=True).id == "nvfp4"
+    assert harshest(choose_lower(["bf16"]), named=True).id == "bf16"
 
 
 def test_recipes_are_chosen_by_name_in_the_order_of_harshness():

@@ -32,6 +32,18 @@ def test_a_model_without_a_turned_switch_is_as_it_was(model):
     assert torch.equal(model(TOKENS), before)
 
 
+def test_layers_are_counted_by_the_way_that_they_took(model):
+    switches = Switches(model, real=("bf16",))
+    switches.turn({"head": lower_by_id("bf16"), "final_norm": lower_by_id("bf16"), "blocks.0.qkv": lower_by_id("fp8")})
+
+    assert switches.counted() == (0, 0)
+    model(TOKENS)
+
+    assert switches.counted() == (1, 3)  # the head under autocast; a norm is rounded, and FP8 is not this device's
+    switches.count_anew()
+    assert switches.counted() == (0, 0)
+
+
 @pytest.mark.parametrize("name", ["bf16", "fp16", "fp8", "nvfp4"])
 def test_every_single_layer_can_be_turned(model, name):
     switches = Switches(model)

@@ -50,6 +50,20 @@ def test_the_risk_of_a_false_equivalence_is_at_most_five_percent():
     assert np.mean(shown) < 0.05 + 3.0 * sqrt(0.05 * 0.95 / 3000)
 
 
+def test_seeds_beyond_the_margin_show_in_four_of_five_attempts_that_the_interval_lies_outside():
+    rng = np.random.default_rng(7)
+    n = seeds_needed(0.033, 0.055, 0.02)
+
+    # with normal quantiles (0.055 / 0.013)^2 (1.645 + 0.842)^2 = 110.7; Student's need one or two more
+    assert n is not None
+    assert 110 <= n <= 114
+    shown = [compare(list(rng.normal(0.033, 0.055, n)), 0.02).verdict == "not_equivalent" for _ in range(1500)]
+    assert 0.76 < np.mean(shown) < 0.84
+    above, within = compare([0.09, -0.02, 0.05], margin=0.02), compare([0.03, -0.03, 0.01], margin=0.02)
+    assert (above.verdict, above.seeds_would_show) == ("cannot_tell", "not_equivalent")
+    assert (within.verdict, within.seeds_would_show) == ("cannot_tell", "equivalent")
+
+
 def test_no_number_of_seeds_shows_what_is_not_there():
     assert seeds_needed(0.02, 0.01, 0.02) is None
     assert seeds_needed(0.0, 1.0, 1e-4) is None

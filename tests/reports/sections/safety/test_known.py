@@ -46,6 +46,7 @@ def test_an_interval_is_written_with_the_digits_of_its_larger_end():
     assert difference(measured | {"difference": None, "diverged": 3}, EN) == "3 of 8 runs ended in NaN"
     assert difference(measured | {"diverged": 1}, EN).endswith("nats; 1 of 8 runs ended in NaN")
     assert difference(measured | {"metric": "accuracy"}, EN).endswith("of accuracy")
+    assert difference(measured | {"task": "own"}, EN) == "+0.0002 (−0.0023 to +0.0027) in the task's own loss"
 
 
 def test_where_nothing_was_run_the_end_of_the_answer_says_what_is_published_and_what_was_not_tested():
