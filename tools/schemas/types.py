@@ -41,9 +41,8 @@ SHARES = {
 SIGNED = {
     "saved_usd", "saved_tco2e", "Saving.low", "Saving.mid", "Saving.high", "Saving.amount", "usd_per_nat",
     "MeasuredParity.difference", "PublishedParity.difference", "rate_gain_ratio", "power_gain_ratio",
-    "PairShown.low", "PairShown.mid",
-    "PairShown.high", "LayerShown.loss_change", "MixturePoint.loss_change", "least_log2", "most_log2",
-    "Magnitudes.least_exponent", "ScalePath.path",
+    "PairShown.low", "PairShown.mid", "PairShown.high", "LayerShown.loss_change", "MixturePoint.loss_change",
+    "MixturePoint.loss_range", "least_log2", "most_log2", "Magnitudes.least_exponent", "ScalePath.path",
 }  # fmt: skip
 """Fields that may be below zero."""
 

@@ -85,6 +85,15 @@ def test_the_document_that_a_drawn_page_holds_can_be_rendered_again():
     assert SECTION.search(str(reports.render(held, "html")))
 
 
+def test_a_loss_that_may_have_fallen_is_no_fault_of_a_saved_answer():
+    held = json.loads(json.dumps(document_shown()))
+    for point in held["numerics"]["mixtures"]:
+        point |= {"loss_change": -0.001, "loss_range": {"low": -0.01, "mid": -0.001, "high": 0.008}}
+
+    check_schema(held, ESTIMATE_SCHEMA, "answer")
+    assert SECTION.search(str(reports.render(held, "html")))
+
+
 @pytest.mark.parametrize("part", ["prices", "names"])
 def test_what_is_left_out_is_not_in_it(part):
     document = document_shown()
