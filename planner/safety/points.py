@@ -28,7 +28,7 @@ def policy_points(policy: Doc, high: str) -> Iterator[MixturePoint]:
     lowered = {"loss_change": policy["all_lowered_loss_change"]} | _ends_of(policy, "all_lowered_loss_change")
     yield _point("all_high", POLICY, 0.0, {"loss_change": 0.0}, policy, high)
     yield _point("all_low", POLICY, 1.0, lowered, policy, high)
-    yield _point("policy", POLICY, ratio, policy, policy, high, recommended=True)
+    yield _point("policy", POLICY, ratio, policy, policy, high, recommended=bool(policy["recommended"]))
 
 
 def schedule_points(schedule: Doc, high: str) -> Iterator[MixturePoint]:

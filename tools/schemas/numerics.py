@@ -163,7 +163,7 @@ def _policy(definitions: Definitions) -> Schema:
     tried["properties"] |= _changes()
     return record(
         {"task": TEXT, "precision": LOWERED, "mode": or_null(MODE), "margin": AMOUNT, **_compared(),
-         "verdict": {"enum": list(FOUND)}, "tried": array(tried), "keep_high": array(TEXT),
+         "verdict": {"enum": list(FOUND)}, "recommended": YES, "tried": array(tried), "keep_high": array(TEXT),
          "keep_high_kinds": table(COUNT), "lower": array(TEXT), "lowered_parameters_ratio": or_null(SHARE),
          **_changes(), **_changes("all_lowered_"), "usual": or_null(_turned(definitions)), "words": TEXT,
          "cut_short": CUT}

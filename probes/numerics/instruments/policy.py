@@ -108,7 +108,8 @@ def _document(
 ) -> Plain:  # fmt: skip
     layers = list(benches.kinds)
     verdict = _verdict(len(high), len(layers), list(tried.values()), margin)
-    head = {**_head(sensitivity, margin), "verdict": verdict, "usual": usual, "cut_short": cut,
+    told = verdict == WITHIN and int(sensitivity["steps"]) >= TELLING_STEPS
+    head = {**_head(sensitivity, margin), "verdict": verdict, "recommended": told, "usual": usual, "cut_short": cut,
             "tried": [asdict(tried[kept]) for kept in sorted(tried)]}  # fmt: skip
     if verdict == CANNOT_TELL:
         return {**head, **_no_layers(), "words": _cannot(sensitivity, tried[0], margin)}
@@ -191,7 +192,8 @@ def _cannot(sensitivity: Plain, everything: Tried, margin: float) -> str:
 
 def _unknown(sensitivity: Plain, margin: float, why: str, cut: list[str] | None = None) -> Plain:
     return {
-        **_head(sensitivity, margin), "verdict": NOT_RUN, **_no_layers(), "usual": None, "tried": [],
+        **_head(sensitivity, margin), "verdict": NOT_RUN, "recommended": False, **_no_layers(), "usual": None,
+        "tried": [],
         "words": f"unknown: {why}" if cut is None else f"not applied: {why}",
         "cut_short": [why] if cut is None else cut,
     }  # fmt: skip

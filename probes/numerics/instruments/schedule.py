@@ -13,6 +13,7 @@ from statistics import fmean
 
 from probes.numerics.instruments.bench import change_of
 from probes.numerics.instruments.parity import BASELINE
+from probes.numerics.instruments.policy import TELLING_STEPS
 from probes.numerics.instruments.reach import reach
 from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of, missing
 from probes.numerics.lowering.recipes import LowerRecipe
@@ -92,7 +93,8 @@ def schedule(
     cut = [] if done and done == plan["seeds"] else [missing(int(plan["seeds"]) - done, int(plan["seeds"]), "seeds")]
     if not plan["seeds"]:
         cut = ["no time was left"] if why_not is None else []
-    chosen, why = recommended(changes, margin) if why_not is None else (None, f"not applied: {why_not}")
+    steps = int(plan["steps"])
+    chosen, why = recommended(changes, margin, steps) if why_not is None else (None, f"not applied: {why_not}")
     lowered = [(row["real_layers"], row["lowered_layers"]) for row in rows[ALL_LOW]]
     return {
         "precision": recipe.id, **place.ran(recipe, lowered), "high_ratio": HIGH_RATIO, "margin": margin,
@@ -119,12 +121,19 @@ def _runs_of_parity(recipe: LowerRecipe, parity: Keep | None) -> dict[str, list[
     return {name: rows[: len(shared[ALL_LOW])] for name, rows in shared.items()}
 
 
-def recommended(changes: Mapping[str, Plain], margin: float) -> tuple[str | None, str]:
+def recommended(changes: Mapping[str, Plain], margin: float, steps: int) -> tuple[str | None, str]:
     """The schedule with the most low steps that was shown to be equivalent to all high, and why.
 
     Of two mixed ones that are, the one with the lower upper end; all high where every other one was shown not to be;
-    None where that cannot be told.
+    None where that cannot be told, or the runs were too short to recommend low steps.
     """
+    chosen, why = _shown(changes, margin)
+    if chosen in (None, ALL_HIGH) or steps >= TELLING_STEPS:
+        return chosen, why
+    return None, f"no recommendation from fewer than {TELLING_STEPS} steps; over {steps} steps, {why}"
+
+
+def _shown(changes: Mapping[str, Plain], margin: float) -> tuple[str | None, str]:
     verdicts = {name: change["verdict"] for name, change in changes.items() if name != ALL_HIGH}
     if not changes[ALL_HIGH]["seeds"]:
         return None, "unknown: nothing was trained"

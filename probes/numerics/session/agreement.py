@@ -52,7 +52,7 @@ def _withdrawn(policy: Plain, what: str, row: Mapping[str, Any], figure: str) ->
     else:
         seen = f"the loss rises by up to {row[f'{figure}_high']:+.2g}"
     return {
-        **policy, "verdict": CANNOT_TELL, "keep_high": [], "keep_high_kinds": {}, "lower": [],
+        **policy, "verdict": CANNOT_TELL, "recommended": False, "keep_high": [], "keep_high_kinds": {}, "lower": [],
         "lowered_parameters_ratio": None, "loss_change": None, "loss_change_low": None, "loss_change_high": None,
         "words": f"cannot be told: {policy['steps']} steps from a warm start stayed within the margin, but in {what} "
                  f"{seen}",

@@ -23,13 +23,14 @@ def test_a_policy_stands_beside_all_high_and_all_low_of_the_same_start():
 
 def test_a_policy_is_recommended_by_the_upper_end_of_its_interval_alone():
     def recommended(**ends):
-        (row,) = [row for row in policy_points(POLICY | ends, "bf16") if row.name == "policy"]
+        (row,) = [row for row in policy_points(POLICY | {"recommended": True} | ends, "bf16") if row.name == "policy"]
         return row.recommended
 
     change = POLICY["loss_change"]
     assert not recommended()  # one run: its error is not known
     assert recommended(loss_change_low=change - 0.01, loss_change_high=0.02)
     assert not recommended(loss_change_low=change - 0.01, loss_change_high=0.021)
+    assert not recommended(loss_change_low=change - 0.01, loss_change_high=0.02, recommended=False)  # too few steps
 
 
 def test_a_schedule_is_bold_only_where_the_document_recommends_it_and_its_interval_allows_it():

@@ -43,12 +43,23 @@ def test_only_what_was_shown_to_be_equivalent_is_recommended(low, first, last, c
     changes = {"all high": changed((0.0, 0.0, "equivalent")), "all low": changed(low), "high first": changed(first),
                "high last": changed(last)}  # fmt: skip
 
-    chosen, why = recommended(changes, 0.02)
+    chosen, why = recommended(changes, 0.02, 50)
 
     assert chosen == choice
     assert (choice is None) == why.startswith("cannot be told with 4 seeds")
     nothing = changes | {"all high": changed((0.0, 0.0, "equivalent")) | {"seeds": 0}}
-    assert recommended(nothing, 0.02)[0] is None
+    assert recommended(nothing, 0.02, 50)[0] is None
+
+
+def test_no_low_steps_are_recommended_from_a_few():
+    rows = {"all high": (0.0, 0.0, "equivalent"), "all low": SAME, "high first": SAME, "high last": SAME}
+    changes = {name: changed(row) for name, row in rows.items()}
+
+    chosen, why = recommended(changes, 0.02, 49)
+
+    assert chosen is None
+    assert why.startswith("no recommendation from fewer than 50 steps; over 49 steps, all steps can be low")
+    assert recommended(changes | {name: changed(OTHER) for name in list(rows)[1:]}, 0.02, 49)[0] == "all high"
 
 
 def test_a_task_that_suffers_only_while_it_is_low_ends_well_when_it_ends_high():
