@@ -451,7 +451,7 @@ TEMPLATES: dict[str, str] = {
     "claim.why.gpt4": "The work of the run was never published. At the prices of the book the sum buys {low:.2g} to {high:.2g} FLOP, so that it says as much about the price as about the run.",
     "claim.why.accuracy": "No published run at hand states the accuracy of one task in FP32 and in mixed precision.",
     "claim.why.cannot_tell": "On {task} the 90% interval of what {precision} loses reaches from {low:+.2%} to {high:+.2%} with {pairs} pairs of runs, across the {most:.1%} of the claim; about {needed:,} pairs would tell.",
-    "claim.why.not_learned": "On {task} {precision} lost {mid:.1%} ({low:.1%} to {high:.1%}), but the runs in FP32 reach only {accuracy:.0%}, below the {least:.0%} from which they count: accuracy still rises there, so that a few steps decide.",
+    "claim.why.not_learned": "On {task} the accuracy lost in {precision} was {mid:.1%} ({low:.1%} to {high:.1%}), but the runs in FP32 reach only {accuracy:.0%}, below the {least:.0%} from which they count: accuracy still rises there, so that a few steps decide.",
     "claim.why.stability": "No published run at hand states overflows or loss spikes of one large model in FP16 and in BF16.",
     "claim.why.staleness": "What old gradients do to the accuracy depends on the task, and no run of it is at hand; that nobody waits is what asynchronous means, so that the wait shown here decides nothing.",
     "claim.why.start_up": "The firm, its model and its bills are not named, so that nothing can be looked up; what such a model would save in the planner stands beside.",
