@@ -75,7 +75,7 @@ COMMANDS = (
     Command(
         name="numerics",
         target="mpplan.commands.measuring.numerics:numerics",
-        help="Train for real in lower precisions: overflows, lost gradients, parity, sensitive layers, a policy.",
+        help="Train small models in lower precisions: overflows, flushed gradients, parity, sensitive layers.",
     ),
     Command(
         name="check",

@@ -208,7 +208,7 @@ class Run:
 
     @property
     def _on_gpu(self) -> bool:
-        return bool(self.place.device.type == "cuda")
+        return self.place.kind == "cuda"
 
     def _region(self) -> Any:
         if self.autocast is None:

@@ -32,6 +32,7 @@ PARTS = (
     "memory/test_peaks.py",
     "memory/test_side.py",
     "numerics/lowering/test_recipes.py",
+    "numerics/test_training.py::test_a_gpu_drops_the_same_from_the_same_start",
     "numerics/session/test_suite.py::test_a_gpu_that_is_lost_in_a_task_ends_the_run_as_that_and_not_as_the_tasks_fault",
     "precisions",
     "ranks/test_loss.py",

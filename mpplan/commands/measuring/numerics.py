@@ -73,7 +73,7 @@ def numerics(
     strict: options.StrictFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Train small models in lower precisions: overflows, flushed gradients, parity with FP32, sensitive layers.
+    """Train small models in lower precisions: overflows, flushed gradients, parity, sensitive layers.
 
     The record goes to your data directory or, with -o, to that file; all details are in a second file beside it.
     Built-in tasks download nothing. What the device cannot run is emulated bit for bit and labelled `emulated`.

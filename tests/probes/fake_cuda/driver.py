@@ -279,6 +279,8 @@ def functions_of(gpu: FakeGpu) -> dict[str, Any]:
         "CUDAGraph": type("CUDAGraph", (FakeGraph,), {"gpu": gpu}),
         "graph_pool_handle": lambda: (0, 1),
         "default_generators": (torch.Generator(),),
+        "get_rng_state": lambda _device=None: torch.get_rng_state(),  # its tensors are those of the CPU
+        "set_rng_state": lambda state, _device=None: torch.set_rng_state(state),
         "graph": lambda graph, **settings: FakeCapture(gpu, graph, **settings),
         "is_current_stream_capturing": lambda: gpu.capture is not None,
         "_sleep": lambda cycles: gpu.run(cycles / 1.7e9, 120.0),

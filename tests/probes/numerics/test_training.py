@@ -111,6 +111,19 @@ def test_dropout_drops_the_same_from_the_same_start():
     assert run.train(10).losses != losses[0]
 
 
+def test_a_gpu_drops_the_same_from_the_same_start():
+    with fake_cuda():
+        device = open_device("cuda")
+        place = Place(device=device.torch, kind=device.kind, capability=device.capability, size="small")
+        run = Run(with_dropout(), 0, place)
+        start = run.state()
+        first = run.train(5).losses
+        run.restore(start)
+
+        assert run.train(5).losses == first
+    assert start["device_generator"] is not None
+
+
 def test_a_model_of_nan_has_no_accuracy():
     class Broken(torch.nn.Module):
         def __init__(self) -> None:

@@ -102,7 +102,7 @@ def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_
 
     again = run("numerics", "--device", "cpu", "--resume", "--budget", "6s")
     assert again.code == 0
-    assert "Parity with FP32 from the same seeds" in again.out
+    assert "Parity with FP32: paired runs from the same seeds" in again.out
     assert document["record"] in again.err
 
     strict = run("numerics", "--device", "cpu", "--resume", "--budget", "2s", "--strict", "--margin", "0.5")
