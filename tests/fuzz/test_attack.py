@@ -7,9 +7,9 @@ import pytest
 from tests.fuzz.__main__ import attack, surfaces
 
 SEED = 14
-COUNTS = {"arguments": 60, "metamorphic": 4}
-"""Cases of a surface: about ten seconds on a free core; `make fuzz` tries thousands. The others have a test file of
-their own."""
+COUNTS = {"arguments": 400, "metamorphic": 12}
+"""Cases of a surface: about a minute on a free core with those of the others; `make fuzz` tries thousands. The
+others have a test file of their own."""
 
 
 @pytest.mark.slow
