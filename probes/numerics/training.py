@@ -13,6 +13,7 @@ import torch
 
 from probes.numerics.lowering.recipes import EMULATED, LOWER, MIXED, REAL, LowerRecipe
 from probes.numerics.lowering.switches import Switches
+from probes.numerics.lowering.tried import why_not_real
 from probes.numerics.tasks.interface import Job, Task
 
 CLIP_NORM = 1.0
@@ -31,8 +32,14 @@ class Place:
     size: str
 
     def mode_of(self, recipe: LowerRecipe) -> tuple[str, str | None]:
-        """Whether the device has what a recipe needs, and why not; each layer must also have sizes that it takes."""
-        return recipe.mode_on(self.kind, self.capability)
+        """Whether the device has what a recipe needs, and why not; each layer must also have sizes that it takes.
+
+        What it should have is tried on a small layer, once.
+        """
+        mode, why = recipe.mode_on(self.kind, self.capability)
+        if mode == REAL and recipe.autocast is None:
+            why = why_not_real(recipe, self.device)
+        return (REAL, None) if why is None else (EMULATED, why)
 
     def runs_for_real(self, recipe: LowerRecipe) -> bool:
         """Whether it does."""

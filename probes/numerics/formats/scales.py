@@ -66,10 +66,19 @@ def mx(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torc
 
 def blockwise(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torch.Tensor:
     """One scale for 128 elements of an activation or gradient, for 128 x 128 of a weight."""
-    blocks = _blocks(x, TILE)  # [..., rows, blocks, 128]
-    largest_seen = _largest_of(blocks, tiled=is_weight)
-    scale = largest_seen.clamp(min=TINY) / element.largest
-    return _joined(rounded(blocks / scale, element) * scale, x)
+    values, scale = blockwise_parts(x, element, is_weight)
+    return _joined(values * scale, x)
+
+
+def blockwise_parts(
+    x: torch.Tensor, element: ElementFormat, is_weight: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers of the format `[..., blocks, 128]` and their FP32 scales `[..., blocks, 1]`; the last block is filled
+    up with zeros.
+    """
+    blocks = _blocks(x, TILE)
+    scale = _largest_of(blocks, tiled=is_weight).clamp(min=TINY) / element.largest
+    return rounded(blocks / scale, element), scale
 
 
 def nvfp4(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> torch.Tensor:
@@ -79,12 +88,22 @@ def nvfp4(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> t
     input's gradient see one quantised weight (section 4.3 of the paper). Rounding is to nearest: the published recipe
     rounds gradients stochastically and rotates some operands as well.
     """
+    values, scale, whole = nvfp4_parts(x, element, is_weight)
+    return _joined(values * (scale * whole), x)
+
+
+def nvfp4_parts(
+    x: torch.Tensor, element: ElementFormat, is_weight: bool = False
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Numbers of the format `[..., blocks, 16]`, their scales `[..., blocks, 1]`, which E4M3 has, and the FP32 scale of
+    the tensor, without dimensions.
+    """
     scales = find_format("e4m3")
     whole = x.abs().amax().clamp(min=TINY) / (scales.largest * element.largest)
     blocks = _blocks(x, NVFP4_BLOCK)
     wanted = _largest_of(blocks, tiled=is_weight) / element.largest / whole
-    scale = rounded(wanted, scales).clamp(min=scales.smallest) * whole
-    return _joined(rounded(blocks / scale, element) * scale, x)
+    scale = rounded(wanted, scales).clamp(min=scales.smallest)
+    return rounded(blocks / (scale * whole), element), scale, whole
 
 
 SCALINGS: dict[str, Quantise] = {

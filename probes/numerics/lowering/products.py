@@ -10,6 +10,7 @@ quantised values; what is left of a real kernel is the order and width of its su
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,11 +18,13 @@ import torch
 from torch import nn
 
 from probes.numerics.formats.elements import find_format, rounded
-from probes.numerics.formats.scales import MX_BLOCK, SCALINGS
+from probes.numerics.formats.scales import MX_BLOCK, NVFP4_BLOCK, SCALINGS, TILE
+from probes.numerics.lowering import block_products
 from probes.numerics.lowering.recipes import LowerRecipe
 
-LEAST_UNIT = 16
-"""What sizes have to be multiples of for `torch._scaled_mm`; each is the inner dimension of one of the products."""
+SIZE_UNITS = {"tensorwise": 16, "rowwise": 16, "blockwise": TILE, "mx": MX_BLOCK, "nvfp4": 2 * NVFP4_BLOCK}
+"""What sizes have to be multiples of, by scaling; each is the inner dimension of one of the products. The units take 16
+bytes of a row, which are 32 numbers of FP4 (`ScaledBlas.cpp` of torch 2.13)."""
 
 
 def quantised(x: torch.Tensor, recipe: LowerRecipe, *, gradient: bool = False, weight: bool = False) -> torch.Tensor:
@@ -32,22 +35,36 @@ def quantised(x: torch.Tensor, recipe: LowerRecipe, *, gradient: bool = False, w
     return SCALINGS[recipe.scaling](x.float(), element, weight)
 
 
+Multiply = Callable[..., torch.Tensor]
+"""`(left [rows, inner], right [columns, inner], recipe, gradient=, weight=) -> [rows, columns]` in FP32: the product of
+quantised operands, of which the left one is a gradient or the right one a weight."""
+
+
+def emulated(
+    left: torch.Tensor, right: torch.Tensor, recipe: LowerRecipe, *, gradient: bool = False, weight: bool = False
+) -> torch.Tensor:
+    """The FP32 product of the exact quantised values."""
+    return quantised(left, recipe, gradient=gradient) @ quantised(right, recipe, weight=weight).t()
+
+
 class _Products(torch.autograd.Function):  # type: ignore[misc] # torch is untyped here
     """`[rows, in] x [out, in] -> [rows, out]` with all three products quantised."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
+    def forward(
+        ctx: Any, x: torch.Tensor, weight: torch.Tensor, recipe: LowerRecipe, multiply: Multiply
+    ) -> torch.Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.recipe = recipe
-        return quantised(x, recipe) @ quantised(weight, recipe, weight=True).t()
+        ctx.recipe, ctx.multiply = recipe, multiply
+        return multiply(x, weight, recipe, weight=True)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None, None]:
         x, weight = ctx.saved_tensors
-        dy, recipe = grads[0], ctx.recipe
-        dx = quantised(dy, recipe, gradient=True) @ quantised(weight.t(), recipe, weight=True).t()
-        dw = quantised(dy.t(), recipe, gradient=True) @ quantised(x.t(), recipe).t()
-        return dx, dw, None
+        dy, recipe, multiply = grads[0], ctx.recipe, ctx.multiply
+        dx = multiply(dy, weight.t(), recipe, gradient=True, weight=True)
+        dw = multiply(dy.t(), x.t(), recipe, gradient=True)
+        return dx, dw, None, None
 
 
 class _ValueRounded(torch.autograd.Function):  # type: ignore[misc]
@@ -78,27 +95,36 @@ class _GradientRounded(torch.autograd.Function):  # type: ignore[misc]
 
 def fits_matrix_units(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe) -> bool:
     """Whether the sizes of all three products are multiples of what the matrix units take."""
-    unit = MX_BLOCK if recipe.scaling == "mx" else LEAST_UNIT
+    unit = SIZE_UNITS[recipe.scaling]
     return not any(size % unit for size in (layer.in_features, layer.out_features, x.numel() // x.shape[-1]))
 
 
-def linear(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
-    """The layer's output `[..., out]` in FP32, of emulated products."""
+def linear(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, multiply: Multiply = emulated) -> torch.Tensor:
+    """The layer's output `[..., out]` in FP32.
+
+    Args:
+        layer: its weight and bias.
+        x: `[..., in]`.
+        recipe: a scaled one.
+        multiply: how each of the three products is made.
+    """
     flat = x.reshape(-1, x.shape[-1]).float()
-    y = _Products.apply(flat, layer.weight, recipe)
+    y = _Products.apply(flat, layer.weight, recipe, multiply)
     y = y if layer.bias is None else y + layer.bias
     return torch.as_tensor(y).reshape(*x.shape[:-1], layer.out_features)
 
 
 def on_matrix_units(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, emulate: bool = False) -> torch.Tensor:
-    """The same on the device's own matrix units, by the probes' layers; `fits_matrix_units` says whether they can.
+    """The same on the device's own matrix units; `fits_matrix_units` says whether they take the sizes.
 
     Args:
         layer: its weight and bias.
         x: `[..., in]`.
-        recipe: `tensorwise`, `rowwise` or `mx`.
+        recipe: a scaled one.
         emulate: for `mx`, torchao's emulation, which takes the same way through its code.
     """
+    if recipe.scaling in block_products.BY_SCALING:
+        return linear(layer, x, recipe, block_products.multiplied)
     if recipe.scaling == "mx":
         from probes.precisions.linear.mx_linear import MxLinear
 

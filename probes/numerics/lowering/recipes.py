@@ -31,10 +31,10 @@ class LowerRecipe:
     scaling: str = ""
     """Key of `formats.scales.SCALINGS`."""
     loss_scaling: bool = False
-    real_from: tuple[int, int] | None = None
-    """Least CUDA compute capability that runs it here; None: it is emulated everywhere."""
-    why_emulated: str = ""
-    """Said where it is."""
+    real_from: tuple[int, int]
+    """Least CUDA compute capability that runs it."""
+    real_below: tuple[int, int] | None = None
+    """The first from which on none does any more."""
     on_cpu: bool = False
     """Whether a CPU runs it for real."""
     needs: str | None = None
@@ -44,11 +44,11 @@ class LowerRecipe:
         """`real` or `emulated` on a device, and why where it is emulated."""
         if kind == "cpu":
             return (REAL, None) if self.on_cpu else (EMULATED, "a CPU has no such matrix units")
-        if self.real_from is None:
-            return EMULATED, self.why_emulated
-        if capability < self.real_from:
+        beyond = self.real_below is not None and capability >= self.real_below
+        if capability < self.real_from or beyond:
             wanted, have = (".".join(map(str, pair)) for pair in (self.real_from, capability))
-            return EMULATED, f"compute capability {wanted} has it, this device has {have}"
+            alone = " alone" if self.real_below is not None else ""
+            return EMULATED, f"compute capability {wanted}{alone} has it, this device has {have}"
         if self.needs is not None and find_spec(self.needs) is None:
             return EMULATED, f"needs {self.needs}, which is not installed"
         return REAL, None
@@ -74,7 +74,7 @@ LOWER: tuple[LowerRecipe, ...] = (
     LowerRecipe(
         id="fp8-blockwise", precision="fp8", summary="linear layers in FP8, scales of 128 and of 128 x 128",
         forward_format="e4m3", gradient_format="e4m3", scaling="blockwise",
-        why_emulated="torch has no training kernel with scales of 128 elements on every GPU that has FP8",
+        real_from=(9, 0), real_below=(10, 0),
     ),
     LowerRecipe(
         id="mxfp8", precision="mxfp8", summary="linear layers in MXFP8, a power of two per 32 elements",
@@ -83,7 +83,7 @@ LOWER: tuple[LowerRecipe, ...] = (
     LowerRecipe(
         id="nvfp4", precision="nvfp4", summary="linear layers in NVFP4, an E4M3 scale per 16 elements",
         forward_format="e2m1", gradient_format="e2m1", scaling="nvfp4",
-        why_emulated="neither torch nor torchao has a training kernel for it",
+        real_from=(10, 0),
     ),
 )  # fmt: skip
 """All lower precisions, from the mildest to the harshest."""

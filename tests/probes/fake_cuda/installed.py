@@ -29,7 +29,7 @@ from tests.probes.fake_cuda.board import Board
 from tests.probes.fake_cuda.driver import FakeGpu, functions_of
 from tests.probes.fake_cuda.nccl import replace_nccl
 from tests.probes.fake_cuda.nvml import FakeNvml
-from tests.probes.fake_cuda.scaled_mm import checked_scaled_mm
+from tests.probes.fake_cuda.scaled_mm import checked_block_scaled_mm, checked_scaled_mm
 from tests.probes.fake_cuda.small import SMALL_LLAMAS, FaultyPoints, SmallBuild, small_model
 from tests.probes.fake_cuda.traced import traced
 from tests.probes.fake_cuda.virtual_time import VirtualTime
@@ -92,6 +92,7 @@ def _replace_torch(patch: pytest.MonkeyPatch, gpu: FakeGpu) -> None:
     for name, stand_in in functions_of(gpu).items():
         patch.setattr(torch.cuda, name, stand_in, raising=False)
     patch.setattr(torch, "_scaled_mm", checked_scaled_mm)
+    patch.setattr(torch.nn.functional, "scaled_mm", checked_block_scaled_mm, raising=False)
     patch.setattr(torch, "compile", lambda function, **_: function)
     patch.setattr(torch.nn.Module, "compile", lambda module, **_: None)
     patch.setattr(torch, "autocast", _class_on_cpu(torch.autocast))

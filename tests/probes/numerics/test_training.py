@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import pytest
 
 from probes.numerics.lowering.recipes import lower_by_id
-from probes.numerics.tasks import find_task
+from probes.numerics.tasks import find_task, texts
 
 torch = pytest.importorskip("torch")
 
@@ -173,6 +174,28 @@ def test_a_gpu_trains_in_what_it_has_on_its_own_kernels(name, mode):
     assert place.ran(recipe, counts)["mode"] == mode
     assert counts == [({"real": counts[0][1], "emulated": 0}[mode], 9 if recipe.autocast else 8)]
     assert trained.losses[-1] < trained.losses[0]
+
+
+@pytest.mark.skipif(not hasattr(torch.nn.functional, "scaled_mm"), reason="scales per block need torch 2.10")
+@pytest.mark.parametrize(("name", "capability"), [("fp8-blockwise", (9, 0)), ("nvfp4", (10, 0))])
+def test_layers_that_are_wide_enough_train_with_scales_per_block_on_its_own_kernels(monkeypatch, name, capability):
+    monkeypatch.setitem(texts._SIZES, "small", replace(texts._SIZES["small"], width=128))
+    with fake_cuda():
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
+        place = Place(device=open_device("cuda").torch, kind="cuda", capability=capability, size="small")
+        recipe = lower_by_id(name)
+        losses = []
+        for real in (True, False):
+            run = Run(find_task("char-lm"), 0, place)
+            run.lower(recipe)
+            if not real:
+                run.switches._real = frozenset()
+            trained = run.train(2)
+            losses.append(trained.losses)
+            assert (trained.real_layers, trained.lowered_layers) == (8 * real, 8)
+
+    assert losses[0] == pytest.approx(losses[1], rel=2e-3)
+    assert losses[0] != losses[1]
 
 
 @pytest.mark.parametrize(

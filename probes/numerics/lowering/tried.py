@@ -1,0 +1,66 @@
+"""Does a device really make the products of a recipe? Shown on a small layer, before anything is said to run for real.
+
+A kernel may be missing from the driver's libraries, or be there and answer wrongly: before torch 2.10 scales of 128 x
+128 were read from the wrong place for some sizes, without an error (pytorch/pytorch#166752).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+
+from probes.device.faults import DeviceLost, cleaned, is_lost
+from probes.numerics.lowering.recipes import LowerRecipe
+
+ROWS, INNER, COLUMNS = 256, 640, 384
+"""All are multiples of 128, and of the inner sizes two are no multiples of 512, which is where wrong scales show."""
+WORST_ERROR_RATIO = 0.02
+"""Of a product or a gradient: sums in BF16 and in the accumulators of FP8 are off by some 0.3 %, wrong scales by more
+than a tenth."""
+
+
+@cache
+def why_not_real(recipe: LowerRecipe, device: torch.device) -> str | None:
+    """Why a device that should run a scaled recipe does not; None where it does.
+
+    Args:
+        recipe: one that scales linear layers.
+        device: whose capability has it.
+
+    Raises:
+        DeviceLost: the products left the device unusable.
+    """
+    from probes.numerics.lowering.products import linear, on_matrix_units
+
+    generator = torch.Generator().manual_seed(0)
+    spread = torch.logspace(-2.0, 2.0, INNER)  # along the inner dimension, so that blocks differ in their scales
+    held = torch.nn.utils.skip_init(torch.nn.Linear, INNER, COLUMNS, device=device)  # no draw that runs would miss
+    with torch.no_grad():
+        held.bias.zero_()
+        held.weight.copy_((torch.randn(COLUMNS, INNER, generator=generator) / spread).bfloat16())
+    x = (torch.randn(ROWS, INNER, generator=generator) * spread).bfloat16().float().to(device)
+    dy = torch.randn(ROWS, COLUMNS, generator=generator).bfloat16().float().to(device)
+    try:
+        wanted = _results(linear, held, x, dy, recipe)
+        got = _results(on_matrix_units, held, x, dy, recipe)
+        error = max(float((real - exact).norm() / exact.norm()) for real, exact in zip(got, wanted, strict=True))
+    except Exception as problem:  # whatever a library says of a kernel that it lacks
+        if is_lost(problem):
+            raise DeviceLost(cleaned(problem)) from problem
+        return f"a small product on its own units failed: {cleaned(problem)}"
+    if not error <= WORST_ERROR_RATIO:
+        return f"a small product on its own units is off by {100.0 * error:.2g} %"
+    return None
+
+
+def _results(
+    forward: Callable[..., torch.Tensor], layer: torch.nn.Linear, x: torch.Tensor, dy: torch.Tensor, recipe: LowerRecipe
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Output, gradient of the input and gradient of the weight."""
+    leaf = x.clone().requires_grad_()
+    layer.zero_grad()
+    y = forward(layer, leaf, recipe)
+    y.backward(dy)
+    return y.detach(), leaf.grad, layer.weight.grad.clone()
