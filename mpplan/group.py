@@ -67,6 +67,10 @@ def plain(click_command: Any) -> Any:
     return click_command
 
 
+LIST_METAVARS = ("LIST", ",...")
+"""Ends of the metavars of flags that take several values, with commas between them."""
+
+
 class _LazyHelp:
     """Mixed into a command: its `--help` is converted lazily, like every switch."""
 
@@ -78,6 +82,20 @@ class _LazyHelp:
 
 class SectionedCommand(_LazyHelp, TyperCommand):
     """A command whose help shows its flags in their sections (`rich_help_panel`)."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line.
+
+        Raises:
+            UsageError: a flag that takes a list is given twice; the second would drop what the first asked for.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in order:
+            if order.count(option) > 1 and str(option.metavar or "").endswith(LIST_METAVARS):
+                flag = option.opts[0]
+                raise UsageError(f"`{flag}` is given twice", hint=f"one list with commas: `{flag} A,B`")
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one list of flags per section, in the order of the command's parameters."""

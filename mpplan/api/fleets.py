@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from planner.answer.invariants import require_ordered
 from planner.fleet.fleet import Fleet, join
 from planner.fleet.outliers import Member, Outlier
 from planner.fleet.records import open_records
@@ -34,8 +35,11 @@ def document(fleet: Fleet, record: str | None) -> dict[str, Any]:
     Args:
         fleet: the records, joined.
         record: where the merged record was written; None: nowhere.
+
+    Raises:
+        InternalError: a range is out of order.
     """
-    return {
+    merged = {
         "schema": SCHEMA,
         "record": record,
         "device_name": fleet.device_name,
@@ -58,6 +62,8 @@ def document(fleet: Fleet, record: str | None) -> dict[str, Any]:
         ],
         "warnings": list(fleet.warnings),
     }
+    require_ordered(merged)
+    return merged
 
 
 def _member(member: Member) -> dict[str, Any]:

@@ -96,8 +96,18 @@ def _ranges(value: Any, place: str = "") -> Iterator[Violation]:
         if low is not None and mid is not None and high is not None and not low <= mid <= high:
             yield Violation(place=place, rule=f"low {low:g}, mid {mid:g}, high {high:g} are not in order")
         for name, inner in value.items():
+            if name.endswith("_low"):
+                yield from _flat_range(value, name.removesuffix("_low"), place)
             if isinstance(inner, dict | list) and not name.endswith("_message"):
                 yield from _ranges(inner, f"{place}.{name}" if place else name)
+
+
+def _flat_range(value: Doc, name: str, place: str) -> Iterator[Violation]:
+    """A range whose ends stand beside each other: `loss_low`, `loss` or `loss_mid`, `loss_high`."""
+    low, mid, high = value[f"{name}_low"], value.get(f"{name}_mid", value.get(name)), value.get(f"{name}_high")
+    if low is not None and mid is not None and high is not None and not low <= mid <= high:
+        rule = f"low {low:g}, mid {mid:g}, high {high:g} are not in order"
+        yield Violation(place=f"{place}.{name}" if place else name, rule=rule)
 
 
 def _of_plan(plan: Doc, place: str) -> Iterator[Violation]:

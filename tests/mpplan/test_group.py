@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import typer
 
 from mpplan.commands import COMMANDS
@@ -47,3 +48,29 @@ def test_a_loaded_command_keeps_its_help():
 
     assert estimate.name == "estimate"
     assert estimate.help
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("estimate", "--params", "7B", "--gpu", "h100", "--gpu", "a100"),
+        ("estimate", "--gpu=h100,a100", "--params", "7B", "--gpu=b200", "--json"),
+        ("probe", "--precision", "bf16", "--device", "cpu", "--precision", "fp8"),
+        ("numerics", "--task", "char-lm", "--task", "digits-cnn"),
+    ],
+)
+def test_a_list_that_is_given_twice_is_refused_before_anything_is_dropped(run, words):
+    result = run(*words)
+    names = [word.split("=")[0] for word in words]
+    (flag,) = {name for name in names if name.startswith("--") and names.count(name) > 1}
+
+    assert result.code == 2
+    assert result.err == f"error: `{flag}` is given twice\nhint: one list with commas: `{flag} A,B`\n"
+    assert result.out == ""
+
+
+def test_a_flag_of_one_value_may_be_given_again_as_an_alias_of_a_shell_does(run):
+    asked = ("estimate", "--params", "7B", "--gpus", "16", "--json")
+    first, again = run(*asked), run(*asked[:3], "--gpus", "8", *asked[3:])
+
+    assert (again.code, again.out) == (first.code, first.out)

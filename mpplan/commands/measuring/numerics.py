@@ -220,6 +220,7 @@ def _run(settings: NumericsOptions, *, quiet: bool) -> Ended:
 def _report(ended: Ended, *, json: bool, quiet: bool) -> dict[str, Any]:
     """Print the answer on stdout, and what was cut short on stderr."""
     from mpplan.commands.measuring.numerics_tables import is_empty, numerics_text
+    from planner.answer.invariants import require_ordered
     from probes.numerics.session.document import HEAD, numerics_document
     from probes.numerics.session.parts import parts_path, read_parts
 
@@ -228,6 +229,7 @@ def _report(ended: Ended, *, json: bool, quiet: bool) -> dict[str, Any]:
     if HEAD not in parts:
         return {"loss_scaling": [], "parity": [], "histograms": [], "cut_short": ["everything"]}
     document = numerics_document(parts, ended.path)
+    require_ordered(document)
     if json:
         typer.echo(dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     elif not is_empty(document):

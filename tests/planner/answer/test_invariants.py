@@ -104,3 +104,14 @@ def test_no_document_leaves_with_a_range_out_of_order_wherever_it_stands():
         require_ordered({"gpus": [{"rows": [{"tokens_per_s": ranged(3.0, 2.0, 1.0)}]}]})
 
     assert dict(caught.value.message.values)["place"] == "gpus[0].rows[0].tokens_per_s"
+
+
+@pytest.mark.parametrize("mid", ["loss", "loss_mid"])
+def test_ends_that_stand_beside_their_middle_are_a_range_too(mid):
+    require_ordered({"parity": [{"loss_low": -1.0, mid: 0.5, "loss_high": 0.5}, {"loss_low": 2.0, "loss_high": 1.0}]})
+    require_ordered({"parity": [{"loss_low": None, mid: 0.5, "loss_high": None}]})
+
+    with pytest.raises(InternalError) as caught:
+        require_ordered({"parity": [{"loss_low": 1.0, mid: 0.5, "loss_high": 2.0}]})
+
+    assert dict(caught.value.message.values)["place"] == "parity[0].loss"
