@@ -28,9 +28,7 @@ from probes.record.options import Options
 from probes.verify.document import Case, verify_cases
 from tests.probes.process.test_client import ROOT, Heard, start
 
-ASKED = Options(
-    device="cpu", suite="quick", precisions=("fp32",), ranks=2, budget_s=240.0, join_s=60.0, verify=True,
-)  # fmt: skip
+ASKED = Options(device="cpu", suite="quick", precisions=("fp32",), ranks=2, budget_s=240.0, join_s=60.0)
 
 
 def asked(path: Path) -> Options:
@@ -50,7 +48,7 @@ def processes_of(path: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, Heard, MeasurementFile]:
-    """All that two ranks measure, predict and run, while one is killed in the middle."""
+    """Two ranks' collectives, while one is killed in the middle."""
     path = tmp_path_factory.mktemp("ranks") / "two.jsonl"
 
     class Killing(Heard):
@@ -64,9 +62,17 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, Heard, Meas
                 os.kill(int(ranks[0]), signal.SIGKILL)
 
     heard = Killing()
-    ended = run_in_process(asked(path), heard)
+    ended = run_in_process(replace(asked(path), workloads=("collective",)), heard)
     assert processes_of(path) == []
     return ended, heard, read_measurements(path)
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All that two ranks measure; then what is predicted from it and run."""
+    path = tmp_path_factory.mktemp("verified") / "two.jsonl"
+    run_in_process(replace(asked(path), verify=True), Heard())
+    return path
 
 
 def _environment(pid: int) -> dict[str, str]:
@@ -122,16 +128,14 @@ def test_larger_messages_take_longer(record: tuple[Ended, Heard, MeasurementFile
     assert sum(large > small for small, large in sizes.values()) >= len(OPS) - 1, sizes
 
 
-def test_steps_of_two_ranks_are_what_their_parts_predict(record: tuple[Ended, Heard, MeasurementFile]) -> None:
+def test_steps_of_two_ranks_are_what_their_parts_predict(verified: Path) -> None:
     """DDP, its recomputation and FSDP2 from ranks that train alone, collectives and overlap: within 20 % at the median,
     tried twice; within a factor of two where the record says that other work disturbed every case.
     """
-    ended, _, file = record
-    path = Path(str(ended.path))
-    cases = _predicted(file)
+    cases = _predicted(verified)
     if _median_error(cases) > 0.2:
-        run_in_process(replace(asked(path), measure=False), Heard())
-        cases = _predicted(read_measurements(path))
+        run_in_process(replace(asked(verified), verify=True, measure=False), Heard())
+        cases = _predicted(verified)
     quiet = [case for case in cases if case["quality"] == "ok"]
 
     assert {case["name"].split("/")[2] for case in cases} == {"ddp", "fsdp2"}
@@ -139,8 +143,8 @@ def test_steps_of_two_ranks_are_what_their_parts_predict(record: tuple[Ended, He
     assert _median_error(cases) <= (0.5 if quiet else 1.0), cases
 
 
-def _predicted(file: MeasurementFile) -> list[Case]:
-    return [case for case in verify_cases(file.latest()) if case["metric"] == "time"]
+def _predicted(path: Path) -> list[Case]:
+    return [case for case in verify_cases(read_measurements(path).latest()) if case["metric"] == "time"]
 
 
 def _median_error(cases: list[Case]) -> float:
@@ -148,11 +152,11 @@ def _median_error(cases: list[Case]) -> float:
 
 
 def test_latency_and_rate_of_a_collective_repeat_within_their_own_spread(
-    record: tuple[Ended, Heard, MeasurementFile], again: MeasurementFile
+    record: tuple[Ended, Heard, MeasurementFile], verified: Path
 ) -> None:
     """Three standard errors of both; what else runs may spoil one operation of the five, in either run."""
-    _, _, file = record
-    first, second = ({line.op: line for line in collective_lines(points.latest())} for points in (file, again))
+    files = (record[2], read_measurements(verified))
+    first, second = ({line.op: line for line in collective_lines(file.latest())} for file in files)
 
     assert set(first) == set(second) == set(OPS)
     agree = [
@@ -186,25 +190,18 @@ def test_an_interruption_ends_every_rank_and_keeps_the_record(tmp_path: Path) ->
     assert processes_of(path) == []
 
 
-@pytest.fixture(scope="module")
-def again(tmp_path_factory: pytest.TempPathFactory) -> MeasurementFile:
-    """Collectives and overlap of two ranks that torchrun itself starts."""
-    folder = tmp_path_factory.mktemp("again")
-    path = folder / "r.jsonl"
+def test_torchrun_itself_may_start_the_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "mpplan"]
-    asked = ["probe", "--device", "cpu", "--suite", "quick", "--workload", "collective,overlap", "--precision", "fp32"]
-    environment = os.environ | {"XDG_DATA_HOME": str(folder / "data"), "PYTHONPATH": str(ROOT)}
+    asked = ["probe", "--device", "cpu", "--suite", "quick", "--workload", "overlap", "--precision", "fp32"]
+    environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [*command, *asked, "-o", str(path)], capture_output=True, text=True, env=environment, timeout=300, check=False
     )
+
     assert done.returncode == 0, done.stderr
-    return read_measurements(path)
-
-
-def test_torchrun_itself_may_start_the_ranks(again: MeasurementFile) -> None:
-    (point,) = (point for point in again.latest() if point.kind == "overlap")
+    (point,) = (point for point in read_measurements(path).latest() if point.kind == "overlap")
     overlap = point.overlap
-
     assert overlap.product_alone_s is not None
     assert overlap.product_beside_s is not None
     assert overlap.both_s is not None
