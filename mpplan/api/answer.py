@@ -68,12 +68,13 @@ class Result:
     """`file:line: key: what` of each line that could not be used."""
 
 
-def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
+def answer_question(ask: Ask, *, command: tuple[str, ...] = (), both_views: bool = True) -> Result:
     """Resolve, price and plan.
 
     Args:
         ask: the question as typed.
         command: the command line, kept in the answer.
+        both_views: whether the fewest GPUs by one deadline are planned too; the short answer does not show them.
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
@@ -85,7 +86,10 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     records = ask.text(RECORDS)
     known = resolved(ask)
     question, calibration = known.question, known.calibration
-    answer = planned(question, command=command, records=records, measured=known.measured, parameters=known.parameters)
+    answer = planned(
+        question, command=command, records=records, measured=known.measured, parameters=known.parameters,
+        both_views=both_views,
+    )  # fmt: skip
     answer = replace(answer, warnings=(*answer.warnings, *known.notices))
     answer = chosen(answer, known.chosen) if known.chosen else answer
     answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)

@@ -80,6 +80,7 @@ def estimate(
     parameters: Parameters | None = None,
     ledgers: Mapping[str, Ledger] | None = None,
     limits: tuple[LimitSearch, ...] = (),
+    both_views: bool = True,
     version: str = "",
     command: tuple[str, ...] = (),
     created_at: str | None = None,
@@ -94,6 +95,8 @@ def estimate(
         parameters: those of a calibration; None: the shipped ones.
         ledgers: what else is booked for the hours of a GPU, by GPU id; nothing where left out.
         limits: what the search for power limits found, which the question's clusters have; for the document.
+        both_views: whether the fewest GPUs of each precision by one deadline are planned too, which takes a third of
+            the time; else `same_deadline` is empty.
         version: mpplan's version, for the document.
         command: the command line, for the document.
         created_at: ISO time, for the document; None: now.
@@ -104,7 +107,7 @@ def estimate(
     """
     unsupported = unsupported_by(question)
     known = _Known(measured=measured or {}, parameters=parameters)
-    sides = _sides(question, unsupported, prices, site, known, ledgers or {})
+    sides = _sides(question, unsupported, prices, site, known, ledgers or {}, both_views)
     deadline_s = _deadline_s(question, sides)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     cases = tuple(c for s in sides for c in s.cases)
@@ -149,6 +152,7 @@ def _sides(
     site: SiteFacts,
     known: _Known,
     ledgers: Mapping[str, Ledger],
+    both_views: bool,
 ) -> list[_Side]:
     """Every GPU, one after the other: the first that has the asked precision and a plan sets the deadline.
 
@@ -166,7 +170,7 @@ def _sides(
         earlier_s = next((s.deadline_s for s in sides.values() if s.deadline_s), None)
         ledger = ledgers.get(gpu, NO_LEDGER)
         cases = _cases(question, cluster, prices[gpu], site, known, ledger)
-        sides[gpu] = _side(replace(question, asked=asked), cluster, cases, draws, earlier_s)
+        sides[gpu] = _side(replace(question, asked=asked), cluster, cases, draws, earlier_s, both_views)
     return [sides[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in sides]
 
 
@@ -240,7 +244,12 @@ def _cases(
 
 
 def _side(
-    question: Question, cluster: Cluster, cases: tuple[Case, ...], draws: Draws, earlier_s: float | None
+    question: Question,
+    cluster: Cluster,
+    cases: tuple[Case, ...],
+    draws: Draws,
+    earlier_s: float | None,
+    both_views: bool,
 ) -> _Side:
     """All precisions on one GPU; `earlier_s` is the deadline by which the GPUs before it are compared."""
     asked = next(c for c in cases if c.policy.id == question.asked.id)
@@ -250,7 +259,7 @@ def _side(
     except NoPlanError as error:
         if len(question.clusters) == 1:
             raise
-        return _failed_side(question, cluster, cases, error, draws, question.deadline_s or earlier_s)
+        return _failed_side(question, cluster, cases, error, draws, question.deadline_s or earlier_s, both_views)
     deadline_s = question.deadline_s or earlier_s
     gpus = anchor.plan.gpus
     cases = tuple(c if c is asked else _with_batch_of(anchor, c) for c in cases)
@@ -261,6 +270,7 @@ def _side(
     same_deadline = tuple(
         anchor if c is asked and kept else _in_time(_with_batch_of(anchor, c), question, limit_s, draws, on_same)
         for c, on_same in zip(cases, same_gpus, strict=True)
+        if both_views
     )
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
@@ -283,6 +293,7 @@ def _failed_side(
     error: NoPlanError,
     draws: Draws,
     deadline_s: float | None,
+    both_views: bool,
 ) -> _Side:
     """The asked precision has no plan: one of several GPUs is then shown with the reason beside the others."""
     gpus = question.gpus
@@ -301,7 +312,7 @@ def _failed_side(
         cluster=cluster,
         cases=cases,
         same_gpus=tuple(on_same(c) for c in cases),
-        same_deadline=tuple(in_time(c) for c in cases),
+        same_deadline=tuple(in_time(c) for c in cases if both_views),
         deadline_s=None,
         failure=error,
     )

@@ -97,10 +97,12 @@ def _answer(ask: Ask, delivery: _Delivery) -> None:
     from mpplan.api.document import to_document
     from reports.text.messages import word
 
+    brief = delivery.form == "terminal" and not delivery.full
     with working("planning", quiet=delivery.quiet):
-        result = answer_question(ask, command=("mpplan", *sys.argv[1:]))
+        both_views = not brief or delivery.page is not None
+        result = answer_question(ask, command=("mpplan", *sys.argv[1:]), both_views=both_views)
     document = to_document(result.answer)
-    content = _rendered(document, delivery.form, brief=not delivery.full)
+    content = _rendered(document, delivery.form, brief=brief)
     page = _rendered(document, "html") if delivery.page is not None else ""
     for warning in () if delivery.form in WITH_WARNINGS else result.answer.warnings:
         warn(word(warning), quiet=delivery.quiet)

@@ -62,6 +62,24 @@ def test_the_answer_is_short_and_says_where_the_rest_is(run):
     assert len(lines) <= 40 < len(full.out.splitlines())
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("--params", "7B", "--deadline", "14d"),
+        ("--params", "7B", "--gpu", "a100,h100", "--precision", "fp8"),
+        ("--params", "70B", "--budget", "100k", "--deadline", "10d"),
+        ("--model", "llama-3.1-8b", "--method", "lora", "--examples", "50k"),
+    ],
+    ids=["deadline", "a GPU without FP8", "no plan", "LoRA"],
+)
+def test_the_short_answer_is_the_same_without_the_view_that_it_does_not_show(run, home, question):
+    """By one deadline only a report and the longer formats compare; it takes a third of the time."""
+    alone, beside = run("estimate", *question), run("estimate", *question, "--report", "plan.html")
+
+    assert (alone.code, alone.out) == (beside.code, beside.out)
+    assert (home / "plan.html").exists() == (alone.code == 0)
+
+
 def test_the_short_answer_says_what_short_names_were_taken_for(run):
     told = " ".join(
         run("estimate", "--model", "llama-3", "--gpu", "h100", "--tokens", "10B", "--gpus", "8").out.split()
