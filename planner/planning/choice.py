@@ -7,8 +7,9 @@ the simplest of those close to it is taken; only where no layout is safe is the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -107,13 +108,14 @@ def choose_each(
         near = {name: _shortlist(pace_s, simplicity, group) for name, group in left.items()}
         drawn = np.concatenate([*near.values(), np.zeros(0, dtype=np.intp)])
         needed = dict(zip(drawn.tolist(), _needed_bytes(case, layouts.take(drawn), rates), strict=True))
-        risks = _risks(case, layouts, needed)
-        safe = {name: [i for i in some.tolist() if risks[i] <= case.memory_risk] for name, some in near.items()}
-        compared = [i for some in safe.values() if len(some) > 1 for i in some]
+        risks = {i: memory_risk(needed_bytes, case.cluster.gpu) for i, needed_bytes in needed.items()}
+        likely = {name: [i for i in some.tolist() if risks[i] <= case.memory_risk] for name, some in near.items()}
+        compared = [i for some in likely.values() if len(some) > 1 for i in some]
         expected = _expected(case, layouts, compared, [needed[i] for i in compared], rates)
-        winners |= {name: _simplest_of_the_best(some, simplicity, expected) for name, some in safe.items() if some}
-        for name in [name for name, some in safe.items() if some or not len(left[name])]:
-            winners.setdefault(name, None)
+        is_safe = _safety(case, layouts, needed)
+        found = {name: _safe_winner(some, simplicity, expected, is_safe) for name, some in likely.items()}
+        for name in [name for name, winner in found.items() if winner is not None or not len(left[name])]:
+            winners[name] = found[name]
             del left[name]
         for name, group in left.items():
             least_risky_bytes = min(scores.memory_bytes[i] for i in near[name])
@@ -121,21 +123,35 @@ def choose_each(
     return tuple(_choice(layouts, scores, groups[name], winners[name], evaluated) for name in range(len(groups)))
 
 
-def _risks(case: Case, layouts: Layouts, needed: Mapping[int, Floats]) -> dict[int, float]:
-    """Risk of running out of memory by index, with more draws of those layouts that it may decide about.
+def _safety(case: Case, layouts: Layouts, needed: Mapping[int, Floats]) -> Callable[[int], bool]:
+    """Whether a layout's risk of running out of memory is within what is allowed, by many draws where it may not be.
 
     Args:
         case: the question on one kind of GPU.
         layouts: all layouts.
         needed: peak memory under the draws of the choice of some of them, by index, `[draw]`.
     """
-    gpu = case.cluster.gpu
-    risks = {i: memory_risk(needed_bytes, gpu) for i, needed_bytes in needed.items()}
-    room = SURELY * usable_bytes(gpu)
-    open_ = [i for i, risk in risks.items() if risk <= case.memory_risk and float(needed[i].max()) > room]
-    for i in open_:
-        risks[i] = risk_of(case, layouts.take(slice(i, i + 1)))
-    return risks
+    room = SURELY * usable_bytes(case.cluster.gpu)
+
+    @cache
+    def is_safe(i: int) -> bool:
+        return float(needed[i].max()) <= room or risk_of(case, layouts.take(slice(i, i + 1))) <= case.memory_risk
+
+    return is_safe
+
+
+def _safe_winner(
+    likely: list[int], simplicity: Floats, expected_s: Mapping[int, float], is_safe: Callable[[int], bool]
+) -> tuple[int, int, float] | None:
+    """What `_simplest_of_the_best` gives of those that are safe; only layouts that could win are asked about."""
+    left = list(likely)
+    while left:
+        winner = _simplest_of_the_best(left, simplicity, expected_s)
+        unsafe = {i for i in winner[:2] if not is_safe(i)}
+        if not unsafe:
+            return winner
+        left = [i for i in left if i not in unsafe]
+    return None
 
 
 def risk_of(case: Case, at: Layouts) -> float:
