@@ -83,7 +83,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostLayout:
-    """A layout that was considered and lost, with its step time."""
+    """A layout that was considered and lost, with its step time in proportion to the plan's."""
 
     layout: Layout
     step_s: float

@@ -51,8 +51,8 @@ def divisors(number: int) -> list[int]:
 
 
 def tensor_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
-    """Powers of two inside one NVLink domain (at most 16) that divide the heads."""
-    limit = min(cluster.nvlink_domain, 16, recipe.model.heads)
+    """Powers of two inside one NVLink domain (at most 16), or one node without NVLink, that divide the heads."""
+    limit = min(cluster.nvlink_domain if cluster.nvlink_domain > 1 else cluster.gpus_per_node, 16, recipe.model.heads)
     return [t for t in _powers(limit) if recipe.model.heads % t == 0]
 
 

@@ -16,6 +16,7 @@ from planner.performance.shards import (
     frozen_weight_bytes,
     gathered_bytes,
     gathered_bytes_of_ends,
+    shard_params,
     trained_share,
 )
 from planner.rates.terms import Value
@@ -73,6 +74,20 @@ def updated_params(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = 
     expert = shards.expert(last) / np.where(sharded, shards.expert_ranks, 1.0)
     result: Value = (dense + expert) * trained_share(recipe)
     return result
+
+
+def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
+    """What one GPU of the first stage keeps in its host's memory, `[layout]`; 0 without an offloaded optimizer.
+
+    DeepSpeed moves FP32 weights, moments and the gradients that update them; FSDP its shards of the weights as well.
+    """
+    if recipe.offload != "optimizer":
+        return 0.0
+    policy = recipe.policy
+    moved = _master_bytes(recipe) + moment_bytes(recipe) + policy.gradient_bytes
+    weights = np.where((at.zero == 3) & (recipe.stack != "classic"), policy.weight_bytes, 0.0)
+    held: Value = updated_params(recipe, shard_params(recipe, at), at) * (moved + weights)
+    return held
 
 
 def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:

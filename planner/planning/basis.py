@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from planner.answer.plan import Plan
 from planner.costs.prices import GpuPrice, SiteFacts
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
+from planner.parallelism.layout import Layouts
+from planner.performance.model_states import offloaded_bytes
 from planner.planning.case import Case
+from planner.question.asked import InputValue
 from planner.question.question import Question
 from planner.rates.conditions import has_effect
 from planner.rates.parameters import EVIDENCE_GROUPS, FIGURES
-from planner.units import MINUTE_S
+from planner.units import GIB, MINUTE_S
 
 _TIME = FIGURES["time"]
 
@@ -128,7 +134,17 @@ def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> 
 
 def collect_warnings(question: Question, prices: Mapping[str, GpuPrice]) -> tuple[Message, ...]:
     """What a reader should know of the prices: historic rows, vague dates, a borrowed range."""
-    return tuple(dict.fromkeys(warning for c in question.clusters for warning in prices[c.gpu.id].warnings))
+    rows = [prices[cluster.gpu.id] for cluster in question.clusters]
+    bound = [_CONDITIONS[price.commitment] for price in rows if price.commitment in _CONDITIONS]
+    return tuple(dict.fromkeys([*(warning for price in rows for warning in price.warnings), *bound]))
+
+
+_CONDITIONS = {
+    "spot": Message.of("warning.spot"),
+    "1y": Message.of("warning.commitment_1y"),
+    "3y": Message.of("warning.commitment_3y"),
+}
+"""What a price by commitment leaves out."""
 
 
 def extrapolated(case: Case, nodes: int) -> Message | None:
@@ -141,6 +157,16 @@ def extrapolated(case: Case, nodes: int) -> Message | None:
     return Message.of(
         "warning.network_extrapolated", gpu=case.cluster.gpu.id, measured=measured, planned=nodes, spread=spread
     )
+
+
+def on_hosts(case: Case, plan: Plan) -> Message | None:
+    """How much an offloaded optimizer takes of each host's memory, which nothing here knows the size of."""
+    assert plan.layout is not None
+    held = float(np.max(offloaded_bytes(case.recipe, Layouts.of(plan.layout))))
+    if not held:
+        return None
+    each = min(case.cluster.gpus_per_node, plan.gpus)
+    return Message.of("warning.host_memory", gpu=plan.gpu, needed_gib=held * each / GIB, gpus=each)
 
 
 _DEFAULTS = {
@@ -160,6 +186,9 @@ _DEFAULTS = {
     "network": "assumption.network",
 }
 """Inputs whose default is an assumption worth reading, with the message that states it."""
+
+_NOT_GIVEN = {"global_batch": ("default", "catalogue", "derived")}
+"""Sources of an input that the user did not give, where there are more: a batch near the default is derived."""
 
 _IMAGE_DEFAULTS = _DEFAULTS | {
     "global_batch": "assumption.images_per_step",
@@ -234,15 +263,24 @@ def _network_measured(cases: tuple[Case, ...]) -> bool:
     return bool(cases) and all(not case.rates.terms["nic_bytes_per_s"].rests_on for case in cases)
 
 
-def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[Assumption, ...]:
-    """Defaults that the user could state instead, and what the model takes for granted."""
+def collect_assumptions(
+    question: Question, inputs: Mapping[str, InputValue], cases: tuple[Case, ...]
+) -> tuple[Assumption, ...]:
+    """Defaults that the user could state instead, and what the model takes for granted.
+
+    Args:
+        question: what was asked.
+        inputs: every input as the answer shows it: a batch that was chosen near its default is the plan's.
+        cases: every precision on every GPU.
+    """
     defaults = _IMAGE_DEFAULTS if question.model.has_network else _DEFAULTS
-    given = {name: question.inputs[name] for name in defaults if name in question.inputs}
+    given = {name: inputs[name] for name in defaults if name in inputs}
     assumptions = list(_short_names(question))
     assumptions += [
         _default(defaults[name], name, entry.value, entry.note)
         for name, entry in given.items()
-        if entry.source in ("default", "catalogue") and not (name == "network" and _network_measured(cases))
+        if entry.source in _NOT_GIVEN.get(name, ("default", "catalogue"))
+        and not (name == "network" and _network_measured(cases))
     ]
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from planner.errors import NoPlanError
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
 from planner.performance.evaluation import Score, flop_of
@@ -27,7 +28,7 @@ CLOSE_TO_CHEAPEST = 1.02
 """How many GPU-hours more than the cheapest of them the fewest of these may take."""
 AT_ONCE = 4
 """Numbers of GPUs whose layouts are chosen in common passes."""
-SLACK = 1.02
+SLACK = 1.12
 """How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out."""
 LEAST_RATIO = 0.1
 """No figure at a confidence is a smaller share of that at mid."""
@@ -123,6 +124,7 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
         return risky
     if not search.near.evaluated:
         _look_everywhere(search)
+    _look_in_time(search)
     raise nothing(case, fixed, search.near, draws, search.targets)
 
 
@@ -263,6 +265,17 @@ def _soonest_of(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -
 def _wall_s(choice: Choice) -> float:
     """Seconds on the clock at mid."""
     return float(choice.scores.wall_s[choice.best])
+
+
+def _look_in_time(search: _Search) -> None:
+    """Where deadline and budget exclude each other: what meeting the deadline at the confidence costs."""
+    if search.targets.deadline_s is None or search.targets.budget_usd is None:
+        return
+    try:
+        choice = fewest(search.case, search.fixed, search.draws, replace(search.targets, budget_usd=None))
+    except NoPlanError:
+        return
+    search.near.cheapest = (float(choice.scores.cost_usd[choice.best]), choice.winner)
 
 
 def _look_everywhere(search: _Search) -> None:

@@ -14,7 +14,14 @@ from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Gap
 from planner.hardware.cluster import Cluster
 from planner.planning.asked import asked_plan, parts_of_a_node
-from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings, extrapolated
+from planner.planning.basis import (
+    collect_assumptions,
+    collect_evidence,
+    collect_gaps,
+    collect_warnings,
+    extrapolated,
+    on_hosts,
+)
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on
 from planner.planning.counts import fewest
@@ -113,17 +120,18 @@ def estimate(
     cases = tuple(c for s in sides for c in s.cases)
     caps = tuple(s.cap for s in sides if s.cap is not None)
     shown = without_default_deadline(question) if any(cap.binding for cap in caps) else question
+    inputs = shown_inputs(shown, plans, prices, site, billed=any(case.electricity_on for case in cases))
     return Answer(
-        question=shown_inputs(shown, plans, prices, site, billed=any(case.electricity_on for case in cases)),
+        question=inputs,
         model=question.model,
         plans=plans,
         same_deadline=tuple(r.plan for s in sides for r in s.same_deadline),
         deadline_days=deadline_s / DAY_S,
         savings=tuple(saving for side in sides for saving in side.savings),
         unsupported=tuple(unsupported),
-        assumptions=collect_assumptions(shown, cases),
+        assumptions=collect_assumptions(shown, inputs, cases),
         gaps=(*_lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
-        warnings=_warnings(question, prices, plans, caps, cases),
+        warnings=(*_warnings(question, prices, plans, caps, cases), *_fewer(question, sides)),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
@@ -350,7 +358,7 @@ def _surely_needed(on_same: Ranged | None, targets: Targets) -> int:
     return max(1, int(BETTER_THAN_PROPORTION * on_same.plan.gpus * taken_s / targets.deadline_s))
 
 
-BETTER_THAN_PROPORTION = 0.6
+BETTER_THAN_PROPORTION = 0.3
 """GPU-hours on fewer GPUs over those on more, at the least."""
 
 
@@ -370,6 +378,29 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on
     return ranged_plan(case, choice, draws, targets_of(question))
 
 
+def _fewer(question: Question, sides: list[_Side]) -> tuple[Message, ...]:
+    """That fewer GPUs than were asked for end sooner, by GPU: a batch splits evenly over some numbers only."""
+    found = []
+    for side in sides if question.gpus is not None else ():
+        plan = next((point for point in side.curve if point.chosen), None)
+        fewer = [point for point in side.curve if plan is not None and point.gpus < plan.gpus]
+        best = min(fewer, key=lambda point: point.duration_days.mid, default=None)
+        if plan is None or best is None or best.duration_days.mid > SOONER_RATIO * plan.duration_days.mid:
+            continue
+        ratio = best.duration_days.mid / plan.duration_days.mid
+        found.append(
+            Message.of(
+                "warning.fewer_gpus", gpu=side.cluster.gpu.id, gpus=plan.gpus, fewer=best.gpus, sooner=1.0 - ratio,
+                saved=1.0 - ratio * best.gpus / plan.gpus,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+SOONER_RATIO = 0.98
+"""A run that ends sooner by less is as soon, by what the rates may be."""
+
+
 def _warnings(
     question: Question,
     prices: Mapping[str, GpuPrice],
@@ -384,6 +415,8 @@ def _warnings(
     case_of = {(case.cluster.gpu.id, case.policy.id): case for case in cases}
     far = [extrapolated(case_of[p.gpu, p.policy], p.nodes) for p in plans if p.precision == asked and p.fits]
     warnings += [warning for warning in far if warning is not None]
+    offloading = [on_hosts(case_of[p.gpu, p.policy], p) for p in plans if p.precision == asked and p.fits and p.layout]
+    warnings += [warning for warning in offloading if warning is not None]
     for plan in plans:
         if plan.precision == asked and plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
             warnings.append(

@@ -25,6 +25,8 @@ from planner.used.kernels import attention_used, gain_of_narrow, products_used
 
 SHOWN_DIGITS = 4
 """Decimals of the figures in the reason why a layout lost: each document has dozens of them."""
+AS_FAST_RATIO = 0.0005
+"""A layout that is slower by less is as fast to the digits that are shown."""
 
 DRAWS = 1001
 """Odd: a last draw has every input at its mid."""
@@ -109,8 +111,14 @@ def _no_split(case: Case) -> Message:
     )
 
 
-def _lost(case: Case, choice: Choice) -> tuple[LostLayout, ...]:
-    """The best where a simpler one was taken, the fastest that is too risky, the next best, one that does not fit."""
+def _lost(case: Case, choice: Choice, step_s: float) -> tuple[LostLayout, ...]:
+    """The best where a simpler one was taken, the fastest that is too risky, the next best, one that does not fit.
+
+    Args:
+        case: the question on one kind of GPU.
+        choice: the winner and the others.
+        step_s: the plan's step, the middle of its range, which the others' stand to as their steps at mid rates do.
+    """
     if choice.best is None:
         return ()
     scores, room = choice.scores, usable_bytes(case.cluster.gpu)
@@ -126,7 +134,7 @@ def _lost(case: Case, choice: Choice) -> tuple[LostLayout, ...]:
     return tuple(
         LostLayout(
             layout=choice.layouts.at(i),
-            step_s=float(scores.step_s[i]),
+            step_s=step_s * float(scores.step_s[i] / scores.step_s[choice.best]),
             memory_gib=float(scores.memory_bytes[i]) / GIB,
             why=_why_lost(case, choice, i, best_s, room),
         )
@@ -142,6 +150,8 @@ def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float
     if over > 0:
         return Message.of("why.too_big", over_gib=round(over / GIB, SHOWN_DIGITS))
     slower_ratio = float(choice.scores.wall_s[index]) / best_s - 1
+    if 0 <= slower_ratio < AS_FAST_RATIO:
+        return Message.of("why.as_fast")
     if slower_ratio >= 0:
         return Message.of("why.slower", slower_ratio=round(slower_ratio, SHOWN_DIGITS))
     at = choice.layouts.take(slice(index, index + 1))
@@ -254,7 +264,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         narrow_gain=gain_of_narrow(case.recipe, case.mid, products),
         collectives=collectives_used(case.recipe, case.cluster, at, case.rates),
         uncertainty=_contributions(case, drawn.wall_s, draws),
-        lost_layouts=_lost(case, choice),
+        lost_layouts=_lost(case, choice, step_range_s.mid),
         layouts_evaluated=choice.evaluated,
         **ranges,
     )

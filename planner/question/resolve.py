@@ -172,6 +172,8 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
     if _searches_power_limit(read):
         read.note(POWER_LIMIT, AUTO, note=Message.of("note.limit_searched"))
         _check_limits_known(gpus)
+    if limit_w:
+        _check_limit(limit_w, gpus)
     clusters = []
     for gpu in {gpu.id: gpu for gpu in gpus}.values():
         node = per_node or cards_of_one_machine(gpu, read.value(GPUS)) or gpu.gpus_per_node
@@ -182,6 +184,18 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         taken = tuple(short[1] for short in usual if short)
         read.note(GPU, read.inputs[GPU.name].value, "derived", Message.of("note.usual_names", names=taken))
     return tuple(clusters)
+
+
+def _check_limit(limit_w: float, gpus: list[Gpu]) -> None:
+    """Raise for a power limit that none of the boards, or one of them, can be set to."""
+    most = max(gpus, key=lambda gpu: gpu.tdp_w)
+    if limit_w > most.tdp_w > 0:
+        raise UsageError(f"{POWER_LIMIT.flag} {limit_w:g}: {most.name} takes at most {most.tdp_w:g} W",
+                         hint="leave it out for the limit as sold")  # fmt: skip
+    for gpu in gpus:
+        if gpu.power_limit_min_w is not None and limit_w < gpu.power_limit_min_w:
+            raise UsageError(f"{POWER_LIMIT.flag} {limit_w:g}: {gpu.name} takes at least {gpu.power_limit_min_w:g} W",
+                             hint=f"from {gpu.power_limit_min_w:g} to {gpu.tdp_w:g} W, or `auto`")  # fmt: skip
 
 
 def _searches_power_limit(read: Reader) -> bool:

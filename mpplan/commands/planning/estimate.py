@@ -16,7 +16,7 @@ from mpplan.ui.progress import working
 from mpplan.ui.question_flags import with_question_flags
 from planner.errors import IncompleteError, InputFileError, UsageError
 from planner.question.asked import Ask
-from reports.formats import FORMATS
+from reports.formats import FORMATS, format_by_name
 
 if TYPE_CHECKING:
     from mpplan.api.answer import Result
@@ -33,7 +33,11 @@ Format = Annotated[
 ]
 Report = Annotated[
     str | None,
-    typer.Option(metavar="PATH", rich_help_panel=options.OUTPUT, help="Also write the HTML report; `-` is stdout."),
+    typer.Option(
+        metavar="PATH",
+        rich_help_panel=options.OUTPUT,
+        help="Also write the report: HTML, or by the ending .md, .pdf, .csv, .txt; `-` is stdout.",
+    ),
 ]
 Full = Annotated[
     bool, typer.Option("--full", rich_help_panel=options.OUTPUT, help="Print every table, not only the short answer.")
@@ -68,8 +72,11 @@ def estimate(
 ) -> None:
     """Plan a training run: GPUs, layout, days, cost, energy, carbon, in each precision."""
     form, page = _output(json=json, form=format, report=report)
+    page_form = format_by_name(report)
     limits = read_limits(cost=max_cost, days=max_days, energy=max_energy)
-    _answer(ask, _Delivery(form=form, page=page, limits=limits, full=full, quiet=quiet, strict=strict))
+    _answer(
+        ask, _Delivery(form=form, page=page, page_form=page_form, limits=limits, full=full, quiet=quiet, strict=strict)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +86,10 @@ class _Delivery:
     form: str
     """Format of stdout."""
     page: Output | None
-    """Where the HTML report goes, besides stdout."""
+    """Where the report goes, besides stdout."""
     limits: Limits
+    page_form: str
+    """Its format."""
     full: bool
     """Every table in the terminal, not only the short answer."""
     quiet: bool
@@ -103,7 +112,7 @@ def _answer(ask: Ask, delivery: _Delivery) -> None:
         result = answer_question(ask, command=("mpplan", *sys.argv[1:]), both_views=both_views)
     document = to_document(result.answer)
     content = _rendered(document, delivery.form, brief=brief)
-    page = _rendered(document, "html") if delivery.page is not None else ""
+    page = _rendered(document, delivery.page_form, color=False) if delivery.page is not None else ""
     for warning in () if delivery.form in WITH_WARNINGS else result.answer.warnings:
         warn(word(warning), quiet=delivery.quiet)
     open_output("-").write(content)
@@ -156,11 +165,11 @@ def _output(*, json: bool, form: str | None, report: str | None) -> tuple[str, O
     return "html", None
 
 
-def _rendered(document: dict[str, Any], form: str, *, brief: bool = False) -> str | bytes:
+def _rendered(document: dict[str, Any], form: str, *, brief: bool = False, color: bool | None = None) -> str | bytes:
     if form == "json":  # as it is: only the formats for people need a view
         import json
 
         return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     from reports import render
 
-    return render(document, form, brief=brief)
+    return render(document, form, brief=brief, color=color)

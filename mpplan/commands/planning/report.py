@@ -14,13 +14,7 @@ from mpplan.ui.documents import read_answer
 from mpplan.ui.output import open_output
 from planner.errors import UsageError
 from planner.records.home import user_path
-from reports.formats import FORMATS
-
-SUFFIXES = {
-    ".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "terminal", ".csv": "csv",
-    ".json": "json", ".pdf": "pdf",
-}  # fmt: skip
-"""Format by the ending of the output's name, where `--format` is not given."""
+from reports.formats import FORMATS, format_by_name
 
 Plan = Annotated[str, typer.Argument(metavar="PLAN", help="What `mpplan estimate --json` printed; `-` is stdin.")]
 Other = Annotated[str | None, typer.Argument(metavar="PLAN2", help="A second answer to compare with.")]
@@ -78,7 +72,7 @@ def report(
 
 def _form(given: str | None, output: str | None) -> str:
     """The format given, else the one that the output's name ends in, else HTML."""
-    form = given or SUFFIXES.get(Path(output or "").suffix.lower(), "html")
+    form = given or format_by_name(output)
     if form not in FORMATS:
         raise UsageError(f"--format: unknown `{form}`", hint=f"one of {', '.join(FORMATS)}")
     return form

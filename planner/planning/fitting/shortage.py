@@ -61,7 +61,7 @@ def _least(so_far: Best, values: Floats, among: Bools, layouts: Layouts) -> Best
 def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets: Targets) -> NoPlanError:
     """Why no number of GPUs meets the targets: memory, time or money, with what would be enough."""
     if near.fastest is None:
-        return _too_big(case, fixed, near)
+        return _too_big(case, fixed, near, targets)
     fastest = _planned(case, fixed, near.fastest[1])
     fastest_s = at_confidence(case.evaluate(fastest, draws).wall_s, targets.confidence_ratio)
     late = targets.deadline_s is not None and fastest_s > targets.deadline_s
@@ -86,8 +86,20 @@ def _too_slow(case: Case, at: Layouts, fastest_s: float, targets: Targets) -> No
             fastest_days=fastest_s / DAY_S,
             gpus=int(at.gpus[0]),
         ),
-        hint=Message.of("hint.later_deadline_or_batch", deadline_days=fastest_s * ROOM_RATIO / DAY_S),
+        hint=Message.of(
+            "hint.later_deadline_or_gpus" if _at_most_allowed(case, at, targets) else "hint.later_deadline_or_batch",
+            deadline_days=fastest_s * ROOM_RATIO / DAY_S,
+        ),
     )
+
+
+def _at_most_allowed(case: Case, at: Layouts, targets: Targets) -> bool:
+    """Whether the number of GPUs allowed ends the search, and not what shares a step: the next steps lie beyond it."""
+    return int(at.gpus[0]) * NEXT_COUNT_RATIO + case.cluster.gpus_per_node > targets.most_gpus
+
+
+NEXT_COUNT_RATIO = 1.25
+"""The next number of GPUs with an even split is seldom farther."""
 
 
 def _too_dear(case: Case, at: Layouts, draws: Draws, targets: Targets) -> NoPlanError:
@@ -108,8 +120,11 @@ def _too_dear(case: Case, at: Layouts, draws: Draws, targets: Targets) -> NoPlan
     )
 
 
-def _too_big(case: Case, fixed: FixedLayout, near: Nearest) -> NoPlanError:
-    gpu = case.cluster.gpu
+def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) -> NoPlanError:
+    gpu, node = case.cluster.gpu, case.cluster.gpus_per_node
+    if targets.most_gpus < node:
+        why = Message.of("error.less_than_a_node", most=targets.most_gpus, node=node, gpu=gpu.id)
+        return NoPlanError(why, hint=Message.of("hint.part_of_a_node", most=targets.most_gpus, node=node))
     if not near.evaluated:
         recipe = case.recipe
         key = of_samples(recipe, "error.no_even_split", "error.no_even_split_images")
@@ -143,7 +158,8 @@ def leaner(case: Case, fixed: FixedLayout) -> tuple[Message, ...]:
     ways += [
         Message.of("hint.without", input=name, value=getattr(fixed, name))
         for name in ("tp", "pp", "zero")
-        if getattr(fixed, name) and not (recipe.how.fine_tunes and getattr(fixed, name) == 1)  # as its framework has it
+        if getattr(fixed, name) is not None
+        and not (recipe.how.fine_tunes and getattr(fixed, name) == 1)  # as its framework has it
     ]
     if fixed.act_ckpt not in (None, "full"):
         ways.append(_set("act_ckpt", "full"))

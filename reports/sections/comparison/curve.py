@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from reports.charts import (
     CurveDrawing,
@@ -73,8 +74,12 @@ def _nearest(points: Sequence[Doc], gpus: float) -> Doc:
 
 
 def _knee(points: Sequence[Doc], words: Words) -> tuple[Span, ...]:
-    knee = next((point for point in points if point["knee"]), None)
-    return () if knee is None else words.spans("curve.knee", gpus=strong(f"{knee['gpus']:,}"))
+    knee = next((number for number, point in enumerate(points) if point["knee"]), None)
+    if knee is None:
+        return ()
+    days = [point["duration_days"]["mid"] for point in points[knee:]]
+    faster = all(more < fewer for fewer, more in pairwise(days))
+    return words.spans("curve.knee" if faster else "curve.knee_slower", gpus=strong(f"{points[knee]['gpus']:,}"))
 
 
 def _rungs(points: Sequence[Doc], metrics: tuple[str, ...], words: Words) -> dict[str, Rung]:

@@ -86,7 +86,7 @@ def test_the_model_of_the_catalogue_is_a_source():
 
 def test_defaults_are_assumptions_with_the_input_that_replaces_them_and_given_values_are_not():
     asked = question(params="8B", tokens="1e12")
-    found = {one.id: one for one in collect_assumptions(asked, cases(params="8B"))}
+    found = {one.id: one for one in collect_assumptions(asked, asked.inputs, cases(params="8B"))}
 
     assert "tokens" not in found
     assert found["deadline"].input == "deadline"
@@ -97,7 +97,8 @@ def test_defaults_are_assumptions_with_the_input_that_replaces_them_and_given_va
 
 
 def test_what_a_short_name_was_taken_for_is_an_assumption():
-    assumptions = {a.id: a for a in collect_assumptions(question(model="llama2", gpu="h100"), ())}
+    asked = question(model="llama2", gpu="h100")
+    assumptions = {a.id: a for a in collect_assumptions(asked, asked.inputs, ())}
 
     assert word(assumptions["gpu"].message).startswith("`h100` is taken for h100-sxm5-80gb, the usual one")
     assert word(assumptions["model"].message).startswith("`llama2` is taken for llama-2-7b, the usual one")

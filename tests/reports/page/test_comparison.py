@@ -35,7 +35,7 @@ def test_the_headline_says_what_changes():
 def test_the_headline_in_chinese():
     hero = build_comparison(sample.document(), other(), names=("甲", "乙"), lang="zh").hero
 
-    assert said(hero.headline) == "乙 比 甲 省 20%：费用为 69 万美元（52–90），而非 86 万美元（65–112）。"
+    assert said(hero.headline) == "乙 比 甲 省 20%：费用为 69 万美元（52–90），原为 86 万美元（65–112）。"
 
 
 def test_only_the_inputs_that_differ_are_listed():
