@@ -223,7 +223,7 @@ def targets(validation: Validation, left: LeftOut) -> str:
     verdicts = [row for row in stated_memory if row.prediction]
     wrong = sum(row.misjudged_fit for row in verdicts)
     rows.append(["wrong verdicts on fitting, beyond 5 %", "0", str(wrong), "–", str(len(verdicts))])
-    return table(("", "aim", "fitted", "lineage left out", "rows"), rows)
+    return table(("", "target", "fitted", "lineage left out", "rows"), rows)
 
 
 def constant_baseline(validation: Validation) -> str:
@@ -320,9 +320,9 @@ def search_text(validation: Validation) -> str:
     gains = np.array([search.gain for search in results])
     fast, top = float(np.mean(gains >= 1 - 1e-6)), float(np.mean([search.rank <= 5 for search in results]))
     return paragraph(
-        f"On {len(results)} distinct questions with a published split the search, left free, finds a layout at least "
-        f"as fast as the published one by its own model in {percent(fast)} of the cases; the published split (tp, pp, "
-        f"cp, ep) is among its five best in {percent(top)}. The median gain that it believes in is "
+        f"For {len(results)} distinct questions with a published split (tp, pp, cp, ep), the unconstrained search "
+        f"finds a layout that mpplan's own model rates at least as fast as the published one in {percent(fast)} of the "
+        f"cases; the published split is among its five best in {percent(top)}. The median gain it predicts is "
         f"{100 * (np.median(gains) - 1):.1f} %; {sum(search.layouts for search in results):,} layouts were evaluated."
     )
 

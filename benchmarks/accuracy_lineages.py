@@ -151,10 +151,10 @@ def floor_text(runs: Iterable[ScoredRun]) -> str:
     # The best answer to both stands between them: each is half of their distance away.
     best = float(np.expm1(np.median(distances) / 2.0))
     return (
-        f"On {len(distances)} pairs two lineages report one question (model, GPU, precision, GPUs, sequence): they are "
-        f"{_percent(typical)} apart at the median, releases and layouts included. A planner that stands right between "
-        f"them misses both by {_percent(best)}; one that knows nothing of the team can come nearer to one of them only "
-        f"by missing the other by more."
+        f"In {len(distances)} pairs, two lineages report results for the same question (model, GPU, precision, number "
+        f"of GPUs, sequence length): their results differ by {_percent(typical)} at the median, software releases and "
+        f"layouts included. A planner exactly halfway between them is off by {_percent(best)} for both. Without "
+        f"knowing the team, it can get closer to one only by being further off for the other."
     )
 
 
@@ -163,12 +163,13 @@ def budget_text(whole: Sequence[WholeRun]) -> str:
     below, teams = sum(run.below_high for run in whole), len({run.lineage for run in whole})
     high = float(np.median([run.high for run in whole]))
     worst = max(run.taken for run in whole)
+    share = f"All {below}" if below == len(whole) else f"{below} of them"
     return (
-        f"**Set aside the high end of the range, about {high:.1f} times the middle.** {len(whole)} whole runs of "
-        f"{teams} teams were published, and each was predicted without its team: {below} took no more GPU time than "
-        f"their high end, the worst {worst:.1f} times the middle. That is GPU time at one price: where the price is "
-        f"still open, its own range comes on top, and an offer takes it away. What a run costs beside its GPUs is not "
-        f"in it."
+        f"**Set aside the high end of the range, about {high:.1f} times the central estimate** (the *middle* in the "
+        f"tables of this page). mpplan predicted {len(whole)} published whole runs by {teams} teams, each without data "
+        f"from its own team. {share} used no more GPU time than the high end of their range; the worst used "
+        f"{worst:.1f} times the central estimate. This covers GPU time at a fixed price. If the price is still open, "
+        f"its range comes on top; a firm offer removes it. Costs other than GPUs are not included."
     )
 
 

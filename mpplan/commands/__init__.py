@@ -30,7 +30,8 @@ COMMANDS = (
     Command(
         name="fit",
         target="mpplan.commands.planning.fit:fit",
-        help="Does it fit, and what would make it: memory, risk and speed of each way to fine-tune.",
+        help="Check whether fine-tuning fits, and what would make it fit: memory, out-of-memory risk and speed of each "
+        "method.",
     ),
     Command(
         name="report",
@@ -45,12 +46,12 @@ COMMANDS = (
     Command(
         name="explain",
         target="mpplan.commands.planning.explain:explain",
-        help="Walk from a number of a saved answer down to its inputs and their sources.",
+        help="Trace a figure in a saved answer back to its inputs and their sources.",
     ),
     Command(
         name="compare",
         target="mpplan.commands.planning.compare:compare",
-        help="Read a real run's log back: its MFU, gap to the plan, end and bill.",
+        help="Read the log of a real run and report its MFU, its gap to the plan, when it ends and what it costs.",
     ),
     Command(
         name="validate",
@@ -75,7 +76,8 @@ COMMANDS = (
     Command(
         name="numerics",
         target="mpplan.commands.measuring.numerics:numerics",
-        help="Train small models in lower precisions: overflows, flushed gradients, parity, sensitive layers.",
+        help="Train small models in lower precisions: overflows, gradients flushed to zero, parity with FP32, "
+        "sensitive layers.",
     ),
     Command(
         name="check",

@@ -17,7 +17,7 @@ class InputGroup(StrEnum):
     TRAINING = "The training"
     TUNING = "The data and the fine-tuning"
     MACHINES = "The machines"
-    LAYOUT = "The layout (else searched)"
+    LAYOUT = "The layout (searched where not given)"
     MONEY = "Money, power, carbon"
     EVIDENCE = "Evidence"
 

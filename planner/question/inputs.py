@@ -124,7 +124,7 @@ PRECISION = Input(
     name="precision",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="The precision asked for: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4). All are compared.",
+    help="The precision to plan for: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4). The others are compared with it.",
     parse=one_of(names.precisions),
     choices=names.precisions,
 )

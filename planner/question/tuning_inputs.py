@@ -77,7 +77,7 @@ TRAINED_LAYERS = Input(
     name="trained_layers",
     group=InputGroup.TUNING,
     metavar="N",
-    help="Last layers that freeze trains.",
+    help="Number of last layers that `--method freeze` trains.",
     default="2",
     parse=whole_number(high=10000),
 )
@@ -99,7 +99,7 @@ LOSS = Input(
     name="loss",
     group=InputGroup.TUNING,
     metavar="NAME",
-    help="full; chunked: no FP32 copy of all logits; fused with the output layer: never all logits.",
+    help="full, chunked (no FP32 copy of all logits at once) or fused (with the output layer; never holds all logits).",
     default="the stack's",
     parse=one_of(names.losses, {"unfused": "full", "liger": "fused"}),
     choices=names.losses,

@@ -59,8 +59,8 @@ def test_two_lineages_are_compared_on_the_same_question_alone():
     ], draws=None).runs  # fmt: skip
 
     assert apart(runs) == pytest.approx([math.log(1.25)])
-    assert "they are 25.0 % apart" in " ".join(floor_text(runs).split())
-    assert "misses both by 11.8 %" in floor_text(runs)  # sqrt(1.25) - 1
+    assert "their results differ by 25.0 % at the median" in floor_text(runs)
+    assert "off by 11.8 % for both" in floor_text(runs)  # sqrt(1.25) - 1
 
 
 def test_speeds_are_compared_whatever_metric_they_are_printed_in():
@@ -101,9 +101,11 @@ def test_a_whole_run_is_held_against_its_middle_and_its_high_end():
 def test_a_budget_is_told_what_100_000_dollars_became():
     text, rows = budget_text(WHOLE), dict(budget_rows(WHOLE))
 
-    assert "about 2.0 times the middle" in text
-    assert "3 whole runs of 2 teams" in text
-    assert "2 took no more GPU time than their high end, the worst 2.5 times the middle" in text
+    assert "about 2.0 times the central estimate" in text
+    assert "3 published whole runs by 2 teams" in text
+    assert "2 of them used no more GPU time than the high end of their range" in text
+    assert "the worst used 2.5 times the central estimate" in text
+    assert "All 2 used no more GPU time" in budget_text(WHOLE[:2])
     assert (rows["the cheapest"], rows["the dearest"]) == ("$50,000", "$250,000")
     assert rows["half of the published runs would have cost no more than"] == "$100,000"
 
@@ -121,4 +123,5 @@ def test_the_page_opens_with_what_the_shipped_figures_mean_for_a_budget():
     page = PAGE.read_text(encoding="utf-8")
 
     assert budget(validate(totals), LeftOut()) in page
-    assert page.index("What it means for a budget") < page.index("How it is measured") < page.index("Against the aims")
+    headings = ("What it means for a budget", "How it is measured", "Results against targets")
+    assert sorted(headings, key=page.index) == list(headings)

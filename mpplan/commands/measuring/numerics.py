@@ -31,7 +31,7 @@ _Precision = Annotated[
     typer.Option("--precision", help="Lower precisions, for example fp16,fp8,mxfp8,nvfp4.", metavar="LIST"),
 ]
 _Metric = Annotated[
-    str | None, typer.Option("--metric", help="Figure that parity is tested on: loss or accuracy.", metavar="NAME")
+    str | None, typer.Option("--metric", help="Metric used to test parity with FP32: loss or accuracy.", metavar="NAME")
 ]
 _Margin = Annotated[
     float | None,
@@ -39,7 +39,13 @@ _Margin = Annotated[
                  metavar="X"),
 ]  # fmt: skip
 _Seeds = Annotated[
-    int | None, typer.Option("--seeds", min=3, help="Most pairs of runs per precision. Default 8.", metavar="N")
+    int | None,
+    typer.Option(
+        "--seeds",
+        min=3,
+        help="Maximum number of paired runs (one in FP32, one in the lower precision) per precision. Default 8.",
+        metavar="N",
+    ),
 ]
 _Size = Annotated[
     str | None,
@@ -51,7 +57,7 @@ _Budget = Annotated[
 ]
 _Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Continue the record of -o, or your newest one of this command."),
+    typer.Option("--resume", help="Continue the record given by -o, or your newest `mpplan numerics` record."),
 ]
 _Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads. Default 1 on a CPU.", metavar="N")]
 
@@ -73,7 +79,7 @@ def numerics(
     strict: options.StrictFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Train small models in lower precisions: overflows, flushed gradients, parity, sensitive layers.
+    """Train small models in lower precisions: overflows, gradients flushed to zero, parity with FP32, sensitive layers.
 
     The record goes to your data directory or, with -o, to that file; all details are in a second file beside it.
     Built-in tasks download nothing. What the device cannot run is emulated bit for bit and labelled `emulated`.

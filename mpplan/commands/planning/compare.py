@@ -19,28 +19,33 @@ Log = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="What the run printed: Megatron-LM, NeMo, torchtitan, Hugging Face's Trainer, DeepSpeed, Lightning, "
-        "nanotron, or a table of steps; also as .gz; `-` is stdin.",
+        help="Log of the run, written by Megatron-LM, NeMo, torchtitan, Hugging Face's Trainer, DeepSpeed, Lightning "
+        "or nanotron, or a table of steps. May be gzipped (.gz); `-` reads stdin.",
     ),
 ]
 Plan = Annotated[str | None, typer.Option(metavar="PLAN", help="What `mpplan estimate --json` printed for the run.")]
 Model = Annotated[str | None, typer.Option(metavar="NAME", help="A model of `mpplan models`, or a config.json.")]
 Method = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Training method, like lora. Default the plan's, else pretrain.")
+    str | None, typer.Option(metavar="NAME", help="Training method, like lora. Default: the plan's, else pretrain.")
 ]
 Gpu = Annotated[str | None, typer.Option(metavar="ID", help="A GPU of `mpplan gpus`.")]
-Gpus = Annotated[str | None, typer.Option(metavar="N", help="All GPUs of the run. Default as the log or plan says.")]
-SeqLen = Annotated[str | None, typer.Option(metavar="N", help="Tokens of a sequence. Default as the log or plan says.")]
-Batch = Annotated[str | None, typer.Option(metavar="N", help="Sequences per step. Default as the log or plan says.")]
-Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Precision. Default as the log or plan says.")]
-Price = Annotated[str | None, typer.Option(metavar="USD", help="Per GPU-hour. Default the plan's.")]
+Gpus = Annotated[
+    str | None, typer.Option(metavar="N", help="Total number of GPUs in the run. Default: from the log or the plan.")
+]
+SeqLen = Annotated[
+    str | None, typer.Option(metavar="N", help="Tokens per sequence. Default: from the log or the plan.")
+]
+Batch = Annotated[str | None, typer.Option(metavar="N", help="Sequences per step. Default: from the log or the plan.")]
+Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Precision. Default: from the log or the plan.")]
+Price = Annotated[str | None, typer.Option(metavar="USD", help="Price per GPU-hour. Default: the plan's.")]
 Row = Annotated[
     str | None,
     typer.Option(
         "--row",
         "-o",
         metavar="FILE.csv",
-        help="Add the run to this file of runs, for `mpplan calibrate`; the same run is replaced.",
+        help="Add the run to this CSV file of runs, for `mpplan calibrate`; existing rows of the same run are "
+        "replaced.",
     ),
 ]
 Lang = Annotated[str, typer.Option(metavar="LANG", help="Language of the text: en or zh.")]
@@ -62,7 +67,7 @@ def compare(
     json: options.JsonFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Read a real run's log back: its MFU, gap to the plan, end and bill."""
+    """Read the log of a real run and report its MFU, its gap to the plan, when it ends and what it costs."""
     from mpplan.api.comparisons import compare_log, given_of, with_rows
     from reports.text.language import LANGUAGES
 

@@ -18,8 +18,10 @@ Figure = Annotated[
         "or carbon.",
     ),
 ]
-Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Precision of the plan. Default the asked one.")]
-Gpu = Annotated[str | None, typer.Option(metavar="ID", help="GPU of the plan. Default the cheapest.")]
+Precision = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Precision to explain. Default: the one you asked for.")
+]
+Gpu = Annotated[str | None, typer.Option(metavar="ID", help="GPU to explain. Default: the cheapest.")]
 
 
 def explain(
@@ -29,7 +31,7 @@ def explain(
     gpu: Gpu = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Walk from a number of a saved answer down to its inputs and their sources."""
+    """Trace a figure in a saved answer back to its inputs and their sources."""
     from json import dumps
 
     from reports.explain.text import to_json, to_text

@@ -59,7 +59,12 @@ HEADERS = (
 )  # fmt: skip
 
 Full = Annotated[
-    bool, typer.Option("--full", rich_help_panel=options.OUTPUT, help="Every way to checkpoint, not only the better.")
+    bool,
+    typer.Option(
+        "--full",
+        rich_help_panel=options.OUTPUT,
+        help="Show every activation-checkpointing mode, not only the best one.",
+    ),
 ]
 
 
@@ -70,10 +75,10 @@ def _fit(
     full: Full = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Does it fit, and what would make it: memory, risk and speed of each way to fine-tune.
+    """Check whether fine-tuning fits, and what would make it fit: memory, out-of-memory risk and speed of each method.
 
     Compares methods, optimizers and checkpointing on one kind of GPU or several. --seq-len may name several lengths,
-    separated by commas; without --gpus one GPU is taken.
+    separated by commas; without --gpus, one GPU is assumed.
     """
     from mpplan.api.fitting import fit as compare
     from mpplan.api.fitting import to_fit_document
