@@ -75,7 +75,7 @@ DETAIL = frozenset({
     "step_range_s", "sci_kg_per_run", "sci_kg_per_1e21_flop",
 })  # fmt: skip
 """Of the plans by the same deadline, what a page that draws training leaves out, to be as small as the others."""
-DIGITS, END_DIGITS = 7, 4
+DIGITS, END_DIGITS = 7, 3
 """Digits of a number in the document of such a page: items still sum to their totals; and of the ends of its range."""
 
 

@@ -153,7 +153,7 @@ TEMPLATES: dict[str, str] = {
     "warning.memory_risk": "{gpu}: every layout runs out of memory with a probability above {allowed:.0%}; the one planned does with {risk:.0%}: try it on one node first, or use more GPUs",
     "warning.memory_risk_tuning": "{gpu}: every layout runs out of memory with a probability above {allowed:.0%}; the one planned does with {risk:.0%}: try the longest examples first; --loss fused, a shorter --seq-len or another --method leaves more room",
     "warning.years": "{gpus:,} x {gpu:gpu} would train for {years:.1f} years: leave --gpus out and give a --deadline",
-    "warning.host_memory": "--offload optimizer takes {needed_gib:,.0f} GiB of the memory of each host with {gpus} x {gpu:gpu}: check that yours have it",
+    "warning.host_memory": "`--offload optimizer` takes {needed_gib:,.0f} GiB of the memory of each host with {gpus} x {gpu:gpu}: check that yours have it",
     "warning.spot": "Spot machines may be taken away: neither the time, the cost nor these probabilities hold restarts for that",
     "warning.commitment_1y": "The price holds for a year of use: what is left of the year after this run is not in the cost",
     "warning.commitment_3y": "The price holds for three years of use: what is left of them after this run is not in the cost",

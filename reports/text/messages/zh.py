@@ -153,7 +153,7 @@ TEMPLATES: dict[str, str] = {
     "warning.memory_risk": "{gpu}：每种方案显存不足的概率都高于 {allowed:.0%}；所选方案为 {risk:.0%}：请先在一个节点上试跑，或使用更多 GPU",
     "warning.memory_risk_tuning": "{gpu}：每种方案显存不足的概率都高于 {allowed:.0%}；所选方案为 {risk:.0%}：请先用最长的样本试跑；--loss fused、更短的 --seq-len 或其他 --method 可留出余量",
     "warning.years": "{gpus:,} 张 {gpu:gpu} 要训练 {years:.1f} 年：请去掉 --gpus，改用 --deadline",
-    "warning.host_memory": "--offload optimizer 会占用每台主机（{gpus} 张 {gpu:gpu}）{needed_gib:,.0f} GiB 内存：请确认主机内存足够",
+    "warning.host_memory": "`--offload optimizer` 会占用每台主机（{gpus} 张 {gpu:gpu}）{needed_gib:,.0f} GiB 内存：请确认主机内存足够",
     "warning.spot": "竞价机器可能被收回：时间、费用和这些概率都不含由此引起的重启",
     "warning.commitment_1y": "该价格以使用一年为条件：本次训练之后余下的时间不计入费用",
     "warning.commitment_3y": "该价格以使用三年为条件：本次训练之后余下的时间不计入费用",

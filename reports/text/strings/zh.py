@@ -608,7 +608,7 @@ TEXT: dict[str, str] = {
     "given.record": "测量记录",
     "sources.title": "全部来源",
     "sources.lead": "共用到 {n} 条来源：{counts}。",
-    "sources.as_for": "另有与 {what} 相同的来源",
+    "sources.as_for": "另同 {what}",
     "sources.count": "{kind} {n} 条",
     "used.item": "{metric}：{item}",
     "reading.title": "如何阅读",
@@ -860,7 +860,7 @@ TEXT: dict[str, str] = {
     "driver.clock_exponent": "功率随频率的变化",
     # what if
     "whatif.title": "试算",
-    "whatif.lead": "把您更清楚的数值调成您的值。计划本身的数字保持不变；这里的一切都由下面的算术推出。若要换并行方案或换测量，请重新运行 mpplan。",
+    "whatif.lead": "移动您更清楚的数值。计划本身的数字保持不变；这里的一切都由下面的算术推出。若要换并行方案或换测量，请重新运行 mpplan。",
     "whatif.price": "每 GPU 小时价格",
     "whatif.electricity": "每千瓦时电价（0：已含在租金中）",
     "whatif.pue": "PUE",
@@ -902,7 +902,7 @@ TEXT: dict[str, str] = {
     "compare.only_sources": "仅 {name} 的来源",
     # downloads and footer
     "download.title": "带走数据",
-    "download.lead": "以数据形式给出的答案，其中的节省只针对所选精度。两个文件都在本页之内，不需要联网。",
+    "download.lead": "答案数据，节省只针对所选精度。两个文件都在本页之内，不需要联网。",
     "download.json": "下载 JSON",
     "download.csv": "下载 CSV",
     "download.print": "打印或另存为 PDF",

@@ -10,6 +10,7 @@ import pytest
 from planner.answer.plan import Answer
 from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
 from planner.costs.quantity import DataSize
+from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
@@ -216,12 +217,13 @@ def test_a_node_s_power_holds_its_gpus_at_their_limit_its_hosts_and_its_switches
     assert power.host.w == pytest.approx(beside_w, rel=1e-12)
 
 
-def test_a_lower_board_limit_lowers_what_stands_beside_the_gpu_and_a_higher_one_changes_nothing():
-    low, high = metered(0.5, 0.03, power_limit="500"), metered(0.5, 0.03, power_limit="900")
+def test_a_lower_board_limit_lowers_what_stands_beside_the_gpu_and_a_higher_one_is_refused():
+    low, sold = metered(0.5, 0.03, power_limit="500"), metered(0.5, 0.03)
 
-    assert (node_power(low).gpu_limit.w, node_power(high).gpu_limit.w) == (500, 700)
+    assert (node_power(low).gpu_limit.w, node_power(sold).gpu_limit.w) == (500, 700)
     assert node_power(low).host.w == pytest.approx(500 * 0.53)
-    assert node_power(high).host.w == pytest.approx(700 * 0.53)
+    with pytest.raises(UsageError, match="takes at most 700 W"):
+        metered(0.5, 0.03, power_limit="900")
 
 
 def exact_site(**pue):

@@ -40,7 +40,7 @@ def test_it_fits_a_screen_and_the_full_answer_says_more():
 
 def test_the_curve_is_three_lines_and_the_knee():
     text = brief_of(sample.targets_document())
-    start = text.index("FP8 by number of")
+    start = text.index("FP8 on more or fewer")
     lines = text[start:].partition("\n\n")[0].splitlines()
 
     assert [line.split()[0] for line in lines[-4:]] == ["256", "512", "1,024", "Beyond"]
@@ -50,7 +50,7 @@ def test_the_layout_stands_with_the_memory_its_range_and_its_risk():
     text = " ".join(brief_of(sample.targets_document()).split())
 
     assert (
-        "Layout TP8 PP4 DP16 ZeRO-1 MB1×64; memory 62 GiB (48–71) of the 79.6 GiB that a process gets of a GPU. "
+        "Layout TP8 PP4 DP16 ZeRO-1 MB1×64; memory 62 GiB (48–71) of 79.6 GiB available per GPU. "
         "The probability of running out is 2%."
     ) in text
 

@@ -121,8 +121,8 @@ def test_of_the_high_no_more_is_said_than_was_validated():
     validated, silent = view_of(sample.targets_document()).hero, view_of(sample.document()).hero
 
     assert said(validated.budget) == (
-        "The figure to budget with: $1.12 million. 18 of 19 published whole runs, each predicted without its team, "
-        "took no more GPU time than the high end of theirs."
+        "The figure to budget with: $1.12 million. 18 of 19 published training runs, each predicted "
+        "without its own team's data, took no more GPU time than their high end."
     )
     assert said(silent.budget) == "The figure to budget with: $1.12 million."
 
@@ -150,7 +150,7 @@ def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_as
     parts = [part.text for part in view_of(sample.document()).hero.trust]
 
     assert parts == [
-        "Speeds from published measurements (2025), none of our own",
+        "Speeds from published measurements (2025), none made by mpplan",
         "prices of 2026",
         "2 assumptions",
         "no gaps",

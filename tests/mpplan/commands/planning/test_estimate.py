@@ -57,7 +57,7 @@ def test_the_answer_is_short_and_says_where_the_rest_is(run):
     assert [line.split()[0] for line in lines if line.startswith(("FP8 ", "BF16 ", "TF32 ", "FP16", "FP32"))] == [
         "BF16", "FP8", "BF16", "TF32", "BF16",
     ]  # fmt: skip
-    assert "Lower precision can change the result" in short.out
+    assert "Lower precision can change the model's quality" in short.out
     assert "--full prints every table, --report plan.html" in short.out
     assert len(lines) <= 40 < len(full.out.splitlines())
 
@@ -191,8 +191,8 @@ def test_warnings_stand_in_the_answer_or_on_stderr_but_not_in_both(run):
     shown, document = run("estimate", *UNPRICED, "--full"), run("estimate", *UNPRICED, "--json")
 
     assert shown.err == ""
-    assert "only the year or an interval is known" in " ".join(shown.out.split())
-    assert document.err.startswith("warning: of some prices only the year")
+    assert "only the year or a date range is known" in " ".join(shown.out.split())
+    assert document.err.startswith("warning: for some prices only the year")
     assert json.loads(document.out)["warnings"] != []
 
 

@@ -66,7 +66,7 @@ def test_where_nothing_is_known_one_sentence_says_so():
     block = closing(facts_shown(run=False, lower="fp8"), EN)
 
     assert isinstance(block, Prose)
-    assert block.plain.startswith("Lower precision can change the result")
+    assert block.plain.startswith("Lower precision can change the model's quality")
     assert "FP8, BF16 and FP16: not tested here" in block.plain
 
 
@@ -88,7 +88,7 @@ def test_what_was_measured_says_on_what_for_how_long_and_whether_it_was_emulated
     assert nvfp4[3] == "masked-lm, 36 steps, 3 pairs of runs, AMD EPYC, emulated"
     assert published[1] == "+0.050 nats"
     assert ["TF32", "not tested"] in texts
-    assert texts[-1] == ["FP32 (strict)", "what the others are held against"]
+    assert texts[-1] == ["FP32 (strict)", "the reference"]
 
 
 def test_what_a_nat_costs_follows_from_the_two_plans():
