@@ -1,10 +1,10 @@
 """The layouts that a question allows, as arrays.
 
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain, or in the
-machine where there is none; pipeline depths that split the layers evenly; context parallel for long sequences; expert parallel over divisors of the
-experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states), and without a pipeline 3 (FSDP) and, but
-for Megatron's optimizer, 2 (gradients too); with compressed gradients those that the method goes with. A fixed value
-replaces its list.
+machine where there is none; pipeline depths that split the layers evenly; context parallel for long sequences; expert
+parallel over divisors of the experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states), and without a
+pipeline 3 (FSDP) and, but for Megatron's optimizer, 2 (gradients too); with compressed gradients those that the method
+goes with. A fixed value replaces its list.
 Where the question leaves the batch to the search, each layout takes the one nearest to the recipe's that it divides,
 within the recipe's band.
 """

@@ -16,7 +16,8 @@ def all_layouts(recipe: Recipe, cluster: Cluster, gpus: int, ckpts: tuple[str, .
     """Every layout on exactly `gpus` GPUs that the rules at the head of `search.py` allow."""
     model, seq, batch = recipe.model, recipe.seq_len, recipe.global_batch
     whole = model.params_total * 18 < cluster.gpu.memory_bytes
-    for tp in (t for t in (1, 2, 4, 8, 16) if t <= cluster.nvlink_domain and model.heads % t == 0):
+    near = cluster.gpus_per_node if cluster.nvlink_domain == 1 else cluster.nvlink_domain
+    for tp in (t for t in (1, 2, 4, 8, 16) if t <= near and model.heads % t == 0):
         for cp in (c for c in (1, 2, 4, 8, 16, 32) if c == 1 or seq / c >= 4096):
             for pp in range(1, min(model.layers, 128) + 1):
                 even = model.layers % pp == 0 or -(-model.layers // 4) * 4 % pp == 0  # ends of the model as layers
