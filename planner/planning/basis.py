@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from planner.answer.plan import Plan
+from planner.answer.plan import Plan, Unsupported
 from planner.costs.prices import GpuPrice, SiteFacts
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
@@ -145,6 +145,17 @@ _CONDITIONS = {
     "3y": Message.of("warning.commitment_3y"),
 }
 """What a price by commitment leaves out."""
+
+
+def lacking_gaps(unsupported: list[Unsupported]) -> list[Gap]:
+    """The GPUs whose row is in another precision than the one asked for."""
+    return [
+        Gap.of(
+            "precision", gpu=row.gpu, precision=row.precision.upper(), reason=row.reason, instead=row.instead.upper()
+        )
+        for row in unsupported
+        if row.instead is not None
+    ]
 
 
 def extrapolated(case: Case, nodes: int) -> Message | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from planner.answer.plan import CurvePoint, Plan
+from planner.errors import Message
 from planner.evidence import Estimate
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Evaluation
@@ -104,3 +105,23 @@ def _is_dear(here: CurvePoint, more: CurvePoint) -> bool:
     saved = math.log(here.duration_days.mid / more.duration_days.mid)
     added = math.log(more.gpus / here.gpus) - saved
     return saved <= 0.0 or added / saved > KNEE
+
+
+def sooner_on_fewer(points: Iterable[CurvePoint]) -> Iterator[Message]:
+    """That fewer GPUs end sooner than a plan's, by GPU: a batch splits evenly over some numbers only."""
+    by_gpu: dict[str, list[CurvePoint]] = {}
+    for point in points:
+        by_gpu.setdefault(point.gpu, []).append(point)
+    for gpu, curve in by_gpu.items():
+        plan = next(point for point in curve if point.chosen)
+        best = min((p for p in curve if p.gpus <= plan.gpus), key=lambda point: point.duration_days.mid)
+        ratio = best.duration_days.mid / plan.duration_days.mid
+        if ratio <= SOONER_RATIO:
+            yield Message.of(
+                "warning.fewer_gpus", gpu=gpu, gpus=plan.gpus, fewer=best.gpus, sooner=1.0 - ratio,
+                saved=1.0 - ratio * best.gpus / plan.gpus,
+            )  # fmt: skip
+
+
+SOONER_RATIO = 0.98
+"""A run that ends sooner by less is as soon, by what the rates may be."""

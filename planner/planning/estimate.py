@@ -11,7 +11,6 @@ from planner.answer.run_totals import RunTotals, load_run_totals
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
-from planner.evidence import Gap
 from planner.hardware.cluster import Cluster
 from planner.planning.asked import asked_plan, parts_of_a_node
 from planner.planning.basis import (
@@ -20,12 +19,13 @@ from planner.planning.basis import (
     collect_gaps,
     collect_warnings,
     extrapolated,
+    lacking_gaps,
     on_hosts,
 )
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on
 from planner.planning.counts import fewest
-from planner.planning.curve import curve_around
+from planner.planning.curve import curve_around, sooner_on_fewer
 from planner.planning.inputs import shown_inputs
 from planner.planning.power_cap import cap_warning, over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
@@ -119,23 +119,22 @@ def estimate(
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     cases = tuple(c for s in sides for c in s.cases)
     caps = tuple(s.cap for s in sides if s.cap is not None)
+    curve = tuple(point for side in sides for point in side.curve)
     shown = without_default_deadline(question) if any(cap.binding for cap in caps) else question
     inputs = shown_inputs(shown, plans, prices, site, billed=any(case.electricity_on for case in cases))
     return Answer(
-        question=inputs,
-        model=question.model,
-        plans=plans,
+        question=inputs, model=question.model, plans=plans,
         same_deadline=tuple(r.plan for s in sides for r in s.same_deadline),
         deadline_days=deadline_s / DAY_S,
         savings=tuple(saving for side in sides for saving in side.savings),
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(shown, inputs, cases),
-        gaps=(*_lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
-        warnings=(*_warnings(question, prices, plans, caps, cases), *_fewer(question, sides)),
+        gaps=(*lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
+        warnings=_warnings(question, prices, plans, caps, cases, curve),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
-        power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
-        curve=tuple(point for side in sides for point in side.curve), run_totals=_run_totals(question),
+        power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio, curve=curve,
+        run_totals=_run_totals(question),
         tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
 
@@ -222,17 +221,6 @@ def unsupported_by(question: Question) -> list[Unsupported]:
                             precision=lacking[0].instead or ""),
         )  # fmt: skip
     return unsupported
-
-
-def _lacking_gaps(unsupported: list[Unsupported]) -> list[Gap]:
-    """The GPUs whose row is in another precision than the one asked for."""
-    return [
-        Gap.of(
-            "precision", gpu=row.gpu, precision=row.precision.upper(), reason=row.reason, instead=row.instead.upper()
-        )
-        for row in unsupported
-        if row.instead is not None
-    ]
 
 
 def _cases(
@@ -378,35 +366,13 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on
     return ranged_plan(case, choice, draws, targets_of(question))
 
 
-def _fewer(question: Question, sides: list[_Side]) -> tuple[Message, ...]:
-    """That fewer GPUs than were asked for end sooner, by GPU: a batch splits evenly over some numbers only."""
-    found = []
-    for side in sides if question.gpus is not None else ():
-        plan = next((point for point in side.curve if point.chosen), None)
-        fewer = [point for point in side.curve if plan is not None and point.gpus < plan.gpus]
-        best = min(fewer, key=lambda point: point.duration_days.mid, default=None)
-        if plan is None or best is None or best.duration_days.mid > SOONER_RATIO * plan.duration_days.mid:
-            continue
-        ratio = best.duration_days.mid / plan.duration_days.mid
-        found.append(
-            Message.of(
-                "warning.fewer_gpus", gpu=side.cluster.gpu.id, gpus=plan.gpus, fewer=best.gpus, sooner=1.0 - ratio,
-                saved=1.0 - ratio * best.gpus / plan.gpus,
-            )
-        )  # fmt: skip
-    return tuple(found)
-
-
-SOONER_RATIO = 0.98
-"""A run that ends sooner by less is as soon, by what the rates may be."""
-
-
 def _warnings(
     question: Question,
     prices: Mapping[str, GpuPrice],
     plans: tuple[Plan, ...],
     caps: tuple[CapEffect, ...],
     cases: tuple[Case, ...],
+    curve: tuple[CurvePoint, ...],
 ) -> tuple[Message, ...]:
     asked = question.asked.precision
     warnings = [*collect_warnings(question, prices)]
@@ -430,4 +396,4 @@ def _warnings(
         if plan.precision == asked and plan.duration_days and plan.duration_days.mid > 365:
             years = plan.duration_days.mid / 365
             warnings.append(Message.of("warning.years", gpus=plan.gpus, gpu=plan.gpu, years=years))
-    return tuple(warnings)
+    return tuple(warnings) if question.gpus is None else (*warnings, *sooner_on_fewer(curve))

@@ -77,7 +77,7 @@ TRAINED_LAYERS = Input(
     name="trained_layers",
     group=InputGroup.TUNING,
     metavar="N",
-    help="Number of last layers that `--method freeze` trains.",
+    help="Number of last layers that freeze trains.",
     default="2",
     parse=whole_number(high=10000),
 )

@@ -82,7 +82,7 @@ def test_own_machines_stand_beside_what_renting_costs_with_its_rows(money, file)
     assert priced.prices[H100.id] is owned.price
     assert owned.rental_usd_per_gpu_h == 3.49
     assert owned.rental_evidence[0].id.startswith("price:")
-    assert any("interval" in word(text) for text in priced.prices[H100.id].warnings)  # of the rental rows
+    assert any("date range" in word(text) for text in priced.prices[H100.id].warnings)  # of the rental rows
     assert all(row.used_in == ("rental_usd_per_gpu_h",) for row in priced.ledgers[H100.id].evidence[1:])
 
 
