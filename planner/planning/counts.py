@@ -29,7 +29,8 @@ CLOSE_TO_CHEAPEST = 1.02
 AT_ONCE = 4
 """Numbers of GPUs whose layouts are chosen in common passes."""
 SLACK = 1.12
-"""How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out."""
+"""How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out: what one
+layout's ratio says of another's, whose communication is as uncertain as it is large."""
 LEAST_RATIO = 0.1
 """No figure at a confidence is a smaller share of that at mid."""
 

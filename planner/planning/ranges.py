@@ -150,14 +150,14 @@ def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float
     if over > 0:
         return Message.of("why.too_big", over_gib=round(over / GIB, SHOWN_DIGITS))
     slower_ratio = float(choice.scores.wall_s[index]) / best_s - 1
-    if 0 <= slower_ratio < AS_FAST_RATIO:
-        return Message.of("why.as_fast")
-    if slower_ratio >= 0:
+    if slower_ratio >= AS_FAST_RATIO:
         return Message.of("why.slower", slower_ratio=round(slower_ratio, SHOWN_DIGITS))
     at = choice.layouts.take(slice(index, index + 1))
     risk = risk_of(case, at)
     if risk > case.memory_risk:
         return Message.of("why.too_risky", risk=round(risk, SHOWN_DIGITS))
+    if slower_ratio >= 0:
+        return Message.of("why.as_fast")
     return Message.of("why.slower_on_average", faster_ratio=round(-slower_ratio, SHOWN_DIGITS))
 
 

@@ -53,9 +53,9 @@ def block_operand(x: torch.Tensor, element_id: str, is_weight: bool) -> Operand:
     if is_weight:
         by_inner = by_inner[:, ::TILE]
         by_inner = torch.nn.functional.pad(by_inner, (0, 0, 0, -by_inner.shape[0] % PADDED_SCALES))
-        scales = _near_last(by_inner.t()).t()  # of the inner dimension's blocks, neighbours lie side by side
+        scales = _dense_copy(by_inner.t()).t()  # of the inner dimension's blocks, neighbours lie side by side
     else:
-        scales = _near_last(by_inner).t()  # of the rows
+        scales = _dense_copy(by_inner).t()  # of the rows
     return Operand(
         values=values.reshape(x.shape).to(torch.float8_e4m3fn).contiguous(),
         scales=[scales],
@@ -83,7 +83,7 @@ def nvfp4_operand(x: torch.Tensor, element_id: str, is_weight: bool) -> Operand:
     )
 
 
-def _near_last(x: torch.Tensor) -> torch.Tensor:
+def _dense_copy(x: torch.Tensor) -> torch.Tensor:
     """A copy whose last dimension is dense; `contiguous` would keep the strides of a dimension of one."""
     return x.clone(memory_format=torch.contiguous_format)
 

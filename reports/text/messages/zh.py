@@ -194,7 +194,7 @@ TEMPLATES: dict[str, str] = {
     "why.too_risky": "显存不足的概率为 {risk:.0%}",
     "why.simpler": "平均快 {faster_ratio:.1%}，但更复杂",
     "why.slower_on_average": "中位速率下快 {faster_ratio:.1%}，但在速率的可能范围内平均更慢",
-    "why.as_fast": "同样快，但并不更简单",
+    "why.as_fast": "按中位速率同样快",
     "why.slower": "慢 {slower_ratio:.1%}",
     "why.over_cap": "{gpus:,} 张 {gpu} 的峰值功率为 {peak_mw:.3g} 兆瓦，比 {cap_mw:.3g} 兆瓦的封顶多 {over_mw:.3g} 兆瓦",
     # what would narrow a range

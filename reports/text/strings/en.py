@@ -148,7 +148,7 @@ TEXT: dict[str, str] = {
     "brief.mind": "Before you decide",
     "brief.quality": "Lower precision can change the model's quality, which is not estimated here.",
     "brief.result": "Lower precision can change the result",
-    "brief.untested": " {names}: not tested here; `mpplan numerics` tests them on small models.",
+    "brief.untested": " {names}: not tested here; `mpplan numerics` does that on small models.",
     "parity.line": "{precision}: {difference} against {baseline}, {verdict} – {tested}.",
     "parity.published_line": "{precision}: {text}.",
     "parity.published": "{difference} against {baseline}, published for {model} at {steps}",
@@ -208,7 +208,7 @@ TEXT: dict[str, str] = {
     "safety.lead": "A saving counts only if the model is just as good. Results exist for {known}.",
     "safety.lead_none": "A saving counts only if the model is just as good, and there are no quality results for "
     "these precisions yet.",
-    "safety.untested": " {names} have not been tested: mpplan numerics --json trains small models to find out, "
+    "safety.untested": " {names}: not tested; mpplan numerics --json trains small models to find out, "
     "and mpplan estimate --numerics FILE adds the result here.",
     "range.from_to": "{low} to {high}",
     "mixture.no_plan": "No times for policies and schedules in {low}, because the plan has no {lacking} row. "

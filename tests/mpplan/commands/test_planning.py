@@ -170,7 +170,7 @@ def test_a_budget_that_a_deadline_excludes_is_answered_with_one_that_works(run):
     ("words", "hint"),
     [
         (("--params", "70B", "--deadline", "3d", "--max-gpus", "500"), "or more GPUs with --max-gpus"),
-        (("--params", "13B", "--max-gpus", "4"), "hint: --max-gpus 8, or --gpus 4 for a part of a machine"),
+        (("--params", "13B", "--max-gpus", "4"), "take part of a machine with `--gpus 4`"),
         (("--params", "13B", "--gpus", "8", "--zero", "0", "--tp", "1", "--pp", "1"), "without --zero 0"),
         (("--params", "7B", "--gpus", "8", "--power-limit", "900"), "takes at most 700 W"),
         (("--params", "7B", "--gpus", "8", "--power-limit", "50"), "from 200 to 700 W"),
@@ -221,7 +221,7 @@ def test_what_an_offloaded_optimizer_takes_of_the_hosts_is_said(run):
 def test_what_a_price_leaves_out_stands_in_the_short_answer(run, commitment):
     text = " ".join(run("estimate", "--params", "13B", "--commitment", commitment).out.split())
 
-    assert {"spot": "may be taken away", "3y": "three years of use"}[commitment] in text
+    assert {"spot": "can be reclaimed", "3y": "commitment of three years"}[commitment] in text
 
 
 def test_boards_without_nvlink_are_split_within_a_machine_where_that_is_faster(run):
