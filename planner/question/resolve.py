@@ -23,7 +23,7 @@ from planner.question.batch import (
     batch_band,
     batch_sequences,
     critical_batch_tokens,
-    default_batch_tokens,
+    default_batch_sequences,
     tuning_band,
 )
 from planner.question.cost_inputs import CALIBRATION, NUMERICS, SEED
@@ -119,11 +119,11 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
         band = tuning_band(TUNING_BATCH, in_backward=bool(read.value(IN_BACKWARD)))
         return StepBatch(sequences=TUNING_BATCH, band=band)
     published = model.global_batch_tokens
-    sequences = batch_sequences(published or default_batch_tokens(model.params_total), seq_len)
+    sequences = batch_sequences(published, seq_len) if published else default_batch_sequences(tokens, seq_len)
     critical = critical_batch_tokens(model.params_total, tokens) / seq_len
     band = batch_band(sequences, critical)
     note = Message.of(
-        "note.published_batch" if published else "note.batch_by_size",
+        "note.published_batch" if published else "note.batch_by_tokens",
         tokens=sequences * seq_len, least=band[0], most=band[1],
         critical=Message.of("note.critical_batch", tokens=critical * seq_len),
     )  # fmt: skip

@@ -95,7 +95,7 @@ MESSAGES = frozenset({
         "skipped_steps_emulated", "stops", "padding", "input_pipeline",
     )),
     *(f"note.{name}" for name in (
-        "derived_shape", "shape", "ffn", "experts", "tokens_per_param", "published_batch", "batch_by_size",
+        "derived_shape", "shape", "ffn", "experts", "tokens_per_param", "published_batch", "batch_by_tokens",
         "critical_batch", "batch_chosen", "policy", "gpu_of_record", "usual", "usual_others", "usual_names",
         "usual_model", "network_assumed", "fastest_under_cap", "pue", "grid", "grid_market", "grid_given",
         "image_model", "image_scaled", "imagenet", "epochs", "samples", "images_per_step", "images_chosen",

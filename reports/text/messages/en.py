@@ -71,7 +71,7 @@ TEMPLATES: dict[str, str] = {
     "note.tuning_batch": "usual for fine-tuning; others near it are tried so that it divides the GPUs",
     "note.gpu_auto": "the cheapest at mid of {able} kinds of GPU that hold it safely, {looked} with a price looked at",
     "note.method_auto": "the cheapest at mid of those that fit: {methods}",
-    "note.batch_by_size": "{tokens:tokens} per step, by model size; {least:,} to {most:,} are tried so that it divides the GPUs{critical}",
+    "note.batch_by_tokens": "{tokens:tokens} per step, by the tokens of the run; {least:,} to {most:,} are tried so that it divides the GPUs{critical}",
     "note.critical_batch": "; the critical batch is about {tokens:tokens} (Kaplan et al. 2020)",
     "note.batch_chosen": "{tokens:tokens} per step: near the default of {default:,}, and divides over {gpus:,} GPUs",
     "note.policy": "{what}",

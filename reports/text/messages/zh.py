@@ -71,7 +71,7 @@ TEMPLATES: dict[str, str] = {
     "note.tuning_batch": "微调的常用值；为能整除 GPU 数，会试其附近的值",
     "note.gpu_auto": "看了 {looked} 种有价格的 GPU，{able} 种稳妥可用，取中位成本最低者",
     "note.method_auto": "可行方法中中位成本最低者：{methods}",
-    "note.batch_by_size": "每步 {tokens:tokens}，按模型大小；为能整除 GPU 数，可取 {least:,} 到 {most:,} 条{critical}",
+    "note.batch_by_tokens": "每步 {tokens:tokens}，按训练所用的词元数；为能整除 GPU 数，可取 {least:,} 到 {most:,} 条{critical}",
     "note.critical_batch": "；临界批量约 {tokens:tokens}（Kaplan 等，2020）",
     "note.batch_chosen": "每步 {tokens:tokens}：接近默认的 {default:,}，且能分到 {gpus:,} 张 GPU 上",
     "note.policy": "{what}",

@@ -8,7 +8,7 @@ import pytest
 
 from planner.errors import UsageError
 from planner.question.asked import Ask
-from planner.question.batch import batch_sequences, critical_batch_tokens, default_batch_tokens
+from planner.question.batch import batch_sequences, critical_batch_tokens
 from planner.question.inputs import INPUTS
 from planner.question.question import Question
 from planner.question.resolve import resolve
@@ -43,13 +43,21 @@ def test_a_size_alone_takes_every_default_and_notes_it():
 
 
 @pytest.mark.parametrize(
-    ("params", "tokens"), [("70B", 2**22), ("30e9", 2**22), ("8B", 2**20), ("3B", 2**20), ("1B", 2**19)]
+    ("params", "tokens", "batch"),
+    [
+        ("70B", None, 2**22),
+        ("30e9", None, 2**22),
+        ("8B", None, 2**20),
+        ("1B", None, 2**19),
+        ("8B", "15T", 2**24),  # Llama 3.1 405B on as many tokens: 16 Mi
+        ("70B", "15T", 2**24),
+        ("8B", "1B", 2**19),  # never less
+    ],
 )
-def test_the_default_batch_grows_with_the_model(params, tokens):
-    resolved = ask(params=params)
+def test_the_default_batch_grows_with_the_tokens_of_the_run(params, tokens, batch):
+    resolved = ask(params=params, **({} if tokens is None else {"tokens": tokens}))
 
-    assert default_batch_tokens(resolved.model.params_total) == pytest.approx(tokens, rel=0.001)
-    assert resolved.global_batch * resolved.seq_len == pytest.approx(tokens, rel=0.05)
+    assert resolved.global_batch * resolved.seq_len == batch
 
 
 @pytest.mark.parametrize(
@@ -234,13 +242,13 @@ def test_a_mistake_gets_one_sentence_a_hint_and_exit_code_2(asked, message, hint
 
 
 def test_a_default_batch_may_be_left_by_a_quarter_but_not_beyond_the_critical_one():
-    large, small = ask(params="70B"), ask(params="70B", tokens="1B")
+    large, small = ask(params="70B"), ask(params="70B", tokens="0.1B")
 
     assert (large.global_batch, large.batch_band) == (1024, (820, 1280))
     # Kaplan et al. 2020, equations 1.4 and 1.5: a loss of 1.69 nats at 70B parameters and 1.41T tokens, 16M tokens
     assert critical_batch_tokens(70.55e9, 1.41e12) == pytest.approx(16.4e6, rel=0.02)
-    assert small.batch_band == (820, 1024)  # after 1B tokens the critical batch is below the default
-    assert critical_batch_tokens(70.55e9, 1e9) < 1024 * 4096
+    assert (small.global_batch, small.batch_band) == (128, (103, 129))  # less than a quarter above is critical
+    assert critical_batch_tokens(70.55e9, 1e8) / 4096 == pytest.approx(129, rel=0.01)
 
 
 def test_more_gpus_than_the_most_allowed_are_refused():
