@@ -30,7 +30,9 @@ STEPS = (0.6, 1.5, 0.8, 1.25)
 LEAST_SPREAD = 0.005
 """No spread is narrower, in the logarithm."""
 LEAST_GAIN = 1e-3
-"""Mean logarithm of the predictive density by which a spread must be better to be taken."""
+"""Mean logarithm of the predictive density by which a wider spread must be better to be taken."""
+CLEAR_GAIN = 1e-2
+"""The same of a narrower one: a range that is too wide costs less than one that does not hold."""
 ROUNDS = 2
 """Passes over all spreads of a figure."""
 CONFORMAL_ROWS = 40
@@ -78,7 +80,7 @@ def _tuned_figure(hierarchy: Hierarchy, figure: Figure, given: Sequence[LeftOut]
                 tried = min(max(spread(parameters, name) * step, LEAST_SPREAD), largest[name])
                 trial = with_spreads(parameters, {name: tried})
                 score = mean_score(hierarchy.under(trial), given)
-                if score > best + LEAST_GAIN:
+                if score > best + (LEAST_GAIN if step > 1.0 else CLEAR_GAIN):
                     best, parameters = score, trial
                     break
         if best - before < 10 * LEAST_GAIN:

@@ -55,10 +55,15 @@ def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
     return result
 
 
-def _ring_latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
-    """The same with the further domains that a ring passes one after another."""
-    further: Value = group.size / group.inside - 1.0
-    return _latency(group, steps, rates) + further * rates.node_hop_s
+def _reach_latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
+    """The same with the domains that it reaches: for each doubling of their number, and for each of them.
+
+    Trees take as long for each doubling (all-reduce over 2 to 16 nodes with InfiniBand), rings for each domain that
+    they pass; over 2 to 64 nodes with EFA both show (`node_doubling_s`, `node_hop_s`).
+    """
+    domains: Value = group.size / group.inside
+    reach = np.log2(domains) * rates.node_doubling_s + (domains - 1.0) * rates.node_hop_s
+    return _latency(group, steps, rates) + reach
 
 
 def _beyond(group: RankGroup, rates: Rates) -> Value:
@@ -125,7 +130,7 @@ def _ring_s(
     nvlink = payload_bytes * (n - 1) / n / rates.nvlink_bytes_per_s
     # Every rank's NIC works: what enters a domain is (n - r)/n of the payload, shared by r NICs.
     nic = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    line = (np.maximum(nvlink, nic) + messages * _ring_latency(group, n - 1, rates)) * _beyond(group, rates)
+    line = (np.maximum(nvlink, nic) + messages * _reach_latency(group, n - 1, rates)) * _beyond(group, rates)
     return _with_measured(line, operation, payload_bytes, group, rates, messages)
 
 
@@ -140,7 +145,7 @@ def all_reduce_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, m
     gain = np.where(r > SWITCH_FROM, rates.nvls_gain_ratio, 1.0)
     nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * gain)
     nic = 2 * payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    line = (np.maximum(nvlink, nic) + messages * _ring_latency(group, 2 * (n - 1), rates)) * _beyond(group, rates)
+    line = (np.maximum(nvlink, nic) + messages * _reach_latency(group, 2 * (n - 1), rates)) * _beyond(group, rates)
     return _with_measured(line, "all_reduce", payload_bytes, group, rates, messages)
 
 

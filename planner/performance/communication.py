@@ -29,11 +29,8 @@ from planner.performance.transfers import (
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
-STALL_GPUS = 512.0
-"""Size of the job for which `send_stall_s` is stated."""
-STALL_GROWTH = 2.0
-"""Power of the number of GPUs by which blocking sends stall: both the links that may be slow and the ranks that wait
-for one grow with it."""
+MOST_BOUNDARIES = 2
+"""Boundaries of one pipeline stage: an inner stage waits at both of its own, the stages of a pipeline of two at one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +55,14 @@ def _summed(times_s: Iterable[Value]) -> Array:
 
 
 def _sent_s(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Value:
-    """Exposed time of one activation and its gradient between stages, and what blocking sends stall."""
+    """Exposed time of one activation and its gradient between stages, and what blocking sends stall.
+
+    Sends stall in a whole job or not at all, the more often the larger the job (`stall_gpus`).
+    """
     transfer = stage_transfer(recipe, cluster, work, at, rates)
-    stall = np.where(transfer.group.crosses, rates.send_stall_s * (at.gpus / STALL_GPUS) ** STALL_GROWTH, 0.0)
-    return np.where(at.pp == 1, 0.0, transfer.exposed_s + transfer.times * stall)
+    stalls = transfer.group.crosses & (at.gpus >= rates.stall_gpus)
+    stall = np.where(stalls, np.minimum(at.pp - 1, MOST_BOUNDARIES) * rates.send_stall_s, 0.0)
+    return np.where(at.pp == 1, 0.0, transfer.exposed_s + stall)
 
 
 def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> LayerComm:

@@ -88,8 +88,8 @@ def product_times(
             times = times.plus(_by_law(alike, recipe, rates, shares))
         else:
             slower = large_flop_per_s(surface) / getattr(rates, name)
-            passes = passes_alone(alike, splits, surface, rates, shares)
-            times = times.plus(_measured(passes, splits, slower, rates.power(name)))
+            passes = passes_alone(alike, splits, surface, recipe, rates, shares)
+            times = times.plus(_measured(passes, splits, slower, rates.unaligned_product_ratio, rates.power(name)))
     return times
 
 
@@ -112,17 +112,45 @@ def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     `flop / rate + operand bytes / bandwidth + fixed`: the sum, less a share of the lesser of the two, since the tail of
     one hides little of the other; it gives the loss of efficiency of small shapes without a table.
     """
-    policy = recipe.policy
-    low = op.low_precision and policy.linear_compute in ("fp8", "fp4")
     rate = rates.linear_flop_per_s if op.low_precision else rates.other_flop_per_s
     if op.grouped:
         rate = rate * rates.grouped_matmul_ratio
-    in_bytes = (1.0 if policy.linear_compute == "fp8" else 0.5) if low else policy.activation_bytes
-    operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * policy.activation_bytes
+    in_bytes = _operand_bytes(op.low_precision, recipe)
+    operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * recipe.policy.activation_bytes
     flop = 2.0 * op.m * op.n * op.k
     arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
+    if op.low_precision:
+        short = halvings(np.asarray(op.n), np.asarray(op.k), recipe, rates)
+        arithmetic = arithmetic * rates.unaligned_product_ratio**-short
     seconds = arithmetic + traffic - rates.matmul_overlap_ratio * np.minimum(arithmetic, traffic)
     return seconds * op.count + rates.kernel_s
+
+
+def _operand_bytes(low_precision: bool, recipe: Recipe) -> float:
+    """Bytes of one number of an operand."""
+    policy = recipe.policy
+    if low_precision and policy.linear_compute in ("fp8", "fp4"):
+        return 1.0 if policy.linear_compute == "fp8" else 0.5
+    return policy.activation_bytes
+
+
+def halvings(n: Array, k: Array, recipe: Recipe, rates: Rates) -> Array:
+    """How often the rows of products of a layer halve what tensor cores want, in the shape of `n` and `k`.
+
+    Tensor cores read operands in pieces of `aligned_bytes`; a row that is a multiple of only half, a quarter, ... of
+    that makes a product slower by `unaligned_product_ratio` each time. Vocabularies are padded, and are not looked at.
+    """
+    if recipe.policy.linear_compute == "fp32":  # CUDA cores
+        return np.zeros(1)
+    each, wanted = _operand_bytes(True, recipe), np.max(rates.aligned_bytes)
+    lowest = np.minimum(*(_power_of_two_in(np.rint(size * each)) for size in (n, k)))
+    return np.asarray(np.log2(np.maximum(wanted / lowest, 1.0)))
+
+
+def _power_of_two_in(numbers: Array) -> Array:
+    """The largest power of two that divides each whole number above 0."""
+    whole = np.maximum(numbers, 1.0).astype(np.int64)
+    return (whole & -whole).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +164,13 @@ class Passes:
     """Of one run, sustained under the power limit as sold."""
     runs: Value
     """How many times as long a layer spends on it; by pass, too."""
+    halvings: Floats
+    """How far each misses the alignment that tensor cores want, `[product, split]` or one for all."""
 
 
-def passes_alone(ops: Sequence[MatMul], splits: Splits, surface: Surface, rates: Rates, shares: PassShares) -> Passes:
+def passes_alone(
+    ops: Sequence[MatMul], splits: Splits, surface: Surface, recipe: Recipe, rates: Rates, shares: PassShares
+) -> Passes:
     """Products and their backward passes on a surface, in one look-up.
 
     A grouped kernel of `count` products is measured as one that is `count` times as wide: as many tiles, the same
@@ -149,22 +181,30 @@ def passes_alone(ops: Sequence[MatMul], splits: Splits, surface: Surface, rates:
     wide, runs = np.where(grouped, count, 1.0), count
     if grouped.any():
         runs = np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
+    short = halvings(n, k, recipe, rates) if ops[0].low_precision else np.zeros(1)
     passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m), (m, n * wide, k)]
     counts = (1.0, shares.inputs, shares.weights, shares.reference)
     passes = [sizes for sizes, times in zip(passes, counts, strict=True) if times]
     m, n, k = (np.stack(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
     times = np.array([each for each in counts if each])[:, None, None]
-    return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs * times)
+    return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs * times, halvings=short)
 
 
-def _measured(passes: Passes, splits: Splits, slower: Value, power: ProductPower | None) -> ProductTimes:
+def _measured(
+    passes: Passes, splits: Splits, slower: Value, unaligned_ratio: Value, power: ProductPower | None
+) -> ProductTimes:
     """Times on a surface; a product that draws less than a lower power limit keeps more of its clock."""
     seconds = passes.seconds
     if power is not None and power.limit_w < power.held_w:
         alone_w = power.alone_w(passes.m, passes.n, passes.k, seconds)
         seconds = seconds * power.clock(power.held_w) / power.clock(alone_w)
-    by_pass = (seconds * passes.runs).sum(axis=1)
-    return ProductTimes(forward=splits.spread(by_pass[0]) * slower, backward=splits.spread(by_pass[1:].sum(0)) * slower)
+    spent, times = seconds * passes.runs, ProductTimes(forward=0.0, backward=0.0)
+    for short in np.unique(passes.halvings):
+        by_pass = np.where(passes.halvings == short, spent, 0.0).sum(axis=1)
+        longer = slower * unaligned_ratio**-short
+        forward, backward = splits.spread(by_pass[0]) * longer, splits.spread(by_pass[1:].sum(0)) * longer
+        times = times.plus(ProductTimes(forward=forward, backward=backward))
+    return times
 
 
 def _stacked(values: Sequence[Array | float], splits: Splits) -> npt.NDArray[np.float64]:
@@ -232,7 +272,7 @@ def _full_power_s(
             seconds = product_times(alike, splits, recipe, rates, shares).total
             drawn, held = drawn + seconds, held + seconds
             continue
-        passes = passes_alone(alike, splits, surface, rates, shares)
+        passes = passes_alone(alike, splits, surface, recipe, rates, shares)
         alone_w = power.alone_w(passes.m, passes.n, passes.k, passes.seconds)
         seconds = passes.seconds * passes.runs / power.clock(alone_w)
         drawn = drawn + splits.spread((seconds * power.limited_ratio(alone_w)).sum(axis=(0, 1)))

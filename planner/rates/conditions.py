@@ -20,6 +20,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "naive_attention": lambda recipe, rates: recipe.attention == "naive",
     "flash_attention": lambda recipe, rates: recipe.attention == "flash",
     "misaligned_heads": lambda recipe, rates: recipe.attention == "naive" and not recipe.heads_aligned,
+    "tensor_cores": lambda recipe, rates: recipe.policy.linear_compute != "fp32",
     "dropout": lambda recipe, rates: recipe.dropout,
     "packed": lambda recipe, rates: recipe.how.low_bits,
     "adapters": lambda recipe, rates: recipe.how.adapts,
@@ -43,15 +44,17 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
 
 
 TRANSFORMERS_ALONE = frozenset({
-    "adapter_passes", "allocator_retry_s", "attention_backward_ratio", "beyond_measured_ratio", "cast_fusion_ratio",
+    "adapter_passes", "aligned_bytes", "allocator_retry_s", "attention_backward_ratio", "beyond_measured_ratio",
+    "cast_fusion_ratio",
     "collective_launch_s", "dropout_passes", "example_length_ratio",
     "expert_load_sd_ratio", "ffn_passes", "framework_ratio", "fusion_ratio",
     "gathered_input_ratio", "grouped_matmul_ratio", "interference_ratio", "kernels_per_adapter", "kernels_per_layer",
     "kernels_per_moe_layer", "logit_bytes", "logit_stored_bytes", "magnitude_passes", "matmul_overlap_ratio",
     "misaligned_ratio",
     "moe_passes", "norm_passes", "overlap_cp_ratio", "overlap_ep_ratio", "overlap_pp_ratio", "overlap_tp_ratio",
-    "pcie_bytes_per_s", "pipelined_rank_s", "qkv_passes", "score_passes", "send_stall_s", "step_overhead_s",
-    "stored_activation_ratio", "unpacked_bytes",
+    "pcie_bytes_per_s", "pipelined_rank_s", "qkv_passes", "score_passes", "send_stall_s", "stall_gpus",
+    "step_overhead_s",
+    "stored_activation_ratio", "unaligned_product_ratio", "unpacked_bytes",
 })  # fmt: skip
 """Terms that the equations of models that see images do not read."""
 

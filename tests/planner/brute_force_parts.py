@@ -166,12 +166,26 @@ class Parts:
         large = 2 * 8192**3 / product_on(surface, 8192, 8192, 8192)
         slower = large / getattr(q, name)
         times = slower / q.grouped_matmul_ratio if one.grouped else slower * one.count
+        times *= self.unaligned(one)
         seconds = []
         for sizes in self.passes(one):
             alone = product_on(surface, *sizes)
             clock = clock_left(power, watts_alone(power, *sizes, alone)) / clock_left(power, power.held_w)
             seconds.append(alone * times / clock)
         return seconds[0], sum(seconds)
+
+    def unaligned(self, one: Product) -> float:
+        """How much longer a product of a layer takes whose rows end within a line of memory."""
+        compute, longer = self.p.linear_compute, 1.0
+        if not one.low or compute == "fp32":
+            return 1.0
+        each = {"fp8": 1.0, "fp4": 0.5}.get(compute, self.a)
+        for size in (one.columns, one.inner):
+            wanted, halved = self.q.aligned_bytes, 1.0
+            while wanted > 1 and round(size * each) % wanted:
+                wanted, halved = wanted / 2, halved / self.q.unaligned_product_ratio
+            longer = max(longer, halved)
+        return longer
 
     def passes(self, one: Product) -> list[tuple[float, float, float]]:
         """Rows, columns and inner dimension of the forward product and its backward passes."""
@@ -210,7 +224,7 @@ class Parts:
         bytes_in = self.a
         if one.low and p.linear_compute in ("fp8", "fp4"):
             bytes_in = 1.0 if p.linear_compute == "fp8" else 0.5
-        arithmetic = 2 * one.rows * one.columns * one.inner / rate
+        arithmetic = 2 * one.rows * one.columns * one.inner / rate * self.unaligned(one)
         moved = (one.rows * one.inner + one.columns * one.inner) * bytes_in + one.rows * one.columns * self.a
         traffic = moved / q.operand_bytes_per_s
         return (arithmetic + traffic - q.matmul_overlap_ratio * min(arithmetic, traffic)) * one.count + q.kernel_s
@@ -330,8 +344,9 @@ class Parts:
         fixed = self.q.nic_latency_s if size > inside else self.q.nvlink_latency_s
         return fixed + min(hops, 64) * self.q.hop_latency_s
 
-    def ring_latency(self, size: int, inside: int, hops: float) -> float:
-        return self.latency(size, inside, hops) + (size / inside - 1) * self.q.node_hop_s
+    def reach_latency(self, size: int, inside: int, hops: float) -> float:
+        doublings = math.log2(size / inside) * self.q.node_doubling_s
+        return self.latency(size, inside, hops) + doublings + (size / inside - 1) * self.q.node_hop_s
 
     def measured_s(self, operation: str, payload: float, group: tuple[int, int], messages: int) -> float | None:
         """As the surface says, inside an NVLink domain that was measured."""
@@ -357,7 +372,7 @@ class Parts:
         measured = self.measured_s(operation, payload, group, messages)
         inner = payload * (n - 1) / n / self.q.nvlink_bytes_per_s
         outer = payload * (n - r) / n / r / self.q.nic_bytes_per_s
-        line = max(inner, outer) + messages * self.ring_latency(n, r, n - 1)
+        line = max(inner, outer) + messages * self.reach_latency(n, r, n - 1)
         return line if measured is None else measured
 
     def all_reduce(self, payload: float, group: tuple[int, int], messages: int = 1) -> float:
@@ -366,7 +381,7 @@ class Parts:
         gain = self.q.nvls_gain_ratio if r > 4 else 1.0
         inner = 2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain)
         outer = 2 * payload * (n - r) / n / r / self.q.nic_bytes_per_s
-        line = max(inner, outer) + messages * self.ring_latency(n, r, 2 * (n - 1))
+        line = max(inner, outer) + messages * self.reach_latency(n, r, 2 * (n - 1))
         return line if measured is None else measured
 
     def all_to_all(self, sent: float, group: tuple[int, int], copies: float) -> float:

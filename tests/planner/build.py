@@ -36,7 +36,8 @@ SAID = Evidence(id="test", kind=EvidenceKind.GIVEN, what="said by the test", sou
 _NOTHING = (
     "matmul_overlap_ratio", "kernels_per_layer", "kernels_per_moe_layer", "kernel_s", "launch_s", "step_overhead_s",
     "image_step_overhead_s",
-    "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "node_hop_s", "collective_launch_s", "pipelined_rank_s",
+    "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "node_doubling_s", "node_hop_s", "collective_launch_s",
+    "pipelined_rank_s",
     "send_stall_s", "allocator_retry_s", "overlap_dp_ratio", "overlap_tp_ratio", "overlap_cp_ratio",
     "overlap_pp_ratio", "overlap_ep_ratio", "interference_ratio", "jitter_ratio", "context_bytes", "nccl_bytes",
     "fragmentation_ratio", "host_energy_ratio", "network_energy_ratio", "failures_per_gpu_h", "restart_s",

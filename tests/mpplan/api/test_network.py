@@ -25,7 +25,7 @@ SLOW_BYTES_PER_S = 5e9
 
 
 def run_of(nodes: int) -> str:
-    rates = mid_rates(recipe(), cluster()).replaced(nic_bytes_per_s=SLOW_BYTES_PER_S, node_hop_s=1e-4)
+    rates = mid_rates(recipe(), cluster()).replaced(nic_bytes_per_s=SLOW_BYTES_PER_S, node_doubling_s=1e-4)
     group = place(np.array([nodes * 8]), 1, 8)
     return output("all_reduce", nodes, 8, lambda size: float(np.asarray(all_reduce_s(size, group, rates))[0]))
 
@@ -50,7 +50,7 @@ def test_the_network_that_was_measured_is_the_plan_s_and_is_named_as_its_evidenc
     ]
 
     assert (row["kind"], row["date"]) == ("measured", None)
-    assert set(row["terms"]) == {"nic_bytes_per_s", "nic_latency_s", "node_hop_s"}
+    assert set(row["terms"]) == {"nic_bytes_per_s", "nic_latency_s", "node_doubling_s"}
     assert "step_s.dp_comm" in row["used_in"]
     assert "all_reduce over 16 nodes of 8 GPUs (NVIDIA H100 80GB HBM3): 5 GB/s per GPU" in row["what"]
     assert own["question"]["network_file"] == {"value": "nccl.txt", "source": "flag", "note": None}
@@ -117,7 +117,7 @@ ON_H200 = ("--params", "7B", "--gpu", "h200-sxm-141gb", "--gpus", "32", "--preci
 
 def on_nodes(nodes: int, day: int = 20, rate: float = SLOW_BYTES_PER_S, **changes: object) -> list[Measurement]:
     """All-reduces over so many nodes of 8 H200, on a network of this rate."""
-    rates = mid_rates(recipe(), cluster("h200-sxm-141gb")).replaced(nic_bytes_per_s=rate, node_hop_s=1e-4)
+    rates = mid_rates(recipe(), cluster("h200-sxm-141gb")).replaced(nic_bytes_per_s=rate, node_doubling_s=1e-4)
     group = place(np.array([nodes * 8]), 1, 8)
 
     def time_s(size: float) -> float:
@@ -152,7 +152,7 @@ def test_a_record_of_the_store_gives_the_network_by_itself_and_is_named_as_measu
     assert (row["kind"], row["source"]) == ("measured", "mpplan probe, record eight-nodes")
     assert row["date"] == "2026-11-20T12:00:00.000+00:00"
     assert "all_reduce over 4 nodes of 8 GPUs (NVIDIA H200): 5 GB/s per GPU" in row["what"]
-    assert {"nic_bytes_per_s", "node_hop_s"} <= set(row["terms"])
+    assert {"nic_bytes_per_s", "node_doubling_s"} <= set(row["terms"])
     assert "network as measured in your record `eight-nodes` (all_reduce over 32 GPUs on 4 nodes" in warnings
     assert "planned from your record" not in warnings
     assert "network" not in [row["id"] for row in answer["assumptions"]]

@@ -86,7 +86,7 @@ def test_latency_is_fixed_plus_hops_and_stops_growing_at_64_hops():
     assert float(gather_s(0.0, group(4096), rates)[0]) == pytest.approx(30e-6 + 64e-6)
 
 
-def test_a_ring_passes_the_further_nodes_one_after_another_and_an_all_to_all_does_not():
+def test_each_further_node_takes_as_long_as_the_one_before():
     rates = plain_rates(node_hop_s=250e-6, nvlink_bytes_per_s=1e12, nic_bytes_per_s=1e12)
 
     assert float(gather_s(0.0, group(8), rates)[0]) == 0.0
@@ -95,8 +95,18 @@ def test_a_ring_passes_the_further_nodes_one_after_another_and_an_all_to_all_doe
     assert float(all_to_all_s(0.0, group(64), rates)[0]) == 0.0
 
 
+def test_each_doubling_of_the_nodes_takes_as_long_as_the_one_before():
+    rates = plain_rates(node_doubling_s=250e-6, nvlink_bytes_per_s=1e12, nic_bytes_per_s=1e12)
+
+    for collective in (gather_s, all_reduce_s):
+        assert float(collective(0.0, group(8), rates)[0]) == 0.0
+        assert float(collective(0.0, group(16), rates)[0]) == pytest.approx(250e-6)
+        assert float(collective(0.0, group(64), rates)[0]) == pytest.approx(3 * 250e-6)
+    assert float(all_to_all_s(0.0, group(64), rates)[0]) == 0.0
+
+
 def test_every_message_waits_anew_and_the_bytes_pass_once():
-    rates = plain_rates(node_hop_s=1e-3, nvlink_bytes_per_s=1e12, nic_bytes_per_s=1e9)
+    rates = plain_rates(node_doubling_s=1e-3, nvlink_bytes_per_s=1e12, nic_bytes_per_s=1e9)
 
     for collective, factor in ((gather_s, 1), (all_reduce_s, 2)):
         whole, parts = (float(collective(1e9, group(16), rates, messages)[0]) for messages in (1, 33))

@@ -217,19 +217,27 @@ def test_faster_links_never_cost_time(setting):
         assert seconds(fast_s) <= seconds(slow_s) * ROUNDING
 
 
-@pytest.mark.parametrize(("dp", "gpus", "stall_s"), [(4, 8, 0.0), (64, 128, 0.4 / 16), (256, 512, 0.4)])
-def test_sends_between_stages_stall_with_the_square_of_the_job_where_they_leave_the_node(dp, gpus, stall_s):
-    where = layout(pp=2, dp=dp)
-    comm = axes(recipe(gpt(8, 1024, 16)), where, links(nvlink_bytes_per_s=1e30, nic_bytes_per_s=1e30, send_stall_s=0.4))
+@pytest.mark.parametrize(
+    ("pp", "dp", "stalls"),
+    [
+        (2, 4, 0),  # inside one node
+        (2, 64, 0),  # 128 GPUs: fewer than those from which sends stall
+        (2, 128, 1),  # one boundary
+        (8, 32, 2),  # an inner stage waits at both of its own
+    ],
+)
+def test_sends_stall_at_each_boundary_of_a_stage_in_jobs_that_are_large_enough(pp, dp, stalls):
+    where = layout(pp=pp, dp=dp)
+    slow = links(nvlink_bytes_per_s=1e30, nic_bytes_per_s=1e30, send_stall_s=0.4, stall_gpus=200.0)
+    comm = axes(recipe(gpt(8, 1024, 16)), where, slow)
 
-    assert where.gpus == gpus
-    assert seconds(comm.send) == pytest.approx(2 * stall_s)  # an activation and a gradient
+    assert seconds(comm.send) == pytest.approx(stalls * 0.4)
 
 
 def test_gradients_are_reduced_in_a_message_for_each_layer_and_one_for_the_end():
     one, where = recipe(gpt(8, 1024, 16)), layout(dp=16, zero=0)
     at = Layouts.of(where)
-    fast = {"nvlink_bytes_per_s": 1e30, "nic_bytes_per_s": 1e30, "node_hop_s": 1e-3, "interference_ratio": 0.0}
+    fast = {"nvlink_bytes_per_s": 1e30, "nic_bytes_per_s": 1e30, "node_doubling_s": 1e-3, "interference_ratio": 0.0}
     exposed = data_parallel(one, cluster(), shard_params(one, at), at, 0.0, links(**fast)).total_s
 
     assert seconds(exposed) == pytest.approx((8 + 1) * 1e-3)

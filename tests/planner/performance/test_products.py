@@ -109,6 +109,29 @@ def test_a_measured_product_takes_what_its_surface_says_forward_and_with_permute
     assert times(product(), measured()).backward == pytest.approx(backward)
 
 
+@pytest.mark.parametrize("surface", [None, H100])
+@pytest.mark.parametrize(
+    ("n", "k", "policy", "times_as_long"),
+    [
+        (4096.0, 1024.0, "bf16", 1.0),
+        (4096.0, 14400 / 8, "bf16", 1 / 0.9**3),  # 3 600 bytes: a multiple of 16 and not of 32, eight short of 128
+        (4096.0 + 32, 1024.0, "bf16", 1 / 0.9),
+        (4096.0 + 32, 1024.0, "fp8", 1 / 0.9**2),  # half as many bytes
+        (4096.0 + 32, 1024.0, "tf32", 1.0),  # twice as many
+        (4096.0, 14400 / 8, "fp32", 1.0),  # CUDA cores
+    ],
+)
+def test_rows_that_end_within_a_line_of_memory_make_a_product_of_a_layer_slower(n, k, policy, times_as_long, surface):
+    trained, at = recipe(policy=policy), {"aligned_bytes": 128.0, "unaligned_product_ratio": 0.9}
+    op, (plain, slow) = product(n=n, k=k), (compute_bound(surface=surface, **more) for more in ({}, at))
+    seconds = [product_times((op,), ALONE, trained, rates).total for rates in (plain, slow)]
+    vocabulary = replace(op, low_precision=False)
+    padded = [product_times((vocabulary,), ALONE, trained, rates).total for rates in (plain, slow)]
+
+    assert float(np.max(seconds[1])) == pytest.approx(times_as_long * float(np.max(seconds[0])))
+    assert padded[0] == padded[1]
+
+
 def test_frozen_weights_get_no_gradient():
     backward = times(product(), measured(), "lora").backward
 

