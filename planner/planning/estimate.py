@@ -102,7 +102,7 @@ def estimate(
         parameters: those of a calibration; None: the shipped ones.
         ledgers: what else is booked for the hours of a GPU, by GPU id; nothing where left out.
         limits: what the search for power limits found, which the question's clusters have; for the document.
-        whole: whether what the short answer leaves out is worked out too, half of the time: the fewest GPUs of each
+        whole: whether what the short answer leaves out is worked out too, a third of the time: the fewest GPUs of each
             precision by one deadline (else `same_deadline` is empty), and what plans say of themselves (`Case.whole`).
         version: mpplan's version, for the document.
         command: the command line, for the document.
