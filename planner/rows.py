@@ -185,33 +185,29 @@ def parse_decimal(text: str) -> Decimal | None:
     return value if value == 0 or Decimal(1) / LARGEST_AMOUNT <= abs(value) <= LARGEST_AMOUNT else None
 
 
-def parse_rows(
-    text: str, name: str, columns: Iterable[str] = (), *, only: tuple[str, str] | None = None
-) -> Iterator[Row]:
+def parse_rows(text: str, name: str, columns: Iterable[str] = ()) -> Iterator[Row]:
     """Read CSV text with a header line (comma, `"` quotes); blank lines are skipped.
 
     Args:
         text: content of the file.
         name: the file's name, for errors.
         columns: columns that must be there even if the file has no lines; any other is checked when it is asked for.
-        only: a column and its text; other lines are skipped unread, so that a large file is cheap.
 
     Raises:
         InputFileError: a column is missing, or (while the rows are taken) a line has too few or too many cells.
     """
     reader = csv.reader(StringIO(text, newline=""))
     header = read_header(reader, name, columns)
-    at, wanted = (0, None) if only is None else (header.index(only[0]), only[1])
 
     def rows() -> Iterator[Row]:
         try:
             for cells in reader:
-                if len(cells) == len(header) and (wanted is None or cells[at] == wanted):
-                    if any(cells):
-                        values = dict(zip(header, map(str.strip, cells), strict=True))
-                        yield Row(file=name, line=reader.line_num, cells=values)
-                elif any(cells) and len(cells) != len(header):
+                if not any(cells):
+                    continue
+                if len(cells) != len(header):
                     raise miscounted(name, reader.line_num, len(header), len(cells))
+                values = dict(zip(header, map(str.strip, cells), strict=True))
+                yield Row(file=name, line=reader.line_num, cells=values)
         except csv.Error as error:
             raise not_csv(name, reader.line_num, error) from None
 

@@ -55,7 +55,10 @@ def render(
     from reports.page.build import build
 
     _known(fmt)
-    view = build(document, name=name, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang)
+    view = build(
+        document, name=name, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang,
+        short=brief and fmt == "terminal",
+    )  # fmt: skip
     return _written(view, fmt, width, color, brief)
 
 

@@ -7,11 +7,13 @@ blocks, so a number reads the same in HTML, Markdown and the terminal, and a new
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reports.charts import CurveDrawing, RangeDrawing, ScatterDrawing, StackDrawing, TraceDrawing
-from reports.plots import HistogramDrawing, IntervalDrawing
 from reports.text.language import Span, Words
+
+if TYPE_CHECKING:  # the short answer draws nothing
+    from reports.charts import CurveDrawing, RangeDrawing, ScatterDrawing, StackDrawing, TraceDrawing
+    from reports.plots import HistogramDrawing, IntervalDrawing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,13 +68,13 @@ class Result:
     """`file:line: key: what` of each line that could not be used."""
 
 
-def answer_question(ask: Ask, *, command: tuple[str, ...] = (), both_views: bool = True) -> Result:
+def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = True) -> Result:
     """Resolve, price and plan.
 
     Args:
         ask: the question as typed.
         command: the command line, kept in the answer.
-        both_views: whether the fewest GPUs by one deadline are planned too; the short answer does not show them.
+        whole: whether what the short answer does not show is worked out too (`planner.planning.estimate`).
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
@@ -88,7 +88,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), both_views: bool
     question, calibration = known.question, known.calibration
     answer = planned(
         question, command=command, records=records, measured=known.measured, parameters=known.parameters,
-        both_views=both_views,
+        whole=whole,
     )  # fmt: skip
     answer = replace(answer, warnings=(*answer.warnings, *known.notices))
     answer = chosen(answer, known.chosen) if known.chosen else answer

@@ -25,7 +25,7 @@ def planned(
     records: str | None = None,
     measured: Measured | None = None,
     parameters: Parameters | None = None,
-    both_views: bool = True,
+    whole: bool = True,
 ) -> Answer:
     """Price a question, plan it, and add the facts about money to the answer.
 
@@ -35,7 +35,7 @@ def planned(
         records: the record file or folder that the user named, for what power limits do.
         measured: terms from records by GPU, policy and name, which win over published rates.
         parameters: those of a calibration; None: the shipped ones.
-        both_views: whether the fewest GPUs by one deadline are planned too.
+        whole: whether what the short answer does not show is worked out too (`planner.planning.estimate`).
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `mpplan.api.answer.estimate`.
@@ -45,10 +45,10 @@ def planned(
 
     known = _Known(measured=measured, parameters=parameters)
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
-    settled, answer = _plan(question, priced, command, known, both_views and priced.tariff is None)
+    settled, answer = _plan(question, priced, command, known, whole and priced.tariff is None)
     if priced.tariff is not None:
         priced = _by_start(question, priced, answer)
-        settled, answer = _plan(question, priced, command, known, both_views)
+        settled, answer = _plan(question, priced, command, known, whole)
     points = () if records is None else _points(records)
     return replace(answer, money=money_facts(answer, settled, priced, points))
 
@@ -62,7 +62,7 @@ class _Known:
 
 
 def _plan(
-    question: Question, priced: Priced, command: tuple[str, ...], known: _Known, both_views: bool
+    question: Question, priced: Priced, command: tuple[str, ...], known: _Known, whole: bool
 ) -> tuple[Question, Answer]:
     """The question with its power limits settled, and its answer."""
     from planner.planning.estimate import estimate
@@ -78,7 +78,7 @@ def _plan(
         question, limits = settle_limits(question, market)
     return question, estimate(
         question, priced.prices, priced.site, known.measured, parameters=known.parameters, ledgers=priced.ledgers,
-        limits=limits, both_views=both_views, version=__version__, command=command,
+        limits=limits, whole=whole, version=__version__, command=command,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ Nothing is read before a surface is asked for, and then only its own lines.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -104,8 +104,15 @@ def kernel_rows() -> Mapping[str, KernelRow]:
 
 
 @cache
-def _points() -> str:
-    return read_text(POINTS)
+def _lines() -> list[str]:
+    return read_text(POINTS).split("\n")
+
+
+def _points(name: str) -> Iterator[Row]:
+    """The rows of one surface: other lines are blanked unread, since the file is large, and keep the line numbers."""
+    header, *lines = _lines()
+    own = (line if line.startswith(f"{name},") else "" for line in lines)
+    return parse_rows("\n".join([header, *own]), POINTS.name, ("surface",))
 
 
 @cache
@@ -117,7 +124,7 @@ def load_surface(name: str) -> Surface:
         InputFileError: a row of the catalogue is wrong.
     """
     known = kernel_rows()[name]
-    nodes = np.array([_line(row, known) for row in parse_rows(_points(), POINTS.name, only=("surface", name))])
+    nodes = np.array([_line(row, known) for row in _points(name)])
     return Surface(
         id=name,
         axes=known.axes,

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import exp, hypot, sqrt
+from typing import TYPE_CHECKING
 
 from planner.evidence import Evidence, EvidenceKind
-from planner.measured.training import PrecisionFinding
 from planner.rates.terms import Term
 from planner.training.loss_scalers import LossScaler, load_loss_scalers, loss_scaler_of
 from planner.training.precision import PrecisionPolicy
+
+if TYPE_CHECKING:  # an answer without such training starts without the records
+    from planner.measured.training import PrecisionFinding
 
 TERM = "useful_step_ratio"
 """The term that skipped steps set: 1 less their share."""

@@ -14,8 +14,8 @@ from planner.costs.quantity import DataSize, Energy
 from planner.evidence import Estimate
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layout, Layouts
-from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, score
-from planner.performance.memory import usable_bytes
+from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, memory_of, score
+from planner.performance.memory import MemoryItems, usable_bytes
 from planner.performance.shards import trained_share
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
@@ -49,10 +49,14 @@ class Case:
     """What else is booked for the hours of this GPU."""
     memory_risk: float = 0.05
     """Highest probability of running out of memory that a layout may have."""
+    whole: bool = True
+    """Its plans say what makes their range, which other layouts lost, and what they run and send."""
     embodied_on: bool = False
     """Carbon is asked for with that of making the GPUs, as a second number. The SCI score always holds it."""
     drawn: dict[tuple[Layout, Draws], Evaluation] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Layouts evaluated under draws before: a search asks for those of its winner again."""
+    needed: dict[tuple[Layout, Draws], MemoryItems] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Their memory, which is asked for before anything else: a layout at risk is not evaluated."""
 
     @property
     def policy(self) -> PrecisionPolicy:
@@ -79,10 +83,18 @@ class Case:
             self.drawn[key] = self._evaluate(at, draws)
         return self.drawn[key]
 
+    def memory(self, at: Layouts, draws: Draws) -> MemoryItems:
+        """Peak memory of one layout under draws."""
+        key = at.at(0), draws
+        if key not in self.needed:
+            self.needed[key] = memory_of(self.recipe, at, self.rates.sample(draws))
+        return self.needed[key]
+
     def _evaluate(self, at: Layouts, draws: Draws | None) -> Evaluation:
         rates = self.rates.sample(draws) if draws else self.mid
         prices = self.unit_prices(draws)
-        evaluation = evaluate(self.recipe, self.cluster, at, rates, prices, self.tokens)
+        memory = self.memory(at, draws) if draws else None
+        evaluation = evaluate(self.recipe, self.cluster, at, rates, prices, self.tokens, memory)
         if not self.ledger.has_lines:
             return evaluation
         gpus = at.gpus.astype(np.float64)
@@ -159,10 +171,11 @@ def make_case(
     ledger: Ledger = NO_LEDGER,
     *,
     parameters: Parameters | None = None,
+    whole: bool = True,
 ) -> Case:
     """Put a case together; `measured` are terms from records of this GPU, which win over everything else.
 
-    `parameters` are those of a calibration; None: the shipped ones.
+    `parameters` are those of a calibration; None: the shipped ones. `whole`: see `Case.whole`.
     Own machines take their price from the ledger; the electricity of their working hours is then a line of its own.
     """
     recipe = question.recipe(policy, cluster)
@@ -178,5 +191,6 @@ def make_case(
         electricity_on=question.money.pays_electricity or ledger.owned is not None,
         ledger=ledger,
         memory_risk=question.memory_risk,
+        whole=whole,
         embodied_on=question.money.embodied,
     )

@@ -156,8 +156,7 @@ def _safe_winner(
 
 def risk_of(case: Case, at: Layouts) -> float:
     """Probability, 0..1, that one layout runs out of memory."""
-    needed_bytes = memory_of(case.recipe, at, case.rates.sample(RISK_DRAWS)).total
-    return memory_risk(needed_bytes, case.cluster.gpu)
+    return memory_risk(case.memory(at, RISK_DRAWS).total, case.cluster.gpu)
 
 
 def _choice(

@@ -166,7 +166,7 @@ def _first(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -> tup
     looked_at: set[int] = set()
     while True:
         able = fits & search.within(scores)
-        counts = [int(count) for count in np.unique(layouts.gpus[able]) if int(count) not in looked_at][:AT_ONCE]
+        counts = [count for count in sorted(set(layouts.gpus[able].tolist())) if count not in looked_at][:AT_ONCE]
         if not counts:
             return None, risky
         for choice in search.choices(layouts, scores, fits, counts):
@@ -203,7 +203,7 @@ def _cheaper(search: _Search, found: Choice) -> Choice:
     cheaper = fits & (layouts.gpus * scores.wall_s * CLOSE_TO_CHEAPEST < _gpu_s(found))
     if not cheaper.any():
         return found
-    counts = (int(count) for count in np.unique(layouts.gpus[fits]))
+    counts = sorted(set(layouts.gpus[fits].tolist()))
     more = (choice for choice in search.choices(layouts, scores, fits, counts) if choice.safe)
     able = [found, *(choice for choice in more if search.meets(choice))]
     enough_s = CLOSE_TO_CHEAPEST * min(_gpu_s(choice) for choice in able)

@@ -87,7 +87,7 @@ def estimate(
     parameters: Parameters | None = None,
     ledgers: Mapping[str, Ledger] | None = None,
     limits: tuple[LimitSearch, ...] = (),
-    both_views: bool = True,
+    whole: bool = True,
     version: str = "",
     command: tuple[str, ...] = (),
     created_at: str | None = None,
@@ -102,8 +102,8 @@ def estimate(
         parameters: those of a calibration; None: the shipped ones.
         ledgers: what else is booked for the hours of a GPU, by GPU id; nothing where left out.
         limits: what the search for power limits found, which the question's clusters have; for the document.
-        both_views: whether the fewest GPUs of each precision by one deadline are planned too, which takes a third of
-            the time; else `same_deadline` is empty.
+        whole: whether what the short answer leaves out is worked out too, a third of the time: the fewest GPUs of each
+            precision by one deadline (else `same_deadline` is empty), and what plans say of themselves (`Case.whole`).
         version: mpplan's version, for the document.
         command: the command line, for the document.
         created_at: ISO time, for the document; None: now.
@@ -114,7 +114,7 @@ def estimate(
     """
     unsupported = unsupported_by(question)
     known = _Known(measured=measured or {}, parameters=parameters)
-    sides = _sides(question, unsupported, prices, site, known, ledgers or {}, both_views)
+    sides = _sides(question, unsupported, prices, site, known, ledgers or {}, whole)
     deadline_s = _deadline_s(question, sides)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     cases = tuple(c for s in sides for c in s.cases)
@@ -159,7 +159,7 @@ def _sides(
     site: SiteFacts,
     known: _Known,
     ledgers: Mapping[str, Ledger],
-    both_views: bool,
+    whole: bool,
 ) -> list[_Side]:
     """Every GPU, one after the other: the first that has the asked precision and a plan sets the deadline.
 
@@ -176,8 +176,8 @@ def _sides(
             continue
         earlier_s = next((s.deadline_s for s in sides.values() if s.deadline_s), None)
         ledger = ledgers.get(gpu, NO_LEDGER)
-        cases = _cases(question, cluster, prices[gpu], site, known, ledger)
-        sides[gpu] = _side(replace(question, asked=asked), cluster, cases, draws, earlier_s, both_views)
+        cases = _cases(question, cluster, prices[gpu], site, known, ledger, whole)
+        sides[gpu] = _side(replace(question, asked=asked), cluster, cases, draws, earlier_s)
     return [sides[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in sides]
 
 
@@ -230,10 +230,13 @@ def _cases(
     site: SiteFacts,
     known: _Known,
     ledger: Ledger,
+    whole: bool,
 ) -> tuple[Case, ...]:
     measured = known.measured.get(cluster.gpu.id, {})
     return tuple(
-        make_case(question, p, cluster, price, site, measured.get(p.id), ledger, parameters=known.parameters)
+        make_case(
+            question, p, cluster, price, site, measured.get(p.id), ledger, parameters=known.parameters, whole=whole
+        )
         for p in question.policies
         if why_unable(question.model, p, cluster.gpu) is None
     )
@@ -245,7 +248,6 @@ def _side(
     cases: tuple[Case, ...],
     draws: Draws,
     earlier_s: float | None,
-    both_views: bool,
 ) -> _Side:
     """All precisions on one GPU; `earlier_s` is the deadline by which the GPUs before it are compared."""
     asked = next(c for c in cases if c.policy.id == question.asked.id)
@@ -255,7 +257,7 @@ def _side(
     except NoPlanError as error:
         if len(question.clusters) == 1:
             raise
-        return _failed_side(question, cluster, cases, error, draws, question.deadline_s or earlier_s, both_views)
+        return _failed_side(question, cluster, cases, error, draws, question.deadline_s or earlier_s)
     deadline_s = question.deadline_s or earlier_s
     gpus = anchor.plan.gpus
     cases = tuple(c if c is asked else _with_batch_of(anchor, c) for c in cases)
@@ -266,7 +268,7 @@ def _side(
     same_deadline = tuple(
         anchor if c is asked and kept else _in_time(_with_batch_of(anchor, c), question, limit_s, draws, on_same)
         for c, on_same in zip(cases, same_gpus, strict=True)
-        if both_views
+        if c.whole
     )
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
@@ -289,7 +291,6 @@ def _failed_side(
     error: NoPlanError,
     draws: Draws,
     deadline_s: float | None,
-    both_views: bool,
 ) -> _Side:
     """The asked precision has no plan: one of several GPUs is then shown with the reason beside the others."""
     gpus = question.gpus
@@ -308,7 +309,7 @@ def _failed_side(
         cluster=cluster,
         cases=cases,
         same_gpus=tuple(on_same(c) for c in cases),
-        same_deadline=tuple(in_time(c) for c in cases if both_views),
+        same_deadline=tuple(in_time(c) for c in cases if c.whole),
         deadline_s=None,
         failure=error,
     )

@@ -222,8 +222,8 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
-    network = case.recipe.model.has_network
-    products = () if network else products_used(case.recipe, at, case.mid)
+    unseen = case.recipe.model.has_network or not case.whole
+    products = () if unseen else products_used(case.recipe, at, case.mid)
     for booked_apart in ("cost_usd", "carbon_tco2e"):  # whose mids are sums and products of others
         ranges.pop(booked_apart, None)
     plan = Plan(
@@ -260,11 +260,11 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         sci_kg_per_run=book.sci_kg_per_run,
         sci_kg_per_1e21_flop=book.sci_kg_per_1e21_flop,
         products=products,
-        attention_kernel=None if network else attention_used(case.recipe, at, case.mid),
-        narrow_gain=gain_of_narrow(case.recipe, case.mid, products),
-        collectives=collectives_used(case.recipe, case.cluster, at, case.rates),
-        uncertainty=_contributions(case, drawn.wall_s, draws),
-        lost_layouts=_lost(case, choice, step_range_s.mid),
+        attention_kernel=None if unseen else attention_used(case.recipe, at, case.mid),
+        narrow_gain=gain_of_narrow(case.recipe, case.mid, products) if case.whole else None,
+        collectives=collectives_used(case.recipe, case.cluster, at, case.rates) if case.whole else (),
+        uncertainty=_contributions(case, drawn.wall_s, draws) if case.whole else (),
+        lost_layouts=_lost(case, choice, step_range_s.mid) if case.whole else (),
         layouts_evaluated=choice.evaluated,
         **ranges,
     )

@@ -64,9 +64,7 @@ class Rates:
     def repeated(self, times: int) -> Rates:
         """The same draws over and over, for that many layouts one after the other."""
         drawn = {name: np.asarray(value) for name, value in vars(self).items() if np.ndim(value)}
-        return self.replaced(
-            **{name: np.broadcast_to(value, (times, *value.shape)).ravel() for name, value in drawn.items()}
-        )
+        return self.replaced(**{name: np.concatenate([value] * times) for name, value in drawn.items()})
 
     def surface(self, name: str) -> Surface | None:
         """How the rate of that name (a collective: of that operation) differs by shape; None: nobody measured it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from planner.answer.parity import Parity
 from planner.answer.plan import Answer
@@ -11,11 +12,12 @@ from planner.answer.training_shown import TrainingShown
 from planner.errors import Message, MessageValue
 from planner.evidence import Assumption
 from planner.measured.skipped_steps import ARITHMETIC, Skipping, skipping
-from planner.measured.training import PrecisionFinding
-from planner.safety.document import OWN
 from planner.safety.mixture import placed
 from planner.safety.parity import parities
 from planner.safety.tasks import plan_kind, suits
+
+if TYPE_CHECKING:  # an answer without such training starts without the records
+    from planner.measured.training import PrecisionFinding
 
 SAME_GPUS = "same_gpus"
 """The view of savings in which all plans run on the same GPUs."""
@@ -105,4 +107,6 @@ def _untrained(precision: str, told: Skipping) -> Message:
 
 
 def _task(name: str | None) -> str | Message:
+    from planner.safety.document import OWN  # reads what few answers have
+
     return Message.of("task.own") if name == OWN else str(name)

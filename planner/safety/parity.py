@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from planner.answer.parity import (
     MEASURED,
@@ -24,9 +25,11 @@ from planner.answer.parity import (
 from planner.answer.plan import Plan
 from planner.evidence import Estimate
 from planner.measured.skipped_steps import skipping
-from planner.measured.training import PrecisionFinding
 from planner.safety.tasks import LANGUAGE, is_of, suits
 from planner.training.losses import PublishedLoss, published_loss, published_rates
+
+if TYPE_CHECKING:  # an answer without such training starts without the records
+    from planner.measured.training import PrecisionFinding
 
 HELD_AGAINST = "fp32"
 """The precision that others are held against."""

@@ -30,8 +30,8 @@ class Framework:
     """Defaults of one framework."""
 
     id: str
-    pattern: re.Pattern[str]
-    """Searched in a framework's name, whatever its case."""
+    pattern: str
+    """Regular expression. Searched in a framework's name, whatever its case."""
     stack: str
     attention: str
     sequence_parallel: bool
@@ -80,7 +80,7 @@ def _policies(row: Row) -> dict[str, PrecisionPolicy]:
 def _framework(row: Row) -> Framework:
     return Framework(
         id=row.text("id"),
-        pattern=re.compile(row.text("pattern"), re.IGNORECASE),
+        pattern=row.text("pattern"),
         stack=row.choice("stack", STACKS),
         attention=row.choice("attention", ATTENTIONS),
         sequence_parallel=row.flag("sequence_parallel"),
@@ -116,7 +116,7 @@ def load_frameworks() -> tuple[Framework, ...]:
 @cache
 def find_framework(name: str) -> Framework:
     """The first row whose pattern is found in the name; the last row where none is."""
-    return next(framework for framework in load_frameworks() if framework.pattern.search(name))
+    return next(framework for framework in load_frameworks() if re.search(framework.pattern, name, re.IGNORECASE))
 
 
 def named_stacks() -> dict[str, Framework]:

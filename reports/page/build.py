@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from planner.answer.document import ESTIMATE_SCHEMA
@@ -11,11 +12,9 @@ from reports.document.facts import Doc, Facts
 from reports.document.redact import left_out, redacted
 from reports.page.brief import brief
 from reports.page.hero import asked_size, hero, model_phrase
-from reports.page.whatif import page_data
-from reports.sections import SECTIONS
 from reports.text.clean import clean, clean_tree
 from reports.text.language import Words, words_for
-from reports.view import Section, View
+from reports.view import View
 
 _NEEDED = ("question", "model", "plans", "savings", "assumptions", "gaps", "evidence")
 _PLAN_KEYS = ("precision", "policy", "gpu", "gpus", "fits", "why_not", "memory_gib", "step_s", "duration_days",
@@ -77,8 +76,9 @@ def build(
     logo: str | None = None,
     redact: Iterable[str] = (),
     lang: str = "en",
+    short: bool = False,
 ) -> View:
-    """The view of one plan.
+    """The view of one plan; a short one has the first screen and the short answer alone, which take a fraction.
 
     Raises:
         InputFileError: see `checked`.
@@ -89,19 +89,17 @@ def build(
     if "names" in left_out(doc):
         doc["model"]["name"] = words("redact.model")
     facts = Facts(doc)
-    data, sliders = page_data(facts, words)
-    return View(
+    view = View(
         words=words,
         title=clean(title) or words("title", model=_model_title(facts, words)),
         subtitle=words("subtitle"),
         hero=hero(facts, words),
-        sections=_sections(facts, words),
+        sections=(),
         brief=brief(facts, words),
         footer=_footer(doc, words),
         logo=logo,
-        data={"document": doc, "whatif": data},
-        sliders=sliders,
     )
+    return view if short else _whole(view, facts)
 
 
 def _model_title(facts: Facts, words: Words) -> str:
@@ -110,9 +108,19 @@ def _model_title(facts: Facts, words: Words) -> str:
     return facts.model_name or model_phrase(facts, words)
 
 
-def _sections(facts: Facts, words: Words) -> tuple[Section, ...]:
-    built = (builder(facts, words) for builder in SECTIONS)
-    return tuple(section for section in built if section is not None)
+def _whole(view: View, facts: Facts) -> View:
+    """The view with its sections, and what the script of a page needs."""
+    from reports.page.sections import SECTIONS
+    from reports.page.whatif import page_data
+
+    built = (builder(facts, view.words) for builder in SECTIONS)
+    data, sliders = page_data(facts, view.words)
+    return replace(
+        view,
+        sections=tuple(section for section in built if section is not None),
+        data={"document": facts.doc, "whatif": data},
+        sliders=sliders,
+    )
 
 
 def _footer(doc: Doc, words: Words) -> tuple[str, ...]:

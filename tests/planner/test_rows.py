@@ -126,12 +126,6 @@ def test_values_that_are_not_from_a_file_are_refused_without_a_line():
         row.decimal("price")
 
 
-def test_only_the_lines_asked_for_become_rows_but_all_are_counted():
-    text = "id,gpu\na,x\nb,y\n\nc,x\n"
-
-    assert [(row.line, row.text("id")) for row in parse_rows(text, "f.csv", only=("gpu", "x"))] == [(2, "a"), (5, "c")]
-
-
 def test_a_line_that_is_not_csv_is_named():
     with pytest.raises(InputFileError, match=r"^f\.csv:2: not CSV: field larger"):
         list(parse_rows("id\n" + "x" * 200_000 + "\n", "f.csv"))

@@ -9,7 +9,7 @@ import pytest
 from reports import render
 from reports.document.facts import Facts
 from reports.page.build import build, checked
-from reports.sections import SECTIONS
+from reports.page.sections import SECTIONS
 from reports.text.language import words_for
 from reports.text.messages import is_message, templates, word
 from reports.view import RangeChart, ScatterChart, Section, StackChart, Table, TraceChart

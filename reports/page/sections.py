@@ -1,0 +1,57 @@
+"""The parts of the report below the first screen, in order. A builder returns None if its data is absent.
+
+To add a part, write a builder `(facts, words) -> Section | None` and list it here; every format shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reports.document.facts import Facts
+from reports.sections.breakdown.beside import beside
+from reports.sections.breakdown.limits import limits
+from reports.sections.breakdown.money import money
+from reports.sections.breakdown.parts import memory, step_time
+from reports.sections.comparison.curve import curve
+from reports.sections.comparison.gpus import gpus
+from reports.sections.comparison.layout import layout
+from reports.sections.comparison.pareto import pareto
+from reports.sections.comparison.precisions import views
+from reports.sections.evidence.accuracy import accuracy, verify
+from reports.sections.evidence.basis import assumptions, glossary, method, question, reading, sources
+from reports.sections.evidence.calibration import calibration
+from reports.sections.evidence.claims import claims
+from reports.sections.evidence.drivers import drivers
+from reports.sections.evidence.records import traces
+from reports.sections.safety.safety import safety
+from reports.text.language import Words
+from reports.view import Section
+
+Builder = Callable[[Facts, Words], Section | None]
+
+SECTIONS: tuple[Builder, ...] = (
+    views,
+    gpus,
+    curve,
+    safety,
+    limits,
+    step_time,
+    memory,
+    money,
+    beside,
+    layout,
+    pareto,
+    drivers,
+    calibration,
+    accuracy,
+    verify,
+    traces,
+    claims,
+    assumptions,
+    question,
+    reading,
+    method,
+    sources,
+    glossary,
+)
+"""All parts, top to bottom."""

@@ -1,0 +1,34 @@
+"""What an answer rests on: its gaps, assumptions and inputs, absent where there are none."""
+
+from __future__ import annotations
+
+from reports.document.facts import Facts
+from reports.page.build import build, checked
+from reports.sections.evidence.basis import assumptions, gap_cell, question
+from reports.text.language import words_for
+from tests.reports import sample
+
+WORDS = words_for("en")
+
+
+def test_a_gap_says_what_is_missing_why_and_its_effect():
+    (gap,) = sample.document(gaps=(sample.GAP,))["gaps"]
+
+    text = gap_cell(gap, WORDS).text
+
+    assert all(gap[part].rstrip(".") in text for part in ("what", "why", "effect"))
+
+
+def test_a_document_without_gaps_assumptions_and_inputs_has_neither_part():
+    facts = Facts(checked(sample.document() | {"gaps": [], "assumptions": [], "warnings": [], "question": {}}))
+
+    assert assumptions(facts, WORDS) is None
+    assert question(facts, WORDS) is None
+
+
+def test_a_short_view_is_the_first_screen_and_short_answer_of_the_whole_one():
+    short, whole = (build(sample.document(), short=short) for short in (True, False))
+
+    assert (short.hero, short.brief, short.footer) == (whole.hero, whole.brief, whole.footer)
+    assert (short.sections, short.data, short.sliders) == ((), {}, ())
+    assert whole.sections
