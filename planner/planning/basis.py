@@ -49,6 +49,7 @@ class _Sources:
         self, evidence: Evidence, figures: Iterable[str], *, term: str = "", precision: str = "", group: str = ""
     ) -> None:
         """Note one use; without a precision it counts for all of them, without a group the source stands alone."""
+        group = group if evidence.id.startswith("parameter:") else ""  # what the user measured stands alone
         key = f"parameters:{group}.{evidence.kind}" if group else evidence.id
         use = self._uses.setdefault(key, _Use(group=group))
         use.members.setdefault(evidence.id, evidence)

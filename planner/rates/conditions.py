@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from planner.models.shape import ModelShape
 from planner.rates.terms import Rates, Term
 from planner.training.recipe import Recipe
 
@@ -15,12 +16,21 @@ def _by_law(rates: Rates) -> bool:
     return any(rates.surface(name) is None for name in ("linear_flop_per_s", "other_flop_per_s"))
 
 
+EVEN = 1024
+"""Sizes that are a multiple of this fill whole lines of memory on up to 8 GPUs in FP8, on up to 16 in 16 bit."""
+
+
+def _rows_end_unevenly(model: ModelShape) -> bool:
+    """Whether a size of the layers may be split so that its rows do not fill lines of memory."""
+    return any(size % EVEN for size in (model.hidden, model.ffn_hidden, model.expert_ffn, model.heads * model.head_dim))
+
+
 CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "": lambda recipe, rates: True,
     "naive_attention": lambda recipe, rates: recipe.attention == "naive",
     "flash_attention": lambda recipe, rates: recipe.attention == "flash",
     "misaligned_heads": lambda recipe, rates: recipe.attention == "naive" and not recipe.heads_aligned,
-    "tensor_cores": lambda recipe, rates: recipe.policy.linear_compute != "fp32",
+    "uneven_rows": lambda recipe, rates: recipe.policy.linear_compute != "fp32" and _rows_end_unevenly(recipe.model),
     "dropout": lambda recipe, rates: recipe.dropout,
     "packed": lambda recipe, rates: recipe.how.low_bits,
     "adapters": lambda recipe, rates: recipe.how.adapts,

@@ -50,7 +50,7 @@ def test_the_network_that_was_measured_is_the_plan_s_and_is_named_as_its_evidenc
     ]
 
     assert (row["kind"], row["date"]) == ("measured", None)
-    assert set(row["terms"]) == {"nic_bytes_per_s", "nic_latency_s", "node_doubling_s"}
+    assert set(row["terms"]) == {"nic_bytes_per_s", "nic_latency_s", "node_doubling_s", "node_hop_s"}
     assert "step_s.dp_comm" in row["used_in"]
     assert "all_reduce over 16 nodes of 8 GPUs (NVIDIA H100 80GB HBM3): 5 GB/s per GPU" in row["what"]
     assert own["question"]["network_file"] == {"value": "nccl.txt", "source": "flag", "note": None}
@@ -234,7 +234,7 @@ def test_more_nodes_than_were_measured_are_said_and_make_the_range_wider(run, ho
     there = document(run("estimate", *asked))
     keep("nodes", on_nodes(4, rate=1e8))
     beyond = document(run("estimate", *asked))
-    said = "the network was measured on 4 nodes and the plan has 16 nodes: ranges of communication are wider, by 16%"
+    said = "the network was measured on 4 nodes and the plan has 16 nodes: ranges of communication are wider, by 21%"
     near, far = (_width(answer["plans"][0]["tokens_per_s_per_gpu"]) for answer in (there, beyond))
 
     assert said in " ".join(beyond["warnings"])
