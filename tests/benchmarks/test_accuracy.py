@@ -93,7 +93,8 @@ EFFECTS: dict[str, tuple[Callable[[Prepared], bool], int, float]] = {
     "delayed scaling": (scaled("delayed"), 100, USUAL),
     "tensorwise scaling": (scaled("tensorwise"), 80, USUAL),
     "MX scaling": (scaled("mx"), 80, 0.25),
-    **{f"in {name}": (in_precision(name), 15, USUAL) for name in ("fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4")},
+    **{f"in {name}": (in_precision(name), 15, USUAL) for name in ("fp32", "tf32", "fp16", "bf16", "fp8")},
+    "in nvfp4": (in_precision("nvfp4"), 15, 0.19),  # two teams, one a fifth faster than predicted, one a sixth slower
 }  # fmt: skip
 
 
