@@ -27,7 +27,7 @@ from planner.units import HOUR_S, KWH_J
 Floats = npt.NDArray[np.float64]
 
 CHUNK = 24_576
-"""Layouts per pass: the working set stays in the processor's cache, and most searches take one pass at a time."""
+"""Layouts per pass: a pass takes some milliseconds whatever its size, so that most searches take one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +143,10 @@ def evaluate(
     step = step_of(recipe, cluster, at, memory_bytes, rates, work).at_least(least_s)
     step_s = step.total
     per_gpu = step_tokens / step_s / gpus
+    goodput = goodput_ratio(gpus, rates)
     busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
     if recipe.lengths_assumed:
         busy_s = busy_s * rates.example_length_ratio
-    goodput = goodput_ratio(gpus, busy_s, rates)
     wall_s = busy_s / goodput
     gpu_h = gpus * wall_s / HOUR_S
     limit_w = min(cluster.power_limit_w or cluster.gpu.tdp_w, cluster.gpu.tdp_w)

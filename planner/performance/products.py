@@ -120,8 +120,8 @@ def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     flop = 2.0 * op.m * op.n * op.k
     arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
     if op.low_precision:
-        short = halvings(np.asarray(op.n), np.asarray(op.k), recipe, rates)
-        arithmetic = arithmetic * rates.unaligned_product_ratio**-short
+        halved = halvings(np.asarray(op.n), np.asarray(op.k), recipe, rates)
+        arithmetic = arithmetic * rates.unaligned_product_ratio**-halved
     seconds = arithmetic + traffic - rates.matmul_overlap_ratio * np.minimum(arithmetic, traffic)
     return seconds * op.count + rates.kernel_s
 
@@ -181,13 +181,13 @@ def passes_alone(
     wide, runs = np.where(grouped, count, 1.0), count
     if grouped.any():
         runs = np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
-    short = halvings(n, k, recipe, rates) if ops[0].low_precision else np.zeros(1)
+    halved = halvings(n, k, recipe, rates) if ops[0].low_precision else np.zeros(1)
     passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m), (m, n * wide, k)]
     counts = (1.0, shares.inputs, shares.weights, shares.reference)
     passes = [sizes for sizes, times in zip(passes, counts, strict=True) if times]
     m, n, k = (np.stack(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
     times = np.array([each for each in counts if each])[:, None, None]
-    return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs * times, halvings=short)
+    return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs * times, halvings=halved)
 
 
 def _measured(
@@ -199,9 +199,9 @@ def _measured(
         alone_w = power.alone_w(passes.m, passes.n, passes.k, seconds)
         seconds = seconds * power.clock(power.held_w) / power.clock(alone_w)
     spent, times = seconds * passes.runs, ProductTimes(forward=0.0, backward=0.0)
-    for short in np.unique(passes.halvings):
-        by_pass = np.where(passes.halvings == short, spent, 0.0).sum(axis=1)
-        longer = slower * unaligned_ratio**-short
+    for halved in np.unique(passes.halvings):
+        by_pass = np.where(passes.halvings == halved, spent, 0.0).sum(axis=1)
+        longer = slower * unaligned_ratio**-halved
         forward, backward = splits.spread(by_pass[0]) * longer, splits.spread(by_pass[1:].sum(0)) * longer
         times = times.plus(ProductTimes(forward=forward, backward=backward))
     return times
@@ -235,8 +235,9 @@ def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
 def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> Value:
     """Mean power of all products over that of products which hold the power limit, `[layout]`.
 
-    Each counts for as long as it runs alone; every layer of the model and its output layer are in the mean. Types whose
-    draw nobody measured by shape (TF32, FP32, and all types of GPUs without a surface) hold the limit: an assumption.
+    Each counts for as long as it runs alone and aligned; every layer of the model and its output layer are in the mean.
+    Types whose draw nobody measured by shape (TF32, FP32, and all types of GPUs without a surface) hold the limit: an
+    assumption.
 
     Args:
         recipe: what is trained.

@@ -11,34 +11,20 @@ from planner.rates.terms import Rates, Value
 from planner.units import HOUR_S
 
 
-def goodput_ratio(gpus: Value, busy_s: Value, rates: Rates) -> Value:
+def goodput_ratio(gpus: Value, rates: Rates) -> Value:
     """Useful over wall time, in (0, 1].
 
     Checkpoints are written at the interval that loses least (Young 1974: sqrt(2 x stall x time between failures)); each
     failure costs the restart and half an interval of repeated steps. What published runs stood still beyond that
-    (changes of the run, people, queues) comes on top, the less the smaller a run is: it never makes a run shorter. A
-    step that an overflow of the loss scale skips is made again.
-
-    Args:
-        gpus: of the run.
-        busy_s: seconds of its steps.
-        rates: mid values or draws.
+    (changes of the run, people, queues) comes on top: it never makes a run shorter. A step that an
+    overflow of the loss scale skips is made again.
     """
     failures_per_s = np.maximum(gpus * rates.failures_per_gpu_h / HOUR_S, 1e-12)
     interval_s = np.sqrt(2.0 * rates.checkpoint_s / failures_per_s)
     lost = rates.checkpoint_s / interval_s + failures_per_s * (rates.restart_s + 0.5 * interval_s)
-    stopped = 1.0 + (np.maximum(rates.standstill_ratio, 1.0) - 1.0) * stopped_share(gpus * busy_s, rates)
+    stopped = np.maximum(rates.standstill_ratio, 1.0)
     result: Value = rates.useful_step_ratio / ((1.0 + lost) * (1.0 + rates.evaluation_ratio) * stopped)
     return result
-
-
-def stopped_share(busy_gpu_s: Value, rates: Rates) -> Value:
-    """Of the stops of a large run, those that a run of so many GPU-seconds meets, 0..1.
-
-    What is behind them (people, changes, queues) comes with the size of a run, on however many GPUs.
-    """
-    share: Value = -np.expm1(-busy_gpu_s / (rates.standstill_gpu_h * HOUR_S))
-    return share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ def default_batch_sequences(tokens: float, seq_len: int) -> int:
     The nearest to `0.58 D ** 0.571` tokens, the batch of the lowest loss in 3,700 trainings (Li et al. 2025, Step Law,
     arXiv 2503.04715: it hardly depends on the size of the model). At 20 tokens per parameter that is 1 Mi tokens for 7B
     parameters and 4 Mi for 70B; Llama 3.1 405B was trained with 16 Mi on 15.6T tokens (arXiv 2407.21783), for which the
-    law says 20 Mi.
+    law says 19 Mi.
     """
     batch = max(0.58 * tokens**0.571, LEAST_BATCH_TOKENS)
     return int(2 ** max(0, round(math.log2(batch / seq_len))))

@@ -44,7 +44,6 @@ ITEMISED = {"time": "step_s", "power": "energy_items_mwh", "memory": "memory_gib
 EVIDENCE_GROUPS = {
     "": "",
     "between_nodes": "a collective over more nodes",
-    "beyond_steps": "a run beyond its steps",
     "left_out": "what the equations leave out, as a factor",
 }
 """Words of the column `evidence_group`: what the rows of a group have in common, told once for all of them."""

@@ -391,8 +391,7 @@ class OneLayout(Parts):
         interval = math.sqrt(2 * q.checkpoint_s / per_s)
         lost = q.checkpoint_s / interval + per_s * (q.restart_s + interval / 2)
         busy = steps * step_s * q.run_error_ratio
-        stopped = 1 + (max(1.0, q.standstill_ratio) - 1) * (1 - math.exp(-gpus * busy / (q.standstill_gpu_h * 3600)))
-        wall = busy * (1 + lost) * (1 + q.evaluation_ratio) * stopped
+        wall = busy * (1 + lost) * (1 + q.evaluation_ratio) * max(1.0, q.standstill_ratio)
         gpu_j = gpus * (steps * step_j * q.run_error_ratio + (wall - busy) * lost_w)
         facility_kwh = gpu_j * (1 + q.host_energy_ratio + q.network_energy_ratio) * prices.pue / 3.6e6
         cost = gpus * wall / 3600 * (prices.usd_per_gpu_h or 0.0) + facility_kwh * (prices.usd_per_kwh or 0.0)

@@ -44,7 +44,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.host_share": "Hosts draw {host:.0%} as much power as the GPUs, network switches {network:.0%}.",
     "assumption.goodput": "On average a GPU fails once in {hours:,.0f} hours of use; a restart takes {restart_min:.0f} minutes.",
     "assumption.padding": "Sequences have {mean:,.0f} tokens on average and are padded to the longest of their micro-batch, {seq_len:,} at most; --packed fills them.",
-    "assumption.stops": "A large run may also stop for reasons other than failures: at the high end of the range it takes {longer_ratio:.1f} times as long; one of a few GPU-hours hardly stops.",
+    "assumption.stops": "A run may also stop for reasons other than failures: at the high end of the range it takes {longer_ratio:.1f} times as long.",
     "assumption.skipped_steps": "In {precision} {ratio:.2%} of the steps (0 to {most:.2%}) are taken to be skipped for overflows of the loss scale and made again: {count} at each growth of the scale, every {interval:,} steps ({scaler}). {task} on {device} showed no more; it is arithmetic, not measured.",
     "assumption.skipped_steps_measured": "In {precision} {ratio:.2%} of the steps are skipped for overflows of the loss scale and made again, as measured in {task} on {device}.",
     "assumption.skipped_steps_emulated": "In {precision} {ratio:.2%} of the steps are skipped for overflows of the loss scale and made again, as measured in {task} on {device}, where the arithmetic was emulated.",

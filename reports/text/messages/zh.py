@@ -44,7 +44,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.host_share": "主机功耗为 GPU 的 {host:.0%}，交换机为 {network:.0%}。",
     "assumption.goodput": "每张 GPU 平均每使用 {hours:,.0f} 小时发生一次故障；重启需 {restart_min:.0f} 分钟。",
     "assumption.padding": "序列平均 {mean:,.0f} 个词元，填充到所在微批中最长者，至多 {seq_len:,}；--packed 则把序列填满。",
-    "assumption.stops": "大型训练除故障外还可能停顿：区间上限为 {longer_ratio:.1f} 倍；几个 GPU 小时的训练几乎不停。",
+    "assumption.stops": "除故障外训练还可能停顿：区间上限为 {longer_ratio:.1f} 倍。",
     "assumption.skipped_steps": "{precision} 下假定有 {ratio:.2%} 的步（0 至 {most:.2%}）因损失缩放溢出而跳过并重做：缩放每 {interval:,} 步增大一次，每次损失 {count} 步（{scaler}）。{device} 上的 {task} 未显示更多；这是推算，并非实测。",
     "assumption.skipped_steps_measured": "{precision} 下有 {ratio:.2%} 的步因损失缩放溢出而跳过并重做，由 {device} 上的 {task} 实测。",
     "assumption.skipped_steps_emulated": "{precision} 下有 {ratio:.2%} 的步因损失缩放溢出而跳过并重做，由 {device} 上的 {task} 实测（算术为模拟）。",

@@ -838,7 +838,6 @@ TEXT: dict[str, str] = {
     "driver.checkpoint_s": "stall per checkpoint",
     "driver.evaluation_ratio": "evaluation and start-up",
     "driver.standstill_ratio": "stops beyond failures",
-    "driver.standstill_gpu_h": "size of a run that stops like a large one",
     "driver.matmul_overlap_ratio": "overlap of arithmetic and operand traffic",
     "driver.attention_backward_ratio": "backward attention against forward",
     "driver.misaligned_ratio": "rate of score products with misaligned heads",

@@ -813,7 +813,6 @@ TEXT: dict[str, str] = {
     "driver.checkpoint_s": "每次检查点的停顿",
     "driver.evaluation_ratio": "评估与启动",
     "driver.standstill_ratio": "故障以外的停顿",
-    "driver.standstill_gpu_h": "多大规模的训练会像大型训练那样停顿",
     "driver.matmul_overlap_ratio": "运算与操作数读写的重叠",
     "driver.attention_backward_ratio": "反向注意力相对前向的速率",
     "driver.misaligned_ratio": "头维度未对齐时的速率",

@@ -190,7 +190,7 @@ def test_what_sets_a_precision_apart_is_named_among_the_inputs():
 
 
 def test_an_input_that_rests_on_what_another_does_is_named_by_how_far_it_moves_the_duration():
-    one = case(params="8B", tokens="2T")  # so large that it meets all the stops there are
+    one = case(params="8B")
     plan = ranged(one).plan
     shares = {entry.term: entry.share_ratio for entry in plan.uncertainty}
     log_sd = {name: term.log_sd for name, term in one.rates.terms.items()}
