@@ -25,7 +25,9 @@ DRAWS = Draws(count=401, seed=1)
 COUNTS = (0, 1, 3, 10)
 """Own rows that are learned from, along the learning curve."""
 REPEATS = 8
-"""Random choices of the rows to learn from, over which the figures are averaged."""
+"""Random choices of the rows to learn from, over which the figures are averaged while spreads are tried."""
+JUDGED_REPEATS = 64
+"""The same of the figures that are published: the luck of a choice then moves their means by some 0.1 %."""
 SCALE_FREEDOM = 6.0
 """Degrees of freedom of the prior of how much a team's single rows scatter."""
 LARGEST_STANDARDISED = 4.0
@@ -128,22 +130,23 @@ def log_density(error: Floats, sd: Floats) -> Floats:
     return density
 
 
-def learn(hierarchy: Hierarchy, left_out: LeftOut, counts: Sequence[int] = COUNTS) -> list[Learned]:
+def learn(
+    hierarchy: Hierarchy, left_out: LeftOut, counts: Sequence[int] = COUNTS, repeats: int = REPEATS
+) -> list[Learned]:
     """Predict a left-out lineage after learning from each count of its rows that leaves at least two to predict."""
     rows = _sample(left_out.rows, MOST_ROWS)
     mean, shared = hierarchy.expected(rows, left_out.others)
     own_sd = hierarchy.own_sd[rows]
     enough = [count for count in counts if not count or len(rows) >= count + 2]
-    return [_learned(left_out, count, mean, shared, own_sd) for count in enough]
+    return [_learned(left_out, _choices(len(mean), count, repeats), mean, shared, own_sd) for count in enough]
 
 
-def _learned(left_out: LeftOut, count: int, mean: Floats, shared: Floats, own_sd: Floats) -> Learned:
-    known = _choices(len(mean), count)
+def _learned(left_out: LeftOut, known: Numbers, mean: Floats, shared: Floats, own_sd: Floats) -> Learned:
     rest = np.ones((len(known), len(mean)), dtype=bool)
     np.put_along_axis(rest, known, values=False, axis=1)
     error, sd = (values[rest].reshape(len(known), -1) for values in condition(mean, shared, own_sd, known))
     return Learned(
-        lineage=left_out.lineage, figure=left_out.figure, count=count, rows=len(left_out.rows),
+        lineage=left_out.lineage, figure=left_out.figure, count=known.shape[1], rows=len(left_out.rows),
         error=float(np.median(np.abs(np.expm1(error)), axis=1).mean()),
         coverage=float((np.abs(error) <= Z90 * sd).mean()),
         width=float(np.median(2.0 * np.sinh(Z90 * sd), axis=1).mean()),
@@ -152,15 +155,17 @@ def _learned(left_out: LeftOut, count: int, mean: Floats, shared: Floats, own_sd
 
 
 @cache
-def _choices(rows: int, count: int) -> Numbers:
+def _choices(rows: int, count: int, repeats: int) -> Numbers:
     """Random choices of rows to learn from, `[repeat, known]`; a single one where none are."""
-    repeats = range(REPEATS if count else 1)
-    return np.array([np.random.default_rng(repeat).choice(rows, count, replace=False) for repeat in repeats])
+    seeds = range(repeats if count else 1)
+    return np.array([np.random.default_rng(seed).choice(rows, count, replace=False) for seed in seeds])
 
 
-def learning_curve(hierarchy: Hierarchy, given: Iterable[LeftOut], counts: Sequence[int] = COUNTS) -> list[Learned]:
+def learning_curve(
+    hierarchy: Hierarchy, given: Iterable[LeftOut], counts: Sequence[int] = COUNTS, repeats: int = REPEATS
+) -> list[Learned]:
     """Every left-out lineage after learning from each count of its rows, where it has enough."""
-    return [entry for left_out in given for entry in learn(hierarchy, left_out, counts)]
+    return [entry for left_out in given for entry in learn(hierarchy, left_out, counts, repeats)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

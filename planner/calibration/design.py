@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.calibration.linear import Figure, Linear, Observation
-from planner.calibration.spreads import BY_GPU, BY_SHAPE, RESIDUALS, deviation_groups, joint_ids
-from planner.rates.ladder import shape_key
+from planner.calibration.spreads import BY_PART, RESIDUALS, deviation_groups, joint_ids
+from planner.rates.ladder import part_label
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Floats
 from planner.validation.predict import decisive_defaults
@@ -31,7 +31,7 @@ TIER_WEIGHT = {"A": 1.0, "B": 0.7, "C": 0.3}
 
 def model_ids(parameters: Parameters) -> list[str]:
     """Every row of parameters whose slopes the model needs."""
-    return [*joint_ids(parameters), *BY_GPU, *BY_SHAPE, *RESIDUALS]
+    return [*joint_ids(parameters), *BY_PART, *RESIDUALS]
 
 
 def repeats(observations: Sequence[Observation]) -> list[list[int]]:
@@ -55,6 +55,12 @@ def count_defaults(observations: Sequence[Observation]) -> Floats:
     return np.array([float(decisive_defaults(observation.prepared)) for observation in observations])
 
 
+def part_labels(observations: Sequence[Observation], parameters: Parameters, name: str) -> npt.NDArray[np.str_]:
+    """GPU, architecture or model of each observation, as a row of `BY_PART` is drawn apart for it, `[row]`."""
+    prepared = [observation.prepared for observation in observations]
+    return np.array([part_label(parameters, name, run.cluster, run.recipe) for run in prepared])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latent:
     """What the rows of one lineage have in common beyond the shared parameters."""
@@ -66,7 +72,7 @@ class Latent:
 
 
 class Design:
-    """Linearised rows, grouped by lineage, GPU and model."""
+    """Linearised rows, grouped by lineage, and within it by GPU, architecture and model."""
 
     def __init__(self, observations: Sequence[Observation], linear: Linear, parameters: Parameters) -> None:
         """Put the rows together.
@@ -80,6 +86,7 @@ class Design:
         self.all_slopes: Floats = linear.slopes
         self.joint = joint_ids(parameters)
         self.groups = deviation_groups(parameters)
+        self.labels = {name: part_labels(observations, parameters, name) for name in BY_PART}
         self.place = {name: number for number, name in enumerate(model_ids(parameters))}
         self._latents: dict[bytes, Latent] = {}
 
@@ -126,13 +133,6 @@ class Design:
         """How many inputs that decide are defaults, `[row]`."""
         return count_defaults(self.observations)
 
-    @cached_property
-    def labels(self) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.str_]]:
-        """GPU of each row, and its model by its shape."""
-        gpus = [observation.prepared.cluster.gpu.id for observation in self.observations]
-        shapes = [shape_key(observation.prepared.recipe.model) for observation in self.observations]
-        return np.array(gpus), np.array(shapes)
-
     def latent(self, rows: Numbers) -> Latent:
         """What rows of one lineage have in common."""
         key = rows.tobytes()
@@ -142,12 +142,10 @@ class Design:
 
     def _latent(self, rows: Numbers) -> Latent:
         parts, spreads = [self.slopes[rows] @ self.moved_together], [*self.groups]
-        for names, labels in zip((BY_GPU, BY_SHAPE), self.labels, strict=True):
-            present = np.unique(labels[rows])
-            member = labels[rows][:, None] == present
-            for name in names:
-                slope = self.all_slopes[rows, self.place[name]]
-                if slope.any():
-                    parts.append(member * slope[:, None])
-                    spreads += [name] * len(present)
+        for name, labels in self.labels.items():
+            slope = self.all_slopes[rows, self.place[name]]
+            if slope.any():
+                present = np.unique(labels[rows])
+                parts.append((labels[rows][:, None] == present) * slope[:, None])
+                spreads += [name] * len(present)
         return Latent(design=np.hstack(parts), spreads=tuple(spreads))

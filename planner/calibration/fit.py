@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.calibration.crossval import (
+    JUDGED_REPEATS,
     MOST_ROWS,
     Learned,
     drawn_left_out,
@@ -32,7 +33,7 @@ from planner.validation.setup import prepare
 
 CORPUS = (CATALOG / "published_runs.csv", CATALOG / "sweep_runs.csv")
 """Runs of many teams, nearly all with good layouts, and one team's sweep over good and bad ones."""
-ITERATIONS = 4
+ITERATIONS = 6
 TUNED_AFTER = (1, ITERATIONS - 1)
 """Iterations at which the spreads are tuned."""
 LONGEST_STEP = 0.6
@@ -99,7 +100,7 @@ def _judged(hierarchy: Hierarchy, parameters: Parameters) -> Fit:
     given = leave_out(hierarchy)
     return Fit(
         parameters=parameters,
-        curve=tuple(learning_curve(hierarchy, given)),
+        curve=tuple(learning_curve(hierarchy, given, repeats=JUDGED_REPEATS)),
         drawn=tuple(drawn_left_out(hierarchy, given, most=MOST_ROWS)),
         left_out=left_out_residuals(hierarchy, given),
     )
@@ -109,6 +110,7 @@ def population_fit(observations: Sequence[Observation], start: Parameters, log: 
     """Fit values and spreads alone, without a look at left-out lineages; arguments as in `fit`."""
     priors = start.replaced(row.before_fit for row in start.rows.values())
     parameters, fitted = replace(start, joint=None), fitted_ids(start)
+    last = np.zeros(len(fitted))
     for turn in range(ITERATIONS):
         hierarchy = _at(observations, parameters, priors)
         if turn in TUNED_AFTER:
@@ -116,7 +118,8 @@ def population_fit(observations: Sequence[Observation], start: Parameters, log: 
         shift = np.clip(hierarchy.population().shift[: len(fitted)], -LONGEST_STEP, LONGEST_STEP)
         largest = int(np.abs(shift).argmax())
         log(f"iteration {turn + 1}: largest step {shift[largest]:+.3f} of {fitted[largest]}")
-        parameters = at_shift(hierarchy.parameters, fitted, shift)
+        last = np.where(shift * last < 0, shift / 2.0, shift)  # a step back overshoots as the one before it did
+        parameters = at_shift(hierarchy.parameters, fitted, last)
     return _at(observations, parameters, priors)
 
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.calibration.crossval import own_scale
-from planner.calibration.design import count_defaults, repeats, series_weight
+from planner.calibration.design import count_defaults, part_labels, repeats, series_weight
 from planner.calibration.hierarchy import LEAST_VARIANCE, own_sd, robust_weight
 from planner.calibration.linear import Figure, Linear, Observation, linearize, residuals
 from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned, learned_terms, own_rows
 from planner.calibration.shifts import at_shift, cholesky, is_share, slope_ratios, with_range
-from planner.calibration.spreads import BY_GPU, BY_SHAPE, RESIDUALS
-from planner.rates.ladder import shape_key
+from planner.calibration.spreads import BY_PART, RESIDUALS
 from planner.rates.parameters import Z90, Joint, Parameters
 from planner.rates.terms import Floats
 
@@ -150,15 +149,12 @@ def _scaled(parameters: Parameters, scales: Mapping[Figure, float], source: str)
 
 
 def extended(shipped: Parameters, observations: Sequence[Observation]) -> Parameters:
-    """The shipped rows with one more for each GPU and model of the observations, independent of the others."""
+    """The shipped rows with one more for each GPU, architecture and model of the observations, all independent."""
     assert shipped.joint is not None
-    gpus = sorted({o.prepared.cluster.gpu.id for o in observations})
-    shapes = sorted({shape_key(o.prepared.recipe.model) for o in observations})
     rows = [
         replace(shipped.rows[name], id=f"{name}.{label}", meaning=f"{shipped.rows[name].meaning}: {label}")
-        for names, labels in ((BY_GPU, gpus), (BY_SHAPE, shapes))
-        for name in names
-        for label in labels
+        for name in BY_PART
+        for label in np.unique(part_labels(observations, shipped, name)).tolist()
     ]
     size, more = len(shipped.joint.ids), len(rows)
     factor = np.zeros((size + more, size + more))

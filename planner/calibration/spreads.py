@@ -30,11 +30,15 @@ RESIDUALS = {
 }  # fmt: skip
 """Rows that hold what the equations leave out of a single run, by figure."""
 
-BY_GPU = {"gpu_error_ratio": Figure.TIME, "memory_gpu_error_ratio": Figure.MEMORY}
-"""Rows that hold what the equations leave out of one GPU against another, within a lineage."""
+BY_PART = {
+    "gpu_error_ratio": Figure.TIME, "shape_error_ratio": Figure.TIME,
+    "memory_architecture_error_ratio": Figure.MEMORY, "memory_shape_error_ratio": Figure.MEMORY,
+}  # fmt: skip
+"""Rows that hold what the equations leave out of one GPU, architecture or model against another, within a lineage.
 
-BY_SHAPE = {"shape_error_ratio": Figure.TIME, "memory_shape_error_ratio": Figure.MEMORY}
-"""The same of one model against another."""
+Which of the three is what their family differs by. Bytes go by the architecture: it decides which kernels there are and
+what they ask for, while two cards of one architecture run the same ones.
+"""
 
 
 def fitted_ids(parameters: Parameters) -> list[str]:
@@ -105,5 +109,5 @@ def _with_spread(row: Parameter, sd: float) -> Parameter:
 def spreads_of(parameters: Parameters, figure: Figure) -> list[str]:
     """Names of all spreads that the range of a figure rests on."""
     groups = [name for name in deviation_groups(parameters) if figure_of_group(parameters, name) is figure]
-    parts = [name for rows in (BY_GPU, BY_SHAPE, RESIDUALS) for name, of in rows.items() if of is figure]
+    parts = [name for rows in (BY_PART, RESIDUALS) for name, of in rows.items() if of is figure]
     return [*groups, *parts, *(WIDENED[name] for name in parts if name in WIDENED)]

@@ -141,7 +141,7 @@ def _logit_bytes(recipe: Recipe, work: Work, at: Layouts, rates: Rates, *, last:
 
 def memory_left_out(rates: Rates) -> Value:
     """What the equations leave out of the memory: of one team's software, one GPU and model, and one run."""
-    shared: Value = rates.memory_stack_error_ratio * rates.memory_gpu_error_ratio
+    shared: Value = rates.memory_stack_error_ratio * rates.memory_architecture_error_ratio
     return shared * rates.memory_shape_error_ratio * rates.memory_error_ratio
 
 

@@ -96,6 +96,7 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "fabric": lambda s: s.cluster.fabric,
     "gpu": lambda s: s.gpu.id,
     "shape": lambda s: shape_key(s.recipe.model),
+    "architecture": lambda s: s.gpu.arch,
     "workload": lambda s: "moe" if s.recipe.model.experts else s.recipe.model.kind,
     "precision": lambda s: s.recipe.policy.precision,
     "compute": lambda s: "" if s.compute in ("fp16", "bf16") else s.compute,
@@ -110,6 +111,16 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "channel_order": lambda s: "" if s.recipe.channels_last else "first",
 }
 """Words of the column `by` (besides `arch`): the part of an id that they choose, empty for none."""
+
+
+APART = ("gpu", "architecture", "shape")
+"""Words by which a row that holds for all is drawn for each apart."""
+
+
+def part_label(parameters: Parameters, name: str, cluster: Cluster, recipe: Recipe) -> str:
+    """The GPU, architecture or model for which such a row is drawn in a run."""
+    (word,) = parameters.families[parameters.rows[name].family].by
+    return QUALIFIERS[word](Setting(cluster=cluster, recipe=recipe, parameters=parameters))
 
 
 def shape_key(model: ModelShape) -> str:
@@ -163,10 +174,10 @@ def _term(
 def _unscaled_term(parameters: Parameters, family_name: str, name: str, qualifiers: tuple[str, ...], arch: str) -> Term:
     """A term that is its row as it stands: made once for all runs that are alike in what chooses the row.
 
-    A row of all GPUs or of all models is drawn for the one at hand.
+    A row of all GPUs, architectures or models is drawn for the one at hand.
     """
     family, row = parameters.families[family_name], _row(parameters, family_name, qualifiers, arch)
-    apart = qualifiers[0] if family.by in (("gpu",), ("shape",)) and row.id == family.name else ""
+    apart = qualifiers[0] if len(family.by) == 1 and family.by[0] in APART and row.id == family.name else ""
     return Term(
         name=name, value=row.value, ceiling=1.0 if family.bound else float("inf"), family=family,
         evidence=_evidence(row, name),

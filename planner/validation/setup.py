@@ -19,6 +19,7 @@ from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import UnitPrices, memory_of, score
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
+from planner.rates.terms import Rates
 from planner.training.adapters import LORA_TARGETS
 from planner.training.frameworks import Framework, find_framework
 from planner.training.lengths import Lengths
@@ -31,6 +32,7 @@ from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
 from planner.units import GIGA
 from planner.validation.layout import (
     PartialLayout,
+    data_parallel,
     parse_ckpt,
     parse_sharding,
     partial_layout,
@@ -338,16 +340,19 @@ def _choose(
 ) -> Layouts:
     """The one layout that is evaluated: the fastest that fits of those that the row allows.
 
-    Where the row leaves checkpointing open and nothing fits with the framework's default, it is taken for full.
+    Where the row leaves checkpointing open and nothing fits with the framework's default, it is taken for full; where
+    it leaves sharding open, for the least that fits.
     """
+    rates = resolve_rates(cluster, recipe, None, parameters).sample()
+    weaker = open_ckpt and not recipe.model.has_network and partial.act_ckpt not in (None, "full")
     if partial.tp is None or partial.pp is None:
         layouts = searched_layouts(recipe, cluster, partial, filled)
     else:
+        if partial.sharding is None and not weaker:
+            partial = _sharded_to_fit(recipe, cluster, partial, filled, rates)
         layouts = stated_layouts(recipe, partial, filled)
-    weaker = open_ckpt and not recipe.model.has_network and partial.act_ckpt not in (None, "full")
     if len(layouts) == 1 and not weaker:
         return layouts
-    rates = resolve_rates(cluster, recipe, None, parameters).sample()
     memory_bytes = np.asarray(memory_of(recipe, layouts, rates).total)
     fits = np.flatnonzero(memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
     if weaker and not len(fits):
@@ -363,3 +368,23 @@ def _choose(
     speed = scores.step_s * recipe.global_batch / (fitting.dp * fitting.micro_batch * fitting.grad_accum)
     best = int(np.argmin(speed))
     return fitting.take(slice(best, best + 1))
+
+
+def _sharded_to_fit(
+    recipe: Recipe, cluster: Cluster, partial: PartialLayout, filled: list[str], rates: Rates
+) -> PartialLayout:
+    """With the least ZeRO stage from the framework's default on that fits: the run ran. As it is where none does."""
+    most = partial.zero if data_parallel(partial) == 1 else MOST_ZERO_OF_STAGES if (partial.pp or 1) > 1 else MOST_ZERO
+    for zero in range(partial.zero, most + 1):
+        sharded = replace(partial, zero=zero)
+        least_bytes = np.min(memory_of(recipe, stated_layouts(recipe, sharded, []), rates).total)
+        if least_bytes <= cluster.gpu.memory_bytes:
+            if zero > partial.zero:
+                filled[filled.index(f"zero: {partial.zero}")] = f"zero: {zero}, the least that fits"
+            return sharded
+    return partial
+
+
+MOST_ZERO = 3
+MOST_ZERO_OF_STAGES = 1
+"""Under a pipeline gradients are needed whole until its end, so that only the optimizer's states are sharded."""

@@ -290,7 +290,7 @@ class OneLayout(Parts):
         items["framework"] = q.context_bytes
         items["fragmentation"] = fragmentation
         left_out = q.memory_error_ratio * q.memory_stack_error_ratio
-        left_out *= q.memory_gpu_error_ratio * q.memory_shape_error_ratio
+        left_out *= q.memory_architecture_error_ratio * q.memory_shape_error_ratio
         return {
             name: value * (1.0 if name == "weights" and r.method != "pretrain" else left_out)
             for name, value in items.items()

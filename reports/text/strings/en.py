@@ -846,7 +846,7 @@ TEXT: dict[str, str] = {
     "driver.gpu_error_ratio": "step time particular to the GPU",
     "driver.shape_error_ratio": "step time particular to the model",
     "driver.memory_stack_error_ratio": "memory particular to a team's software",
-    "driver.memory_gpu_error_ratio": "memory particular to the GPU",
+    "driver.memory_architecture_error_ratio": "memory particular to the GPU architecture",
     "driver.memory_shape_error_ratio": "memory particular to the model",
     "driver.power_error_ratio": "what the power equations leave out",
     "driver.power_stack_error_ratio": "power particular to a team's machines",

@@ -821,7 +821,7 @@ TEXT: dict[str, str] = {
     "driver.gpu_error_ratio": "该 GPU 特有的单步时间差异",
     "driver.shape_error_ratio": "该模型特有的单步时间差异",
     "driver.memory_stack_error_ratio": "团队软件特有的显存差异",
-    "driver.memory_gpu_error_ratio": "该 GPU 特有的显存差异",
+    "driver.memory_architecture_error_ratio": "该 GPU 架构特有的显存差异",
     "driver.memory_shape_error_ratio": "该模型特有的显存差异",
     "driver.power_error_ratio": "功耗估算公式未计入的部分",
     "driver.power_stack_error_ratio": "团队机器特有的功耗差异",

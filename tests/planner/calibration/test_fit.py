@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.fit import Fit, fit, read_corpus
+from planner.calibration.fit import ITERATIONS, Fit, fit, population_fit, read_corpus
 from planner.calibration.linear import Figure
 from planner.rates.parameters import shipped_parameters
 from tests.planner.calibration.test_hierarchy import of
@@ -68,3 +68,14 @@ def test_the_shipped_corpus_teaches_with_its_lineages():
     assert len(observations) > 3900
     assert len({observation.lineage for observation in observations}) > 25
     assert not any(observation.run.flag for observation in observations)
+
+
+def test_the_fit_has_come_to_rest_and_steps_that_turn_back_are_halved():
+    lines: list[str] = []
+    rows = [row for name, factor in {"a": 0.7, "b": 0.8}.items() for row in of(name, factor, count=3)]
+
+    population_fit(rows, replace(shipped_parameters(), joint=None), lines.append)
+
+    steps = [float(line.split("largest step ")[1].split()[0]) for line in lines if line.startswith("iteration")]
+    assert len(steps) == ITERATIONS
+    assert abs(steps[-1]) < 0.02 < abs(steps[0])

@@ -112,6 +112,23 @@ def test_memory_rows_teach_memory_alone():
     assert abs(predicted(after, unseen).mid / unseen.value - 1) < abs(predicted(None, unseen).mid / unseen.value - 1)
 
 
+def test_memory_learned_on_one_card_is_known_of_another_of_its_architecture_and_less_of_a_newer_one():
+    teaching = [
+        observation(
+            1.3, id=f"{seq_len}", metric="peak_mem_gib", mem_kind="reserved", gpu="a100-sxm4-40gb", seq_len=seq_len
+        )
+        for seq_len in ("1024", "2048", "4096")
+    ]
+    after = learn(teaching, shipped_parameters(), "ours").parameters
+
+    def moved(gpu: str) -> float:
+        unseen = observation(id="unseen", metric="peak_mem_gib", mem_kind="reserved", gpu=gpu, n_gpus="16")
+        return predicted(after, unseen).mid / unseen.value
+
+    assert moved("a100-sxm4-80gb") == pytest.approx(moved("a100-sxm4-40gb"), rel=0.01)
+    assert 1.0 < moved("h100-sxm5-80gb") < moved("a100-sxm4-80gb") - 0.03
+
+
 def test_repeats_of_one_configuration_count_as_one_run():
     one = learn(team([0.8]), shipped_parameters(), "ours").width_ratio["time"]
     repeated = [observation(0.8, id=f"r{n}", series="s") for n in range(6)]

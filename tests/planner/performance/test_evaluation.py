@@ -37,7 +37,7 @@ def close(values: dict[str, float]):
 
 LEFT_OUT = (
     "model_error_ratio", "stack_error_ratio", "gpu_error_ratio", "shape_error_ratio", "precision_error_ratio",
-    "memory_error_ratio", "memory_stack_error_ratio", "memory_gpu_error_ratio", "memory_shape_error_ratio",
+    "memory_error_ratio", "memory_stack_error_ratio", "memory_architecture_error_ratio", "memory_shape_error_ratio",
     "power_error_ratio", "power_stack_error_ratio", "run_error_ratio",
 )  # fmt: skip
 """What the equations leave out: 1 at mid, and therefore each something else where they are held to the plain ones."""

@@ -174,7 +174,7 @@ def test_the_range_of_the_memory_is_that_of_its_draws():
 
 @pytest.mark.parametrize(
     "name",
-    ["memory_error_ratio", "memory_stack_error_ratio", "memory_gpu_error_ratio", "memory_shape_error_ratio"],
+    ["memory_error_ratio", "memory_stack_error_ratio", "memory_architecture_error_ratio", "memory_shape_error_ratio"],
 )
 @pytest.mark.parametrize("pp", [1, 2])
 @pytest.mark.parametrize("method", ["pretrain", "sft"])

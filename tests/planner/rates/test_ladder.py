@@ -383,13 +383,13 @@ def test_a_host_launches_kernels_at_the_pace_of_its_stack(stack):
     ("family", "key", "model", "gpu"),
     [
         ("gpu_error_ratio", "h200-sxm-141gb", "llama-3.1-8b", "h200-sxm-141gb"),
-        ("memory_gpu_error_ratio", "h200-sxm-141gb", "llama-3.1-8b", "h200-sxm-141gb"),
+        ("memory_architecture_error_ratio", "Hopper", "llama-3.1-8b", "h200-sxm-141gb"),
         # 32 layers, 4096 wide: what the model is called does not matter
         ("shape_error_ratio", "decoder-32x4096", "llama-3.1-8b", "h100-sxm5-80gb"),
         ("memory_shape_error_ratio", "decoder-32x4096-8e", "mixtral-8x7b", "h100-sxm5-80gb"),
     ],
 )
-def test_a_calibration_may_say_what_is_left_out_of_one_gpu_or_model_and_others_keep_the_general_row(
+def test_a_calibration_may_say_what_is_left_out_of_one_gpu_architecture_or_model_and_others_keep_the_general_row(
     family, key, model, gpu
 ):
     own = replace(shipped_parameters().rows[family], id=f"{family}.{key}", value=1.07)

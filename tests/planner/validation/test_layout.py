@@ -98,6 +98,31 @@ def test_blank_checkpointing_becomes_the_least_that_fits():
     assert "act_ckpt: the least that fits" in roomy.filled
 
 
+MEGATRON = {
+    "framework": "Megatron-LM", "model": "Llama2-7B", "n_gpus": "8", "tp": "1", "pp": "1", "vp": "1", "seq_len": "2048",
+    "global_batch_seqs": "8", "micro_batch": "1", "act_ckpt": "full",
+}  # fmt: skip
+"""Megatron-LM's default is to shard nothing; 7 B parameters with Adam's states are some 126 GB then."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "zero", "item"),
+    [
+        ({"gpu": "a100-sxm4-80gb"}, 1, "zero: 1, the least that fits"),
+        ({"gpu": "a100-sxm4-40gb", "pp": "2"}, 1, "zero: 1, the least that fits"),
+        ({"gpu": "a100-sxm4-40gb"}, 2, "zero: 2, the least that fits"),
+        ({"gpu": "a100-sxm4-80gb", "tp": "4"}, 0, "zero: 0"),  # it fits
+        ({"gpu": "a100-sxm4-40gb", "model": "Llama3-70B"}, 0, "zero: 0"),  # no stage does
+        ({"gpu": "a100-sxm4-80gb", "zero_or_fsdp_stage": "zero-0"}, 0, None),  # stated, though it cannot have been
+    ],
+)
+def test_a_default_of_sharding_that_does_not_fit_is_taken_for_the_least_that_does(changes, zero, item):
+    found = prepared(**MEGATRON | changes)
+
+    assert found.layouts.at(0).zero == zero
+    assert [text for text in found.filled if text.startswith("zero")] == ([item] if item else [])
+
+
 def test_a_layout_that_contradicts_the_gpus_is_refused_with_the_figures():
     found = prepare_run(replace(run(), n_gpus=60))
 
