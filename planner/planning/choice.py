@@ -26,9 +26,14 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-NEAR = 1.10
+NEAR = 1.15
 """How far above the best at mid a layout's time may be for its draws to be compared."""
-MOST_NEAR = 10
+MOST_SPLITS = 12
+"""Ways to split a model whose layouts are compared, those with the fastest at mid first."""
+MOST_OF_A_SPLIT = 2
+"""Layouts of each that are compared, beside its fastest roomy one."""
+ROOMY = 0.75
+"""Share of the memory up to which a layout is hardly at risk: there the error of its prediction may be a third."""
 SIMPLE_NEAR = 1.05
 """The same for a layout that is compared because it is simple."""
 MOST_SIMPLE = 4
@@ -102,10 +107,12 @@ def choose_each(
     pace_s = scores.wall_s * tokens_ratio(layouts, case.recipe)
     rates = case.rates.sample(CHOICE_DRAWS)
     simplicity = complexity(layouts, case.recipe)
+    splits = _splits(layouts)
+    roomy = scores.memory_bytes <= ROOMY * usable_bytes(case.cluster.gpu)
     winners: dict[int, tuple[int, int, float] | None] = {}
     left = dict(enumerate(groups))
     while left:
-        near = {name: _shortlist(pace_s, simplicity, group) for name, group in left.items()}
+        near = {name: _shortlist(pace_s, simplicity, splits, roomy, group) for name, group in left.items()}
         drawn = np.concatenate([*near.values(), np.zeros(0, dtype=np.intp)])
         needed = dict(zip(drawn.tolist(), _needed_bytes(case, layouts.take(drawn), rates), strict=True))
         risks = {i: memory_risk(needed_bytes, case.cluster.gpu) for i, needed_bytes in needed.items()}
@@ -198,17 +205,38 @@ def tokens_ratio(layouts: Layouts, recipe: Recipe) -> Floats:
     return np.asarray((recipe.critical_batch + batch) / (recipe.critical_batch + recipe.global_batch))
 
 
-def _shortlist(pace_s: Floats, simplicity: Floats, group: Indices) -> Indices:
-    """The fastest of a group at mid, and the simplest of those that are nearly as fast, the fastest first."""
+def _splits(layouts: Layouts) -> Indices:
+    """A number for each way to split the model that layouts have, `[layout]`: all but micro-batch and checkpointing."""
+    columns = np.stack([layouts.tp, layouts.cp, layouts.pp, layouts.ep, layouts.dp, layouts.zero])
+    return np.asarray(np.unique(columns, axis=1, return_inverse=True)[1].ravel(), dtype=np.intp)
+
+
+def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, roomy: Bools, group: Indices) -> Indices:
+    """Layouts of a group to compare under draws, the fastest at mid first.
+
+    What is fast at mid may be slow in the mean: communication that is just hidden at mid is often not under draws.
+    Layouts that split the model alike share that, so that each split has its fastest ones compared, not all of the
+    fastest; and the simplest of those that are nearly as fast.
+
+    Args:
+        pace_s: time per sequence at mid, `[layout]`.
+        simplicity: how complex each layout is, `[layout]`.
+        splits: which layouts split the model alike, `[layout]`.
+        roomy: which are hardly at risk of running out of memory, `[layout]`.
+        group: indices of those to choose from.
+    """
     if not len(group):
         return group
     order = group[np.argsort(pace_s[group], kind="stable")]
-    least_s = pace_s[order[0]]
-    fast = order[:MOST_NEAR]
-    close = order[pace_s[order] <= SIMPLE_NEAR * least_s]
-    simple = close[np.argsort(simplicity[close], kind="stable")][:MOST_SIMPLE]
-    chosen = np.array(list(dict.fromkeys([*fast.tolist(), *simple.tolist()])), dtype=np.intp)
-    return np.asarray(chosen[pace_s[chosen] <= NEAR * least_s])
+    near = order[pace_s[order] <= NEAR * pace_s[order[0]]]
+    fast = np.zeros(len(near), dtype=np.bool_)
+    for split in list(dict.fromkeys(splits[near].tolist()))[:MOST_SPLITS]:
+        members = np.flatnonzero(splits[near] == split)
+        fast[members[:MOST_OF_A_SPLIT]] = True
+        fast[members[roomy[near[members]]][:1]] = True
+    close = np.flatnonzero(pace_s[near] <= SIMPLE_NEAR * pace_s[near[0]])
+    fast[close[np.argsort(simplicity[near[close]], kind="stable")][:MOST_SIMPLE]] = True
+    return np.asarray(near[fast])
 
 
 def _simplest_of_the_best(
