@@ -1,10 +1,10 @@
 """The layouts that a question allows, as arrays.
 
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain, or in the
-machine where there is none; pipeline depths that split the layers evenly; context parallel for long sequences; expert
-parallel over divisors of the experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states), and without a
-pipeline 3 (FSDP) and, but for Megatron's optimizer, 2 (gradients too); with compressed gradients those that the method
-goes with. A fixed value replaces its list.
+machine where there is none; pipeline depths that split the layers evenly or nearly so; context parallel for long
+sequences; expert parallel over divisors of the experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1
+(states), and without a pipeline 3 (FSDP) and, but for Megatron's optimizer, 2 (gradients too); with compressed
+gradients those that the method goes with. A fixed value replaces its list.
 Where the question leaves the batch to the search, each layout takes the one nearest to the recipe's that it divides,
 within the recipe's band.
 """
@@ -38,6 +38,8 @@ class FixedLayout:
     micro_batch: int | None = None
     act_ckpt: str | None = None
     dp: int | None = None
+    on_given_gpus: bool = False
+    """The number of GPUs is given: what divides it is tried, though it splits the layers less evenly."""
 
 
 def _powers(limit: float) -> list[int]:
@@ -61,11 +63,23 @@ STAGE_MULTIPLE = 4
 405B in 16 stages (arXiv 2407.21783), 70 and 2 of BLOOM in 12 (arXiv 2211.05100), 61 and 3 of DeepSeek-V3 in 16."""
 
 
-def pipeline_depths(recipe: Recipe) -> list[int]:
-    """Depths up to 128 that divide the layers, or the layers with the model's ends counted as up to three more."""
+UNEVEN = 1.10
+"""Work of the fullest stage over the mean of all, up to which a depth that does not divide the layers is tried."""
+MOST_UNEVEN = 32
+"""Stages of such a depth at most."""
+
+
+def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]:
+    """Depths up to 128 that divide the layers, or the layers with the model's ends counted as up to three more.
+
+    Powers of two, and every depth where the GPUs are given, are tried with nearly even stages too (`UNEVEN`).
+    """
     layers = recipe.model.layers
     padded = -(-layers // STAGE_MULTIPLE) * STAGE_MULTIPLE
-    return [depth for depth in sorted({*divisors(layers), *divisors(padded)}) if depth <= min(layers, 128)]
+    even = [depth for depth in {*divisors(layers), *divisors(padded)} if depth <= min(layers, 128)]
+    uneven = range(2, MOST_UNEVEN + 1) if on_given_gpus else _powers(MOST_UNEVEN)
+    nearly = [depth for depth in uneven if depth <= layers and -(-layers // depth) * depth <= UNEVEN * layers]
+    return sorted({*even, *nearly})
 
 
 def context_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
@@ -198,7 +212,7 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[In
     tp, cp, pp, vp, ep, mb = _grid(
         _one(fixed.tp, tensor_sizes(recipe, cluster)),
         _one(fixed.cp, context_sizes(recipe, cluster)),
-        _one(fixed.pp, pipeline_depths(recipe)),
+        _one(fixed.pp, pipeline_depths(recipe, on_given_gpus=fixed.on_given_gpus)),
         _one(fixed.vp, _virtual_sizes(recipe)),
         _one(fixed.ep, experts),
         _one(fixed.micro_batch, micro_batches(recipe)),

@@ -30,10 +30,9 @@ NEAR = 1.15
 """How far above the best at mid a layout's time may be for its draws to be compared."""
 MOST_SPLITS = 12
 """Ways to split a model whose layouts are compared, those with the fastest at mid first."""
-MOST_OF_A_SPLIT = 2
-"""Layouts of each that are compared, beside its fastest roomy one."""
-ROOMY = 0.75
-"""Share of the memory up to which a layout is hardly at risk: there the error of its prediction may be a third."""
+FILLINGS = (1.0, 0.9, 0.8, 0.7)
+"""Shares of the memory: of each split the fastest layout that takes no more than each of them at mid is compared, so
+that one whose risk is low enough is among them."""
 SIMPLE_NEAR = 1.05
 """The same for a layout that is compared because it is simple."""
 MOST_SIMPLE = 4
@@ -107,12 +106,12 @@ def choose_each(
     pace_s = scores.wall_s * tokens_ratio(layouts, case.recipe)
     rates = case.rates.sample(CHOICE_DRAWS)
     simplicity = complexity(layouts, case.recipe)
-    splits = _splits(layouts)
-    roomy = scores.memory_bytes <= ROOMY * usable_bytes(case.cluster.gpu)
+    splits = splits_of(layouts)
+    filling = scores.memory_bytes / usable_bytes(case.cluster.gpu)
     winners: dict[int, tuple[int, int, float] | None] = {}
     left = dict(enumerate(groups))
     while left:
-        near = {name: _shortlist(pace_s, simplicity, splits, roomy, group) for name, group in left.items()}
+        near = {name: _shortlist(pace_s, simplicity, splits, filling, group) for name, group in left.items()}
         drawn = np.concatenate([*near.values(), np.zeros(0, dtype=np.intp)])
         needed = dict(zip(drawn.tolist(), _needed_bytes(case, layouts.take(drawn), rates), strict=True))
         risks = {i: memory_risk(needed_bytes, case.cluster.gpu) for i, needed_bytes in needed.items()}
@@ -205,13 +204,13 @@ def tokens_ratio(layouts: Layouts, recipe: Recipe) -> Floats:
     return np.asarray((recipe.critical_batch + batch) / (recipe.critical_batch + recipe.global_batch))
 
 
-def _splits(layouts: Layouts) -> Indices:
+def splits_of(layouts: Layouts) -> Indices:
     """A number for each way to split the model that layouts have, `[layout]`: all but micro-batch and checkpointing."""
     columns = np.stack([layouts.tp, layouts.cp, layouts.pp, layouts.ep, layouts.dp, layouts.zero])
     return np.asarray(np.unique(columns, axis=1, return_inverse=True)[1].ravel(), dtype=np.intp)
 
 
-def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, roomy: Bools, group: Indices) -> Indices:
+def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, filling: Floats, group: Indices) -> Indices:
     """Layouts of a group to compare under draws, the fastest at mid first.
 
     What is fast at mid may be slow in the mean: communication that is just hidden at mid is often not under draws.
@@ -222,7 +221,7 @@ def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, roomy: Bools
         pace_s: time per sequence at mid, `[layout]`.
         simplicity: how complex each layout is, `[layout]`.
         splits: which layouts split the model alike, `[layout]`.
-        roomy: which are hardly at risk of running out of memory, `[layout]`.
+        filling: share of the memory that each takes at mid, `[layout]`.
         group: indices of those to choose from.
     """
     if not len(group):
@@ -232,8 +231,8 @@ def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, roomy: Bools
     fast = np.zeros(len(near), dtype=np.bool_)
     for split in list(dict.fromkeys(splits[near].tolist()))[:MOST_SPLITS]:
         members = np.flatnonzero(splits[near] == split)
-        fast[members[:MOST_OF_A_SPLIT]] = True
-        fast[members[roomy[near[members]]][:1]] = True
+        for most in FILLINGS:
+            fast[members[filling[near[members]] <= most][:1]] = True
     close = np.flatnonzero(pace_s[near] <= SIMPLE_NEAR * pace_s[near[0]])
     fast[close[np.argsort(simplicity[near[close]], kind="stable")][:MOST_SIMPLE]] = True
     return np.asarray(near[fast])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from planner.answer.plan import CurvePoint, Plan
-from planner.errors import Message
 from planner.evidence import Estimate
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Evaluation
@@ -38,14 +37,21 @@ def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, d
         targets: deadline, budget and the confidence.
         draws: the common draws.
     """
-    counts = _counts(case, plan.gpus)
+    others = points_on(case, fixed, _counts(case, plan.gpus), targets, draws)
+    return tuple(_with_knee(sorted([*others, _of_plan(plan, targets)], key=lambda point: point.gpus)))
+
+
+def points_on(
+    case: Case, fixed: FixedLayout, counts: Sequence[int], targets: Targets, draws: Draws
+) -> Iterator[CurvePoint]:
+    """The best safe layout on each of some numbers of GPUs; those without one are left out. Arguments as above."""
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=np.array(counts, dtype=np.int64))
     scores = case.score(layouts)
     fits = scores.memory_bytes <= usable_bytes(case.cluster.gpu)
     groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in counts]
-    choices = (choice for choice in choose_each(case, layouts, scores, groups, len(layouts)) if choice.best is not None)
-    others = [_point(case, choice, targets, draws) for choice in choices if choice.safe]
-    return tuple(_with_knee(sorted([*others, _of_plan(plan, targets)], key=lambda point: point.gpus)))
+    for choice in choose_each(case, layouts, scores, groups, len(layouts)):
+        if choice.best is not None and choice.safe:
+            yield _point(case, choice, targets, draws)
 
 
 def _counts(case: Case, gpus: int) -> list[int]:
@@ -105,23 +111,3 @@ def _is_dear(here: CurvePoint, more: CurvePoint) -> bool:
     saved = math.log(here.duration_days.mid / more.duration_days.mid)
     added = math.log(more.gpus / here.gpus) - saved
     return saved <= 0.0 or added / saved > KNEE
-
-
-def sooner_on_fewer(points: Iterable[CurvePoint]) -> Iterator[Message]:
-    """That fewer GPUs end sooner than a plan's, by GPU: a batch splits evenly over some numbers only."""
-    by_gpu: dict[str, list[CurvePoint]] = {}
-    for point in points:
-        by_gpu.setdefault(point.gpu, []).append(point)
-    for gpu, curve in by_gpu.items():
-        plan = next(point for point in curve if point.chosen)
-        best = min((p for p in curve if p.gpus <= plan.gpus), key=lambda point: point.duration_days.mid)
-        ratio = best.duration_days.mid / plan.duration_days.mid
-        if ratio <= SOONER_RATIO:
-            yield Message.of(
-                "warning.fewer_gpus", gpu=gpu, gpus=plan.gpus, fewer=best.gpus, sooner=1.0 - ratio,
-                saved=1.0 - ratio * best.gpus / plan.gpus,
-            )  # fmt: skip
-
-
-SOONER_RATIO = 0.98
-"""A run that ends sooner by less is as soon, by what the rates may be."""

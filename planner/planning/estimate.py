@@ -6,28 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from planner.answer.plan import Answer, CurvePoint, Plan, Saving, Unsupported
+from planner.answer.plan import Answer, CurvePoint, Saving, Unsupported
 from planner.answer.run_totals import RunTotals, load_run_totals
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
+from planner.planning.advice import faster_at_a_risk, rounder_below, sooner_on_fewer, warnings_of
 from planner.planning.asked import asked_plan, parts_of_a_node
 from planner.planning.basis import (
     collect_assumptions,
     collect_evidence,
     collect_gaps,
-    collect_warnings,
-    extrapolated,
     lacking_gaps,
-    on_hosts,
 )
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on
 from planner.planning.counts import fewest
-from planner.planning.curve import curve_around, sooner_on_fewer
+from planner.planning.curve import curve_around
 from planner.planning.inputs import shown_inputs
-from planner.planning.power_cap import cap_warning, over_cap, under_cap, without_default_deadline
+from planner.planning.power_cap import over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
 from planner.planning.savings import savings_between
 from planner.planning.targets import Targets, at_confidence, probability, targets_of
@@ -67,6 +65,8 @@ class _Side:
     """What the cap on the facility's power does here; None without one."""
     curve: tuple[CurvePoint, ...] = ()
     """The asked precision over numbers of GPUs around its plan's."""
+    advice: tuple[Message, ...] = ()
+    """Better plans close to that of the asked precision."""
 
     @property
     def savings(self) -> tuple[Saving, ...]:
@@ -130,7 +130,7 @@ def estimate(
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(shown, inputs, cases),
         gaps=(*lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
-        warnings=_warnings(question, prices, plans, caps, cases, curve),
+        warnings=(*warnings_of(question, prices, plans, caps, cases), *(advice for s in sides for advice in s.advice)),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio, curve=curve,
@@ -270,10 +270,23 @@ def _side(
         for c, on_same in zip(cases, same_gpus, strict=True)
         if c.whole
     )
+    curve = curve_around(asked, question.fixed, anchor.plan, targets_of(question), draws)
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
-        failure=None, cap=cap, curve=curve_around(asked, question.fixed, anchor.plan, targets_of(question), draws),
+        failure=None, cap=cap, curve=curve, advice=_advice(question, asked, anchor, curve, draws),
     )  # fmt: skip
+
+
+def _advice(
+    question: Question, asked: Case, anchor: Ranged, curve: tuple[CurvePoint, ...], draws: Draws
+) -> tuple[Message, ...]:
+    """Better plans close to that of the asked precision: on fewer GPUs than were given, or at a higher risk."""
+    risky = None if anchor.choice is None else faster_at_a_risk(asked, anchor.choice)
+    advice = () if risky is None else (risky,)
+    if question.gpus is None:
+        return advice
+    below = rounder_below(asked, question.fixed, anchor.plan, targets_of(question), draws)
+    return (*advice, *sooner_on_fewer((*curve, *below)))
 
 
 def _with_batch_of(anchor: Ranged, case: Case) -> Case:
@@ -365,36 +378,3 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on
     if over is not None:
         return infeasible(case, choice.gpus, -(-choice.gpus // case.cluster.gpus_per_node), over, choice)
     return ranged_plan(case, choice, draws, targets_of(question))
-
-
-def _warnings(
-    question: Question,
-    prices: Mapping[str, GpuPrice],
-    plans: tuple[Plan, ...],
-    caps: tuple[CapEffect, ...],
-    cases: tuple[Case, ...],
-    curve: tuple[CurvePoint, ...],
-) -> tuple[Message, ...]:
-    asked = question.asked.precision
-    warnings = [*collect_warnings(question, prices)]
-    able = {plan.gpu for plan in plans if plan.precision == asked}
-    warnings += [cap_warning(cap, plans, asked) for cap in caps if cap.binding and cap.gpu in able]
-    case_of = {(case.cluster.gpu.id, case.policy.id): case for case in cases}
-    far = [extrapolated(case_of[p.gpu, p.policy], p.nodes) for p in plans if p.precision == asked and p.fits]
-    warnings += [warning for warning in far if warning is not None]
-    offloading = [on_hosts(case_of[p.gpu, p.policy], p) for p in plans if p.precision == asked and p.fits and p.layout]
-    warnings += [warning for warning in offloading if warning is not None]
-    for plan in plans:
-        if plan.precision == asked and plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
-            warnings.append(
-                Message.of(
-                    "warning.memory_risk_tuning" if question.fine_tunes else "warning.memory_risk",
-                    gpu=plan.gpu,
-                    risk=plan.memory_risk,
-                    allowed=question.memory_risk,
-                )
-            )
-        if plan.precision == asked and plan.duration_days and plan.duration_days.mid > 365:
-            years = plan.duration_days.mid / 365
-            warnings.append(Message.of("warning.years", gpus=plan.gpus, gpu=plan.gpu, years=years))
-    return tuple(warnings) if question.gpus is None else (*warnings, *sooner_on_fewer(curve))

@@ -41,6 +41,8 @@ class Ranged:
     plan: Plan
     draws: dict[str, Floats]
     """By metric, `[draw]`; empty where the plan does not fit."""
+    choice: Choice | None = None
+    """The layout among those that it won against."""
 
 
 def _at(value: Value, index: int) -> float:
@@ -270,7 +272,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     )
     if case.cluster.gpu.tdp_w <= 0:
         plan = _without_power(plan)
-    return Ranged(plan=plan, draws={**arrays, "step_s": np.broadcast_to(np.ravel(drawn.step_s), (n,))})
+    return Ranged(plan=plan, draws={**arrays, "step_s": np.broadcast_to(np.ravel(drawn.step_s), (n,))}, choice=choice)
 
 
 def _skipped(case: Case) -> float | None:

@@ -289,6 +289,7 @@ def _fixed(read: Reader, framework: Framework | None) -> FixedLayout:
         zero=read.value(ZERO),
         micro_batch=read.value(MICRO_BATCH),
         act_ckpt=read.value(ACT_CKPT),
+        on_given_gpus=bool(read.value(GPUS)),
     )
 
 

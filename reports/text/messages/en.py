@@ -152,6 +152,7 @@ TEMPLATES: dict[str, str] = {
     "warning.cap": "a cap of {cap_mw:.3g} MW at the peak allows {gpus_allowed:,} x {gpu}: the plan takes {gpus:,} for {days:.3g} days in place of {gpus_wanted:,} for {days_wanted:.3g}",
     "warning.memory_risk": "{gpu}: every layout runs out of memory with a probability above {allowed:.0%}; the one planned does with {risk:.0%}: try it on one node first, or use more GPUs",
     "warning.memory_risk_tuning": "{gpu}: every layout runs out of memory with a probability above {allowed:.0%}; the one planned does with {risk:.0%}: try the longest examples first; --loss fused, a shorter --seq-len or another --method leaves more room",
+    "warning.faster_at_a_risk": "{gpu:gpu}: tensor parallel {tp} with pipeline parallel {pp} on the same GPUs would finish {sooner:.0%} sooner, but runs out of memory with a probability of {risk:.0%}, above the {allowed:.0%} allowed: try a few steps of it, then plan it with --memory-risk {flag}",
     "warning.years": "{gpus:,} x {gpu:gpu} would train for {years:.1f} years: leave --gpus out and give a --deadline",
     "warning.host_memory": "`--offload optimizer` takes {needed_gib:,.0f} GiB of the memory of each host with {gpus} x {gpu:gpu}: check that your hosts have that much",
     "warning.spot": "Spot machines can be reclaimed: the time, the cost and the probabilities here include no restarts for that",

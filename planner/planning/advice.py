@@ -1,0 +1,121 @@
+"""What changes a decision about a plan: warnings, and better plans close by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from planner.answer.plan import CurvePoint, Plan
+from planner.costs.facility_power import CapEffect
+from planner.costs.prices import GpuPrice
+from planner.errors import Message
+from planner.parallelism.search import FixedLayout
+from planner.performance.memory import usable_bytes
+from planner.planning.basis import collect_warnings, extrapolated, on_hosts
+from planner.planning.case import Case
+from planner.planning.choice import Choice, risk_of, splits_of
+from planner.planning.curve import points_on
+from planner.planning.power_cap import cap_warning
+from planner.planning.targets import Targets
+from planner.question.question import Question
+from planner.rates.terms import Draws
+
+SOONER_RATIO = 0.98
+"""A run that ends sooner by less is as soon, by what the rates may be."""
+LEAST_BELOW = 0.75
+"""Share of the GPUs given below which rounder numbers are not looked at."""
+RISKY_SOONER = 1.25
+"""How much faster a layout must be to be worth a word though it risks the memory more than is allowed."""
+RISKY_AT_MOST = 0.15
+"""Risk of running out of memory above which nobody should try a layout for its speed."""
+
+
+def warnings_of(
+    question: Question,
+    prices: Mapping[str, GpuPrice],
+    plans: Sequence[Plan],
+    caps: Sequence[CapEffect],
+    cases: Sequence[Case],
+) -> list[Message]:
+    """Warnings about prices, the power cap, what is extrapolated, hosts, memory, and years.
+
+    Args:
+        question: what was asked.
+        prices: by GPU id.
+        plans: all of the first view.
+        caps: what a power cap does, by GPU.
+        cases: what the plans were evaluated with.
+    """
+    asked = [plan for plan in plans if plan.precision == question.asked.precision]
+    able = {plan.gpu for plan in asked}
+    warnings = [*collect_warnings(question, prices)]
+    warnings += [
+        cap_warning(cap, tuple(plans), question.asked.precision) for cap in caps if cap.binding and cap.gpu in able
+    ]
+    case_of = {(case.cluster.gpu.id, case.policy.id): case for case in cases}
+    fitting = [(plan, case_of[plan.gpu, plan.policy]) for plan in asked if plan.fits]
+    found = [extrapolated(case, plan.nodes) for plan, case in fitting]
+    found += [on_hosts(case, plan) for plan, case in fitting if plan.layout]
+    warnings += [warning for warning in found if warning is not None]
+    for plan in asked:
+        if plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
+            key = "warning.memory_risk_tuning" if question.fine_tunes else "warning.memory_risk"
+            warnings.append(Message.of(key, gpu=plan.gpu, risk=plan.memory_risk, allowed=question.memory_risk))
+        if plan.duration_days and plan.duration_days.mid > 365:
+            years = plan.duration_days.mid / 365
+            warnings.append(Message.of("warning.years", gpus=plan.gpus, gpu=plan.gpu, years=years))
+    return warnings
+
+
+def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:
+    """That a much faster layout on the same GPUs would risk the memory by somewhat more than is allowed.
+
+    The fastest such layout of those that are the leanest of their way to split the model; None where there is none.
+    """
+    if choice.best is None or not choice.safe:
+        return None
+    layouts, scores, room = choice.layouts, choice.scores, usable_bytes(case.cluster.gpu)
+    plan_s = float(scores.wall_s[choice.best])
+    faster = (layouts.gpus == choice.gpus) & (scores.memory_bytes <= room) & (scores.wall_s * RISKY_SOONER <= plan_s)
+    by_memory = np.flatnonzero(faster)[np.argsort(scores.memory_bytes[faster], kind="stable")]
+    leanest = by_memory[np.unique(splits_of(layouts)[by_memory], return_index=True)[1]]
+    for i in leanest[np.argsort(scores.wall_s[leanest], kind="stable")].tolist():
+        risk = risk_of(case, layouts.take(slice(i, i + 1)))
+        if case.memory_risk < risk <= RISKY_AT_MOST:
+            layout = layouts.at(i)
+            return Message.of(
+                "warning.faster_at_a_risk", gpu=case.cluster.gpu.id, tp=layout.tp, pp=layout.pp, risk=risk,
+                allowed=case.memory_risk, sooner=1.0 - float(scores.wall_s[i]) / plan_s,
+                flag=f"{math.ceil(risk * 100)}%",
+            )  # fmt: skip
+    return None
+
+
+def rounder_below(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> tuple[CurvePoint, ...]:
+    """Plans on somewhat fewer GPUs whose number splits in more ways, where the number was given.
+
+    Of 94 nodes those are 92, 88 and 80; few pipelines and batches go with 94.
+    """
+    node = case.cluster.gpus_per_node
+    nodes = plan.gpus // node
+    rounder = {nodes >> shift << shift for shift in range(1, nodes.bit_length())}
+    counts = sorted(n * node for n in rounder if LEAST_BELOW * nodes <= n and n * node < plan.gpus)
+    return tuple(points_on(case, fixed, counts, targets, draws)) if counts else ()
+
+
+def sooner_on_fewer(points: Iterable[CurvePoint]) -> Iterator[Message]:
+    """That fewer GPUs end sooner than a plan's, by GPU: a batch splits evenly over some numbers only."""
+    by_gpu: dict[str, list[CurvePoint]] = {}
+    for point in points:
+        by_gpu.setdefault(point.gpu, []).append(point)
+    for gpu, curve in by_gpu.items():
+        plan = next(point for point in curve if point.chosen)
+        best = min((p for p in curve if p.gpus <= plan.gpus), key=lambda point: point.duration_days.mid)
+        ratio = best.duration_days.mid / plan.duration_days.mid
+        if ratio <= SOONER_RATIO:
+            yield Message.of(
+                "warning.fewer_gpus", gpu=gpu, gpus=plan.gpus, fewer=best.gpus, sooner=1.0 - ratio,
+                saved=1.0 - ratio * best.gpus / plan.gpus,
+            )  # fmt: skip
