@@ -13,7 +13,14 @@ from functools import cache
 import numpy as np
 
 from planner.calibration.design import Numbers
-from planner.calibration.hierarchy import FREEDOM, REWEIGHTINGS, Hierarchy, Population, robust_weight
+from planner.calibration.hierarchy import (
+    FREEDOM,
+    REWEIGHTINGS,
+    Hierarchy,
+    Population,
+    apart_from_team,
+    robust_weight,
+)
 from planner.calibration.linear import Figure, Observation, mapped
 from planner.calibration.shifts import at_shift, cholesky
 from planner.rates.parameters import Z90, Joint, Parameters
@@ -114,7 +121,7 @@ def condition(mean: Floats, shared: Floats, own_sd: Floats, known: Numbers) -> t
         weighed = np.einsum("...ij,...j->...i", inverse, mean[known])
         if turn + 1 < REWEIGHTINGS:
             apart = mean[known] - np.einsum("...ij,...j->...i", among, weighed)
-            robust = robust_weight(apart, own_sd[known])
+            robust = robust_weight(apart_from_team(apart, own_sd[known]), own_sd[known])
     gain = inverse @ across
     after = np.maximum(np.diag(shared) - (across * gain).sum(axis=-2), 0.0)
     scale = own_scale(weighed / np.sqrt(np.einsum("...ii->...i", inverse)), np.ones(count))

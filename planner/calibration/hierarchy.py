@@ -58,6 +58,29 @@ def robust_weight(residual: Floats, sd: Floats) -> Floats:
     return weight
 
 
+AGREEING = 3
+"""Rows of a team from which on what they have in common tells which of them is far off."""
+
+
+FAR = 2.0
+"""Standard deviations from the prediction from which on what rows have in common is no longer held against each."""
+
+
+def apart_from_team(residual: Floats, sd: Floats) -> Floats:
+    """Residuals of one team and figure, less what they have in common beyond `FAR` standard deviations, `[..., row]`.
+
+    Where all rows are far from the prediction alike, none is an outlier; of one or two nobody can tell.
+
+    Args:
+        residual: of each row, `[..., row]`.
+        sd: its spread, `[..., row]`.
+    """
+    if residual.shape[-1] < AGREEING:
+        return residual
+    common, within = np.median(residual, axis=-1, keepdims=True), FAR * np.median(sd, axis=-1, keepdims=True)
+    return np.asarray(residual - np.sign(common) * np.maximum(np.abs(common) - within, 0.0))
+
+
 def own_sd(slopes: Floats, defaults: Floats, parameters: Parameters) -> Floats:
     """Spread of what the equations leave out of each single row, `[row]`.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.calibration.crossval import own_scale
 from planner.calibration.design import count_defaults, part_labels, repeats, series_weight
-from planner.calibration.hierarchy import LEAST_VARIANCE, own_sd, robust_weight
+from planner.calibration.hierarchy import LEAST_VARIANCE, apart_from_team, own_sd, robust_weight
 from planner.calibration.linear import Figure, Linear, Observation, linearize, residuals
 from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned, learned_terms, own_rows
 from planner.calibration.shifts import at_shift, cholesky, is_share, slope_ratios, with_range
@@ -87,7 +87,7 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
     calibrated = _scaled(_calibrated(prior, solved, source), scales, source)
     return Calibration(
         parameters=calibrated,
-        rows=own_rows(observations, first.residual, after, left_out, sd),
+        rows=own_rows(observations, first.residual, after, left_out, _apart(observations, left_out, sd) / sd),
         terms=learned_terms(prior, calibrated, solved.bounded),
         gpus=tuple(sorted({o.prepared.cluster.gpu.id for o in observations})),
         figures=tuple(dict.fromkeys(o.figure for o in observations)),
@@ -116,7 +116,7 @@ def _solved(
             at = at_shift(prior, ids, shift)
             linear = linearize(observations, at, ids)
         slopes = linear.slopes[:, : len(ids)] * slope_ratios(prior, at, ids)
-        row_precision = weight * robust_weight(linear.residual, sd) / sd**2
+        row_precision = weight * robust_weight(_apart(observations, linear.residual, sd), sd) / sd**2
         by_factor = slopes @ factor
         precision = np.eye(len(ids)) + (by_factor.T * row_precision) @ by_factor
         at_prior = linear.residual - slopes @ shift
@@ -127,6 +127,15 @@ def _solved(
         shift=shift, covariance=(covariance + covariance.T) / 2.0, bounded=np.abs(free) > limit * (1.0 + 1e-9),
         slopes=slopes, precision=row_precision,
     )  # fmt: skip
+
+
+def _apart(observations: Sequence[Observation], residual: Floats, sd: Floats) -> Floats:
+    """How far each row is from what those of its figure have in common, `[row]`."""
+    figures, result = np.array([o.figure for o in observations]), residual.copy()
+    for figure in Figure:
+        rows = figures == figure
+        result[rows] = apart_from_team(residual[rows], sd[rows])
+    return result
 
 
 def _scales(observations: Sequence[Observation], standardised: Floats, weight: Floats) -> dict[Figure, float]:

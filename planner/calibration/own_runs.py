@@ -81,7 +81,7 @@ def as_learned(row: Parameter, before: Parameter, source: str) -> Parameter:
 
 
 def own_rows(
-    observations: Sequence[Observation], before: Floats, after: Floats, left_out: Floats, own_sd: Floats
+    observations: Sequence[Observation], before: Floats, after: Floats, left_out: Floats, apart: Floats
 ) -> tuple[OwnRow, ...]:
     """Each row before and after.
 
@@ -90,7 +90,7 @@ def own_rows(
         before: logarithm of prediction over measurement without any of them, `[row]`.
         after: the same with all of them.
         left_out: the same with all but the row and its repeats.
-        own_sd: spread of what the equations leave out of each row, `[row]`.
+        apart: how far each left-out row is from what all have in common, over the spread of a single row, `[row]`.
     """
     same = defaultdict(list)
     for observation in observations:
@@ -102,7 +102,7 @@ def own_rows(
             for other in same[unlabelled(o.run)]
             if max(o.value / other.value, other.value / o.value) > SAME_RATIO
         )
-        far = len(observations) > 2 and abs(left_out[number]) > CONFLICT_SD * own_sd[number] * np.sqrt(2.0)
+        far = len(observations) > 2 and abs(apart[number]) > CONFLICT_SD * np.sqrt(2.0)
         rows.append(
             OwnRow(
                 id=o.run.id, metric=o.run.metric, error_before=float(np.expm1(before[number])),

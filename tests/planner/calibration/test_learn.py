@@ -180,3 +180,21 @@ def test_a_team_whose_rows_agree_scatters_less_than_most_and_one_whose_rows_do_n
     wild = learn(team([0.5, 1.4, 0.6, 1.5, 0.7, 1.2]), shipped_parameters(), "x").parameters.rows["model_error_ratio"]
 
     assert steady.log_sd < shipped_parameters().rows["model_error_ratio"].log_sd < wild.log_sd
+
+
+@pytest.mark.parametrize("factors", [(0.5, 0.35), (0.7, 0.5)])
+def test_the_further_off_agreeing_runs_are_the_more_is_learned_from_them(factors):
+    planned = []
+    for factor in factors:
+        calibration = learn(team([factor] * 3), shipped_parameters(), "ours")
+        unseen = observation(id="unseen", n_gpus="128", global_batch_seqs="1024")
+        planned.append(predicted(calibration.parameters, unseen).mid / unseen.value)
+        assert not any(row.conflicts_with for row in calibration.rows)  # they say the same
+
+    assert planned[1] < planned[0] < 1.0
+
+
+def test_of_runs_that_agree_the_one_that_does_not_is_named():
+    rows = learn(team([0.5, 0.5, 0.5, 0.5, 3.0]), shipped_parameters(), "ours").rows
+
+    assert [bool(row.conflicts_with) for row in rows] == [False, False, False, False, True]
