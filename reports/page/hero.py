@@ -11,6 +11,9 @@ from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 
+ABOUT_THE_SAME = 0.05
+"""A saving that may be none is told as `about the same` while its middle is below this share."""
+
 
 def hero(facts: Facts, words: Words) -> Hero:
     """Build the first screen; if the requested precision does not fit, it says so instead of giving an answer."""
@@ -142,12 +145,17 @@ def saving_phrase(saving: Doc, other: str, words: Words) -> str:
     """A saving in words, with its figure marked for `Words.spans`."""
     less = saving["mid"] >= 0
     low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
-    figure = words.figure("percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
+    unsure = saving["low"] < 0 < saving["high"]
+    # tenths of a percent would tell nothing beside a range that reaches over zero
+    figure = words.figure("change" if unsure else "percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
     assert figure is not None
     if not figure.span and round(saving["mid"], 3) == 0:
         return words("compare.same", other=other)
-    if saving["low"] < 0 < saving["high"]:
-        return words("compare.unsure", share=figure.text, other=other, span=figure.span)
+    if unsure and abs(saving["mid"]) < ABOUT_THE_SAME:
+        return words("compare.unsure", other=other, span=figure.span)
+    if unsure:
+        key = "compare.perhaps_less" if less else "compare.perhaps_more"
+        return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
     key = "compare.less" if less else "compare.more"
     return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
 

@@ -137,6 +137,8 @@ TEXT: dict[str, str] = {
     "compare.more": "{share} more than {other}{span}",
     "compare.same": "as much as {other}",
     "compare.unsure": "about the same as {other} ({span}%)",
+    "compare.perhaps_less": "about {share} less than {other}, though perhaps no less{span}",
+    "compare.perhaps_more": "about {share} more than {other}, though perhaps no more{span}",
     "headline.chances": " It {parts}.",
     "chance.deadline": "ends within {days} with {chance} probability",
     "chance.budget": "costs no more than {usd} with {chance} probability",

@@ -135,6 +135,8 @@ TEXT: dict[str, str] = {
     "compare.more": "比 {other} 多 {share}{span}",
     "compare.same": "与 {other} 相同",
     "compare.unsure": "与 {other} 大致相同（{span}%）",
+    "compare.perhaps_less": "比 {other} 约省 {share}，但也可能不省{span}",
+    "compare.perhaps_more": "比 {other} 约多 {share}，但也可能不多{span}",
     "headline.chances": "{parts}。",
     "chance.deadline": "{days}内完成的概率为 {chance}",
     "chance.budget": "费用不超过 {usd}的概率为 {chance}",

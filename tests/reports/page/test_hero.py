@@ -51,6 +51,24 @@ def test_a_narrower_precision_that_may_cost_more_is_about_the_same():
     assert said(view_of(document).hero.headline).endswith("FP8 would cost about the same as BF16 (−2 to 5%).")
 
 
+@pytest.mark.parametrize(
+    ("ratios", "en", "zh"),
+    [
+        ((-0.004, 0.25, 0.45), "FP8 would cost about 25% less than BF16, though perhaps no less (0 to 45).", "改用 FP8，费用比 BF16 约省 25%，但也可能不省（0 至 45）。"),
+        ((-0.30, -0.12, 0.02), "FP8 would cost about 12% more than BF16, though perhaps no more (−2 to 30).", "改用 FP8，费用比 BF16 约多 12%，但也可能不多（−2 至 30）。"),
+        ((-0.183, 0.004, 0.231), "FP8 would cost about the same as BF16 (−18 to 23%).", "改用 FP8，费用与 BF16 大致相同（−18 至 23%）。"),
+    ],
+)  # fmt: skip
+def test_a_saving_that_may_be_none_keeps_its_middle_unless_that_is_small(ratios, en, zh):
+    document = asked("bf16")
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("bf16", "fp8"):
+            saving |= dict(zip(("low", "mid", "high"), ratios, strict=True))
+
+    assert said(view_of(document).hero.headline).endswith(en)
+    assert said(view_of(document, "zh").hero.headline).endswith(zh)
+
+
 def test_without_a_price_a_narrower_precision_is_compared_by_its_gpu_time_and_not_its_cost():
     document = asked("bf16")
     for plan in document["plans"] + document["same_deadline"]:
