@@ -547,6 +547,7 @@ TEXT: dict[str, str] = {
     "metric.sci_kg_per_1e21_flop": "SCI score, per 10²¹ FLOP",
     "layout.title": "The chosen layout and the alternatives",
     "layout.lead": "{precision} runs as {layout}, the best of {count} layouts that were evaluated.",
+    "layout.lead_simplest": "{precision} runs as {layout}, the simplest within 2% of the best of {count} layouts that were evaluated: {best} is less simple and {faster} faster on average.",
     "layout.chosen": "chosen",
     "note.layout_images": "GPUs = DP; images per step = DP × micro-batch × accumulation.",
     "note.layout": "GPUs = TP × CP × DP × PP; sequences per step = DP × micro-batch × accumulation.",

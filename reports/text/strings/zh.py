@@ -531,6 +531,7 @@ TEXT: dict[str, str] = {
     "metric.sci_kg_per_1e21_flop": "SCI 得分（每 10²¹ FLOP）",
     "layout.title": "选定的并行方案与落选者",
     "layout.lead": "{precision} 以 {layout} 运行，这是所评估的 {count} 种方案中最好的。",
+    "layout.lead_simplest": "{precision} 以 {layout} 运行；所评估的 {count} 种方案中，与最快者相差 2% 以内的以它最简单：{best} 平均快 {faster}，但更复杂。",
     "layout.chosen": "选定",
     "note.layout_images": "GPU 数 = DP；每步图像数 = DP × 微批量 × 梯度累积次数。",
     "note.layout": "GPU 数 = TP × CP × DP × PP；每步序列数 = DP × 微批量 × 梯度累积次数。",
