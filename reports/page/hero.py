@@ -7,7 +7,7 @@ from planner.training.method import PRETRAIN
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
 from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong
-from reports.text.messages import sentence
+from reports.text.messages import is_message, sentence
 from reports.text.names import pretty_gpu
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 
@@ -166,15 +166,25 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     if answer is None:
         return ()
     cost = words.figure("money", answer[MARKET])
+    likes = (
+        () if cost is None else tuple(span for like in _stand_ins(facts) for span in words.spans("budget.like", **like))
+    )
     if cost is not None and cost.at_least:
-        return words.spans("budget.at_least", high=strong(cost.high))
+        return words.spans("budget.at_least", high=strong(cost.high)) + likes
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
-    spans = words.spans("budget.days" if cost is None else "budget.cost", high=strong(figure.high))
+    spans = words.spans("budget.days" if cost is None else "budget.cost", high=strong(figure.high)) + likes
     totals = facts.doc.get("run_totals")
     if not totals:
         return spans
     return spans + words.spans("budget.validated", runs=f"{totals['runs']:,}", within=f"{totals['below_high']:,}")
+
+
+def _stand_ins(facts: Facts) -> list[dict[str, str]]:
+    """The GPUs that are priced like another one, each with that other."""
+    messages = [row.get("text_message") for row in facts.doc["assumptions"]]
+    told = [m["values"] for m in messages if is_message(m) and m["key"] == "assumption.price_like"]
+    return [{name: pretty_gpu(str(values[name])) for name in ("gpu", "like")} for values in told]
 
 
 def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
@@ -213,7 +223,8 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
         parts.append(Cell(text=prices, href="#sources"))
     parts.append(Cell(text=words.count("trust.assumptions", len(doc["assumptions"])), href="#assumptions"))
     gaps = len(doc["gaps"])
-    parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
+    if gaps or not _stand_ins(facts):  # a price that is another GPU's is not without a gap
+        parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
     return tuple(parts)
 
 

@@ -145,6 +145,7 @@ TEXT: dict[str, str] = {
     "budget.cost": "The figure to budget with: {high}.",
     "budget.at_least": "The figure to budget with: {high} or more, since something is missing from it.",
     "budget.days": "The figure to plan with: {high}.",
+    "budget.like": " Priced like the {like}, a stand-in: the {gpu} has no price of its own.",
     "budget.validated": " {within} of {runs} published training runs, each predicted without its own team's data, took no more GPU time than their high end.",
     "brief.runs_as": "Layout {layout}; memory {used} of {capacity} available per GPU.",
     "brief.mind": "Before you decide",

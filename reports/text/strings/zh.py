@@ -143,6 +143,7 @@ TEXT: dict[str, str] = {
     "budget.cost": "预算请按 {high}计。",
     "budget.at_least": "预算请按 {high}或更高计，因为其中有缺项。",
     "budget.days": "排期请按 {high}计。",
+    "budget.like": "按 {like} 的价格代算：{gpu} 没有自己的价格。",
     "budget.validated": "在 {runs} 次公开发表的完整训练中（各次预测均未使用其团队的数据），有 {within} 次的 GPU 用时未超过预测区间的上限。",
     "brief.runs_as": "并行方案 {layout}；显存 {used}，一张 GPU 可供进程使用 {capacity}。",
     "brief.mind": "决定之前请看",
