@@ -68,7 +68,7 @@ class Facts:
         self.asked = self._asked()
         """The precision that was asked for."""
         self.gpu = self._leading_gpu()
-        """The GPU of the first screen: the cheapest on which the asked precision fits."""
+        """The GPU of the first screen: the cheapest on which the asked precision fits, without prices the first."""
 
     @property
     def sees_images(self) -> bool:
@@ -116,7 +116,7 @@ class Facts:
                 return (2, 0.0)
             cost = plan["cost_usd"]
             priced = cost is not None and not cost.get("at_least")
-            return (0, cost["mid"]) if priced else (1, plan[DURATION]["mid"])
+            return (0, cost["mid"]) if priced else (1, 0.0)  # without prices nothing ranks them: the first asked for
 
         return min(self.gpus, key=weight) if self.gpus else ""
 

@@ -77,7 +77,8 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
     key = "headline.time" if cost is None else "headline.at_least" if cost.at_least else "headline.cost"
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
-    gpu = words("headline.on_gpu", gpu=pretty_gpu(facts.gpu)) if len(facts.gpus) > 1 else ""
+    where = "headline.on_first" if not answer[MARKET] and facts.gpu == facts.gpus[0] else "headline.on_gpu"
+    gpu = words(where, gpu=pretty_gpu(facts.gpu)) if len(facts.gpus) > 1 else ""
     sentence = words.spans(key, **common, figure=figure, on_gpu=gpu, compared=_compared(facts, metric, words))
     return (*sentence, *would_save(facts, metric, words))
 

@@ -129,6 +129,7 @@ TEXT: dict[str, str] = {
     "no price was found, so no cost is given (--price or --price-like gives one).",
     "headline.none": "{precision} cannot train {model}{on_tokens} as asked: {reason}.",
     "headline.on_gpu": " on {gpu}",
+    "headline.on_first": " on {gpu}, the first GPU asked for",
     "headline.compared": ", {parts}",
     "would.save": " {other} would save {amount}, or {share}.",
     "would.cost": " {other} would cost {compared}.",

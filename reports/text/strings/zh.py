@@ -127,6 +127,7 @@ TEXT: dict[str, str] = {
     "headline.time": "用 {precision} {verb}{model}{on_tokens}，{on_gpu}约需 {figure}{compared}；没有找到价格，因此不给出费用（可用 --price 或 --price-like 指定）。",
     "headline.none": "按所给条件，{precision} 无法{verb}{model}{on_tokens}：{reason}。",
     "headline.on_gpu": "在 {gpu} 上",
+    "headline.on_first": "在所问的第一种 GPU（{gpu}）上",
     "headline.compared": "，{parts}",
     "would.save": "改用 {other} 可节省 {amount}，即 {share}。",
     "would.cost": "改用 {other}，费用{compared}。",

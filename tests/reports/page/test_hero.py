@@ -302,6 +302,15 @@ def test_strict_fp32_is_drawn_as_a_reference_that_does_not_set_the_scale():
     assert chart.drawing.ticks[-1].label == "$5 million"
 
 
+def test_with_several_gpus_and_no_price_the_headline_says_that_its_gpu_is_the_first():
+    document = sample.several_gpus_document()
+    for plan in document["plans"] + document["same_deadline"]:
+        plan |= {"cost_usd": None, "cost_lines": []}
+
+    assert "on H100 SXM5 80\u00a0GB, the first GPU asked for" in said(view_of(document).hero.headline)
+    assert "the first GPU asked for" not in said(view_of(sample.several_gpus_document()).hero.headline)
+
+
 def test_with_several_gpus_the_headline_names_the_cheapest():
     assert "on B200 SXM 180\u00a0GB" in said(view_of(sample.several_gpus_document()).hero.headline)
 
