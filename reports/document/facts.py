@@ -168,6 +168,21 @@ class Facts:
         rows = self.doc.get("parity") or ()
         return {row["precision"] for row in rows if row["gpu"] == self.gpu and row.get("untrained")}
 
+    @property
+    def narrowest(self) -> str:
+        """The narrowest precision that fits and was not shown to train no model."""
+        there = {plan["precision"] for plan in self.fitting()} - self.untrained()
+        return next((name for name in SHOWN if name in there), self.asked)
+
+    def compared(self, metric: str) -> list[str]:
+        """Precisions that the headline compares the requested one with, beside the narrowest: two at most."""
+        told: list[str] = []
+        for name in self.references():
+            there = name != self.narrowest and self.saving(metric, name) is not None
+            if there and (name != "fp32" or not told) and len(told) < 2:
+                told.append(name)
+        return told
+
     def saving(
         self, metric: str, frm: str, *, to: str | None = None, view: str = "same_gpus", gpu: str | None = None
     ) -> Doc | None:

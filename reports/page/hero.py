@@ -110,25 +110,14 @@ def why_none(facts: Facts, words: Words) -> str:
 
 def _compared(facts: Facts, metric: str, words: Words) -> str:
     """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
-    parts: list[str] = []
-    for reference in facts.references():
-        saving = facts.saving(metric, reference)
-        if reference == narrowest(facts):
-            continue  # `would_save` says it the other way round
-        if saving is not None and (reference != "fp32" or not parts) and len(parts) < 2:
-            parts.append(saving_phrase(saving, words.name("precision", reference), words))
+    savings = {reference: facts.saving(metric, reference) for reference in facts.compared(metric)}
+    parts = [saving_phrase(saving, words.name("precision", name), words) for name, saving in savings.items() if saving]
     return words("headline.compared", parts=words("compare.and").join(parts)) if parts else ""
-
-
-def narrowest(facts: Facts) -> str:
-    """The narrowest precision that fits and was not shown to train no model."""
-    there = {plan["precision"] for plan in facts.fitting()} - facts.untrained()
-    return next((name for name in SHOWN if name in there), facts.asked)
 
 
 def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
     """What the narrowest precision would save of the requested one: an amount and a share; nothing if that is it."""
-    to = narrowest(facts)
+    to = facts.narrowest
     saving = facts.saving(metric, facts.asked, to=to)
     if to == facts.asked or saving is None:
         return ()

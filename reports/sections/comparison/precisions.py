@@ -153,10 +153,11 @@ COMPARED = ("bf16", "fp8", "tf32")
 
 
 def short_table(facts: Facts, words: Words) -> Table:
-    """The requested precision beside those that people compare it with: cost (else GPU-hours), time and energy."""
+    """The requested precision beside those that people and the headline compare it with."""
     priced = any(plan[MARKET] for plan in facts.fitting())
     metrics = OVERVIEW if priced else (*OVERVIEW, "gpu_hours")
-    return comparison_table(facts, "plans", words, metrics=metrics, only=(facts.asked, *COMPARED))
+    told = (facts.asked, facts.narrowest, *facts.compared(MARKET if priced else "gpu_hours"))
+    return comparison_table(facts, "plans", words, metrics=metrics, only=(*told, *COMPARED))
 
 
 def comparison_table(

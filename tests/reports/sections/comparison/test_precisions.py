@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reports.document.facts import Facts
-from reports.page.build import checked
+from reports.page.build import build, checked
 from reports.sections.comparison.precisions import (
     axis_labels,
     comparison_table,
@@ -41,6 +43,10 @@ def test_labels_of_an_axis_have_as_many_decimals_as_its_step_and_the_last_has_th
 def facts_of(asked: str = "fp8") -> Facts:
     document = sample.document()
     document["question"]["precision"]["value"] = asked
+    return Facts(checked(document))
+
+
+def facts_of_document(document: dict[str, Any]) -> Facts:
     return Facts(checked(document))
 
 
@@ -88,6 +94,21 @@ def test_the_asked_precision_saves_nothing_against_itself():
     own = next(row for row in table.rows if row.strong)
 
     assert (own.cells[saved].text, own.cells[saved].sort) == (WORDS("saving.itself"), None)
+
+
+@pytest.mark.parametrize("asked", ["fp8", "bf16", "fp16", "fp32"])
+def test_the_short_table_has_a_row_for_whatever_the_headline_compares(asked):
+    document = sample.document()
+    document["question"]["precision"]["value"] = asked
+    for plan in document["plans"]:
+        if plan["precision"] in ("fp8", "tf32") and asked != plan["precision"]:
+            plan["fits"] = False  # as on a GPU that has neither: FP16 is then what the headline compares with
+    headline = "".join(span.text for span in build(document).hero.headline)
+    rows = {row.cells[0].text for row in short_table(facts_of_document(document), WORDS).rows}
+
+    told = {WORDS.name("precision", name) for name in ("bf16", "fp16", "fp32", "fp8", "tf32")}
+    assert {name for name in told if name in headline} <= rows
+    assert "FP16" in headline
 
 
 def test_without_a_price_the_short_table_has_the_gpu_hours_whose_saving_it_shows():
