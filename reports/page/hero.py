@@ -167,7 +167,11 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     totals = facts.doc.get("run_totals")
     if not totals:
         return spans
-    return spans + words.spans("budget.validated", runs=f"{totals['runs']:,}", within=f"{totals['below_high']:,}")
+    told = {"runs": f"{totals['runs']:,}", "within": f"{totals['below_high']:,}"}
+    if not totals.get("asked_runs"):
+        return spans + words.spans("budget.validated", **told)
+    asked = {"asked": f"{totals['asked_runs']:,}", "asked_within": f"{totals['asked_below_high']:,}"}
+    return spans + words.spans("budget.validated_asked", **told, **asked)
 
 
 def _stand_ins(facts: Facts) -> list[dict[str, str]]:

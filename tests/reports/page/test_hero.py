@@ -139,10 +139,22 @@ def test_of_the_high_no_more_is_said_than_was_validated():
     validated, silent = view_of(sample.targets_document()).hero, view_of(sample.document()).hero
 
     assert said(validated.budget) == (
-        "The figure to budget with: $1.12 million. 18 of 19 published training runs, each predicted "
-        "without its own team's data, took no more GPU time than their high end."
+        "The figure to budget with: $1.12 million. Of 39 well-known runs, asked with model, GPUs and tokens alone, "
+        "37 took no more GPU time than their high end; of 19 with their setup stated and their own team's data left "
+        "out of the fit, 18."
     )
     assert said(silent.budget) == "The figure to budget with: $1.12 million."
+
+
+def test_an_older_document_says_what_its_runs_are():
+    document = sample.targets_document()
+    for name in ("asked_runs", "asked_below_high"):
+        del document["run_totals"][name]
+
+    assert said(view_of(document).hero.budget).endswith(
+        " 18 of 19 published training runs, their setup stated and their own team's data left out of the fit, "
+        "took no more GPU time than their high end."
+    )
 
 
 def test_the_high_is_called_the_figure_to_budget_with():
