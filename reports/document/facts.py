@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from planner.evidence import EvidenceKind
@@ -204,6 +205,12 @@ class Facts:
     def curve(self) -> list[Doc]:
         """The requested precision over numbers of the leading GPU, in rising order."""
         return [point for point in self.doc.get("curve") or () if point["gpu"] == self.gpu]
+
+    @property
+    def gpus_allowed(self) -> float:
+        """How many of the leading GPU the cap on power allows; infinite without a cap."""
+        caps = [cap["gpus_allowed"] for cap in self.doc.get("power_caps") or () if cap["gpu"] == self.gpu]
+        return float(min(caps, default=math.inf))
 
     def evidence_for(self, metric: str, gpu: str | None = None) -> list[Doc]:
         """Sources that a figure is based on, best kind first, without those of other GPUs."""

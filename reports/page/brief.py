@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reports.document.facts import Facts, memory_range
+from reports.sections.breakdown.limits import short_limits
 from reports.sections.comparison.curve import short_curve
 from reports.sections.comparison.gpus import gpus
 from reports.sections.comparison.layout import layout_text
@@ -26,7 +27,7 @@ def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
     """The blocks of the short answer, in order."""
     blocks: list[Block | None] = [
         short_table(facts, words), _gpus_table(facts, words), short_curve(facts, words),
-        _runs_as(facts, words), _warnings(facts, words), _taken_for(facts, words),
+        short_limits(facts, words), _runs_as(facts, words), _warnings(facts, words), _taken_for(facts, words),
         closing(facts, words),
         Prose(spans=words.spans("brief.more", file="plan.html"), tone="quiet"),
     ]  # fmt: skip

@@ -103,7 +103,7 @@ def _table(
     heads += [Column(head=words(TARGETS[name])) for name in targets]
     rows = []
     for point in points:
-        cells = [_count(point, words)]
+        cells = [_count(point, facts.gpus_allowed, words)]
         cells += [Cell(text=f"{point['global_batch']:,}", sort=float(point["global_batch"]))] if batches else []
         cells += [figure_cell(words.figure(QUANTITY[name], point[name], rung), words) for name, rung in rungs.items()]
         cells += [_meets(point[name], words) for name in targets]
@@ -112,8 +112,9 @@ def _table(
     return Table(caption=caption, columns=tuple(heads), rows=tuple(rows), notes=notes, folded=folded, sortable=False)
 
 
-def _count(point: Doc, words: Words) -> Cell:
+def _count(point: Doc, allowed: float, words: Words) -> Cell:
     names = [words(key) for name, key in MARKS.items() if point[name]]
+    names += [words("curve.is_over_cap")] if point["gpus"] > allowed else []
     return Cell(text=f"{point['gpus']:,}", detail=words("list.comma").join(names), sort=float(point["gpus"]))
 
 
