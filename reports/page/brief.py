@@ -22,6 +22,9 @@ NOTICES = frozenset({
 })  # fmt: skip
 """Warnings that say what was used and change no decision: the full answer has them."""
 
+TOLD_BY_GAP = {"gap.price.stale.what": ("price.warning.historic",)}
+"""Warnings that a gap says again, with what to do about it."""
+
 
 def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
     """The blocks of the short answer, in order."""
@@ -62,13 +65,19 @@ def _warnings(facts: Facts, words: Words) -> Items | None:
     doc = facts.doc
     worded = sentences(doc, "warnings", words.lang)
     messages = doc.get("warnings_message") or [None] * len(worded)
+    hidden = NOTICES | {key for gap in doc["gaps"] for key in TOLD_BY_GAP.get(_key(gap.get("what_message")), ())}
     cells = [
         Cell(text=sentence.text, foreign=sentence.foreign)
         for sentence, message in zip(worded, messages, strict=True)
-        if not (is_message(message) and message["key"] in NOTICES)
+        if _key(message) not in hidden
     ]
     cells += [gap_cell(gap, words) for gap in doc["gaps"]]
     return Items(items=tuple(cells), title=words("brief.mind"), tone="bad") if cells else None
+
+
+def _key(message: object) -> str:
+    """The key of a message in the document; empty where there is none."""
+    return str(message["key"]) if isinstance(message, dict) and is_message(message) else ""
 
 
 def _taken_for(facts: Facts, words: Words) -> Prose | None:

@@ -118,7 +118,7 @@ def test_the_headline_gives_the_probability_of_each_target():
     hero = view_of(sample.targets_document()).hero
 
     assert said(hero.headline).endswith(
-        " It ends within 30 days with 83% probability and costs no more than $1 million with above 99% probability."
+        " It ends within 30 days with 83% probability and costs no more than $1 million with more than 99% probability."
     )
 
 
@@ -131,7 +131,7 @@ def test_a_target_of_its_own_is_said_alone_and_in_chinese():
     for plan in document["plans"]:
         plan["probability"] = {"deadline": 0.004, "budget": None}
 
-    assert said(view_of(document).hero.headline).endswith(" It ends within 30 days with below 1% probability.")
+    assert said(view_of(document).hero.headline).endswith(" It ends within 30 days with less than 1% probability.")
     assert said(view_of(document, "zh").hero.headline).endswith("30 天内完成的概率为 1% 以下。")
 
 
