@@ -5,10 +5,11 @@ from __future__ import annotations
 from planner.answer.plan import LOWER_IS_BETTER
 from planner.training.method import PRETRAIN
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
-from reports.sections.comparison.precisions import metric_chart, overview_table
+from reports.sections.comparison.precisions import ONE_UNIT, metric_chart, overview_table, unit_of
 from reports.text.language import Figure, Span, Words, strong
 from reports.text.messages import is_message, sentence
 from reports.text.names import pretty_gpu
+from reports.text.numbers import LEAST
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 
 ABOUT_THE_SAME = 0.05
@@ -22,7 +23,7 @@ def hero(facts: Facts, words: Words) -> Hero:
     return Hero(
         headline=(*headline(facts, words), *chances(facts, words)),
         budget=_budget(facts, words),
-        setting=(*_setting(answer, words), *_break_even(facts, words)),
+        setting=(*_setting(facts, answer, words), *_break_even(facts, words)),
         trust=_trust(facts, words),
         alerts=_alerts(facts, words),
         tiles=tuple(_tile(facts, answer, name, words) for name in (MARKET, DURATION, ENERGY) if answer[name])
@@ -72,7 +73,7 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
     answer = facts.answer
     if answer is None:
         return words.spans("headline.none", **common, reason=why_none(facts, words))
-    cost = words.figure("money", answer[MARKET])
+    cost = _figure(facts, answer, MARKET, words)
     metric = lead_metric(facts)
     key = "headline.time" if cost is None else "headline.at_least" if cost.at_least else "headline.cost"
     figure = cost or words.figure("days", answer[DURATION])
@@ -123,12 +124,24 @@ def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
         return ()
     other = words.name("precision", to)
     if saving["low"] > 0 and saving.get("amount"):
-        amount, share = words.figure(QUANTITY[metric], saving["amount"]), words.figure("percent", saving)
+        amount, share = _amount(facts, saving["amount"], metric, words), words.figure("percent", saving)
         assert amount is not None
         assert share is not None
         return words.spans("would.save", other=other, amount=amount, share=share)
     less = saving_phrase(saving, words.name("precision", facts.asked), words)
     return words.spans("would.cost" if metric == MARKET else "would.take", other=other, compared=less)
+
+
+def _figure(facts: Facts, answer: Doc, metric: str, words: Words) -> Figure | None:
+    """A figure of the answer in the unit that its tables have."""
+    rung = unit_of(facts, metric, words) if metric in ONE_UNIT and answer[metric] else None
+    return words.figure(QUANTITY[metric], answer[metric], rung)
+
+
+def _amount(facts: Facts, saved: Doc, metric: str, words: Words) -> Figure | None:
+    """An amount that is saved, in the unit of the answer unless it is small for that."""
+    rung = unit_of(facts, metric, words)
+    return words.figure(QUANTITY[metric], saved, rung if saved["mid"] >= LEAST * rung.per else None)
 
 
 def saving_phrase(saving: Doc, other: str, words: Words) -> str:
@@ -155,7 +168,7 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     answer = facts.answer
     if answer is None:
         return ()
-    cost = words.figure("money", answer[MARKET])
+    cost = _figure(facts, answer, MARKET, words)
     likes = (
         () if cost is None else tuple(span for like in _stand_ins(facts) for span in words.spans("budget.like", **like))
     )
@@ -181,10 +194,10 @@ def _stand_ins(facts: Facts) -> list[dict[str, str]]:
     return [{name: pretty_gpu(str(values[name])) for name in ("gpu", "like")} for values in told]
 
 
-def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
+def _setting(facts: Facts, answer: Doc | None, words: Words) -> tuple[Span, ...]:
     if answer is None:
         return ()
-    days, hours = words.figure("days", answer[DURATION]), words.figure("gpu_hours", answer["gpu_hours"])
+    days, hours = words.figure("days", answer[DURATION]), _figure(facts, answer, "gpu_hours", words)
     assert days is not None
     assert hours is not None
     return words.spans(
@@ -289,7 +302,7 @@ def metric_at_least(plan: Doc) -> bool:
 
 
 def _tile(facts: Facts, answer: Doc, metric: str, words: Words) -> Tile:
-    figure = words.figure(QUANTITY[metric], answer[metric])
+    figure = _figure(facts, answer, metric, words)
     assert figure is not None
     return Tile(
         label=words(f"tile.{metric}"),

@@ -38,7 +38,7 @@ def test_with_bf16_asked_the_headline_says_what_fp8_would_save_in_money_and_perc
     assert said(view_of(asked("bf16")).hero.headline) == (
         "BF16 trains this 70B model on 1.4T tokens for about $1.25 million (0.94–1.62), "
         "62% less than TF32 (59–65) and 4% less than FP16 (1–7). "
-        "FP8 would save $388,000 (349,000–426,000), or 31% (28–34)."
+        "FP8 would save $0.388 million (0.349–0.426), or 31% (28–34)."
     )
 
 
@@ -332,4 +332,4 @@ def test_an_exact_figure_has_no_range():
     document["plans"][-1]["cost_usd"] = {"low": 5e5, "mid": 5e5, "high": 5e5, "at_least": False}
     text = said(view_of(document).hero.headline)
 
-    assert "for about $500,000, 31%" in text
+    assert "for about $0.5 million, 31%" in text
