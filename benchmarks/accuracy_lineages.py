@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from planner.rates.ladder import shape_key
 from planner.rates.parameters import Z90
+from planner.rates.qualifiers import shape_key
 from planner.validation.score import ScoredRun
 
 FIGURES = {"time": "throughput", "memory": "memory", "power": "power", "run": "run totals and their energy"}

@@ -1,5 +1,7 @@
 """Write `docs/checked.md`: well-known runs, asked as a person would ask, against what was published: `make checked`.
 
+The totals go to `planner/catalog/asked_totals.csv` as well, which an answer states beside its high figures.
+
 The questions are rows of `checked.csv`: flags of `mpplan estimate` that name the model, the GPU, how many, the tokens
 and the precision, and the row of the published runs that the answer is held against.
 """
@@ -14,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy import paragraph, percent, table
+from benchmarks.accuracy import LeftOut, paragraph, percent, table
 from mpplan.api.planned import planned
 from planner.answer.plan import Plan
 from planner.errors import MpplanError
@@ -28,6 +30,7 @@ from reports.text.messages import word
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, TEMPLATE = ROOT / "docs" / "checked.md", Path(__file__).with_suffix(".template.md")
 QUESTIONS, RUNS = Path(__file__).with_suffix(".csv"), CATALOG / "published_runs.csv"
+ASKED_TOTALS = CATALOG / "asked_totals.csv"
 A_MONTH = "a month"
 """In the column `gpus_from`: the row does not say how many GPUs there were."""
 INSIDE_AIM, ERROR_AIM = 0.9, 0.15
@@ -61,6 +64,8 @@ METRICS = {
     "step_time_s": Metric(unit="tokens/s/GPU", fact=_step_tokens_per_s, answer=lambda plan: plan.tokens_per_s_per_gpu),
 }
 """By the metric of the row."""
+SPEEDS = frozenset({METRICS["step_time_s"].unit})
+"""Units in which more is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,13 @@ class Checked:
     def inside(self) -> bool:
         """Whether the fact lies within the answer's 90 % range; never where the planner refused."""
         return self.answer is not None and self.answer.low <= self.fact <= self.answer.high
+
+    @property
+    def below_high(self) -> bool:
+        """Whether the run took no more GPU time than the answer's high; of a speed that is its low."""
+        if self.answer is None:
+            return False
+        return self.fact >= self.answer.low if self.unit in SPEEDS else self.fact <= self.answer.high
 
     @property
     def error_ratio(self) -> float | None:
@@ -199,9 +211,18 @@ def page(checked: Sequence[Checked], questions: Iterable[dict[str, str]]) -> str
     )
 
 
+def asked_totals_text(scored: Sequence[Checked], date: str) -> str:
+    """The row that an answer states beside its high figures (`planner.answer.run_totals`)."""
+    inside, below_high = sum(entry.inside for entry in scored), sum(entry.below_high for entry in scored)
+    source = "benchmarks/checked.csv, asked with the model, the GPUs and the tokens alone (docs/checked.md)"
+    return f'runs,inside,below_high,source,date\n{len(scored)},{inside},{below_high},"{source}",{date}\n'
+
+
 def main() -> None:
     """Ask, compare, write."""
-    PAGE.write_text(page(check_all(), read(QUESTIONS)), encoding="utf-8")
+    checked = check_all()
+    PAGE.write_text(page(checked, read(QUESTIONS)), encoding="utf-8")
+    ASKED_TOTALS.write_text(asked_totals_text(counted(checked), LeftOut().date), encoding="utf-8")
 
 
 if __name__ == "__main__":

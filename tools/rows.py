@@ -110,6 +110,7 @@ FILES = (
     DataFile(path=CATALOG / "number_formats.csv", key=("id",), dates=("date",), load=load_number_formats),
     DataFile(path=CATALOG / "precision_losses.csv", key=("id",), dates=("date",), gpu="gpu", load=load_losses),
     DataFile(path=CATALOG / "published_names.csv", key=("model",), dates=("date",), load=load_published_names),
+    DataFile(path=CATALOG / "asked_totals.csv", key=("date",), dates=("date",), load=load_run_totals),
     DataFile(path=CATALOG / "run_totals.csv", key=("date",), dates=("date",), load=load_run_totals),
     DataFile(path=CATALOG / "skypilot_gpus.csv", key=("gpu",), dates=("source_date",), gpu="gpu", load=skypilot_names),
     DataFile(path=CATALOG / "sweep_runs.csv", key=("id",), load=lambda: _runs("sweep_runs.csv")),

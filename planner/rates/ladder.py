@@ -22,11 +22,10 @@ from planner.kernels.collectives import CollectiveSurfaces, collective_surfaces
 from planner.kernels.nearest import nearest_surface
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface, large_flop_per_s
-from planner.models.shape import ModelShape
 from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.conditions import read_for
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
-from planner.rates.qualifiers import memory_format, stored_loss
+from planner.rates.qualifiers import attention_kernel, memory_format, shape_key, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
 from planner.units import GIB, PICO, TERA
@@ -100,7 +99,7 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "workload": lambda s: "moe" if s.recipe.model.experts else s.recipe.model.kind,
     "precision": lambda s: s.recipe.policy.precision,
     "compute": lambda s: "" if s.compute in ("fp16", "bf16") else s.compute,
-    "attention_kernel": lambda s: _attention_kernel(s.recipe),
+    "attention_kernel": lambda s: attention_kernel(s.recipe),
     "mlp": lambda s: "gated" if s.recipe.model.gated_mlp else "plain",
     "loss": lambda s: "fused" if s.recipe.chunked_loss else "full",
     "stored_loss": lambda s: stored_loss(s.recipe),
@@ -121,12 +120,6 @@ def part_label(parameters: Parameters, name: str, cluster: Cluster, recipe: Reci
     """The GPU, architecture or model for which such a row is drawn in a run."""
     (word,) = parameters.families[parameters.rows[name].family].by
     return QUALIFIERS[word](Setting(cluster=cluster, recipe=recipe, parameters=parameters))
-
-
-def shape_key(model: ModelShape) -> str:
-    """What makes two models one to the spread between models: kind, layers, hidden size and experts; not the name."""
-    experts = f"-{model.experts}e" if model.experts else ""
-    return f"{model.kind}-{model.layers}x{model.hidden}{experts}"
 
 
 def resolve_rates(
@@ -303,10 +296,6 @@ def _over_reference(setting: Setting) -> float:
         return part.measured_matmul_flop_per_s["bf16"] / part.peak_flop_per_s["bf16"]
 
     return reached(gpu) / reached(load_gpus()[reference])
-
-
-def _attention_kernel(recipe: Recipe) -> str:
-    return "fp32" if recipe.policy.other_compute in ("fp32", "tf32") else "tuned" if recipe.fused else "torch"
 
 
 def _attention_term(setting: Setting, family: Family, name: str) -> Term:

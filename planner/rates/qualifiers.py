@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.models.shape import ModelShape
 from planner.training.recipe import Recipe
 
 
@@ -24,3 +25,14 @@ def stored_loss(recipe: Recipe) -> str:
     if recipe.stack == "fsdp-compile" and year is not None and year < COMPILED_LOSS_YEAR:
         return "eager"
     return recipe.kernels
+
+
+def attention_kernel(recipe: Recipe) -> str:
+    """Whose attention kernels run: those of strict FP32, a tuned stack's, or PyTorch's."""
+    return "fp32" if recipe.policy.other_compute in ("fp32", "tf32") else "tuned" if recipe.fused else "torch"
+
+
+def shape_key(model: ModelShape) -> str:
+    """What makes two models one to the spread between models: kind, layers, hidden size and experts; not the name."""
+    experts = f"-{model.experts}e" if model.experts else ""
+    return f"{model.kind}-{model.layers}x{model.hidden}{experts}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from planner.costs.prices import GpuPrice
 from planner.errors import Message, UsageError
-from planner.evidence import Evidence, EvidenceKind
+from planner.evidence import Evidence, EvidenceKind, Gap
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.gpu import Gpu
 from pricing.book.reading import load_book
@@ -33,7 +33,16 @@ def priced_or_like(gpu: str, like: str | None, price_of: Callable[[str], GpuPric
         return _standing_in(gpu, price_of(like))
     if price.usd_per_gpu_h is not None or like is None or like == gpu:
         return price
-    return _standing_in(gpu, price_of(like))
+    stand_in = price_of(like)
+    return _standing_in(gpu, stand_in) if stand_in.usd_per_gpu_h is not None else _neither(price, like)
+
+
+def _neither(price: GpuPrice, like: str) -> GpuPrice:
+    """A price that is unknown, and so is that of its stand-in: the gap is the GPU's own and names both."""
+    if price.gap is None:
+        return price
+    why = Message.of("price.like_unpriced", why=price.gap.why, like=like)
+    return replace(price, gap=Gap.of("price.missing", why=why))
 
 
 def _standing_in(gpu: str, price: GpuPrice) -> GpuPrice:

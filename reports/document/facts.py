@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from planner.evidence import EvidenceKind
@@ -68,7 +69,7 @@ class Facts:
         self.asked = self._asked()
         """The precision that was asked for."""
         self.gpu = self._leading_gpu()
-        """The GPU of the first screen: the cheapest on which the asked precision fits."""
+        """The GPU of the first screen: the cheapest on which the asked precision fits, without prices the first."""
 
     @property
     def sees_images(self) -> bool:
@@ -116,7 +117,7 @@ class Facts:
                 return (2, 0.0)
             cost = plan["cost_usd"]
             priced = cost is not None and not cost.get("at_least")
-            return (0, cost["mid"]) if priced else (1, plan[DURATION]["mid"])
+            return (0, cost["mid"]) if priced else (1, 0.0)  # without prices nothing ranks them: the first asked for
 
         return min(self.gpus, key=weight) if self.gpus else ""
 
@@ -168,6 +169,21 @@ class Facts:
         rows = self.doc.get("parity") or ()
         return {row["precision"] for row in rows if row["gpu"] == self.gpu and row.get("untrained")}
 
+    @property
+    def narrowest(self) -> str:
+        """The narrowest precision that fits and was not shown to train no model."""
+        there = {plan["precision"] for plan in self.fitting()} - self.untrained()
+        return next((name for name in SHOWN if name in there), self.asked)
+
+    def compared(self, metric: str) -> list[str]:
+        """Precisions that the headline compares the requested one with, beside the narrowest: two at most."""
+        told: list[str] = []
+        for name in self.references():
+            there = name != self.narrowest and self.saving(metric, name) is not None
+            if there and (name != "fp32" or not told) and len(told) < 2:
+                told.append(name)
+        return told
+
     def saving(
         self, metric: str, frm: str, *, to: str | None = None, view: str = "same_gpus", gpu: str | None = None
     ) -> Doc | None:
@@ -189,6 +205,12 @@ class Facts:
     def curve(self) -> list[Doc]:
         """The requested precision over numbers of the leading GPU, in rising order."""
         return [point for point in self.doc.get("curve") or () if point["gpu"] == self.gpu]
+
+    @property
+    def gpus_allowed(self) -> float:
+        """How many of the leading GPU the cap on power allows; infinite without a cap."""
+        caps = [cap["gpus_allowed"] for cap in self.doc.get("power_caps") or () if cap["gpu"] == self.gpu]
+        return float(min(caps, default=math.inf))
 
     def evidence_for(self, metric: str, gpu: str | None = None) -> list[Doc]:
         """Sources that a figure is based on, best kind first, without those of other GPUs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reports.document.facts import Facts, memory_range
+from reports.sections.breakdown.limits import short_limits
 from reports.sections.comparison.curve import short_curve
 from reports.sections.comparison.gpus import gpus
 from reports.sections.comparison.layout import layout_text
@@ -21,12 +22,15 @@ NOTICES = frozenset({
 })  # fmt: skip
 """Warnings that say what was used and change no decision: the full answer has them."""
 
+TOLD_BY_GAP = {"gap.price.stale.what": ("price.warning.historic",)}
+"""Warnings that a gap says again, with what to do about it."""
+
 
 def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
     """The blocks of the short answer, in order."""
     blocks: list[Block | None] = [
         short_table(facts, words), _gpus_table(facts, words), short_curve(facts, words),
-        _runs_as(facts, words), _warnings(facts, words), _taken_for(facts, words),
+        short_limits(facts, words), _runs_as(facts, words), _warnings(facts, words), _taken_for(facts, words),
         closing(facts, words),
         Prose(spans=words.spans("brief.more", file="plan.html"), tone="quiet"),
     ]  # fmt: skip
@@ -61,13 +65,19 @@ def _warnings(facts: Facts, words: Words) -> Items | None:
     doc = facts.doc
     worded = sentences(doc, "warnings", words.lang)
     messages = doc.get("warnings_message") or [None] * len(worded)
+    hidden = NOTICES | {key for gap in doc["gaps"] for key in TOLD_BY_GAP.get(_key(gap.get("what_message")), ())}
     cells = [
         Cell(text=sentence.text, foreign=sentence.foreign)
         for sentence, message in zip(worded, messages, strict=True)
-        if not (is_message(message) and message["key"] in NOTICES)
+        if _key(message) not in hidden
     ]
     cells += [gap_cell(gap, words) for gap in doc["gaps"]]
     return Items(items=tuple(cells), title=words("brief.mind"), tone="bad") if cells else None
+
+
+def _key(message: object) -> str:
+    """The key of a message in the document; empty where there is none."""
+    return str(message["key"]) if isinstance(message, dict) and is_message(message) else ""
 
 
 def _taken_for(facts: Facts, words: Words) -> Prose | None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from planner.answer.plan import LOWER_IS_BETTER
 from planner.training.method import PRETRAIN
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
-from reports.sections.comparison.precisions import metric_chart, overview_table
+from reports.sections.comparison.precisions import ONE_UNIT, metric_chart, overview_table, unit_of
 from reports.text.language import Figure, Span, Words, strong
-from reports.text.messages import sentence
+from reports.text.messages import is_message, sentence
 from reports.text.names import pretty_gpu
+from reports.text.numbers import LEAST
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
+
+ABOUT_THE_SAME = 0.05
+"""A saving that may be none is told as `about the same` while its middle is below this share."""
 
 
 def hero(facts: Facts, words: Words) -> Hero:
@@ -19,7 +23,7 @@ def hero(facts: Facts, words: Words) -> Hero:
     return Hero(
         headline=(*headline(facts, words), *chances(facts, words)),
         budget=_budget(facts, words),
-        setting=(*_setting(answer, words), *_break_even(facts, words)),
+        setting=(*_setting(facts, answer, words), *_break_even(facts, words)),
         trust=_trust(facts, words),
         alerts=_alerts(facts, words),
         tiles=tuple(_tile(facts, answer, name, words) for name in (MARKET, DURATION, ENERGY) if answer[name])
@@ -69,12 +73,13 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
     answer = facts.answer
     if answer is None:
         return words.spans("headline.none", **common, reason=why_none(facts, words))
-    cost = words.figure("money", answer[MARKET])
+    cost = _figure(facts, answer, MARKET, words)
     metric = lead_metric(facts)
     key = "headline.time" if cost is None else "headline.at_least" if cost.at_least else "headline.cost"
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
-    gpu = words("headline.on_gpu", gpu=pretty_gpu(facts.gpu)) if len(facts.gpus) > 1 else ""
+    where = "headline.on_first" if not answer[MARKET] and facts.gpu == facts.gpus[0] else "headline.on_gpu"
+    gpu = words(where, gpu=pretty_gpu(facts.gpu)) if len(facts.gpus) > 1 else ""
     sentence = words.spans(key, **common, figure=figure, on_gpu=gpu, compared=_compared(facts, metric, words))
     return (*sentence, *would_save(facts, metric, words))
 
@@ -106,31 +111,20 @@ def why_none(facts: Facts, words: Words) -> str:
 
 def _compared(facts: Facts, metric: str, words: Words) -> str:
     """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
-    parts: list[str] = []
-    for reference in facts.references():
-        saving = facts.saving(metric, reference)
-        if reference == narrowest(facts):
-            continue  # `would_save` says it the other way round
-        if saving is not None and (reference != "fp32" or not parts) and len(parts) < 2:
-            parts.append(saving_phrase(saving, words.name("precision", reference), words))
+    savings = {reference: facts.saving(metric, reference) for reference in facts.compared(metric)}
+    parts = [saving_phrase(saving, words.name("precision", name), words) for name, saving in savings.items() if saving]
     return words("headline.compared", parts=words("compare.and").join(parts)) if parts else ""
-
-
-def narrowest(facts: Facts) -> str:
-    """The narrowest precision that fits and was not shown to train no model."""
-    there = {plan["precision"] for plan in facts.fitting()} - facts.untrained()
-    return next((name for name in SHOWN if name in there), facts.asked)
 
 
 def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
     """What the narrowest precision would save of the requested one: an amount and a share; nothing if that is it."""
-    to = narrowest(facts)
+    to = facts.narrowest
     saving = facts.saving(metric, facts.asked, to=to)
     if to == facts.asked or saving is None:
         return ()
     other = words.name("precision", to)
     if saving["low"] > 0 and saving.get("amount"):
-        amount, share = words.figure(QUANTITY[metric], saving["amount"]), words.figure("percent", saving)
+        amount, share = _amount(facts, saving["amount"], metric, words), words.figure("percent", saving)
         assert amount is not None
         assert share is not None
         return words.spans("would.save", other=other, amount=amount, share=share)
@@ -138,16 +132,33 @@ def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
     return words.spans("would.cost" if metric == MARKET else "would.take", other=other, compared=less)
 
 
+def _figure(facts: Facts, answer: Doc, metric: str, words: Words) -> Figure | None:
+    """A figure of the answer in the unit that its tables have."""
+    rung = unit_of(facts, metric, words) if metric in ONE_UNIT and answer[metric] else None
+    return words.figure(QUANTITY[metric], answer[metric], rung)
+
+
+def _amount(facts: Facts, saved: Doc, metric: str, words: Words) -> Figure | None:
+    """An amount that is saved, in the unit of the answer unless it is small for that."""
+    rung = unit_of(facts, metric, words)
+    return words.figure(QUANTITY[metric], saved, rung if saved["mid"] >= LEAST * rung.per else None)
+
+
 def saving_phrase(saving: Doc, other: str, words: Words) -> str:
     """A saving in words, with its figure marked for `Words.spans`."""
     less = saving["mid"] >= 0
     low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
-    figure = words.figure("percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
+    unsure = saving["low"] < 0 < saving["high"]
+    # tenths of a percent would tell nothing beside a range that reaches over zero
+    figure = words.figure("change" if unsure else "percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
     assert figure is not None
     if not figure.span and round(saving["mid"], 3) == 0:
         return words("compare.same", other=other)
-    if saving["low"] < 0 < saving["high"]:
-        return words("compare.unsure", share=figure.text, other=other, span=figure.span)
+    if unsure and abs(saving["mid"]) < ABOUT_THE_SAME:
+        return words("compare.unsure", other=other, span=figure.span)
+    if unsure:
+        key = "compare.perhaps_less" if less else "compare.perhaps_more"
+        return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
     key = "compare.less" if less else "compare.more"
     return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
 
@@ -157,22 +168,36 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     answer = facts.answer
     if answer is None:
         return ()
-    cost = words.figure("money", answer[MARKET])
+    cost = _figure(facts, answer, MARKET, words)
+    likes = (
+        () if cost is None else tuple(span for like in _stand_ins(facts) for span in words.spans("budget.like", **like))
+    )
     if cost is not None and cost.at_least:
-        return words.spans("budget.at_least", high=strong(cost.high))
+        return words.spans("budget.at_least", high=strong(cost.high)) + likes
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
-    spans = words.spans("budget.days" if cost is None else "budget.cost", high=strong(figure.high))
+    spans = words.spans("budget.days" if cost is None else "budget.cost", high=strong(figure.high)) + likes
     totals = facts.doc.get("run_totals")
     if not totals:
         return spans
-    return spans + words.spans("budget.validated", runs=f"{totals['runs']:,}", within=f"{totals['below_high']:,}")
+    told = {"runs": f"{totals['runs']:,}", "within": f"{totals['below_high']:,}"}
+    if not totals.get("asked_runs"):
+        return spans + words.spans("budget.validated", **told)
+    asked = {"asked": f"{totals['asked_runs']:,}", "asked_within": f"{totals['asked_below_high']:,}"}
+    return spans + words.spans("budget.validated_asked", **told, **asked)
 
 
-def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
+def _stand_ins(facts: Facts) -> list[dict[str, str]]:
+    """The GPUs that are priced like another one, each with that other."""
+    messages = [row.get("text_message") for row in facts.doc["assumptions"]]
+    told = [m["values"] for m in messages if is_message(m) and m["key"] == "assumption.price_like"]
+    return [{name: pretty_gpu(str(values[name])) for name in ("gpu", "like")} for values in told]
+
+
+def _setting(facts: Facts, answer: Doc | None, words: Words) -> tuple[Span, ...]:
     if answer is None:
         return ()
-    days, hours = words.figure("days", answer[DURATION]), words.figure("gpu_hours", answer["gpu_hours"])
+    days, hours = words.figure("days", answer[DURATION]), _figure(facts, answer, "gpu_hours", words)
     assert days is not None
     assert hours is not None
     return words.spans(
@@ -205,7 +230,8 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
         parts.append(Cell(text=prices, href="#sources"))
     parts.append(Cell(text=words.count("trust.assumptions", len(doc["assumptions"])), href="#assumptions"))
     gaps = len(doc["gaps"])
-    parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
+    if gaps or not _stand_ins(facts):  # a price that is another GPU's is not without a gap
+        parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
     return tuple(parts)
 
 
@@ -276,7 +302,7 @@ def metric_at_least(plan: Doc) -> bool:
 
 
 def _tile(facts: Facts, answer: Doc, metric: str, words: Words) -> Tile:
-    figure = words.figure(QUANTITY[metric], answer[metric])
+    figure = _figure(facts, answer, metric, words)
     assert figure is not None
     return Tile(
         label=words(f"tile.{metric}"),

@@ -6,13 +6,16 @@ import math
 
 import pytest
 
+from benchmarks.accuracy import LeftOut
 from benchmarks.checked import (
     A_MONTH,
+    ASKED_TOTALS,
     METRICS,
     PAGE,
     QUESTIONS,
     RUNS,
     Checked,
+    asked_totals_text,
     check_all,
     counted,
     figure,
@@ -97,6 +100,24 @@ def test_a_refusal_counts_as_outside_and_has_no_error():
 
     assert inside_ratio([inside, refused]) == 0.5
     assert median_error([inside, refused]) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("unit", "fact", "inside", "below_high"),
+    [
+        ("days", 7.0, False, True), ("days", 14.0, True, True), ("days", 15.0, False, False),
+        ("tokens/s/GPU", 7.0, False, False), ("tokens/s/GPU", 15.0, False, True),
+    ],
+)  # fmt: skip
+def test_a_run_that_was_faster_than_its_range_stays_below_the_high(unit, fact, inside, below_high):
+    answer = Estimate(low=8, mid=11, high=14)
+    entry = Checked(question=ASKED[0], unit=unit, fact=fact, answer=answer, refused=None)
+
+    assert (entry.inside, entry.below_high) == (inside, below_high)
+
+
+def test_the_shipped_row_is_what_the_questions_give(checked):
+    assert ASKED_TOTALS.read_text(encoding="utf-8") == asked_totals_text(counted(checked), LeftOut().date)
 
 
 @pytest.mark.parametrize(

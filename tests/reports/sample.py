@@ -316,7 +316,7 @@ def targets_document() -> dict[str, Any]:
         savings=savings(plans),
         deadline_days=DEADLINE_DAYS,
         curve=curve(),
-        run_totals=RunTotals(runs=19, lineages=7, below_high=18, date="2026-11-22"),
+        run_totals=RunTotals(runs=19, lineages=7, below_high=18, date="2026-11-22", asked_runs=39, asked_below_high=37),
         question=answer().question | {"budget": InputValue(value=BUDGET_USD, source="flag")},
     )
 

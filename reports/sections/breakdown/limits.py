@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from reports.document.facts import Doc, Facts
 from reports.text.clean import clean
-from reports.text.language import Words
+from reports.text.language import Words, strong
 from reports.text.names import pretty_gpu
-from reports.view import Cell, Column, Section, Table, TableRow
+from reports.view import Cell, Column, Prose, Section, Table, TableRow
 
 CHOICES = {"sold": "limits.sold", "cheapest": "limits.cheapest", "greenest": "limits.greenest"}
 """The limits shown, in order, and what they are called."""
 FIGURES = (("duration_days", "days"), ("energy_mwh", "energy"), ("cost_usd", "money"))
 """Figures of a limit and the units they are written in."""
+NAMES = {"days": "limits.of_days", "energy": "limits.of_energy", "money": "limits.of_money"}
+"""What they are called in a sentence, by their unit."""
+HARDLY = 0.005
+"""A change below this share is not told in the sentence."""
 
 
 def limits(facts: Facts, words: Words) -> Section | None:
@@ -22,6 +26,48 @@ def limits(facts: Facts, words: Words) -> Section | None:
     lead = words.spans("limits.lead", precision=words.name("precision", clean(searches[0]["precision"])))
     tables = tuple(_table(search, words) for search in searches)
     return Section(id="limits", title=words("limits.title"), lead=lead, blocks=tables)
+
+
+def short_limits(facts: Facts, words: Words) -> Prose | None:
+    """The limit that is planned on the leading GPU, and what it saves against the one as sold, in a sentence."""
+    search = next((s for s in facts.doc.get("power_limit_search") or () if s["gpu"] == facts.gpu), None)
+    if search is None:
+        return None
+    sold, planned, green = search["sold"], _planned(search), search["greenest"]
+    told = {
+        "limit": strong(words.value("power_w", planned["limit_w"])),
+        "goal": words("limits.costs_least" if search.get("cheapest") else "limits.uses_least"),
+        "count": f"{search['limits']:,}",
+        "least": words.value("power_w", search["least_w"]),
+    }
+    if planned != sold:
+        as_sold = words.value("power_w", sold["limit_w"])
+        return Prose(spans=words.spans("limits.brief", **told, sold=as_sold, changes=_changes(planned, sold, words)))
+    spans = words.spans("limits.brief_sold", **told)
+    if green != sold:
+        limit, gpus = words.value("power_w", green["limit_w"]), f"{green['gpus']:,}"
+        spans += words.spans("limits.brief_green", limit=limit, gpus=gpus, changes=_changes(green, sold, words))
+    return Prose(spans=spans)
+
+
+def _planned(search: Doc) -> Doc:
+    """The limit that is planned with: the cheapest, without prices the one of the least energy."""
+    planned: Doc = search.get("cheapest") or search["greenest"]
+    return planned
+
+
+def _changes(point: Doc, sold: Doc, words: Words) -> str:
+    """`13% less energy and 30% more money`: how one limit differs from the one as sold."""
+    parts = []
+    for key, kind in reversed(FIGURES):
+        if point.get(key) is None or not sold.get(key):
+            continue
+        change = point[key] / sold[key] - 1.0
+        if abs(change) >= HARDLY:
+            share = words.value("change", abs(change))
+            what = words(NAMES[kind])
+            parts.append(words("limits.less" if change < 0 else "limits.more", share=share, what=what))
+    return words.join(parts) or words("limits.alike")
 
 
 def _table(search: Doc, words: Words) -> Table:
@@ -39,7 +85,7 @@ def _table(search: Doc, words: Words) -> Table:
 def _row(name: str, search: Doc, words: Words) -> TableRow:
     point, sold = search[name], search["sold"]
     figures = tuple(_figure(kind, point.get(key), sold.get(key), words) for key, kind in FIGURES)
-    planned = search.get("cheapest") or search["greenest"]
+    planned = _planned(search)
     cells = (
         Cell(text=words(CHOICES[name])),
         Cell(text=words.value("power_w", point["limit_w"]), sort=point["limit_w"]),

@@ -18,7 +18,7 @@ from reports.charts import (
     ticks_on,
 )
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
-from reports.sections.comparison.precisions import axis_labels, described, figure_cell
+from reports.sections.comparison.precisions import axis_labels, column_unit, described, figure_cell
 from reports.text.language import Span, Words, strong
 from reports.text.names import pretty_gpu
 from reports.text.numbers import Rung
@@ -82,10 +82,10 @@ def _knee(points: Sequence[Doc], words: Words) -> tuple[Span, ...]:
     return words.spans("curve.knee" if faster else "curve.knee_slower", gpus=strong(f"{points[knee]['gpus']:,}"))
 
 
-def _rungs(points: Sequence[Doc], metrics: tuple[str, ...], words: Words) -> dict[str, Rung]:
+def _rungs(facts: Facts, points: Sequence[Doc], metrics: tuple[str, ...], words: Words) -> dict[str, Rung]:
     """Unit of each figure that a point has."""
     return {
-        metric: words.shared(QUANTITY[metric], [point[metric] for point in points])
+        metric: column_unit(facts, metric, [point[metric] for point in points], words)
         for metric in metrics
         if any(point[metric] for point in points)
     }
@@ -94,7 +94,7 @@ def _rungs(points: Sequence[Doc], metrics: tuple[str, ...], words: Words) -> dic
 def _table(
     facts: Facts, points: Sequence[Doc], words: Words, *, notes: tuple[str, ...] = (), folded: bool = False
 ) -> Table:
-    rungs = _rungs(points, METRICS, words)
+    rungs = _rungs(facts, points, METRICS, words)
     targets = [name for name in TARGETS if any(point[name] is not None for point in points)]
     batches = folded and len({point["global_batch"] for point in points}) > 1
     heads = [Column(head=words("column.gpus"))]
@@ -103,7 +103,7 @@ def _table(
     heads += [Column(head=words(TARGETS[name])) for name in targets]
     rows = []
     for point in points:
-        cells = [_count(point, words)]
+        cells = [_count(point, facts.gpus_allowed, words)]
         cells += [Cell(text=f"{point['global_batch']:,}", sort=float(point["global_batch"]))] if batches else []
         cells += [figure_cell(words.figure(QUANTITY[name], point[name], rung), words) for name, rung in rungs.items()]
         cells += [_meets(point[name], words) for name in targets]
@@ -112,8 +112,9 @@ def _table(
     return Table(caption=caption, columns=tuple(heads), rows=tuple(rows), notes=notes, folded=folded, sortable=False)
 
 
-def _count(point: Doc, words: Words) -> Cell:
+def _count(point: Doc, allowed: float, words: Words) -> Cell:
     names = [words(key) for name, key in MARKS.items() if point[name]]
+    names += [words("curve.is_over_cap")] if point["gpus"] > allowed else []
     return Cell(text=f"{point['gpus']:,}", detail=words("list.comma").join(names), sort=float(point["gpus"]))
 
 
@@ -124,7 +125,7 @@ def _meets(met: bool | None, words: Words) -> Cell:
 
 
 def _chart(facts: Facts, points: list[Doc], words: Words) -> CurveChart:
-    rungs = _rungs(points, DRAWN, words)
+    rungs = _rungs(facts, points, DRAWN, words)
     counts = [float(point["gpus"]) for point in points]
     places = [on_log(count, counts) for count in counts]
     panels = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reports.charts import Bar, linear_ticks, place_rows, ticks_on
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
-from reports.sections.comparison.precisions import axis_labels, comparison_table, described, figure_cell
+from reports.sections.comparison.precisions import axis_labels, column_unit, comparison_table, described, figure_cell
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
@@ -33,7 +33,7 @@ def gpus(facts: Facts, words: Words) -> Section | None:
 
 def _chart(facts: Facts, plans: list[Doc], metric: str, words: Words) -> RangeChart:
     priced = [plan for plan in plans if plan[metric]]
-    rung = words.shared(QUANTITY[metric], [plan[metric] for plan in priced])
+    rung = column_unit(facts, metric, [plan[metric] for plan in priced], words)
     top = linear_ticks(max(plan[metric]["high"] for plan in priced))
     bars = [
         Bar(
@@ -58,7 +58,7 @@ def _chart(facts: Facts, plans: list[Doc], metric: str, words: Words) -> RangeCh
 
 def _table(facts: Facts, words: Words) -> Table:
     metrics = [
-        (metric, words.shared(QUANTITY[metric], [p[metric] for p in facts.doc["plans"] if p["fits"] and p[metric]]))
+        (metric, column_unit(facts, metric, [p[metric] for p in facts.doc["plans"] if p["fits"] and p[metric]], words))
         for metric in (DURATION, "gpu_hours", MARKET, ENERGY, CARBON)
         if any(plan["fits"] and plan[metric] for plan in facts.doc["plans"])
     ]

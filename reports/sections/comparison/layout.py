@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reports.document.facts import Doc, Facts, memory_items
-from reports.text.language import Words
-from reports.text.messages import sentence
-from reports.text.numbers import rung_for
+from reports.text.language import Span, Words
+from reports.text.messages import is_message, sentence
+from reports.text.numbers import grouped, rung_for
 from reports.view import Block, Cell, Column, Section, Table, TableRow
 
 AXES = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
@@ -25,13 +25,22 @@ def layout(facts: Facts, words: Words) -> Section | None:
     lost = answer["lost_layouts"][:MOST_LOST]
     if lost:
         blocks.append(_lost(answer, lost, words))
-    lead = words.spans(
-        "layout.lead",
-        precision=words.name("precision", answer["precision"]),
-        layout=layout_text(answer["layout"]),
-        count=f"{answer['layouts_evaluated']:,}",
-    )
-    return Section(id="layout", title=words("layout.title"), lead=lead, blocks=tuple(blocks))
+    return Section(id="layout", title=words("layout.title"), lead=_lead(answer, words), blocks=tuple(blocks))
+
+
+def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
+    """The layout, and what it is of those that were evaluated: the best, or the simplest of nearly the best."""
+    told = {
+        "precision": words.name("precision", answer["precision"]),
+        "layout": layout_text(answer["layout"]),
+        "count": f"{answer['layouts_evaluated']:,}",
+    }
+    for row in answer["lost_layouts"]:
+        why = row.get("why_message")
+        if is_message(why) and why["key"] == "why.simpler":
+            faster = words("percent").format(grouped(100.0 * float(why["values"]["faster_ratio"]), 1))
+            return words.spans("layout.lead_simplest", **told, best=layout_text(row["layout"]), faster=faster)
+    return words.spans("layout.lead", **told)
 
 
 def layout_text(chosen: Doc) -> str:

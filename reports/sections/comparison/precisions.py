@@ -16,6 +16,19 @@ from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableR
 
 OVERVIEW = (MARKET, DURATION, ENERGY)
 ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
+ONE_UNIT = (MARKET, ENERGY, "gpu_hours")
+"""Figures that an answer tells in sentences and several tables: all of them take one unit."""
+
+
+def unit_of(facts: Facts, metric: str, words: Words) -> Rung:
+    """The unit of a figure in the whole answer: of every plan that fits and of the counts around the leading one."""
+    told = [plan[metric] for plan in facts.doc["plans"] if plan["fits"] and plan[metric]]
+    return words.shared(QUANTITY[metric], [*told, *(point[metric] for point in facts.curve if point.get(metric))])
+
+
+def column_unit(facts: Facts, metric: str, values: list[Doc], words: Words) -> Rung:
+    """The unit of a column or an axis: that of the whole answer, or one for its own values."""
+    return unit_of(facts, metric, words) if metric in ONE_UNIT else words.shared(QUANTITY[metric], values)
 
 
 def axis_labels(values: tuple[float, ...], rung: Rung, *, unit: bool = True) -> list[str]:
@@ -31,7 +44,7 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
     """Bars of one metric over the precisions that fit, with the reasons for those that do not."""
     plans = facts.plans(gpu, view)
     shown = [plan for plan in plans if plan["fits"] and plan[metric]]
-    rung = words.shared(QUANTITY[metric], [plan[metric] for plan in shown])
+    rung = column_unit(facts, metric, [plan[metric] for plan in shown], words)
     top = linear_ticks(
         scale_top(
             [plan[metric]["high"] for plan in shown if not is_reference(facts, plan)],
@@ -85,13 +98,15 @@ def _bar(facts: Facts, plan: Doc, metric: str, top: float, rung: Rung, words: Wo
     )
 
 
-def metric_columns(plans: list[Doc], metrics: tuple[str, ...], words: Words) -> list[tuple[str, Column, Rung]]:
+def metric_columns(
+    facts: Facts, plans: list[Doc], metrics: tuple[str, ...], words: Words
+) -> list[tuple[str, Column, Rung]]:
     """Metrics that at least one of some plans that fit has, each with its column and the column's unit."""
     columns = []
     for metric in metrics:
         values = [plan[metric] for plan in plans if plan[metric]]
         if values:
-            rung = words.shared(QUANTITY[metric], values)
+            rung = column_unit(facts, metric, values, words)
             head = words.head(words.name("metric", metric), rung)
             columns.append((metric, Column(head=head, numeric=True), rung))
     return columns
@@ -108,7 +123,7 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
     """Cost, time and energy of each precision on the same GPUs."""
     if not facts.plans():
         return None
-    metrics = metric_columns(facts.fitting(), OVERVIEW, words)
+    metrics = metric_columns(facts, facts.fitting(), OVERVIEW, words)
     first = facts.plans()[0]
     rows = [_row(facts, plan, [(m, r) for m, _, r in metrics], words) for plan in facts.plans()]
     return Table(
@@ -153,10 +168,11 @@ COMPARED = ("bf16", "fp8", "tf32")
 
 
 def short_table(facts: Facts, words: Words) -> Table:
-    """The requested precision beside those that people compare it with: cost (else GPU-hours), time and energy."""
+    """The requested precision beside those that people and the headline compare it with."""
     priced = any(plan[MARKET] for plan in facts.fitting())
     metrics = OVERVIEW if priced else (*OVERVIEW, "gpu_hours")
-    return comparison_table(facts, "plans", words, metrics=metrics, only=(facts.asked, *COMPARED))
+    told = (facts.asked, facts.narrowest, *facts.compared(MARKET if priced else "gpu_hours"))
+    return comparison_table(facts, "plans", words, metrics=metrics, only=(*told, *COMPARED))
 
 
 def comparison_table(
@@ -181,7 +197,7 @@ def comparison_table(
         only: the precisions shown; None: all.
     """
     plans = [plan for plan in facts.plans(gpu, view) if only is None or plan["precision"] in only]
-    columns = metric_columns([plan for plan in plans if plan["fits"]], metrics, words)
+    columns = metric_columns(facts, [plan for plan in plans if plan["fits"]], metrics, words)
     lead = MARKET if any(m == MARKET for m, _, _ in columns) else "gpu_hours"
     first = sum(m in OVERVIEW for m, _, _ in columns)
     counted = view != "plans"

@@ -1,9 +1,9 @@
 """The wording of messages: what the planner and pricing emit as a key with values, as a sentence in each language.
 
 `en.py` and `zh.py` have one template per key, filled by `str.format`. Beside Python's format specifications there are
-those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), GPUs (`gpu`), every
-quantity with a ladder of units (`tokens`, `params` …), every noun with a plural (`providers`), and lists (`and`,
-`semicolon`; commas otherwise).
+those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), GPUs (`gpu`), years told in
+days (`years_in_days`), every quantity with a ladder of units (`tokens`, `params` …), every noun with a plural
+(`providers`), and lists (`and`, `semicolon`; commas otherwise).
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from planner.question.input import flag_of
 from reports.text.clean import clean
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
+from reports.text.numbers import magnitude
 
+YEAR_DAYS = 365
+"""Days of the years of a message."""
 SIBLING = "_message"
 """A worded field `x` of a document has its message beside it, as `x_message`."""
 
@@ -74,6 +77,11 @@ class _Template(Formatter):
             return self._words.name("driver", str(value))
         if format_spec == "gpu":
             return pretty_gpu(str(value))
+        if format_spec == "years_in_days":  # the answer tells the same time in days, to about as many digits
+            days = float(value) * YEAR_DAYS
+            return self._words.number(
+                days, days, days, self._words.ladder("days")[-1], decimals=1 - magnitude(days)
+            ).text
         if format_spec == "sig":
             return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
         if self._words.has_ladder(format_spec):

@@ -21,3 +21,4 @@ def test_no_more_runs_stay_below_their_high_than_there_are():
 
     assert 0 <= totals.below_high <= totals.runs == int(row["runs"])
     assert 1 <= totals.lineages <= totals.runs
+    assert 0 < totals.asked_below_high <= totals.asked_runs

@@ -9,7 +9,7 @@ import pytest
 from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
-from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps
+from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
 from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
 from planner.rates.parameters import shipped_parameters
@@ -252,3 +252,14 @@ def test_a_source_of_one_precision_alone_says_so():
     assert rows["rate:fp32:h100-sxm5-80gb"].precisions == ("fp32",)
     assert rows["kernels:matmul:h100-sxm5-80gb:bf16"].precisions == ("bf16", "fp16", "fp8")
     assert rows["parameter:norm_passes"].precisions == ()
+
+
+def test_a_stand_in_that_no_gpu_needed_is_said_to_be_unused():
+    asked = question(params="8B", gpu="h100", price_like="a100")
+    own = prices(asked)
+    (gpu,) = own
+
+    (warning,) = collect_warnings(asked, own)
+    assert word(warning) == f"--price-like a100-sxm4-80gb was not used: {gpu} has a price of its own"
+    assert collect_warnings(asked, {gpu: replace(own[gpu], like="a100-sxm4-80gb")}) == ()
+    assert collect_warnings(asked, {gpu: replace(own[gpu], usd_per_gpu_h=None)}) == ()

@@ -51,7 +51,7 @@ def test_the_note_names_others_of_the_family():
     taken = taken_for("gpu", "H200", load_gpus())
 
     assert taken is not None
-    assert word(taken[1]) == "`H200` is taken for h200-sxm-141gb, the usual one (there are also h200-nvl-141gb)"
+    assert word(taken[1]) == "`H200` is taken for h200-sxm-141gb, the usual one (there is also h200-nvl-141gb)"
 
 
 @pytest.mark.parametrize(("kind", "name"), [("gpu", "mi250x"), ("gpu", "h100-sxm5-80gb"), ("model", "llama")])

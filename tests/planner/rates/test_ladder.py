@@ -18,8 +18,9 @@ from planner.hardware.network import Network
 from planner.kernels.catalogue import load_surface
 from planner.kernels.surface import large_flop_per_s
 from planner.rates.clock import clock_ratio
-from planner.rates.ladder import Setting, resolve_rates, shape_key
+from planner.rates.ladder import Setting, resolve_rates
 from planner.rates.parameters import Parameter, shipped_parameters
+from planner.rates.qualifiers import shape_key
 from planner.rates.terms import Draws, Rates, Term
 from planner.training.recipe import Recipe
 from tests.planner.build import cluster, recipe, shape

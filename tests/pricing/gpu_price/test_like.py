@@ -51,7 +51,12 @@ def test_without_a_stand_in_the_price_stays_unknown_and_the_reason_names_the_nea
 
 
 def test_a_stand_in_that_has_no_price_itself_leaves_it_unknown(price_of):
-    assert priced_or_like(H800, "mi300x-192gb", price_of).usd_per_gpu_h is None
+    price = priced_or_like(H800, "mi300x-192gb", price_of)
+
+    assert (price.usd_per_gpu_h, price.like) == (None, None)
+    why = word(price.gap.why)
+    assert why.startswith(f"the price book has no row for {H800}; the nearest GPU that has one is the {H100}")
+    assert why.endswith("the mi300x-192gb named by --price-like has none either")
 
 
 def test_a_provider_without_the_gpu_prices_it_as_the_stand_in(today):

@@ -31,6 +31,14 @@ def test_a_lower_bound_does_not_make_a_gpu_the_cheapest():
     assert Facts(checked(document)).gpu == "h100-sxm5-80gb"
 
 
+def test_without_a_price_the_first_gpu_asked_for_leads_though_another_is_faster():
+    document = sample.several_gpus_document()
+    for plan in document["plans"]:
+        plan["cost_usd"] = None
+
+    assert Facts(checked(document)).gpu == "h100-sxm5-80gb"
+
+
 def test_a_plan_that_does_not_fit_is_no_answer():
     document = sample.unsupported_document()
     document["question"]["precision"]["value"] = "fp32"

@@ -10,6 +10,7 @@ import pytest
 import reports
 from mpplan.api.document import to_document
 from planner.errors import Message
+from planner.evidence import Gap
 from planner.question.asked import InputValue
 from reports.page.brief import NOTICES
 from reports.text.messages import templates
@@ -64,6 +65,16 @@ def test_a_warning_that_changes_a_decision_is_shown_and_a_notice_is_not():
 
     assert "every layout runs out of memory with a probability above 5%" in " ".join(text.split())
     assert "rows dated after" not in text
+
+
+def test_that_prices_are_old_is_said_once():
+    historic = Message.of("price.warning.historic", rows=("runpod (2025-03-03)",))
+    stale = Gap.of("price.stale", as_of="2026-11-20", rows=("runpod (2025-03-03)",))
+    alone = brief_of(to_document(sample.answer(warnings=(historic,))))
+    both = brief_of(to_document(sample.answer(warnings=(historic,), gaps=(stale,))))
+
+    assert alone.count("runpod") == both.count("runpod") == 1
+    assert "mpplan prices refresh" in " ".join(both.split())
 
 
 def test_a_warning_of_a_newer_version_is_shown():

@@ -38,7 +38,7 @@ def test_with_bf16_asked_the_headline_says_what_fp8_would_save_in_money_and_perc
     assert said(view_of(asked("bf16")).hero.headline) == (
         "BF16 trains this 70B model on 1.4T tokens for about $1.25 million (0.94–1.62), "
         "62% less than TF32 (59–65) and 4% less than FP16 (1–7). "
-        "FP8 would save $388,000 (349,000–426,000), or 31% (28–34)."
+        "FP8 would save $0.388 million (0.349–0.426), or 31% (28–34)."
     )
 
 
@@ -49,6 +49,24 @@ def test_a_narrower_precision_that_may_cost_more_is_about_the_same():
             saving |= {"low": -0.02, "mid": 0.01, "high": 0.05}
 
     assert said(view_of(document).hero.headline).endswith("FP8 would cost about the same as BF16 (−2 to 5%).")
+
+
+@pytest.mark.parametrize(
+    ("ratios", "en", "zh"),
+    [
+        ((-0.004, 0.25, 0.45), "FP8 would cost about 25% less than BF16, though perhaps no less (0 to 45).", "改用 FP8，费用比 BF16 约省 25%，但也可能不省（0 至 45）。"),
+        ((-0.30, -0.12, 0.02), "FP8 would cost about 12% more than BF16, though perhaps no more (−2 to 30).", "改用 FP8，费用比 BF16 约多 12%，但也可能不多（−2 至 30）。"),
+        ((-0.183, 0.004, 0.231), "FP8 would cost about the same as BF16 (−18 to 23%).", "改用 FP8，费用与 BF16 大致相同（−18 至 23%）。"),
+    ],
+)  # fmt: skip
+def test_a_saving_that_may_be_none_keeps_its_middle_unless_that_is_small(ratios, en, zh):
+    document = asked("bf16")
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("bf16", "fp8"):
+            saving |= dict(zip(("low", "mid", "high"), ratios, strict=True))
+
+    assert said(view_of(document).hero.headline).endswith(en)
+    assert said(view_of(document, "zh").hero.headline).endswith(zh)
 
 
 def test_without_a_price_a_narrower_precision_is_compared_by_its_gpu_time_and_not_its_cost():
@@ -100,7 +118,7 @@ def test_the_headline_gives_the_probability_of_each_target():
     hero = view_of(sample.targets_document()).hero
 
     assert said(hero.headline).endswith(
-        " It ends within 30 days with 83% probability and costs no more than $1 million with above 99% probability."
+        " It ends within 30 days with 83% probability and costs no more than $1 million with more than 99% probability."
     )
 
 
@@ -113,7 +131,7 @@ def test_a_target_of_its_own_is_said_alone_and_in_chinese():
     for plan in document["plans"]:
         plan["probability"] = {"deadline": 0.004, "budget": None}
 
-    assert said(view_of(document).hero.headline).endswith(" It ends within 30 days with below 1% probability.")
+    assert said(view_of(document).hero.headline).endswith(" It ends within 30 days with less than 1% probability.")
     assert said(view_of(document, "zh").hero.headline).endswith("30 天内完成的概率为 1% 以下。")
 
 
@@ -121,10 +139,22 @@ def test_of_the_high_no_more_is_said_than_was_validated():
     validated, silent = view_of(sample.targets_document()).hero, view_of(sample.document()).hero
 
     assert said(validated.budget) == (
-        "The figure to budget with: $1.12 million. 18 of 19 published training runs, each predicted "
-        "without its own team's data, took no more GPU time than their high end."
+        "The figure to budget with: $1.12 million. Of 39 well-known runs, asked with model, GPUs and tokens alone, "
+        "37 took no more GPU time than their high end; of 19 with their setup stated and their own team's data left "
+        "out of the fit, 18."
     )
     assert said(silent.budget) == "The figure to budget with: $1.12 million."
+
+
+def test_an_older_document_says_what_its_runs_are():
+    document = sample.targets_document()
+    for name in ("asked_runs", "asked_below_high"):
+        del document["run_totals"][name]
+
+    assert said(view_of(document).hero.budget).endswith(
+        " 18 of 19 published training runs, their setup stated and their own team's data left out of the fit, "
+        "took no more GPU time than their high end."
+    )
 
 
 def test_the_high_is_called_the_figure_to_budget_with():
@@ -155,6 +185,23 @@ def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_as
         "2 assumptions",
         "no gaps",
     ]
+
+
+def test_a_stand_in_for_a_price_is_said_beside_the_money_and_is_not_without_gaps():
+    values = {"gpu": "h800-sxm5-80gb", "like": "h100-sxm5-80gb", "hour": "$2.50"}
+    document = sample.document()
+    document["assumptions"] += [{"id": "price_like", "text": "", "change_with": "--price-like",
+                                 "text_message": {"key": "assumption.price_like", "values": values}}]  # fmt: skip
+    hero = view_of(document).hero
+
+    assert said(hero.budget) == (
+        "The figure to budget with: $1.12 million. "
+        "Priced like the H100 SXM5 80\u00a0GB, a stand-in: the H800 SXM5 80\u00a0GB has no price of its own."
+    )
+    assert "no gaps" not in [part.text for part in hero.trust]
+    assert said(view_of(document, "zh").hero.budget).endswith(
+        "按 H100 SXM5 80\u00a0GB 的价格代算：H800 SXM5 80\u00a0GB 没有自己的价格。"
+    )
 
 
 def test_a_price_that_was_given_is_said_to_be_given():
@@ -267,6 +314,15 @@ def test_strict_fp32_is_drawn_as_a_reference_that_does_not_set_the_scale():
     assert chart.drawing.ticks[-1].label == "$5 million"
 
 
+def test_with_several_gpus_and_no_price_the_headline_says_that_its_gpu_is_the_first():
+    document = sample.several_gpus_document()
+    for plan in document["plans"] + document["same_deadline"]:
+        plan |= {"cost_usd": None, "cost_lines": []}
+
+    assert "on H100 SXM5 80\u00a0GB, the first GPU asked for" in said(view_of(document).hero.headline)
+    assert "the first GPU asked for" not in said(view_of(sample.several_gpus_document()).hero.headline)
+
+
 def test_with_several_gpus_the_headline_names_the_cheapest():
     assert "on B200 SXM 180\u00a0GB" in said(view_of(sample.several_gpus_document()).hero.headline)
 
@@ -276,4 +332,4 @@ def test_an_exact_figure_has_no_range():
     document["plans"][-1]["cost_usd"] = {"low": 5e5, "mid": 5e5, "high": 5e5, "at_least": False}
     text = said(view_of(document).hero.headline)
 
-    assert "for about $500,000, 31%" in text
+    assert "for about $0.5 million, 31%" in text

@@ -185,5 +185,5 @@ def test_a_probability_is_told_no_closer_than_draws_tell_it():
     words = words_for("en")
 
     assert [words.chance(ratio) for ratio in (0.0, 0.0099, 0.01, 0.834, 0.99, 0.996, 1.0)] == [
-        "below 1%", "below 1%", "1%", "83%", "99%", "above 99%", "above 99%",
+        "less than 1%", "less than 1%", "1%", "83%", "99%", "more than 99%", "more than 99%",
     ]  # fmt: skip

@@ -143,6 +143,11 @@ def test_a_chinese_template_holds_no_english_beyond_names():
             "放宽到 --deadline 0.0417d：这些 GPU 无论多少都不够快",
         ),
         (
+            Message.of("warning.years", gpus=992, gpu="a100-sxm4-80gb", years=507 / 365),
+            "992 x A100 SXM4 80\u00a0GB would train for 510 days: leave --gpus out and give a --deadline",
+            "992 张 A100 SXM4 80\u00a0GB 要训练 510 天：请去掉 --gpus，改用 --deadline",
+        ),
+        (
             Message.of("hint.more_gpus", gpus=8, deadline_days=1234.4),
             "use --gpus 8, or --deadline 1234d",
             "用 --gpus 8，或 --deadline 1234d",

@@ -55,7 +55,7 @@ def test_the_answer_is_short_and_says_where_the_rest_is(run):
 
     assert short.out.startswith("BF16 trains this 7B model")
     assert [line.split()[0] for line in lines if line.startswith(("FP8 ", "BF16 ", "TF32 ", "FP16", "FP32"))] == [
-        "BF16", "FP8", "BF16", "TF32", "BF16",
+        "BF16", "FP8", "BF16", "FP16", "TF32", "BF16",
     ]  # fmt: skip
     assert "Lower precision can change the model's quality" in short.out
     assert "--full prints every table, --report plan.html" in short.out

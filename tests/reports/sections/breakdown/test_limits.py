@@ -8,7 +8,7 @@ import pytest
 
 from reports.document.facts import Facts
 from reports.page.build import checked
-from reports.sections.breakdown.limits import limits
+from reports.sections.breakdown.limits import limits, short_limits
 from reports.text.language import LANGUAGES, words_for
 from reports.view import Section, Table
 from tests.reports import sample
@@ -56,3 +56,31 @@ def test_without_a_price_there_is_no_cheapest_and_no_cost():
 def test_the_part_appears_only_where_the_search_was_asked_for(lang):
     assert section_of(lang) is not None
     assert limits(Facts(checked(sample.document())), words_for(lang)) is None
+
+
+def told(lang: str = "en", **search: Any) -> str:
+    document = sample.document() | {"power_limit_search": [SEARCH | search]}
+    prose = short_limits(Facts(checked(document)), words_for(lang))
+    assert prose is not None
+    return prose.plain
+
+
+def test_the_short_answer_says_which_limit_was_found_and_what_it_saves():
+    assert told() == (
+        "Power limit: 700 W, as sold, costs the least of 21 limits from 200 W up. "
+        "The least energy is used at 425 W on 64 GPUs: 25% more money, 13% less energy and 25% more time."
+    )
+    assert told(cheapest=point(600, 4.0, 6.0, 19_000)) == (
+        "Power limit: 600 W costs the least of 21 limits from 200 W up: 5% less money and 6% less energy "
+        "than 700 W, the limit as sold."
+    )
+    assert told(cheapest=None).startswith("Power limit: 425 W uses the least energy of 21 limits from 200 W up: ")
+    assert told("zh", cheapest=point(600, 4.0, 6.0, 19_000)) == (
+        "功率上限：在 200 瓦起的 21 种上限中，600 瓦费用最低；与出厂的 700 瓦相比，费用少 5%、能耗少 6%。"
+    )
+
+
+def test_without_a_search_on_the_gpu_the_short_answer_says_nothing_of_limits():
+    assert short_limits(Facts(checked(sample.document())), words_for("en")) is None
+    other = sample.document() | {"power_limit_search": [SEARCH | {"gpu": "b200-sxm-180gb"}]}
+    assert short_limits(Facts(checked(other)), words_for("en")) is None

@@ -48,6 +48,20 @@ def test_the_short_curve_is_half_the_plan_and_double():
     assert table.notes == ("Beyond 1,024 GPUs, each further halving of the time costs markedly more.",)
 
 
+def test_counts_that_a_cap_on_power_does_not_allow_are_marked():
+    document = sample.targets_document()
+    cap = {"cap_mw": 0.6, "binding": True, "gpus_wanted": 1024, "days_wanted": 15.0}
+    document["power_caps"] = [cap | {"gpu": "b200-sxm-180gb", "gpus_allowed": 8}]
+    other = short_of(document)
+    document["power_caps"] += [cap | {"gpu": sample.GPU, "gpus_allowed": 512}]
+    table = short_of(document)
+    assert table is not None
+    assert other is not None
+
+    assert [row.cells[0].plain for row in table.rows] == ["256", "512 (plan)", "1,024 (knee, above the cap)"]
+    assert [row.cells[0].plain for row in other.rows] == ["256", "512 (plan)", "1,024 (knee)"]
+
+
 def test_at_the_end_of_the_curve_two_lines_are_left():
     document = sample.targets_document()
     document["curve"] = document["curve"][:3]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from planner.planning.choice import SIMPLER
 from reports.document.facts import Facts
 from reports.page.build import checked
 from reports.sections.comparison.layout import MOST_LOST, layout, layout_text
@@ -40,6 +41,25 @@ def tables(lost: list[dict[str, Any]], **axes: int):
 
 def lost(step_s: float, **axes: int) -> dict[str, Any]:
     return {"layout": PLAIN | axes, "step_s": step_s, "memory_gib": 50.0, "why": "slower"}
+
+
+def lead(lang: str, lost: list[dict[str, Any]]) -> str:
+    document = sample.document()
+    document["plans"][-1]["lost_layouts"] = lost
+    section = layout(Facts(checked(document)), words_for(lang))
+    assert section is not None
+    return "".join(span.text for span in section.lead)
+
+
+def test_only_the_fastest_layout_is_called_the_best():
+    slower = lost(9.0) | {"why_message": {"key": "why.slower", "values": {"slower_ratio": 0.1}}}
+    simpler = lost(7.0, tp=4, pp=2) | {"why_message": {"key": "why.simpler", "values": {"faster_ratio": 0.018}}}
+
+    assert "the best of" in lead("en", [slower])
+    text = lead("en", [simpler, slower])
+    assert f"the simplest within {SIMPLER - 1:.0%} of the best of" in text
+    assert text.endswith("TP4 PP2 MB1×1 is less simple and 1.8% faster on average.")
+    assert lead("zh", [simpler]).endswith("TP4 PP2 MB1×1 平均快 1.8%，但更复杂。")
 
 
 def test_an_axis_that_some_layout_uses_has_a_column():

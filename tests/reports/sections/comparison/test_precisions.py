@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reports.document.facts import Facts
-from reports.page.build import checked
+from reports.page.build import build, checked
+from reports.sections.comparison.curve import short_curve
 from reports.sections.comparison.precisions import (
     axis_labels,
     comparison_table,
@@ -41,6 +44,10 @@ def test_labels_of_an_axis_have_as_many_decimals_as_its_step_and_the_last_has_th
 def facts_of(asked: str = "fp8") -> Facts:
     document = sample.document()
     document["question"]["precision"]["value"] = asked
+    return Facts(checked(document))
+
+
+def facts_of_document(document: dict[str, Any]) -> Facts:
     return Facts(checked(document))
 
 
@@ -90,6 +97,21 @@ def test_the_asked_precision_saves_nothing_against_itself():
     assert (own.cells[saved].text, own.cells[saved].sort) == (WORDS("saving.itself"), None)
 
 
+@pytest.mark.parametrize("asked", ["fp8", "bf16", "fp16", "fp32"])
+def test_the_short_table_has_a_row_for_whatever_the_headline_compares(asked):
+    document = sample.document()
+    document["question"]["precision"]["value"] = asked
+    for plan in document["plans"]:
+        if plan["precision"] in ("fp8", "tf32") and asked != plan["precision"]:
+            plan["fits"] = False  # as on a GPU that has neither: FP16 is then what the headline compares with
+    headline = "".join(span.text for span in build(document).hero.headline)
+    rows = {row.cells[0].text for row in short_table(facts_of_document(document), WORDS).rows}
+
+    told = {WORDS.name("precision", name) for name in ("bf16", "fp16", "fp32", "fp8", "tf32")}
+    assert {name for name in told if name in headline} <= rows
+    assert "FP16" in headline
+
+
 def test_without_a_price_the_short_table_has_the_gpu_hours_whose_saving_it_shows():
     document = sample.document()
     for plan in document["plans"]:
@@ -108,7 +130,9 @@ def test_metrics_that_no_plan_has_get_no_column():
     document = sample.document()
     for plan in document["plans"]:
         plan["cost_usd"] = None
-    found = metric_columns(Facts(checked(document)).fitting(), ("cost_usd", "duration_days"), WORDS)
+    found = metric_columns(
+        facts_of_document(document), facts_of_document(document).fitting(), ("cost_usd", "duration_days"), WORDS
+    )
 
     assert [name for name, _, _ in found] == ["duration_days"]
 
@@ -119,3 +143,32 @@ def test_by_the_same_deadline_each_precision_has_its_own_number_of_gpus():
     assert len(later.columns) == len(same.columns) + 1
     # 512 x 1.45 / speed, in whole nodes of 8
     assert [row.cells[1].sort for row in later.rows] == [512, 736, 768, 1952, 12368]
+
+
+def test_sentences_and_tables_tell_a_figure_in_one_unit():
+    document = sample.targets_document()
+    for part in ("plans", "curve"):
+        for row in document[part]:
+            row["energy_mwh"] = {"low": 500.0, "mid": 700.0, "high": 1100.0}
+    document["curve"][-1]["energy_mwh"] = {"low": 1100.0, "mid": 1300.0, "high": 1900.0}
+    for plan in document["plans"]:
+        plan["cost_usd"] = {"low": 150e3, "mid": 340e3, "high": 800e3}
+    facts = facts_of_document(document)
+
+    short, around = short_table(facts, WORDS), short_curve(facts, WORDS)
+    assert around is not None
+    units = [[c.head for c in table.columns if c.head.startswith(("Cost,", "Energy,"))] for table in (short, around)]
+    assert sorted(units[0]) == sorted(units[1]) == ["Cost, million $", "Energy, GWh"]
+    hero = build(document).hero
+    assert "$0.34 million" in "".join(span.text for span in hero.headline)
+    assert "$0.80 million" in "".join(span.text for span in hero.budget)
+
+
+def test_what_is_little_beside_the_answer_is_told_in_a_smaller_unit():
+    document = sample.document()
+    document["question"]["precision"]["value"] = "bf16"
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"], saving["metric"]) == ("bf16", "fp8", "cost_usd"):
+            saving["amount"] = {"low": 39e3, "mid": 85e3, "high": 204e3}
+
+    assert "FP8 would save $85,000 (39,000–204,000)" in "".join(span.text for span in build(document).hero.headline)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from planner.question.inputs import INPUTS
 from reports.document.facts import Facts
 from reports.page.build import build, checked
 from reports.sections.evidence.basis import assumptions, gap_cell, question
-from reports.text.language import words_for
+from reports.text.language import LANGUAGES, words_for
 from tests.reports import sample
 
 WORDS = words_for("en")
@@ -32,3 +35,10 @@ def test_a_short_view_is_the_first_screen_and_short_answer_of_the_whole_one():
     assert (short.hero, short.brief, short.footer) == (whole.hero, whole.brief, whole.footer)
     assert (short.sections, short.data, short.sliders) == ((), {}, ())
     assert whole.sections
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_input_of_a_question_has_a_name(lang):
+    words = words_for(lang)
+
+    assert [one.name for one in INPUTS if not words.has(f"input.{one.name}")] == []
