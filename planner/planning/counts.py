@@ -119,12 +119,11 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
             too_few = int(layouts.gpus[layouts.gpus < found.gpus].max(initial=too_few))
             return _cheaper(search, _finer(search, too_few, found))
         too_few = int(layouts.gpus.max())
-        if search.near.fastest is not None and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
+        if search.near.wall_s and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
             break  # more GPUs only add cost
     if risky is not None:
         return risky
-    if not search.near.evaluated:
-        _look_everywhere(search)
+    _look_below(search)
     _look_in_time(search)
     raise nothing(case, fixed, search.near, draws, search.targets)
 
@@ -269,19 +268,25 @@ def _wall_s(choice: Choice) -> float:
 
 
 def _look_in_time(search: _Search) -> None:
-    """Where deadline and budget exclude each other: what meeting the deadline at the confidence costs."""
+    """Where deadline and budget exclude each other: only plans that meet the deadline at the confidence count."""
     if search.targets.deadline_s is None or search.targets.budget_usd is None:
         return
     try:
         choice = fewest(search.case, search.fixed, search.draws, replace(search.targets, budget_usd=None))
     except NoPlanError:
         return
-    search.near.cheapest = (float(choice.scores.cost_usd[choice.best]), choice.winner)
+    in_time = {gpus: usd for gpus, usd in search.near.cost_usd.items() if gpus >= choice.gpus}
+    search.near.cost_usd = {choice.gpus: float(choice.scores.cost_usd[choice.best])} | in_time
 
 
-def _look_everywhere(search: _Search) -> None:
-    """The batch cannot keep as many GPUs busy as the deadline needs at peak rate: see what fewer can do."""
-    for window in _windows(search.case, Targets(most_gpus=search.targets.most_gpus)):
+def _look_below(search: _Search) -> None:
+    """See what fewer GPUs can do than a deadline needs at peak rate: where the batch cannot feed more, they end sooner.
+
+    The search itself starts at those and more.
+    """
+    most = search.targets.most_gpus
+    first = next((math.floor(low) for low, _ in _windows(search.case, search.targets)), most + 1)
+    for window in _windows(search.case, Targets(most_gpus=min(first - 1, most))):
         layouts = _layouts(search, window)
         if len(layouts):
             search.look(layouts)
