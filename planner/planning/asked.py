@@ -40,7 +40,7 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
         return _on_given(question, case, targets, draws)
     if _stays_alone(question, case):
         return _on_given(replace(question, gpus=1), case, targets, draws)
-    within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
+    within = _within_a_node(question, case, targets, draws)
     if within is None and _is_sold_alone(question, case):
         return _on_given(replace(question, gpus=1), case, targets, draws)  # says what is short
     return ranged_plan(case, within or chosen_count(question, case, targets, draws), draws, targets)
@@ -93,9 +93,16 @@ def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
 
 
 def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice | None:
-    """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time."""
+    """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time.
+
+    None to pre-train, which takes whole nodes, and where a budget alone asks for the soonest end.
+    """
+    if not question.fine_tunes or _budget_alone(targets):
+        return None
     whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
     for gpus in parts_of_a_node(case.cluster) + whole:
+        if gpus > targets.most_gpus:
+            break
         choice = best_on(case, question.fixed, gpus)
         if choice.best is not None and choice.safe and targets.met_by(case.evaluate(choice.winner, draws)):
             return choice
@@ -116,7 +123,7 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
         if given is not None:
             choice = best_on(case, question.fixed, given)
         else:
-            within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
+            within = _within_a_node(question, case, targets, draws)
             choice = within or chosen_count(question, case, targets, draws)
     except NoPlanError:
         return None
@@ -128,11 +135,14 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
 def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice:
     """With a budget alone the soonest end within it, else the fewest whole nodes that meet the targets.
 
+    Fine-tuning may end the soonest within a budget on a part of a node.
+
     Raises:
         NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
     """
-    if targets.deadline_s is None and targets.budget_usd is not None:
-        return soonest(case, question.fixed, draws, targets)
+    parts = parts_of_a_node(case.cluster) if question.fine_tunes else ()
+    if _budget_alone(targets):
+        return soonest(case, question.fixed, draws, targets, parts_of_a_node=parts)
     try:
         return fewest(case, question.fixed, draws, targets)
     except NoPlanError as error:
@@ -141,6 +151,11 @@ def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws)
             raise
         hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=later_days * ROOM_RATIO)
         raise NoPlanError(error.message, hint=hint) from error
+
+
+def _budget_alone(targets: Targets) -> bool:
+    """Whether a budget is to be spent on the soonest end."""
+    return targets.deadline_s is None and targets.budget_usd is not None
 
 
 def _days_within_budget(question: Question, case: Case, targets: Targets, draws: Draws) -> float | None:

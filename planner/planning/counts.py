@@ -214,10 +214,12 @@ def _gpu_s(choice: Choice) -> float:
     return choice.gpus * _wall_s(choice)
 
 
-def soonest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets) -> Choice:
+def soonest(
+    case: Case, fixed: FixedLayout, draws: Draws, targets: Targets, *, parts_of_a_node: tuple[int, ...] = ()
+) -> Choice:
     """The choice with the soonest end whose cost stays within the budget at the confidence, safely.
 
-    The numbers of GPUs are round ones (`search.round_counts`) up to the most allowed.
+    The numbers of GPUs are round ones (`search.round_counts`) up to the most allowed, and some below a node if given.
 
     Raises:
         NoPlanError: no number of GPUs meets the budget; says by how much, and what would.
@@ -225,11 +227,7 @@ def soonest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets) -> C
     search = _Search(case=case, fixed=fixed, draws=draws, targets=targets)
     best: Choice | None = None
     risky: Choice | None = None
-    high = targets.most_gpus
-    while high >= 1:
-        low = high // 2 + 1 if high > 8 * case.cluster.gpus_per_node else 1
-        layouts = _layouts(search, (low, high))
-        high = low - 1
+    for layouts in _falling(search, parts_of_a_node):
         if not len(layouts):
             continue
         scores, fits = search.look(layouts)
@@ -242,6 +240,17 @@ def soonest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets) -> C
     if best is None and risky is None:
         raise nothing(case, fixed, search.near, draws, targets)
     return best or risky  # type: ignore[return-value]  # one of them is there
+
+
+def _falling(search: _Search, parts_of_a_node: tuple[int, ...]) -> Iterator[Layouts]:
+    """Layouts of ranges of GPU counts from the most allowed down, then of those below a node."""
+    case, high = search.case, search.targets.most_gpus
+    while high >= 1:
+        low = high // 2 + 1 if high > 8 * case.cluster.gpus_per_node else 1
+        yield _layouts(search, (low, high))
+        high = low - 1
+    parts = np.array([gpus for gpus in parts_of_a_node if gpus <= search.targets.most_gpus], dtype=np.int64)
+    yield enumerate_layouts(case.recipe, case.cluster, search.fixed, gpus=parts)
 
 
 def _soonest_of(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -> tuple[Choice | None, Choice | None]:

@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.errors import NoPlanError
 from planner.parallelism.search import FixedLayout
 from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on
 from planner.planning.ranges import Ranged
+from planner.planning.targets import at_confidence
 from planner.question.batch import batch_band
 from planner.rates.terms import Draws
 from tests.planner.build import price, question, site
@@ -64,3 +66,37 @@ def test_no_neighbour_in_count_or_batch_is_sooner_and_cheaper(asked):
         if other_safe and other_s < (1 - CLOSE) * wall_s and other_usd < (1 - CLOSE) * usd
     }
     assert not dominating
+
+
+TUNED = {"model": "llama-3.1-8b", "method": "sft", "params": None}
+"""The shared question with a model that is tuned."""
+
+
+def tuned(**asked: str) -> tuple[Case, Ranged]:
+    return planned(**(TUNED | asked))
+
+
+def test_to_fine_tune_a_budget_buys_the_soonest_end_as_it_does_to_pre_train():
+    case, plan = tuned(budget="20")
+    fixed, draws = question(**(TUNED | {"budget": "20"})).fixed, Draws(count=101, seed=0)
+    counts = (1, 2, 4, 8, 16, 32, 64)
+    choices = [choice for choice in (best_on(case, fixed, gpus) for gpus in counts) if choice.safe]
+    wall_s = {choice.gpus: float(choice.scores.wall_s[choice.best]) for choice in choices}
+    paid = [c.gpus for c in choices if at_confidence(case.evaluate(c.winner, draws).cost_usd, 0.8) <= 20]
+
+    assert plan.plan.gpus == min(paid, key=lambda gpus: wall_s[gpus])
+    assert 4 in paid
+
+
+def test_to_fine_tune_a_part_of_a_node_may_be_all_that_a_budget_or_a_limit_allows():
+    _, fewest = tuned()
+    _, limited = tuned(budget="100", max_gpus="4")
+
+    assert fewest.plan.gpus < 8
+    assert limited.plan.gpus == 4
+
+
+def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more_than_allowed():
+    assert tuned(budget="1000", deadline="30d")[1].plan.gpus == tuned()[1].plan.gpus
+    with pytest.raises(NoPlanError):
+        tuned(max_gpus="2")
