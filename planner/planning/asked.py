@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
+from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_on
 from planner.planning.counts import fewest, soonest
+from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import ways_that_fit
 from planner.planning.fitting.shortage import larger_budget, leaner
 from planner.planning.ranges import Ranged, ranged_plan, why_not
@@ -28,8 +30,9 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
 
     Raises:
         NoPlanError: it fits nowhere, or meets the targets with no number of GPUs or not with the one given.
-        UsageError: a budget without a price.
+        UsageError: a budget without a price, or virtual stages that do not split the layers evenly.
     """
+    check_chunks(case.recipe.model, question.fixed)
     if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
         raise UsageError(
             Message.of("error.budget_without_price", gpu=case.cluster.gpu.id),
@@ -178,13 +181,18 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
     ways = ways_that_fit(question, case, question.gpus or 1) if question.fine_tunes and len(choice.layouts) else ()
     if ways:
         return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)
+    splits, fixed = len(choice.layouts) > 0, question.fixed
+    fewer = None if splits else next_below(case, fixed, question.gpus or 1)
+    more = next_above(case, fixed, question.gpus or 1, targets_of(question).most_gpus)
+    if fewer is not None and more is not None:
+        return Message.of("hint.splits_near", fewer=fewer, more=more)
     try:
-        least = fewest(case, question.fixed, draws)
+        other = fewer or more or fewest(case, fixed, draws).gpus
     except NoPlanError as error:
         return error.hint
-    if not len(choice.layouts):
-        return Message.of("hint.splits_on", gpus=least.gpus)
-    return Message.of("hint.fits_on", gpus=least.gpus, ways=leaner(case, question.fixed))
+    if splits:
+        return Message.of("hint.fits_on", gpus=other, ways=leaner(case, fixed))
+    return Message.of("hint.splits_on", gpus=other)
 
 
 def _check_targets(question: Question, case: Case, result: Ranged, targets: Targets, draws: Draws) -> None:

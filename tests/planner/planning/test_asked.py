@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.errors import NoPlanError
+from planner.errors import NoPlanError, UsageError
 from planner.parallelism.search import FixedLayout
 from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
@@ -16,7 +16,7 @@ from planner.planning.ranges import Ranged
 from planner.planning.targets import at_confidence
 from planner.question.batch import batch_band
 from planner.rates.terms import Draws
-from tests.planner.build import price, question, site
+from tests.planner.build import parts, price, question, site
 
 CLOSE = 0.03
 """What simpler layouts and fewer GPUs may cost, 2 % each at the mean over draws, as it shows at mid."""
@@ -100,3 +100,20 @@ def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more
     assert tuned(budget="1000", deadline="30d")[1].plan.gpus == tuned()[1].plan.gpus
     with pytest.raises(NoPlanError):
         tuned(max_gpus="2")
+
+
+def test_a_number_of_gpus_that_does_not_split_is_refused_with_the_next_that_do():
+    with pytest.raises(NoPlanError) as caught:
+        planned(params="70B", gpus="777")
+    assert parts(caught.value.hint) == {"key": "hint.splits_near", "fewer": 776, "more": 784}
+
+    with pytest.raises(NoPlanError) as caught:
+        planned(params="70B", gpus="8")
+    assert parts(caught.value.hint)["key"] == "hint.fits_on"
+    assert planned(params="70B", gpus=str(parts(caught.value.hint)["gpus"]))[1].plan.memory_risk <= 0.05
+
+
+def test_virtual_stages_that_do_not_split_the_layers_are_a_usage_error():
+    with pytest.raises(UsageError) as caught:
+        planned(params="7B", gpus="64", tp="4", pp="4", vp="3")
+    assert parts(caught.value.message)["key"] == "error.vp_layers"
