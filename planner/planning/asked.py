@@ -14,7 +14,7 @@ from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import ways_that_fit
 from planner.planning.fitting.shortage import larger_budget, leaner
 from planner.planning.ranges import Ranged, ranged_plan, why_not
-from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, targets_of
+from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S
@@ -220,6 +220,7 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
                 over_days=days - (targets.deadline_s or 0.0) / DAY_S,
                 confidence=targets.confidence_ratio,
                 likely=likely.deadline,
+                digits=digits_apart(likely.deadline, targets.confidence_ratio),
             ),
             hint=hint,
         )
@@ -235,6 +236,7 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
                 over_usd=usd - (targets.budget_usd or 0.0),
                 confidence=targets.confidence_ratio,
                 likely=likely.budget,
+                digits=digits_apart(likely.budget, targets.confidence_ratio),
             ),
             hint=larger_budget(case, usd * ROOM_RATIO),
         )
