@@ -23,6 +23,8 @@ TEMPLATES: dict[str, str] = {
     "assumption.epochs": "The run passes over the data set {value:g} times{note}.",
     "assumption.image_stack": "The software stack is {value}{note}.",
     "assumption.input_pipeline": "Images are read, decoded and augmented as fast as the GPUs train on them; channels lie last in memory.",
+    "assumption.idle": "The offer bills {gpus} x {gpu:gpu}; the plan uses {planned} of them, and the others are paid for as well.",
+    "assumption.idle_for_term": "The offer bills {gpus} x {gpu:gpu} for at least {days:sig} days; the plan uses {planned} of them, and the others are paid for as well.",
     "assumption.gpu": "The GPU is the {value:gpu}{note}.",
     "assumption.deadline": "The run must finish within {value}{note}.",
     "assumption.optimizer": "The optimizer is {value}{note}.",

@@ -23,6 +23,8 @@ TEMPLATES: dict[str, str] = {
     "assumption.epochs": "整个数据集训练 {value:g} 遍{note}。",
     "assumption.image_stack": "软件栈为 {value}{note}。",
     "assumption.input_pipeline": "图像的读取、解码与增强跟得上 GPU 的训练；通道位于内存布局的最后一维。",
+    "assumption.idle": "该报价至少按 {gpus} 张 {gpu:gpu} 计费；方案只用其中 {planned} 张，其余照样付费。",
+    "assumption.idle_for_term": "该报价至少按 {gpus} 张 {gpu:gpu}、{days:sig} 天计费；方案只用其中 {planned} 张，其余照样付费。",
     "assumption.gpu": "GPU 为 {value:gpu}{note}。",
     "assumption.deadline": "训练须在 {value} 内完成{note}。",
     "assumption.optimizer": "优化器为 {value}{note}。",
