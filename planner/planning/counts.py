@@ -125,7 +125,7 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
         return risky
     _look_below(search)
     _look_in_time(search)
-    raise nothing(case, fixed, search.near, draws, search.targets)
+    return _met_or_refused(search)
 
 
 MOST_EMPTY = 3
@@ -237,9 +237,7 @@ def soonest(
         search.forget()  # fewer GPUs are surer of their cost
         found, risky_here = _soonest_of(search, layouts, scores, sooner)
         best, risky = found or best, risky or risky_here
-    if best is None and risky is None:
-        raise nothing(case, fixed, search.near, draws, targets)
-    return best or risky  # type: ignore[return-value]  # one of them is there
+    return best or risky or _met_or_refused(search)
 
 
 def _falling(search: _Search, parts_of_a_node: tuple[int, ...]) -> Iterator[Layouts]:
@@ -274,6 +272,18 @@ def _soonest_of(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -
 def _wall_s(choice: Choice) -> float:
     """Seconds on the clock at mid."""
     return float(choice.scores.wall_s[choice.best])
+
+
+def _met_or_refused(search: _Search) -> Choice:
+    """What meets the targets among the nearest plans, which a refusal evaluates though the search left them out.
+
+    Raises:
+        NoPlanError: none does.
+    """
+    error = nothing(search.case, search.fixed, search.near, search.draws, search.targets)
+    if search.near.met is None:
+        raise error
+    return search.near.met
 
 
 def _look_in_time(search: _Search) -> None:

@@ -37,6 +37,8 @@ class Nearest:
     """Seconds of the fastest layout that fits, by number of GPUs, at mid."""
     cost_usd: dict[int, float] = field(default_factory=dict)
     """USD of the cheapest that fits among those in time, by number of GPUs, at mid."""
+    met: Choice | None = None
+    """A plan that meets the targets after all: one that the search took for too slow or too dear by another's ratio."""
 
     def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
         """Take some layouts into account."""
@@ -61,7 +63,7 @@ def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets
     """Why no number of GPUs meets the targets: memory, time or money, with what would be enough."""
     if not near.wall_s:
         return _too_big(case, fixed, near, targets)
-    nearest = _Closest(case=case, fixed=fixed, draws=draws)
+    nearest = _Closest(case=case, fixed=fixed, draws=draws, near=near, targets=targets)
     fastest_s, gpus = nearest.least(near.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
     late = targets.deadline_s is not None and fastest_s > targets.deadline_s
     if late or targets.budget_usd is None or not near.cost_usd:
@@ -91,6 +93,8 @@ class _Closest:
     case: Case
     fixed: FixedLayout
     draws: Draws
+    near: Nearest
+    targets: Targets
 
     def least(self, at_mid: dict[int, float], figure: Callable[[Evaluation], float]) -> tuple[float, int]:
         """The least figure of a plan under draws, and its number of GPUs.
@@ -106,7 +110,10 @@ class _Closest:
             if best < math.inf and (start >= MOST_TRIED or at_mid[now[0]] * least_ratio > best * RATIO_SLACK):
                 break
             for choice in self._choices(now):
-                value = figure(self.case.evaluate(choice.winner, self.draws))
+                drawn = self.case.evaluate(choice.winner, self.draws)
+                value = figure(drawn)
+                if choice.safe and self.near.met is None and self.targets.met_by(drawn):
+                    self.near.met = choice
                 least_ratio = min(least_ratio, value / at_mid[choice.gpus])
                 if value < best:
                     best, best_gpus = value, choice.gpus

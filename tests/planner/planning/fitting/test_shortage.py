@@ -115,3 +115,17 @@ def test_the_cheapest_in_time_is_in_time_at_the_confidence():
     drawn = one.evaluate(best_on(one, FREE, dear["gpus"]).winner, DRAWS)
     assert at_confidence(drawn.wall_s, 0.8) <= deadline_s
     assert fewest(one, FREE, DRAWS, by(deadline_s, budget_usd=dear["cheapest_usd"])).best is not None
+
+
+@pytest.mark.parametrize(
+    ("asked", "confidence"),
+    [({"params": "13B", "global_batch": "512"}, 0.95), ({"params": "8B", "precision": "fp8"}, 0.8)],
+)
+def test_a_deadline_that_the_soonest_meets_is_met(asked, confidence):
+    one = case(**asked)
+    with pytest.raises(NoPlanError) as caught:
+        fewest(one, FREE, DRAWS, by(600, confidence=confidence))
+
+    for room in (1.0, 1.01, 1.05):  # what one layout's ratio to mid says of another's may mislead a search
+        targets = by(room * parts(caught.value.message)["fastest_days"] * 86400, confidence=confidence)
+        assert targets.met_by(one.evaluate(fewest(one, FREE, DRAWS, targets).winner, DRAWS))
