@@ -181,7 +181,7 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
                 id="minimum_term",
                 label=Message.of("cost.minimum_term"),
                 usd=np.asarray(gpu_rental_usd(unused, usd_per_gpu_h), dtype=np.float64),
-                quantity=middle(unused),
+                quantity=_unused_at_mid(run, billed, quote),
                 unit="GPU-hour",
                 unit_price_usd=prices.gpu.usd_per_gpu_h,
                 evidence_ids=prices.evidence_ids,
@@ -192,6 +192,15 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
         label = Message.of("cost.setup_fee")
         lines.append(DrawnLine(id="setup_fee", label=label, usd=fee, evidence_ids=prices.evidence_ids))
     return lines
+
+
+def _unused_at_mid(run: RunDraws, billed: Value, quote: Quote) -> float:
+    """GPU-hours of the minimum beyond the run's at mid: with those the contract, where the run's mid is within it.
+
+    The middle of the unused hours themselves would not add up to it: middles multiply, they do not subtract.
+    """
+    whole = middle(billed) * max(quote.minimum_term_h, middle(run.wall_h))
+    return max(whole - middle(run.gpu_h), 0.0)
 
 
 def _share(lines: list[DrawnLine], ratio: float, shape: tuple[int, ...]) -> tuple[Amounts, float]:

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
+from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_on
 from planner.planning.counts import fewest, soonest
+from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import ways_that_fit
 from planner.planning.fitting.shortage import larger_budget, leaner
 from planner.planning.ranges import Ranged, ranged_plan, why_not
-from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, targets_of
+from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S
@@ -28,8 +30,9 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
 
     Raises:
         NoPlanError: it fits nowhere, or meets the targets with no number of GPUs or not with the one given.
-        UsageError: a budget without a price.
+        UsageError: a budget without a price, or virtual stages that do not split the layers evenly.
     """
+    check_chunks(case.recipe.model, question.fixed)
     if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
         raise UsageError(
             Message.of("error.budget_without_price", gpu=case.cluster.gpu.id),
@@ -40,7 +43,7 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
         return _on_given(question, case, targets, draws)
     if _stays_alone(question, case):
         return _on_given(replace(question, gpus=1), case, targets, draws)
-    within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
+    within = _within_a_node(question, case, targets, draws)
     if within is None and _is_sold_alone(question, case):
         return _on_given(replace(question, gpus=1), case, targets, draws)  # says what is short
     return ranged_plan(case, within or chosen_count(question, case, targets, draws), draws, targets)
@@ -93,9 +96,16 @@ def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
 
 
 def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice | None:
-    """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time."""
+    """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time.
+
+    None to pre-train, which takes whole nodes, and where a budget alone asks for the soonest end.
+    """
+    if not question.fine_tunes or _budget_alone(targets):
+        return None
     whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
     for gpus in parts_of_a_node(case.cluster) + whole:
+        if gpus > targets.most_gpus:
+            break
         choice = best_on(case, question.fixed, gpus)
         if choice.best is not None and choice.safe and targets.met_by(case.evaluate(choice.winner, draws)):
             return choice
@@ -116,7 +126,7 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
         if given is not None:
             choice = best_on(case, question.fixed, given)
         else:
-            within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
+            within = _within_a_node(question, case, targets, draws)
             choice = within or chosen_count(question, case, targets, draws)
     except NoPlanError:
         return None
@@ -128,11 +138,14 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
 def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice:
     """With a budget alone the soonest end within it, else the fewest whole nodes that meet the targets.
 
+    Fine-tuning may end the soonest within a budget on a part of a node.
+
     Raises:
         NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
     """
-    if targets.deadline_s is None and targets.budget_usd is not None:
-        return soonest(case, question.fixed, draws, targets)
+    parts = parts_of_a_node(case.cluster) if question.fine_tunes else ()
+    if _budget_alone(targets):
+        return soonest(case, question.fixed, draws, targets, parts_of_a_node=parts)
     try:
         return fewest(case, question.fixed, draws, targets)
     except NoPlanError as error:
@@ -141,6 +154,11 @@ def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws)
             raise
         hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=later_days * ROOM_RATIO)
         raise NoPlanError(error.message, hint=hint) from error
+
+
+def _budget_alone(targets: Targets) -> bool:
+    """Whether a budget is to be spent on the soonest end."""
+    return targets.deadline_s is None and targets.budget_usd is not None
 
 
 def _days_within_budget(question: Question, case: Case, targets: Targets, draws: Draws) -> float | None:
@@ -163,13 +181,18 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
     ways = ways_that_fit(question, case, question.gpus or 1) if question.fine_tunes and len(choice.layouts) else ()
     if ways:
         return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)
+    splits, fixed = len(choice.layouts) > 0, question.fixed
+    fewer = None if splits else next_below(case, fixed, question.gpus or 1)
+    more = next_above(case, fixed, question.gpus or 1, targets_of(question).most_gpus)
+    if fewer is not None and more is not None:
+        return Message.of("hint.splits_near", fewer=fewer, more=more)
     try:
-        least = fewest(case, question.fixed, draws)
+        other = fewer or more or fewest(case, fixed, draws).gpus
     except NoPlanError as error:
         return error.hint
-    if not len(choice.layouts):
-        return Message.of("hint.splits_on", gpus=least.gpus)
-    return Message.of("hint.fits_on", gpus=least.gpus, ways=leaner(case, question.fixed))
+    if splits:
+        return Message.of("hint.fits_on", gpus=other, ways=leaner(case, fixed))
+    return Message.of("hint.splits_on", gpus=other)
 
 
 def _check_targets(question: Question, case: Case, result: Ranged, targets: Targets, draws: Draws) -> None:
@@ -197,6 +220,7 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
                 over_days=days - (targets.deadline_s or 0.0) / DAY_S,
                 confidence=targets.confidence_ratio,
                 likely=likely.deadline,
+                digits=digits_apart(likely.deadline, targets.confidence_ratio),
             ),
             hint=hint,
         )
@@ -212,6 +236,7 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
                 over_usd=usd - (targets.budget_usd or 0.0),
                 confidence=targets.confidence_ratio,
                 likely=likely.budget,
+                digits=digits_apart(likely.budget, targets.confidence_ratio),
             ),
             hint=larger_budget(case, usd * ROOM_RATIO),
         )

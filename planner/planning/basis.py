@@ -18,7 +18,7 @@ from planner.question.asked import InputValue
 from planner.question.question import Question
 from planner.rates.conditions import has_effect
 from planner.rates.parameters import EVIDENCE_GROUPS, FIGURES
-from planner.units import GIB, MINUTE_S
+from planner.units import DAY_S, GIB, HOUR_S, MINUTE_S
 
 _TIME = FIGURES["time"]
 
@@ -253,6 +253,21 @@ def _like(case: Case) -> Assumption:
     return Assumption(id="price_like", message=message, input="price_like")
 
 
+def _idle(case: Case, inputs: Mapping[str, InputValue]) -> Assumption | None:
+    """That an offer bills more GPUs than the plan uses; None where it does not."""
+    gpu, quote = case.cluster.gpu.id, case.ledger.quote
+    counts = inputs["gpus"].value if "gpus" in inputs else None
+    used = counts.get(gpu) if isinstance(counts, Mapping) else counts
+    if quote is None or not isinstance(used, int) or not 0 < used < quote.minimum_gpus:
+        return None
+    billed, days = quote.minimum_gpus, quote.minimum_term_h * HOUR_S / DAY_S
+    if days > 0:
+        message = Message.of("assumption.idle_for_term", gpu=gpu, gpus=billed, planned=used, days=days)
+    else:
+        message = Message.of("assumption.idle", gpu=gpu, gpus=billed, planned=used)
+    return Assumption(id="idle", message=message, input="quote")
+
+
 def _hour_price(price: Estimate | None) -> Message:
     if price is None:
         return Message.of("text.unknown_sum")
@@ -300,6 +315,7 @@ def collect_assumptions(
     ]
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)
+    assumptions += dict.fromkeys(idle for idle in (_idle(case, inputs) for case in cases) if idle is not None)
     kinds = dict.fromkeys(case.price.commitment for case in cases)
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
     return (*assumptions, *(_model_assumptions(cases[0]) if cases else ()))

@@ -119,14 +119,13 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
             too_few = int(layouts.gpus[layouts.gpus < found.gpus].max(initial=too_few))
             return _cheaper(search, _finer(search, too_few, found))
         too_few = int(layouts.gpus.max())
-        if search.near.fastest is not None and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
+        if search.near.wall_s and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
             break  # more GPUs only add cost
     if risky is not None:
         return risky
-    if not search.near.evaluated:
-        _look_everywhere(search)
+    _look_below(search)
     _look_in_time(search)
-    raise nothing(case, fixed, search.near, draws, search.targets)
+    return _met_or_refused(search)
 
 
 MOST_EMPTY = 3
@@ -215,10 +214,12 @@ def _gpu_s(choice: Choice) -> float:
     return choice.gpus * _wall_s(choice)
 
 
-def soonest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets) -> Choice:
+def soonest(
+    case: Case, fixed: FixedLayout, draws: Draws, targets: Targets, *, parts_of_a_node: tuple[int, ...] = ()
+) -> Choice:
     """The choice with the soonest end whose cost stays within the budget at the confidence, safely.
 
-    The numbers of GPUs are round ones (`search.round_counts`) up to the most allowed.
+    The numbers of GPUs are round ones (`search.round_counts`) up to the most allowed, and some below a node if given.
 
     Raises:
         NoPlanError: no number of GPUs meets the budget; says by how much, and what would.
@@ -226,11 +227,7 @@ def soonest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets) -> C
     search = _Search(case=case, fixed=fixed, draws=draws, targets=targets)
     best: Choice | None = None
     risky: Choice | None = None
-    high = targets.most_gpus
-    while high >= 1:
-        low = high // 2 + 1 if high > 8 * case.cluster.gpus_per_node else 1
-        layouts = _layouts(search, (low, high))
-        high = low - 1
+    for layouts in _falling(search, parts_of_a_node):
         if not len(layouts):
             continue
         scores, fits = search.look(layouts)
@@ -240,9 +237,18 @@ def soonest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets) -> C
         search.forget()  # fewer GPUs are surer of their cost
         found, risky_here = _soonest_of(search, layouts, scores, sooner)
         best, risky = found or best, risky or risky_here
-    if best is None and risky is None:
-        raise nothing(case, fixed, search.near, draws, targets)
-    return best or risky  # type: ignore[return-value]  # one of them is there
+    return best or risky or _met_or_refused(search)
+
+
+def _falling(search: _Search, parts_of_a_node: tuple[int, ...]) -> Iterator[Layouts]:
+    """Layouts of ranges of GPU counts from the most allowed down, then of those below a node."""
+    case, high = search.case, search.targets.most_gpus
+    while high >= 1:
+        low = high // 2 + 1 if high > 8 * case.cluster.gpus_per_node else 1
+        yield _layouts(search, (low, high))
+        high = low - 1
+    parts = np.array([gpus for gpus in parts_of_a_node if gpus <= search.targets.most_gpus], dtype=np.int64)
+    yield enumerate_layouts(case.recipe, case.cluster, search.fixed, gpus=parts)
 
 
 def _soonest_of(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -> tuple[Choice | None, Choice | None]:
@@ -268,20 +274,38 @@ def _wall_s(choice: Choice) -> float:
     return float(choice.scores.wall_s[choice.best])
 
 
+def _met_or_refused(search: _Search) -> Choice:
+    """What meets the targets among the nearest plans, which a refusal evaluates though the search left them out.
+
+    Raises:
+        NoPlanError: none does.
+    """
+    error = nothing(search.case, search.fixed, search.near, search.draws, search.targets)
+    if search.near.met is None:
+        raise error
+    return search.near.met
+
+
 def _look_in_time(search: _Search) -> None:
-    """Where deadline and budget exclude each other: what meeting the deadline at the confidence costs."""
+    """Where deadline and budget exclude each other: only plans that meet the deadline at the confidence count."""
     if search.targets.deadline_s is None or search.targets.budget_usd is None:
         return
     try:
         choice = fewest(search.case, search.fixed, search.draws, replace(search.targets, budget_usd=None))
     except NoPlanError:
         return
-    search.near.cheapest = (float(choice.scores.cost_usd[choice.best]), choice.winner)
+    in_time = {gpus: usd for gpus, usd in search.near.cost_usd.items() if gpus >= choice.gpus}
+    search.near.cost_usd = {choice.gpus: float(choice.scores.cost_usd[choice.best])} | in_time
 
 
-def _look_everywhere(search: _Search) -> None:
-    """The batch cannot keep as many GPUs busy as the deadline needs at peak rate: see what fewer can do."""
-    for window in _windows(search.case, Targets(most_gpus=search.targets.most_gpus)):
+def _look_below(search: _Search) -> None:
+    """See what fewer GPUs can do than a deadline needs at peak rate: where the batch cannot feed more, they end sooner.
+
+    The search itself starts at those and more.
+    """
+    most = search.targets.most_gpus
+    first = next((math.floor(low) for low, _ in _windows(search.case, search.targets)), most + 1)
+    for window in _windows(search.case, Targets(most_gpus=min(first - 1, most))):
         layouts = _layouts(search, window)
         if len(layouts):
             search.look(layouts)

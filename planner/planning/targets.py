@@ -64,3 +64,12 @@ def at_confidence(values: Value, confidence_ratio: float) -> float:
     """
     ordered = np.sort(np.ravel(values))
     return float(ordered[min(max(math.ceil(confidence_ratio * len(ordered)) - 1, 0), len(ordered) - 1)])
+
+
+MOST_DIGITS = 3
+"""Decimals of a percentage that a sentence has at most."""
+
+
+def digits_apart(ratio: float, other_ratio: float) -> int:
+    """The fewest decimals with which two probabilities that differ read differently as percentages."""
+    return next((n for n in range(MOST_DIGITS) if f"{ratio:.{n}%}" != f"{other_ratio:.{n}%}"), MOST_DIGITS)

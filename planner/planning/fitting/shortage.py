@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import Layouts
-from planner.parallelism.search import FixedLayout, of_samples
-from planner.performance.evaluation import Score
+from planner.parallelism.search import FixedLayout, enumerate_layouts, of_samples
+from planner.performance.evaluation import Evaluation, Score
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import best_on
+from planner.planning.choice import Choice, choose_each
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from planner.rates.terms import Draws
 from planner.units import DAY_S, GIB
 
-Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-Best = tuple[float, Layouts] | None
-"""A figure and the layout it belongs to, as columns of length 1."""
 
 MORE_MEMORY = Message.of("hint.more_memory")
 """The last resort where nothing fits."""
@@ -35,10 +33,12 @@ class Nearest:
 
     evaluated: int = 0
     smallest_bytes: float = math.inf
-    fastest: Best = None
-    """Seconds of the fastest that fits."""
-    cheapest: Best = None
-    """USD of the cheapest that fits, among those in time."""
+    wall_s: dict[int, float] = field(default_factory=dict)
+    """Seconds of the fastest layout that fits, by number of GPUs, at mid."""
+    cost_usd: dict[int, float] = field(default_factory=dict)
+    """USD of the cheapest that fits among those in time, by number of GPUs, at mid."""
+    met: Choice | None = None
+    """A plan that meets the targets after all: one that the search took for too slow or too dear by another's ratio."""
 
     def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
         """Take some layouts into account."""
@@ -46,36 +46,90 @@ class Nearest:
         in_time = fits if deadline_s is None else fits & (scores.wall_s <= deadline_s)
         self.evaluated += len(layouts)
         self.smallest_bytes = min(self.smallest_bytes, float(scores.memory_bytes.min()))
-        self.fastest = _least(self.fastest, scores.wall_s, fits, layouts)
-        self.cheapest = _least(self.cheapest, scores.cost_usd, in_time, layouts)
+        _keep_least(self.wall_s, layouts.gpus[fits], scores.wall_s[fits])
+        _keep_least(self.cost_usd, layouts.gpus[in_time], scores.cost_usd[in_time])
 
 
-def _least(so_far: Best, values: Floats, among: Bools, layouts: Layouts) -> Best:
-    if not among.any():
-        return so_far
-    at = int(np.argmin(np.where(among, values, np.inf)))
-    candidate = (float(values[at]), layouts.take(slice(at, at + 1)))
-    return candidate if so_far is None or candidate[0] < so_far[0] else so_far
+def _keep_least(least: dict[int, float], gpus: Ints, values: Floats) -> None:
+    """Take some values into account of which the least is kept for each number of GPUs."""
+    counts, which = np.unique(gpus, return_inverse=True)
+    here = np.full(len(counts), np.inf)
+    np.minimum.at(here, which, values)
+    for count, value in zip(counts.tolist(), here.tolist(), strict=True):
+        least[count] = min(value, least.get(count, math.inf))
 
 
 def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets: Targets) -> NoPlanError:
     """Why no number of GPUs meets the targets: memory, time or money, with what would be enough."""
-    if near.fastest is None:
+    if not near.wall_s:
         return _too_big(case, fixed, near, targets)
-    fastest = _planned(case, fixed, near.fastest[1])
-    fastest_s = at_confidence(case.evaluate(fastest, draws).wall_s, targets.confidence_ratio)
+    nearest = _Closest(case=case, fixed=fixed, draws=draws, near=near, targets=targets)
+    fastest_s, gpus = nearest.least(near.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
     late = targets.deadline_s is not None and fastest_s > targets.deadline_s
-    if late or targets.budget_usd is None or near.cheapest is None:
-        return _too_slow(case, fastest, fastest_s, targets)
-    return _too_dear(case, _planned(case, fixed, near.cheapest[1]), draws, targets)
+    if late or targets.budget_usd is None or not near.cost_usd:
+        return _too_slow(case, gpus, fastest_s, targets)
+
+    def usd_in_time(drawn: Evaluation) -> float:
+        in_time = replace(targets, budget_usd=None).met_by(drawn)
+        return at_confidence(drawn.cost_usd, targets.confidence_ratio) if in_time else math.inf
+
+    least_usd, gpus = nearest.least(near.cost_usd, usd_in_time)
+    return _too_dear(case, gpus, least_usd, targets)
 
 
-def _planned(case: Case, fixed: FixedLayout, at: Layouts) -> Layouts:
-    """What would be planned on as many GPUs as a layout has, which need not be that layout."""
-    return best_on(case, fixed, int(at.gpus[0])).winner
+MOST_TRIED = 16
+"""Numbers of GPUs whose plans are evaluated for a refusal, those with the least figure at mid first; more only where
+none of these counts."""
+TRIED_AT_ONCE = 4
+"""Numbers of GPUs whose layouts are chosen in common passes."""
+RATIO_SLACK = 1.06
+"""How far one plan's ratio of a figure under draws to that at mid may lie below the least of those tried before."""
 
 
-def _too_slow(case: Case, at: Layouts, fastest_s: float, targets: Targets) -> NoPlanError:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Closest:
+    """What would be planned on the most promising numbers of GPUs, under draws."""
+
+    case: Case
+    fixed: FixedLayout
+    draws: Draws
+    near: Nearest
+    targets: Targets
+
+    def least(self, at_mid: dict[int, float], figure: Callable[[Evaluation], float]) -> tuple[float, int]:
+        """The least figure of a plan under draws, and its number of GPUs.
+
+        Args:
+            at_mid: the least that a layout has of the figure at mid, by number of GPUs.
+            figure: of an evaluation under draws; infinite where it does not count.
+        """
+        order = sorted(at_mid, key=lambda gpus: (at_mid[gpus], gpus))
+        best, best_gpus, least_ratio = math.inf, order[0], math.inf
+        for start in range(0, len(order), TRIED_AT_ONCE):
+            now = order[start : start + TRIED_AT_ONCE]
+            if best < math.inf and (start >= MOST_TRIED or at_mid[now[0]] * least_ratio > best * RATIO_SLACK):
+                break
+            for choice in self._choices(now):
+                drawn = self.case.evaluate(choice.winner, self.draws)
+                value = figure(drawn)
+                if choice.safe and self.near.met is None and self.targets.met_by(drawn):
+                    self.near.met = choice
+                least_ratio = min(least_ratio, value / at_mid[choice.gpus])
+                if value < best:
+                    best, best_gpus = value, choice.gpus
+        return best, best_gpus
+
+    def _choices(self, counts: list[int]) -> tuple[Choice, ...]:
+        """What would be planned on each of some numbers of GPUs on which a layout fits."""
+        numbers = np.array(counts, dtype=np.int64)
+        layouts = enumerate_layouts(self.case.recipe, self.case.cluster, self.fixed, gpus=numbers)
+        scores = self.case.score(layouts)
+        fits = scores.memory_bytes <= usable_bytes(self.case.cluster.gpu)
+        groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in counts]
+        return choose_each(self.case, layouts, scores, groups, len(layouts))
+
+
+def _too_slow(case: Case, gpus: int, fastest_s: float, targets: Targets) -> NoPlanError:
     return NoPlanError(
         Message.of(
             "error.too_slow",
@@ -84,26 +138,25 @@ def _too_slow(case: Case, at: Layouts, fastest_s: float, targets: Targets) -> No
             deadline_days=(targets.deadline_s or 0.0) / DAY_S,
             confidence=targets.confidence_ratio,
             fastest_days=fastest_s / DAY_S,
-            gpus=int(at.gpus[0]),
+            gpus=gpus,
         ),
         hint=Message.of(
-            "hint.later_deadline_or_gpus" if _at_most_allowed(case, at, targets) else "hint.later_deadline_or_batch",
+            "hint.later_deadline_or_gpus" if _at_most_allowed(case, gpus, targets) else "hint.later_deadline_or_batch",
             deadline_days=fastest_s * ROOM_RATIO / DAY_S,
         ),
     )
 
 
-def _at_most_allowed(case: Case, at: Layouts, targets: Targets) -> bool:
+def _at_most_allowed(case: Case, gpus: int, targets: Targets) -> bool:
     """Whether the number of GPUs allowed ends the search, and not what shares a step: the next steps lie beyond it."""
-    return int(at.gpus[0]) * NEXT_COUNT_RATIO + case.cluster.gpus_per_node > targets.most_gpus
+    return gpus * NEXT_COUNT_RATIO + case.cluster.gpus_per_node > targets.most_gpus
 
 
 NEXT_COUNT_RATIO = 1.25
 """The next number of GPUs with an even split is seldom farther."""
 
 
-def _too_dear(case: Case, at: Layouts, draws: Draws, targets: Targets) -> NoPlanError:
-    least_usd = at_confidence(case.evaluate(at, draws).cost_usd, targets.confidence_ratio)
+def _too_dear(case: Case, gpus: int, least_usd: float, targets: Targets) -> NoPlanError:
     in_time = "" if targets.deadline_s is None else Message.of("error.within_days", days=targets.deadline_s / DAY_S)
     return NoPlanError(
         Message.of(
@@ -114,7 +167,7 @@ def _too_dear(case: Case, at: Layouts, draws: Draws, targets: Targets) -> NoPlan
             in_time=in_time,
             confidence=targets.confidence_ratio,
             cheapest_usd=least_usd,
-            gpus=int(at.gpus[0]),
+            gpus=gpus,
         ),
         hint=larger_budget(case, least_usd * ROOM_RATIO),
     )

@@ -99,6 +99,24 @@ def test_a_run_that_fills_its_term_pays_no_minimum():
     assert "minimum_term" not in by_id(lines)
 
 
+@pytest.mark.parametrize("gpus", [24, 128, 256])
+def test_a_run_within_the_minimum_in_nearly_all_draws_costs_the_contract_exactly(gpus):
+    hours = np.exp(np.linspace(np.log(200.0), np.log(2000.0), 101))
+    hours[-2:] = 2300.0  # the few that end after the term are beyond the 95th percentile
+    total, lines = bill(run_of(hours, gpus=gpus), PRICE, quote=QUOTE)
+    contract_h = 256 * 2160
+
+    assert sum(line.quantity or 0.0 for line in lines) == pytest.approx(contract_h, rel=1e-12)
+    assert (total.low, total.mid, total.high) == pytest.approx((contract_h * 2.0 + 25_000.0,) * 3, rel=1e-12)
+
+
+def test_a_run_that_is_longer_than_the_term_at_mid_still_pays_for_the_gpus_of_the_minimum():
+    hours = np.array([2500.0, 3000.0, 3600.0])
+    _, lines = bill(run_of(hours, gpus=128), PRICE, quote=QUOTE)
+
+    assert by_id(lines)["minimum_term"] == pytest.approx((256 - 128) * 3000.0 * 2.0)
+
+
 def apart(hours=1000.0, kwh=250_000.0, usd=0.08):
     """A run whose electricity is paid apart."""
     return run_of(hours, energy=Energy.from_kwh(np.array([kwh])), usd_per_kwh=np.array([usd]))

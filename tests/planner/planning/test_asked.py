@@ -7,15 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.errors import NoPlanError, UsageError
 from planner.parallelism.search import FixedLayout
 from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on, expected_paces, tokens_ratio
 from planner.planning.ranges import Ranged
+from planner.planning.targets import at_confidence
 from planner.question.batch import batch_band
 from planner.rates.terms import Draws
 from planner.training.recipe import Recipe
-from tests.planner.build import price, question, site
+from tests.planner.build import parts, price, question, site
 
 CLOSE = 0.03
 """What simpler layouts and fewer GPUs may cost: 2 % each at the mean over draws, rarely both."""
@@ -69,3 +71,54 @@ def test_no_neighbour_in_count_or_batch_is_sooner_and_cheaper(asked):
         if other_safe and other_s < (1 - CLOSE) * pace_s and other_gpu_s < (1 - CLOSE) * gpu_s
     }
     assert not dominating
+
+
+TUNED = {"model": "llama-3.1-8b", "method": "sft", "params": None}
+"""The shared question with a model that is tuned."""
+
+
+def tuned(**asked: str) -> tuple[Case, Ranged]:
+    return planned(**(TUNED | asked))
+
+
+def test_to_fine_tune_a_budget_buys_the_soonest_end_as_it_does_to_pre_train():
+    case, plan = tuned(budget="20")
+    fixed, draws = question(**(TUNED | {"budget": "20"})).fixed, Draws(count=101, seed=0)
+    counts = (1, 2, 4, 8, 16, 32, 64)
+    choices = [choice for choice in (best_on(case, fixed, gpus) for gpus in counts) if choice.safe]
+    wall_s = {choice.gpus: float(choice.scores.wall_s[choice.best]) for choice in choices}
+    paid = [c.gpus for c in choices if at_confidence(case.evaluate(c.winner, draws).cost_usd, 0.8) <= 20]
+
+    assert plan.plan.gpus == min(paid, key=lambda gpus: wall_s[gpus])
+    assert 4 in paid
+
+
+def test_to_fine_tune_a_part_of_a_node_may_be_all_that_a_budget_or_a_limit_allows():
+    _, fewest = tuned()
+    _, limited = tuned(budget="100", max_gpus="4")
+
+    assert fewest.plan.gpus < 8
+    assert limited.plan.gpus == 4
+
+
+def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more_than_allowed():
+    assert tuned(budget="1000", deadline="30d")[1].plan.gpus == tuned()[1].plan.gpus
+    with pytest.raises(NoPlanError):
+        tuned(max_gpus="2")
+
+
+def test_a_number_of_gpus_that_does_not_split_is_refused_with_the_next_that_do():
+    with pytest.raises(NoPlanError) as caught:
+        planned(params="70B", gpus="777")
+    assert parts(caught.value.hint) == {"key": "hint.splits_near", "fewer": 776, "more": 784}
+
+    with pytest.raises(NoPlanError) as caught:
+        planned(params="70B", gpus="8")
+    assert parts(caught.value.hint)["key"] == "hint.fits_on"
+    assert planned(params="70B", gpus=str(parts(caught.value.hint)["gpus"]))[1].plan.memory_risk <= 0.05
+
+
+def test_virtual_stages_that_do_not_split_the_layers_are_a_usage_error():
+    with pytest.raises(UsageError) as caught:
+        planned(params="7B", gpus="64", tp="4", pp="4", vp="3")
+    assert parts(caught.value.message)["key"] == "error.vp_layers"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice
+from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
@@ -186,6 +186,21 @@ def test_rows_behind_lines_beside_embodied_carbon_and_a_compared_price_are_named
     assert used["beside:file"] == ("cost_usd",)
     assert used["embodied:m1"] == ("sci_kg_per_run",)
     assert used["price:p085"] == ("rental_usd_per_gpu_h",)
+
+
+def test_gpus_that_an_offer_bills_and_the_plan_leaves_idle_are_told():
+    offer = Quote(vendor="A", price=price(H100), minimum_term_h=2160, minimum_gpus=256, setup_fee_usd=0)
+    idle = assumed(answer(Ledger(quote=offer)))["idle"]
+    termless = assumed(answer(Ledger(quote=replace(offer, minimum_term_h=0))))["idle"]
+
+    told = {"gpu": H100, "gpus": 256, "planned": 8}
+    assert idle == {"key": "assumption.idle_for_term", "days": pytest.approx(90)} | told
+    assert termless == {"key": "assumption.idle"} | told
+    assert "idle" not in assumed(answer(Ledger(quote=replace(offer, minimum_gpus=8))))
+    assert "idle" not in assumed(answer())
+    one = question(params="7B", deadline="30d")
+    chosen = estimate(one, prices(one), site(), ledgers={H100: Ledger(quote=offer)})
+    assert assumed(chosen)["idle"]["planned"] == chosen.plans[0].gpus
 
 
 def test_an_own_hour_stands_beside_a_rented_one():

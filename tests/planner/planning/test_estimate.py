@@ -202,6 +202,7 @@ def test_gpus_with_a_deadline_is_a_check():
     late = parts(caught.value.message)
     assert (late["key"], late["gpus"], late["precision"]) == ("error.over_deadline", 64, "bf16")
     assert late["over_days"] == pytest.approx(late["days"] - 1)
+    assert late["digits"] == 0
     assert caught.value.hint.key == "hint.more_gpus"
 
 
@@ -212,6 +213,7 @@ def test_gpus_with_a_budget_is_a_check():
     assert caught.value.exit_code == 8
     dear = parts(caught.value.message)
     assert (dear["key"], dear["over_usd"]) == ("error.over_budget", pytest.approx(dear["usd"] - 100))
+    assert dear["digits"] == 0
     assert caught.value.hint.key == "hint.larger_budget"
 
 

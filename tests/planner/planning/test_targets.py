@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.planning.targets import MAX_GPUS, at_confidence, probability, targets_of
+from planner.planning.targets import MAX_GPUS, at_confidence, digits_apart, probability, targets_of
 from tests.planner.build import question
 
 
@@ -30,3 +30,7 @@ def test_a_question_says_what_is_to_be_met_and_how_surely():
     assert (plain.deadline_s, plain.budget_usd, plain.most_gpus) == (None, None, MAX_GPUS)
     assert (asked.deadline_s, asked.confidence_ratio, asked.most_gpus) == (172_800, 0.8, MAX_GPUS)
     assert (spent.budget_usd, spent.confidence_ratio, spent.most_gpus) == (1e6, 0.9, 1024)
+
+
+def test_probabilities_that_round_alike_take_the_digits_that_tell_them_apart():
+    assert [digits_apart(ratio, 0.99) for ratio in (0.5, 0.9861, 0.98996, 0.99)] == [0, 1, 3, 3]

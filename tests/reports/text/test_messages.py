@@ -102,8 +102,18 @@ def test_what_would_narrow_a_term_is_worded():
 
 
 NAMES = re.compile(
-    r"`[^`]*`|\{[^{}]*\}|--[\w-]+|\b(CPU|GPUs?|GiB|FFN|USD|Alpaca|Hoffmann|Kaplan|Gbit/s|kWh?|kgCO2e|CO2e|CO₂e|SCI|nccl-tests|10[MT]|GFLOP|FLOP|GB|TB|NumPy|PyTorch|ImageNet-1k|MFU|TFLOP/s|Megatron-LM|DeepSpeed|torchtitan|TensorBoard|W&B|chunked|fused)\b"
+    r"`[^`]*`|\{(?:[^{}]|\{[^{}]*\})*\}|--[\w-]+|\b(CPU|GPUs?|GiB|FFN|USD|Alpaca|Hoffmann|Kaplan|Gbit/s|kWh?|kgCO2e|CO2e|CO₂e|SCI|nccl-tests|10[MT]|GFLOP|FLOP|GB|TB|NumPy|PyTorch|ImageNet-1k|MFU|TFLOP/s|Megatron-LM|DeepSpeed|torchtitan|TensorBoard|W&B|chunked|fused)\b"
 )
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_probability_that_is_just_missed_shows_the_digit_that_tells_it_apart(lang):
+    values = {"gpus": 112, "gpu": "h100", "precision": "bf16", "usd": 2, "over_usd": 1, "confidence": 0.99}
+    close = word(Message.of("error.over_budget", **values, likely=0.986, digits=1), lang)
+
+    assert "98.6%" in close
+    assert "99.0%" in close
+    assert "99%" in word(Message.of("error.over_budget", **values, likely=0.5, digits=0), lang)
 
 
 def test_a_chinese_template_holds_no_english_beyond_names():

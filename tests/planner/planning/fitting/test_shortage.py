@@ -8,8 +8,10 @@ import pytest
 
 from planner.errors import Message, NoPlanError
 from planner.parallelism.search import FixedLayout
-from planner.planning.counts import fewest
+from planner.planning.choice import best_on
+from planner.planning.counts import fewest, soonest
 from planner.planning.fitting.shortage import leaner
+from planner.planning.targets import at_confidence
 from tests.planner.build import parts
 from tests.planner.planning.test_choice import DRAWS, FREE, case, small
 from tests.planner.planning.test_counts import by
@@ -75,3 +77,55 @@ def test_only_ways_that_are_not_taken_yet_are_offered():
     assert RECOMPUTE in leaner(one, FixedLayout(act_ckpt="none"))
     assert Message.of("hint.without", input="tp", value=2) in leaner(one, FixedLayout(tp=2))
     assert OFFLOAD not in leaner(replace(one, recipe=replace(one.recipe, offload="optimizer")), FREE)
+
+
+def test_the_cheapest_that_is_named_is_the_cheapest_at_the_confidence_and_a_budget_that_is_met():
+    one, counts = case(params="70B", precision="fp8"), (64, 96, 128, 144, 160, 256)
+    with pytest.raises(NoPlanError) as caught:
+        soonest(one, FREE, DRAWS, by(budget_usd=1e6, most_gpus=512))
+
+    dear = parts(caught.value.message)
+    planned = {gpus: one.evaluate(best_on(one, FREE, gpus).winner, DRAWS) for gpus in (*counts, dear["gpus"])}
+    usd = {gpus: at_confidence(drawn.cost_usd, 0.8) for gpus, drawn in planned.items()}
+    assert dear["cheapest_usd"] == pytest.approx(usd[dear["gpus"]])
+    assert dear["cheapest_usd"] == min(usd.values())
+    at_mid = {gpus: best_on(one, FREE, gpus).scores.cost_usd.min() for gpus in counts}
+    assert min(at_mid, key=lambda gpus: at_mid[gpus]) != dear["gpus"]  # at mid another one is the cheapest
+    assert soonest(one, FREE, DRAWS, by(budget_usd=dear["cheapest_usd"], most_gpus=512)).best is not None
+
+
+@pytest.mark.parametrize("deadline_days", [30, 60, 200])
+def test_the_soonest_that_is_named_is_the_soonest_of_fewer_gpus_too(deadline_days):
+    one = case(params="1T")
+    with pytest.raises(NoPlanError) as caught:
+        fewest(one, FREE, DRAWS, by(deadline_days * 86400))
+
+    slow = parts(caught.value.message)
+    assert slow["gpus"] < 50_000  # a batch of so many sequences feeds no more well
+    chosen = fewest(one, FREE, DRAWS, by(slow["fastest_days"] * 86400))
+    assert chosen.gpus <= slow["gpus"]
+
+
+def test_the_cheapest_in_time_is_in_time_at_the_confidence():
+    one, deadline_s = case(params="8B"), 5 * 86400.0
+    with pytest.raises(NoPlanError) as caught:
+        fewest(one, FREE, DRAWS, by(deadline_s, budget_usd=1000))
+
+    dear = parts(caught.value.message)
+    drawn = one.evaluate(best_on(one, FREE, dear["gpus"]).winner, DRAWS)
+    assert at_confidence(drawn.wall_s, 0.8) <= deadline_s
+    assert fewest(one, FREE, DRAWS, by(deadline_s, budget_usd=dear["cheapest_usd"])).best is not None
+
+
+@pytest.mark.parametrize(
+    ("asked", "confidence"),
+    [({"params": "13B", "global_batch": "512"}, 0.95), ({"params": "8B", "precision": "fp8"}, 0.8)],
+)
+def test_a_deadline_that_the_soonest_meets_is_met(asked, confidence):
+    one = case(**asked)
+    with pytest.raises(NoPlanError) as caught:
+        fewest(one, FREE, DRAWS, by(600, confidence=confidence))
+
+    for room in (1.0, 1.01, 1.05):  # what one layout's ratio to mid says of another's may mislead a search
+        targets = by(room * parts(caught.value.message)["fastest_days"] * 86400, confidence=confidence)
+        assert targets.met_by(one.evaluate(fewest(one, FREE, DRAWS, targets).winner, DRAWS))

@@ -1,0 +1,60 @@
+"""The next numbers of GPUs named for one without a plan: each has one, and none is nearer."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.parallelism.search import FixedLayout
+from planner.planning.choice import best_on
+from planner.planning.fitting.neighbours import next_above, next_below
+from planner.planning.targets import MAX_GPUS
+from tests.planner.planning.test_choice import FREE, case
+
+
+def planned_on(one, gpus: int) -> bool:
+    choice = best_on(one, FREE, gpus)
+    return choice.best is not None and choice.safe
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpus", "fewer", "more"),
+    [
+        ({"params": "70B"}, 777, 776, 784),
+        ({"params": "13B", "global_batch": "512"}, 250, 192, 256),
+        ({"model": "opt-175b", "global_batch": "1024"}, 992, 768, 1024),
+    ],
+)
+def test_the_next_whole_nodes_on_which_a_batch_splits_are_named(asked, gpus, fewer, more):
+    one = case(**asked)
+
+    assert not planned_on(one, gpus)
+    assert (next_below(one, FREE, gpus), next_above(one, FREE, gpus, MAX_GPUS)) == (fewer, more)
+    assert planned_on(one, fewer)
+    assert planned_on(one, more)
+    assert not any(planned_on(one, count) for count in range(fewer + 8, more, 8))
+
+
+def test_below_a_node_every_number_counts():
+    one = case(params="7B")
+    more = next_above(one, FREE, 1, MAX_GPUS)
+
+    assert not any(planned_on(one, count) for count in range(1, more))
+    assert planned_on(one, more)
+    assert more < 8
+    assert next_below(one, FREE, 8) == 7
+
+
+def test_no_number_is_named_where_none_has_a_plan():
+    one = case(params="70B", global_batch="8")
+
+    assert next_below(one, FREE, 8) is None
+    assert next_above(one, FREE, 1, 8) is None
+    assert next_above(one, FixedLayout(tp=1, pp=1, cp=1), 8, MAX_GPUS) is None  # eight ranks at most share a step
+
+
+def test_far_numbers_are_found_by_the_steps_of_a_search():
+    one = case(params="7B")
+    fewer = next_below(one, FREE, 777_777)
+
+    assert fewer is not None
+    assert 10_000 < fewer < 777_777 - 64 * 8
