@@ -90,7 +90,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
         question, command=command, records=records, measured=known.measured, parameters=known.parameters,
         whole=whole,
     )  # fmt: skip
-    answer = replace(answer, warnings=(*answer.warnings, *known.notices))
+    answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_of_the_network(known, answer)))
     answer = chosen(answer, known.chosen) if known.chosen else answer
     answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)
     return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
@@ -229,6 +229,16 @@ def _with_network(known: Known, network: MeasuredNetwork | None, parameters: Par
         networks = recorded_networks(known.networks, named=known.named)
     own = with_network(known.question, known.measured, networks, parameters)
     return replace(known, measured=own.measured, notices=(*known.notices, *own.warnings))
+
+
+def _of_the_network(known: Known, answer: Answer) -> tuple[Message, ...]:
+    """What a measured network leaves open of the plans."""
+    if not known.measured:
+        return ()
+    from mpplan.api.network import inside_alone
+
+    asked = known.question.asked.precision
+    return inside_alone(known.question, known.measured, (p for p in answer.plans if p.precision == asked))
 
 
 def _calibration(name: str | None) -> ReadCalibration | None:

@@ -177,6 +177,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_record": "{gpu}: network as measured in your record `{record}` ({runs:and}; {date})",
     "warning.network_extrapolated": "{gpu}: the network was measured on {measured:nodes} and the plan has {planned:nodes}: ranges of communication are wider, by {spread:.0%} for each doubling",
     "warning.network_rate_hidden": "`{file}`: between {nodes} nodes the links inside each node were the limit, so the rate of the network is still that of the catalogue; measure on more nodes",
+    "warning.network_inside_alone": "{gpu}: `{file}` was measured inside one node: between the {planned:nodes} of the plan the network is still that of the catalogue or of --network; measure on two nodes or more",
     "warning.network_gpus_per_node": "`{file}` was measured with {measured} GPUs per node, the plan has {planned}: they share the network differently",
     "warning.network_other_gpu": "`{file}` was measured on {measured_on}: for {gpu} only what lies between nodes is used",
     "warning.network_unused": "`{file}` says nothing of the network of {gpu}: measure on two nodes or more of these GPUs",

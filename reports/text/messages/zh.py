@@ -177,6 +177,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_record": "{gpu}：网络按您的记录 `{record}` 的实测（{runs:and}；{date}）",
     "warning.network_extrapolated": "{gpu}：网络在 {measured:nodes}上测得，计划用 {planned:nodes}：通信的范围更宽，节点数每翻一倍加宽 {spread:.0%}",
     "warning.network_rate_hidden": "`{file}`：在 {nodes} 个节点之间，瓶颈是节点内部的互连，因此网络速率仍取自目录；请在更多节点上测量",
+    "warning.network_inside_alone": "{gpu}：`{file}` 只在单个节点内测量：规划的 {planned:nodes}之间的网络仍取自目录或 --network；请在两个或更多节点上测量",
     "warning.network_gpus_per_node": "`{file}` 每个节点用 {measured} 张 GPU 测得，计划为每个节点 {planned} 张：它们分享网络的方式不同",
     "warning.network_other_gpu": "`{file}` 在 {measured_on} 上测得：对 {gpu} 只采用节点之间的部分",
     "warning.network_unused": "`{file}` 没有说明 {gpu} 的网络：请在两个或更多装有这种 GPU 的节点上测量",
