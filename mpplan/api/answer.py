@@ -90,7 +90,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
         question, command=command, records=records, measured=known.measured, parameters=known.parameters,
         whole=whole,
     )  # fmt: skip
-    answer = replace(answer, warnings=(*answer.warnings, *known.notices))
+    answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_of_the_network(known, answer)))
     answer = chosen(answer, known.chosen) if known.chosen else answer
     answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)
     return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
@@ -115,7 +115,16 @@ def resolved(ask: Ask) -> Known:
     training = _named_training(ask.text(NUMERICS))
     known = _with_network(_recorded(ask, ask.text(RECORDS), parameters, training), network, parameters)
     known = _with_training(known, training, parameters)
-    return replace(known, calibration=calibration, chosen=notes)
+    twice = () if calibration is None else _told_twice(known, calibration, network)
+    return replace(known, calibration=calibration, chosen=notes, notices=(*known.notices, *twice))
+
+
+def _told_twice(known: Known, calibration: ReadCalibration, network: MeasuredNetwork | None) -> tuple[Message, ...]:
+    """That the records of the plan are not those that its calibration was learned with."""
+    from mpplan.api.run_records import learned_records, told_twice
+
+    used = learned_records(known.records, known.networks if network is None else {})
+    return told_twice(calibration, used, [cluster.gpu.id for cluster in known.question.clusters])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +139,8 @@ class Known:
     notices: tuple[Message, ...] = ()
     """What was used, and what a reader must know of it."""
     damage: tuple[str, ...] = ()
+    records: Mapping[str, StoredRecord] = field(default_factory=dict)
+    """Records of a GPU by itself, by GPU id."""
     networks: Mapping[str, StoredRecord] = field(default_factory=dict)
     """Records with collectives between GPUs, by GPU id."""
     named: bool = False
@@ -165,7 +176,7 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None, trai
     return Known(
         question=question, measured=measured_for(question, chosen, parameters),
         notices=(*chosen.notices, *shelf.notices, *added),
-        damage=damage(chosen.all), networks=chosen.networks, named=records is not None,
+        damage=damage(chosen.all), records=chosen.records, networks=chosen.networks, named=records is not None,
         training=recorded_training(shelf, gpus),
     )  # fmt: skip
 
@@ -218,6 +229,16 @@ def _with_network(known: Known, network: MeasuredNetwork | None, parameters: Par
         networks = recorded_networks(known.networks, named=known.named)
     own = with_network(known.question, known.measured, networks, parameters)
     return replace(known, measured=own.measured, notices=(*known.notices, *own.warnings))
+
+
+def _of_the_network(known: Known, answer: Answer) -> tuple[Message, ...]:
+    """What a measured network leaves open of the plans."""
+    if not known.measured:
+        return ()
+    from mpplan.api.network import inside_alone
+
+    asked = known.question.asked.precision
+    return inside_alone(known.question, known.measured, (p for p in answer.plans if p.precision == asked))
 
 
 def _calibration(name: str | None) -> ReadCalibration | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,29 +27,38 @@ SHOWN = 5
 """Rows or names listed in one message."""
 
 
-def calibration_of(rows: Sequence[Mapping[str, str]], *, source: str) -> tuple[dict[str, Any], list[str]]:
+def calibration_of(
+    rows: Sequence[Mapping[str, str]], *, source: str, records: str | None = None
+) -> tuple[dict[str, Any], list[str]]:
     """Learn from a file of runs.
 
     Args:
         rows: text by column name.
         source: name of the file.
+        records: file or folder of measurement records of the runs' GPUs; None: those that a plan takes by itself.
 
     Returns:
         The document `mpplan.calibration/1`, worded, and warnings for people.
 
     Raises:
         InputFileError: no row can teach, or one of them cannot be true.
+        UsageError: there are no such records.
     """
     from mpplan.api.document import worded
+    from mpplan.api.run_records import run_records
     from planner.calibration.document import to_calibration_document
     from planner.calibration.learn import learn
     from planner.rates.parameters import shipped_parameters
+    from reports.text.messages import word
 
     shipped = shipped_parameters()
     observations, warnings = observed(rows, source)
+    recorded = run_records(records, (observation.prepared for observation in observations))
+    observations = [replace(o, measured=recorded.terms(o.prepared, shipped)) for o in observations]
+    warnings += [*(word(notice) for notice in recorded.notices), *(f"not used: {line}" for line in recorded.damage)]
     warnings += _check(observations, source)
     calibration = learn(observations, shipped, source)
-    document = worded(to_calibration_document(calibration, source=source, version=__version__))
+    document = worded(to_calibration_document(calibration, source=source, version=__version__, records=recorded.used))
     warnings += [f"{row['id']}: {row['conflict']}" for row in document["rows"] if row["conflict"]][:SHOWN]
     warnings += [
         f"{entry['label']}: your runs lie more than three standard deviations from most teams; kept at three"
@@ -108,12 +118,13 @@ def _check(observations: Sequence[Observation], source: str) -> list[str]:
     Raises:
         InputFileError: names the row and what would explain it.
     """
-    from planner.validation.predict import predict_prepared
+    from planner.validation.predict import predict_prepared, run_rates
 
     warnings = []
     for observation in observations:
         run = observation.run
-        ratio = observation.value / predict_prepared(observation.prepared).mid
+        rates = run_rates(observation.prepared, None, observation.measured)
+        ratio = observation.value / predict_prepared(observation.prepared, rates=rates).mid
         if 1.0 / FAR_RATIO < ratio < FAR_RATIO:
             continue
         verb = "can do" if run.metric in RATES else "takes"

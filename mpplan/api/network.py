@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from planner.answer.plan import Plan
 from planner.errors import InputFileError, Message
 from planner.measured.network.recorded import collective_runs
 from planner.measured.network.runs import CollectiveRun, read_nccl_tests
-from planner.measured.network.terms import NetworkSource, network_terms
+from planner.measured.network.terms import BETWEEN, NetworkSource, network_terms
 from planner.planning.estimate import Measured
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
@@ -107,3 +108,25 @@ def with_network(
         if own.terms or network.named:
             warnings += own.warnings
     return WithNetwork(measured=together, warnings=tuple(dict.fromkeys(warnings)))
+
+
+def inside_alone(question: Question, measured: Measured, plans: Iterable[Plan]) -> tuple[Message, ...]:
+    """That plans send between nodes, of which runs inside one node say nothing.
+
+    Args:
+        question: resolved.
+        measured: terms by GPU id, policy id and name.
+        plans: of the answer.
+    """
+    domains = {c.gpu.id: max(c.nvlink_domain, c.gpus_per_node) for c in question.clusters}
+    messages = []
+    for plan in plans:
+        terms = measured.get(plan.gpu, {}).get(plan.policy, {})
+        inside = terms.get("nvlink_bytes_per_s") or terms.get("nvlink_latency_s")
+        apart = any(name in terms for name in BETWEEN)  # the runs say what they leave open of it themselves
+        if not plan.fits or inside is None or apart or plan.gpus <= domains[plan.gpu]:
+            continue
+        if inside.evidence.id.startswith("network_"):
+            file = inside.evidence.source
+            messages.append(Message.of("warning.network_inside_alone", gpu=plan.gpu, file=file, planned=plan.nodes))
+    return tuple({message.values: message for message in messages}.values())

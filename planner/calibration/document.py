@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -42,6 +42,17 @@ SYMMETRIC_RATIO = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedRecord:
+    """A measurement record that a calibration was learned with."""
+
+    gpu: str
+    """Catalogue id."""
+    name: str
+    digest: str
+    """Of the file's content: what was measured again, or more of it, is another record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCalibration:
     """A calibration read back."""
 
@@ -49,6 +60,8 @@ class ReadCalibration:
     parameters: Parameters
     terms: tuple[str, ...]
     """Ids of the rows that it changed."""
+    records: tuple[LearnedRecord, ...] = ()
+    """Records of its GPUs that it was learned with: what they say is not in it."""
 
 
 @cache
@@ -58,13 +71,16 @@ def shipped_digest() -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def to_calibration_document(calibration: Calibration, *, source: str, version: str) -> Document:
+def to_calibration_document(
+    calibration: Calibration, *, source: str, version: str, records: Sequence[LearnedRecord] = ()
+) -> Document:
     """The document as plain JSON values; messages are keys with values.
 
     Args:
         calibration: what was learned.
         source: name of the file of runs.
         version: of mpplan.
+        records: those whose terms it was learned with.
     """
     joint = calibration.parameters.joint
     assert joint is not None
@@ -77,6 +93,7 @@ def to_calibration_document(calibration: Calibration, *, source: str, version: s
         "shipped_parameters": shipped_digest(),
         "runs": len(calibration.rows),
         "gpus": list(calibration.gpus),
+        "records": [{"gpu": record.gpu, "record": record.name, "digest": record.digest} for record in records],
         "figures": [figure.value for figure in calibration.figures],
         "rows": [_row(row) for row in calibration.rows],
         "learned": [_term(term) for term in calibration.terms],
@@ -215,6 +232,10 @@ def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCa
         facts=facts,
         parameters=replace(shipped.replaced(rows), joint=Joint(ids=tuple(ids), factor=factor)),
         terms=tuple(row.id for row in rows if row.id in changed),
+        records=tuple(
+            LearnedRecord(gpu=str(entry["gpu"]), name=str(entry["record"]), digest=str(entry["digest"]))
+            for entry in document.get("records", ())
+        ),
     )
 
 

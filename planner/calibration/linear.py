@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from multiprocessing import get_context
 from typing import TypeVar
@@ -19,7 +19,7 @@ import numpy as np
 
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
-from planner.rates.terms import Floats
+from planner.rates.terms import Floats, Term
 from planner.validation.predict import metric_values
 from planner.validation.runs import PublishedResult, PublishedRun
 from planner.validation.setup import Prepared
@@ -62,6 +62,8 @@ class Observation:
     """In the unit of the run's metric; above 0."""
     lineage: str
     """Team and software that it errs together with."""
+    measured: Mapping[str, Term] = field(default_factory=dict, compare=False)
+    """Terms from records of its GPU: what they measured is not learned again."""
 
     @property
     def run(self) -> PublishedRun:
@@ -126,7 +128,7 @@ class _Residual:
 
     def __call__(self, observation: Observation) -> float:
         prepared = observation.prepared
-        rates = resolve_rates(prepared.cluster, prepared.recipe, None, self.parameters).sample()
+        rates = resolve_rates(prepared.cluster, prepared.recipe, observation.measured, self.parameters).sample()
         return float(np.log(metric_values(prepared, rates)[0] / observation.value))
 
 
@@ -137,7 +139,7 @@ class _Row:
 
     def __call__(self, observation: Observation) -> tuple[float, Floats]:
         prepared = observation.prepared
-        rates = resolve_rates(prepared.cluster, prepared.recipe, None, self.parameters)
+        rates = resolve_rates(prepared.cluster, prepared.recipe, observation.measured, self.parameters)
         touched = sorted({on.row.id for term in rates.terms.values() for on in term.rests_on} & set(self.place))
         moves = np.zeros((len(touched), 2 * len(touched) + 1))
         for number in range(len(touched)):

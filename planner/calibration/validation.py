@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from planner.rates.parameters import Parameters
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.score import ScoredRun
 from planner.validation.setup import prepare
-from planner.validation.validate import Validation, validate
+from planner.validation.validate import MeasuredOf, Validation, unmeasured, validate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,7 @@ def learn_and_validate(
     seed: int,
     shipped: Parameters,
     progress: Callable[[int], None] | None = None,
+    measured_of: MeasuredOf = unmeasured,
 ) -> LearnedValidation:
     """For each lineage: learn from `count` rows of each figure, predict the others.
 
@@ -82,14 +83,19 @@ def learn_and_validate(
         seed: of the choice.
         shipped: parameters with the joint posterior of a new lineage.
         progress: told the number of rows predicted so far.
+        measured_of: terms from records of a run's GPU, which are not learned again.
     """
     by_lineage = observations_by_lineage(rows)
     chosen = {name: choose(members, count, seed) for name, members in by_lineage.items()}
-    learned = {name: learn(own, shipped, name).parameters for name, own in chosen.items() if own}
+    learned = {
+        name: learn([replace(o, measured=measured_of(o.prepared, shipped)) for o in own], shipped, name).parameters
+        for name, own in chosen.items()
+        if own
+    }
     used = {observation.run.id for own in chosen.values() for observation in own}
     aside = used | _repeats(by_lineage, chosen)
-    before = validate(rows, learned_from=aside)
-    after = validate(rows, progress=progress, parameters_of=learned.get, learned_from=aside)
+    before = validate(rows, learned_from=aside, measured_of=measured_of)
+    after = validate(rows, progress=progress, parameters_of=learned.get, learned_from=aside, measured_of=measured_of)
     return LearnedValidation(
         validation=after, count=count, seed=seed, scores=tuple(_scores(before.runs, after.runs, chosen))
     )

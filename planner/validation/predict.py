@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from planner.performance.evaluation import Evaluation, evaluate
 from planner.performance.memory import fits_probability, usable_bytes
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
-from planner.rates.terms import Draws, Rates, RateSet, Value
+from planner.rates.terms import Draws, Rates, RateSet, Term, Value
 from planner.units import GIB, HOUR_S, MINUTE_S, MWH_J, TERA
 from planner.validation.flop_convention import counted_flop_per_token, peak_of_convention
 from planner.validation.runs import PublishedRun, Rejected
@@ -86,14 +87,17 @@ def decisive_defaults(prepared: Prepared) -> int:
     return sum(item.startswith(DECISIVE) and not item.endswith(KNOWN) for item in prepared.filled)
 
 
-def run_rates(prepared: Prepared, parameters: Parameters | None = None) -> RateSet:
+def run_rates(
+    prepared: Prepared, parameters: Parameters | None = None, measured: Mapping[str, Term] | None = None
+) -> RateSet:
     """The terms of a run; what the equations leave out of it is wider with every decisive input that is a default.
 
     Args:
         prepared: the run, set up.
         parameters: the rows to use; None: the shipped ones.
+        measured: terms from records of its GPU, which take precedence.
     """
-    rates = resolve_rates(prepared.cluster, prepared.recipe, None, parameters)
+    rates = resolve_rates(prepared.cluster, prepared.recipe, measured, parameters)
     defaults = decisive_defaults(prepared)
     if not defaults:
         return rates
@@ -144,12 +148,18 @@ def predict_prepared(prepared: Prepared, draws: Draws | None = None, *, rates: R
 
 
 def predict(
-    prepared: Prepared | Rejected, draws: Draws | None = None, parameters: Parameters | None = None
+    prepared: Prepared | Rejected,
+    draws: Draws | None = None,
+    parameters: Parameters | None = None,
+    measured: Mapping[str, Term] | None = None,
 ) -> Prediction | Rejected:
-    """As `predict_prepared`, under some parameters (None: the shipped ones); a rejected row stays rejected."""
+    """As `predict_prepared`, under some parameters (None: the shipped ones) and terms from records.
+
+    A rejected row stays rejected.
+    """
     if isinstance(prepared, Rejected):
         return prepared
-    return predict_prepared(prepared, draws, rates=run_rates(prepared, parameters))
+    return predict_prepared(prepared, draws, rates=run_rates(prepared, parameters, measured))
 
 
 def _tokens_per_s(evaluated: _Evaluated) -> Value:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from planner.answer.document import plain
 from planner.rates.parameters import Parameters
-from planner.rates.terms import Draws
+from planner.rates.terms import Draws, Term
 from planner.validation.predict import Prediction, predict
 from planner.validation.runs import PublishedRun, Rejected, parse_result, parse_run, unlabelled
 from planner.validation.score import (
@@ -64,18 +64,31 @@ def shipped(lineage: str) -> Parameters | None:
     return None
 
 
+MeasuredOf = Callable[[Prepared, Parameters | None], Mapping[str, Term]]
+"""Terms from records of a run's GPU, beside some parameters (None: the shipped ones)."""
+
+
+def unmeasured(prepared: Prepared, parameters: Parameters | None) -> Mapping[str, Term]:
+    """No terms: without records, every rate is that of the parameters."""
+    return {}
+
+
 def predict_rows(
     rows: Iterable[Mapping[str, str]],
     draws: Draws | None = DRAWS,
     progress: Callable[[int], None] | None = None,
     parameters_of: ByLineage = shipped,
+    measured_of: MeasuredOf = unmeasured,
 ) -> list[Outcome]:
     """Prepare and predict every row, without its answer. Rows with one configuration are computed once."""
     computed: Computed = {}
     outcomes = []
     for number, cells in enumerate(rows, start=1):
         run = parse_run(cells, line=number + 1)
-        outcomes.append(_rejected(run) if isinstance(run, Rejected) else _outcome(run, computed, draws, parameters_of))
+        if isinstance(run, Rejected):
+            outcomes.append(_rejected(run))
+        else:
+            outcomes.append(_outcome(run, computed, draws, parameters_of, measured_of))
         if progress is not None:
             progress(number)
     return outcomes
@@ -90,12 +103,14 @@ def _outcome(
     computed: Computed,
     draws: Draws | None,
     parameters_of: ByLineage,
+    measured_of: MeasuredOf,
 ) -> Outcome:
     parameters = parameters_of(run.lineage)
     same = (unlabelled(run), parameters, bool(run.pair))
     if same not in computed:
         prepared = prepare_run(run)
-        prediction = predict(prepared, draws, parameters)
+        measured = None if isinstance(prepared, Rejected) else measured_of(prepared, parameters)
+        prediction = predict(prepared, draws, parameters, measured)
         if not run.pair and not isinstance(prediction, Rejected):
             prediction = replace(prediction, values=NO_DRAWS)
         computed[same] = (prepared, prediction)
@@ -110,6 +125,7 @@ def validate(
     progress: Callable[[int], None] | None = None,
     parameters_of: ByLineage = shipped,
     learned_from: Collection[str] = (),
+    measured_of: MeasuredOf = unmeasured,
 ) -> Validation:
     """Predict every row, then read the answers and score.
 
@@ -119,9 +135,10 @@ def validate(
         progress: told the number of rows predicted so far.
         parameters_of: of each lineage, where it has some of its own.
         learned_from: ids of rows that these were learned from; they enter no score.
+        measured_of: terms from records of a run's GPU, which take precedence.
     """
     given = list(rows)
-    outcomes = predict_rows(given, draws, progress, parameters_of)
+    outcomes = predict_rows(given, draws, progress, parameters_of, measured_of)
     results = [parse_result(cells, line=number + 2) for number, cells in enumerate(given)]
     scored = score_runs(
         [prepared for prepared, _ in outcomes], [prediction for _, prediction in outcomes], results, learned_from

@@ -29,6 +29,13 @@ Template = Annotated[
     bool, typer.Option("--template", help="Print an empty file of runs with a comment for each column, and stop.")
 ]
 
+Records = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH", help="Measurement file or folder of the runs' GPUs. Default: your own records, as in a plan."
+    ),
+]
+
 SHOWN_ROWS = 20
 SHOWN_TERMS = 10
 
@@ -37,6 +44,7 @@ def calibrate(
     file: File = None,
     output: Output = None,
     template: Template = False,
+    records: Records = None,
     json: options.JsonFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
@@ -55,7 +63,7 @@ def calibrate(
     place = open_output(output) if output is not None else None
     rows = read_runs(file)
     with working("learning", quiet=quiet):
-        document, warnings = calibration_of(rows, source="stdin" if file == "-" else file)
+        document, warnings = calibration_of(rows, source="stdin" if file == "-" else file, records=records)
     for warning in warnings:
         warn(warning, quiet=quiet)
     text = _json(document)
@@ -66,7 +74,8 @@ def calibrate(
     elif not json and (place is None or not place.is_stdout):
         open_output("-").write(_shown(document))
     if place is not None:
-        note(f"wrote {place.path}; plan with `mpplan estimate --calibration {place.path} …`", quiet=quiet)
+        given = "" if records is None else f" --records {records}"
+        note(f"wrote {place.path}; plan with `mpplan estimate --calibration {place.path}{given} …`", quiet=quiet)
 
 
 def _json(document: Mapping[str, Any]) -> str:
@@ -82,7 +91,12 @@ def _json(document: Mapping[str, Any]) -> str:
 
 
 def _shown(document: Mapping[str, Any]) -> str:
-    parts = [f"Learned from {document['runs']} runs of {document['source']} on {', '.join(document['gpus'])}\n"]
+    runs = f"{document['runs']} run{'' if document['runs'] == 1 else 's'}"
+    parts = [f"Learned from {runs} of {document['source']} on {', '.join(document['gpus'])}"]
+    if document["records"]:
+        names = ", ".join(dict.fromkeys(entry["record"] for entry in document["records"]))
+        parts.append(f"beside what was measured of the GPUs themselves: {names}")
+    parts.append("")
     learned = [
         (entry["words"], " (kept at three standard deviations from most teams)" if entry["bounded"] else "")
         for entry in document["learned"]

@@ -21,10 +21,10 @@ from planner.files import read_bytes
 from planner.records.home import user_path
 
 if TYPE_CHECKING:
+    from planner.calibration.document import ReadCalibration
     from planner.calibration.validation import LearnedValidation, Score
-    from planner.rates.parameters import Parameters
     from planner.validation.score import ScoredRun, Summary
-    from planner.validation.validate import Validation
+    from planner.validation.validate import MeasuredOf, Validation
 
 File = Annotated[
     str | None,
@@ -41,6 +41,13 @@ Learn = Annotated[
     int | None,
     typer.Option(
         metavar="N", min=1, max=1000, help="Learn from N rows of each lineage and figure, predict the others."
+    ),
+]
+Records = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Measurement file or folder of the runs' GPUs. Default: with --calibration your own records, else none.",
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows. Default 0.")]
@@ -67,13 +74,14 @@ def validate(
     json: options.JsonFlag = False,
     all_rows: All = False,
     calibration: Calibration = None,
+    records: Records = None,
     learn: Learn = None,
     seed: Seed = 0,
     output: options.OutputOption = "-",
     quiet: options.QuietFlag = False,
 ) -> None:
     """Predict published runs and compare with what really happened."""
-    from planner.validation.validate import to_validation_document
+    from planner.validation.validate import to_validation_document, unmeasured
     from planner.validation.validate import validate as predict_and_score
 
     place = open_output(output or "-")
@@ -81,14 +89,19 @@ def validate(
         raise UsageError("--calibration and --learn both say what is learned", hint="give one of them")
     rows = read_runs(file)
     learned = None
+    own = None if calibration is None else _calibration(calibration)
+    measured_of = unmeasured if own is None and records is None else _measured(rows, records, own, quiet)
     started = time.perf_counter()
     if learn is not None:
-        learned = _learned(rows, learn, seed, quiet)
+        learned = _learned(rows, learn, seed, measured_of, quiet)
         validation = learned.validation
     else:
-        own = None if calibration is None else _parameters(calibration)
+        parameters = None if own is None else own.parameters
         validation = predict_and_score(
-            rows, progress=counted(len(rows), "rows", quiet=quiet), parameters_of=lambda _: own
+            rows,
+            progress=counted(len(rows), "rows", quiet=quiet),
+            parameters_of=lambda _: parameters,
+            measured_of=measured_of,
         )
     took_s, count = time.perf_counter() - started, len(rows)
     del rows  # of very many rows the document takes their place
@@ -120,18 +133,43 @@ def _json(document: Any) -> str:
     return "".join(iter(lambda: "".join(islice(chunks, CHUNKS)), "")) + "\n"
 
 
-def _parameters(calibration: str) -> Parameters:
+def _calibration(name: str) -> ReadCalibration:
     from planner.calibration.document import read_calibration
     from planner.rates.parameters import shipped_parameters
 
-    return read_calibration(user_path(calibration), shipped_parameters()).parameters
+    return read_calibration(user_path(name), shipped_parameters())
 
 
-def _learned(rows: list[dict[str, str]], count: int, seed: int, quiet: bool) -> LearnedValidation:
+def _measured(
+    rows: list[dict[str, str]], records: str | None, calibration: ReadCalibration | None, quiet: bool
+) -> MeasuredOf:
+    """What was measured of the GPUs of the rows, as a plan on them takes it.
+
+    Raises:
+        UsageError, InputFileError: the records that were named cannot be used.
+    """
+    from mpplan.api.run_records import run_records, told_twice
+    from planner.validation.runs import parse_run
+    from planner.validation.setup import Prepared, prepare
+    from reports.text.messages import word
+
+    prepared = prepare(parse_run(cells) for cells in rows)
+    recorded = run_records(records, prepared)
+    gpus = {run.cluster.gpu.id for run in prepared if isinstance(run, Prepared)}
+    twice = () if calibration is None else told_twice(calibration, recorded.used, gpus)
+    for text in (*(word(notice) for notice in (*recorded.notices, *twice)), *recorded.damage):
+        warn(text, quiet=quiet)
+    return recorded.terms
+
+
+def _learned(
+    rows: list[dict[str, str]], count: int, seed: int, measured_of: MeasuredOf, quiet: bool
+) -> LearnedValidation:
     from planner.calibration.validation import learn_and_validate
     from planner.rates.parameters import shipped_parameters
 
-    return learn_and_validate(rows, count, seed, shipped_parameters(), counted(len(rows), "rows", quiet=quiet))
+    progress = counted(len(rows), "rows", quiet=quiet)
+    return learn_and_validate(rows, count, seed, shipped_parameters(), progress, measured_of)
 
 
 def _learning(learned: LearnedValidation) -> str:

@@ -88,6 +88,24 @@ def test_explain_and_the_report_name_it(run, measured, home):
     assert "5 GB/s per GPU" in page
 
 
+def test_a_run_inside_one_node_says_what_it_leaves_open_between_nodes(run, home):
+    gpus, rates = 8, mid_rates(recipe(), cluster())
+    group = place(np.array([gpus]), 1, gpus)
+    text = output("all_reduce", 1, gpus, lambda size: float(np.asarray(all_reduce_s(size, group, rates))[0]))
+    (home / "one.txt").write_text(text, encoding="utf-8")
+    words = "`one.txt` was measured inside one node: between the"
+
+    def said(*given: str) -> list[str]:
+        answer = document(run("estimate", *ASKED, *given, "--network-file", "one.txt", "--json"))
+        return [text for text in answer["warnings"] if words in text]
+
+    assert len(said()) == 1
+    assert "between the 8 nodes of the plan" in said()[0]
+    assert said("--gpus", "8") == []
+    (home / "one.txt").write_text(text + run_of(4), encoding="utf-8")
+    assert said() == []
+
+
 @pytest.mark.parametrize(
     ("content", "code", "said"),
     [

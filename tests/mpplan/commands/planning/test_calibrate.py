@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.mpplan.commands.planning.test_validate import ROW, text
+from tests.planner.recorded import kernels, write_record
 
 OWN = ROW | {"act_ckpt": "none", "pair": "", "group": ""}
 SPEEDS = {8: 6000.0, 16: 5850.0, 32: 5700.0}
@@ -137,8 +138,41 @@ def test_learning_and_a_calibration_together_are_refused(run, three):
     assert "error: --calibration and --learn both say what is learned" in result.err
 
 
+def test_what_a_record_of_the_gpu_measured_is_used_and_named(run, file, home):
+    h200 = {"gpu": "h200-sxm-141gb"}
+    runs = file(*(own_run(gpus, speed, **h200) for gpus, speed in SPEEDS.items()))
+    write_record(home / "h200.jsonl", *kernels())
+
+    result = run("calibrate", runs, "--records", "h200.jsonl", "-o", "our-stack.json")
+    used = run("validate", runs, "--calibration", "our-stack.json", "--records", "h200.jsonl", "--json")
+    unused = run("validate", runs, "--calibration", "our-stack.json", "--json")
+
+    assert "beside what was measured of the GPUs themselves: h200\n" in result.out
+    assert "plan with `mpplan estimate --calibration our-stack.json --records h200.jsonl …`" in result.err
+    assert json.loads((home / "our-stack.json").read_text())["records"][0]["record"] == "h200"
+    mids = [json.loads(made.out)["runs"][0]["mid"] for made in (used, unused)]
+    assert mids[0] != mids[1]
+    assert "was learned with" not in used.err
+    assert "`our-stack.json` was learned with h200 of h200-sxm-141gb, which this plan does not have" in unused.err
+
+
+def test_rows_to_learn_from_are_predicted_with_a_record_that_is_named(run, file, home):
+    rows = [own_run(gpus, 7000.0, gpu="h200-sxm-141gb", group="throughput") for gpus in (8, 16, 32, 64, 128)]
+    runs = file(*rows)
+    write_record(home / "h200.jsonl", *kernels())
+
+    plain, recorded = (
+        json.loads(run("validate", runs, "--learn", "2", "--json", "--quiet", *given).out)["learning"]["lineages"][0]
+        for given in ((), ("--records", "h200.jsonl"))
+    )
+
+    assert plain["before"] != recorded["before"]
+    assert plain["after"] != recorded["after"]
+
+
 def test_one_row_is_enough(run, file):
-    result = run("calibrate", file(own_run(8, 7000.0)), "--json", "--quiet")
+    assert "Learned from 1 run of" in run("calibrate", file(own_run(8, 7000.0))).out
+    result = run("calibrate", "my-runs.csv", "--json", "--quiet")
 
     assert result.code == 0
     assert json.loads(result.out)["width_ratio"]["time"] < 1.0

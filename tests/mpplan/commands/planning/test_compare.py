@@ -97,7 +97,7 @@ def test_calibrate_takes_the_row(run, log, home):
     assert wrote.code == 0
     assert "wrote " in wrote.err
     assert result.code == 0
-    assert "Learned from 1 runs of runs.csv on h100-sxm5-80gb" in result.out
+    assert "Learned from 1 run of runs.csv on h100-sxm5-80gb" in result.out
     assert json.loads((home / "our-stack.json").read_text(encoding="utf-8"))["rows"][0]["id"] == "run"
 
 
