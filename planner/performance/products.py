@@ -199,7 +199,7 @@ def _measured(
         alone_w = power.alone_w(passes.m, passes.n, passes.k, seconds)
         seconds = seconds * power.clock(power.held_w) / power.clock(alone_w)
     spent, times = seconds * passes.runs, ProductTimes(forward=0.0, backward=0.0)
-    for halved in np.unique(passes.halvings):
+    for halved in sorted(set(passes.halvings.ravel().tolist())):
         by_pass = np.where(passes.halvings == halved, spent, 0.0).sum(axis=1)
         longer = slower * unaligned_ratio**-halved
         forward, backward = splits.spread(by_pass[0]) * longer, splits.spread(by_pass[1:].sum(0)) * longer

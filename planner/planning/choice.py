@@ -206,8 +206,10 @@ def tokens_ratio(layouts: Layouts, recipe: Recipe) -> Floats:
 
 def splits_of(layouts: Layouts) -> Indices:
     """A number for each way to split the model that layouts have, `[layout]`: all but micro-batch and checkpointing."""
-    columns = np.stack([layouts.tp, layouts.cp, layouts.pp, layouts.ep, layouts.dp, layouts.zero])
-    return np.asarray(np.unique(columns, axis=1, return_inverse=True)[1].ravel(), dtype=np.intp)
+    numbers = np.zeros(len(layouts), dtype=np.int64)
+    for column in (layouts.tp, layouts.cp, layouts.pp, layouts.ep, layouts.dp, layouts.zero):
+        numbers = numbers * (int(column.max(initial=0)) + 1) + column
+    return np.asarray(numbers, dtype=np.intp)
 
 
 def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, filling: Floats, group: Indices) -> Indices:
