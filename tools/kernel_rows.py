@@ -59,6 +59,9 @@ rate (gpus.csv: 271 TFLOP/s as the mean of 100 products), and nobody measured th
 LATENCY_KNOTS_S = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
 """Burst latencies between which sustained over burst is interpolated."""
 
+HARDLY = 0.1
+"""Share of a time that a cast takes at most where the rest of it tells how fast products are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Products:
@@ -82,8 +85,11 @@ class Products:
 
     @property
     def cast_s(self) -> Floats:
-        """Cast of the activation, at most four fifths of the whole."""
-        return np.minimum(self.m * self.k * self.cast_s_per_element, 0.8 * self.burst_s)
+        """Cast of the activation: it leaves the product no faster than the fastest that a cast hardly touches."""
+        usual_s = self.m * self.k * self.cast_s_per_element
+        alone = usual_s <= HARDLY * self.burst_s
+        fastest_flop_per_s = np.max(self.flop[alone] / (self.burst_s - usual_s)[alone])
+        return np.asarray(np.clip(self.burst_s - self.flop / fastest_flop_per_s, 0.0, usual_s))
 
     @property
     def product_s(self) -> Floats:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -89,16 +88,14 @@ def _miss(products: Products, surface: Surface, out: np.ndarray) -> np.ndarray:
 def fit_attention(attention: Attention, kept: np.ndarray | None = None, spread: float = 0.0) -> Surface:
     """The surface of attention without copies into a cache; arguments as in `fit_products`.
 
-    Nodes beyond what fits into a GPU's memory continue the trend of their neighbours, up to the fastest point.
+    Nodes beyond what fits into a GPU's memory continue the trend of their neighbours.
     """
     use = np.ones(len(attention.length), dtype=bool) if kept is None else kept
-    surface = fit_surface(
+    return fit_surface(
         f"attention:{attention.gpu}:{attention.compute}", attention.axes, attention.sizes[use], attention.flop[use],
         attention.kernel_s[use], floor_s=attention.floor_s, spread=spread, stack_spread=attention.stack_spread,
         evidence=UNKNOWN,
     )  # fmt: skip
-    fastest = np.log(np.max(attention.flop[use] / attention.kernel_s[use]))
-    return replace(surface, log_rate=np.minimum(surface.log_rate, fastest))
 
 
 def held_out_heads(attention: Attention) -> np.ndarray:

@@ -35,7 +35,7 @@ def fit_surface(
     stack_spread: float,
     evidence: Evidence,
 ) -> Surface:
-    """A surface through measured times.
+    """A surface through measured times, nowhere faster than the fastest point.
 
     Args:
         name: id of the surface.
@@ -51,8 +51,8 @@ def fit_surface(
     node_work = _log_work(axes, sizes, work)
     log_s = rising(_nodes(axes, sizes, np.log(seconds) - np.log(work)) + node_work)
     return Surface(
-        id=name, axes=axes, log_rate=node_work - log_s, floor_s=floor_s, spread=spread, stack_spread=stack_spread,
-        evidence=evidence,
+        id=name, axes=axes, log_rate=np.minimum(node_work - log_s, np.log(np.max(work / seconds))), floor_s=floor_s,
+        spread=spread, stack_spread=stack_spread, evidence=evidence,
     )  # fmt: skip
 
 

@@ -52,3 +52,12 @@ def test_noise_that_lets_a_larger_shape_be_faster_is_evened_out():
 
     assert (np.diff(times, axis=0) > -1e-9).all()
     assert (np.diff(times, axis=1) > -1e-9).all()
+
+
+def test_no_node_is_faster_than_the_fastest_point():
+    sizes = points()
+    near = sizes[(sizes[:, 0] < 64) & (sizes[:, 1] < 16)]
+    seconds = 1e-9 * np.sqrt(near[:, 0] * near[:, 1])  # the rate rises with the size: its trend beyond has no end
+
+    fastest = (near[:, 0] * near[:, 1] / seconds).max()
+    assert fitted(near, seconds).rate(256.0, 32.0) == pytest.approx(fastest)
