@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.hardware.cluster import Cluster
-from planner.parallelism.layout import Layouts
+from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.performance.compression import coding_s
 from planner.performance.compute import LayerTime
 from planner.performance.operations import EACH_ALONE, Array, Work
@@ -38,7 +38,6 @@ class LayerComm:
     """Exposed communication of one layer and micro-batch, and one message to the next stage."""
 
     tp: Value
-    tp_forward: Value
     cp: Value
     ep: Value
     send: Value
@@ -69,17 +68,34 @@ def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer:
     """Exposed communication inside a layer, `[layout]` or `[draw]`; that of layouts which split it alike only once."""
     splits = EACH_ALONE if rates.drawn else work.splits  # layouts under draws of their own share nothing
     where = (recipe, cluster, splits.distinct(work.tokens), splits.layouts(at))
-    tensor = tensor_transfers(*where, rates)
-    context = splits.spread(_summed(transfer.busy_s for transfer in context_transfers(*where, rates)))
-    tp_forward = splits.spread(_summed(transfer.exposed_forward_s for transfer in tensor))
-    tp_backward = splits.spread(_summed(transfer.exposed_s for transfer in tensor)) - tp_forward
+    tensor, expert = tensor_transfers(*where, rates), expert_transfers(*where, rates)
+    context = context_transfers(*where, rates)
+    again = FULL_SHARE[at.act_ckpt]
+    attention = layer.attention + recipe.backward_share * again * layer.attention_forward
+
+    def passed(forward_s: Iterable[Value], busy_s: Iterable[Value]) -> Value:
+        return in_passes(recipe, again, splits.spread(_summed(forward_s)), splits.spread(_summed(busy_s)))
+
+    around = passed((each.forward_times * each.once_s for each in context), (each.busy_s for each in context))
     return LayerComm(
-        tp=recipe.forward_passes * tp_forward + recipe.backward_share * tp_backward,
-        tp_forward=tp_forward,
-        cp=np.maximum(context - rates.overlap_cp_ratio * layer.attention, 0.0),
-        ep=splits.spread(_summed(transfer.exposed_s for transfer in expert_transfers(*where, rates))),
+        tp=passed((each.exposed_forward_s for each in tensor), (each.exposed_s for each in tensor)),
+        cp=np.maximum(around - rates.overlap_cp_ratio * attention, 0.0),
+        ep=passed((each.exposed_forward_s for each in expert), (each.exposed_s for each in expert)),
         send=_sent_s(recipe, cluster, work, at, rates),
     )
+
+
+def in_passes(recipe: Recipe, again: Value, forward: Value, both: Value) -> Value:
+    """Times or seconds of messages inside a layer over all of its passes.
+
+    Args:
+        recipe: what is trained: a reference passes forward alone, frozen layers have no backward pass.
+        again: share of the forward pass that recomputation repeats before the backward one.
+        forward: of one forward pass.
+        both: of one forward and one backward pass.
+    """
+    result: Value = recipe.forward_passes * forward + recipe.backward_share * (both - forward + again * forward)
+    return result
 
 
 def _copies_s(recipe: Recipe, shards: Shards, passes: ZeroPasses, rates: Rates) -> Value:

@@ -77,21 +77,22 @@ ITEMS = tuple(f.name for f in fields(StepTimes))
 """Names of the items of a step, in their order."""
 
 
-def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -> Value:
-    """Forward work done again in the backward pass of one layer.
+def _recompute(layer: LayerTime, recipe: Recipe, at: Layouts) -> Value:
+    """Forward work done again in the backward pass of one layer, without its messages.
 
     Selective means what the stack means by it: with naive attention its core is recomputed (Korthikanti et al.
     2022); FSDP stacks keep every second matrix product (torchtitan's per-operation policy); Megatron with fused
     attention recomputes that kernel, but norms and activations alone where layers have experts.
     """
-    full = layer.forward + comm.tp_forward
     if recipe.attention == "naive":
         selective = layer.attention_forward + layer.scores_forward
     elif recipe.fused:
         selective = 0.5 * layer.memory_forward + (layer.attention_forward if recipe.reruns_attention else 0.0)
     else:
         selective = 0.5 * layer.matmul_forward + layer.memory_forward
-    return recipe.backward_share * np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)
+    return recipe.backward_share * np.where(
+        at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * layer.forward
+    )
 
 
 def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Value, Value]:
@@ -125,7 +126,7 @@ def slowest_stage(recipe: Recipe, cluster: Cluster, work: Work, shards: Shards, 
     layer = layer_time(recipe, work, at, rates)
     comm = layer_comm(recipe, cluster, work, at, layer, rates)
     head = head_time(recipe, work, rates)
-    recompute = _recompute(layer, comm, recipe, at)
+    recompute = _recompute(layer, recipe, at)
     per_layer = layer.total + recompute + comm.total
     layers, with_head = _stages(shards, per_layer, head.total, at)
     return StageTime(

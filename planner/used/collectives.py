@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.kernels.collectives import bus_bytes
 from planner.models.images.catalogue import network_of
-from planner.parallelism.layout import Layouts
-from planner.performance.communication import data_parallel
+from planner.parallelism.layout import FULL_SHARE, Layouts
+from planner.performance.communication import data_parallel, in_passes
 from planner.performance.images.step import image_coding_s, image_gradients, image_step
 from planner.performance.operations import work_of
 from planner.performance.shards import shard_params
@@ -46,7 +46,7 @@ class CollectiveUse:
     message_bytes: float
     """Of one message, as nccl-tests counts: the whole, not one rank's part."""
     per_step: float
-    """Messages on the critical path of a step; those that recomputation repeats are not counted."""
+    """Messages on the critical path of a step, with those that recomputation repeats."""
     message_s: float
     """Time of one."""
     bus_gb_per_s: float
@@ -96,11 +96,17 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
     work, shards = work_of(recipe, at, rates), shard_params(recipe, at)
     stage = slowest_stage(recipe, cluster, work, shards, at, rates)
     comm, layout, where = stage.comm, at.at(0), (recipe, cluster, work.tokens, at, rates)
-    passes = layout.grad_accum * only(stage.layers)
-    yield _Axis(item="tp_comm", transfers=tensor_transfers(*where), times=passes, exposed_s=None, item_s=only(comm.tp))
-    cp = only(comm.cp)
-    yield _Axis(item="cp_comm", transfers=context_transfers(*where), times=passes, exposed_s=cp, item_s=cp)
-    yield _Axis(item="ep_comm", transfers=expert_transfers(*where), times=passes, exposed_s=None, item_s=only(comm.ep))
+    passes, again = layout.grad_accum * only(stage.layers), FULL_SHARE[int(at.act_ckpt[0])]
+
+    def inside(transfers: Iterable[Transfer]) -> list[Transfer]:
+        return [replace(each, times=in_passes(recipe, again, each.forward_times, each.times)) for each in transfers]
+
+    tensor, context, expert = (
+        inside(transfers(*where)) for transfers in (tensor_transfers, context_transfers, expert_transfers)
+    )
+    yield _Axis(item="tp_comm", transfers=tensor, times=passes, exposed_s=None, item_s=only(comm.tp))
+    yield _Axis(item="cp_comm", transfers=context, times=passes, exposed_s=only(comm.cp), item_s=only(comm.cp))
+    yield _Axis(item="ep_comm", transfers=expert, times=passes, exposed_s=None, item_s=only(comm.ep))
     if layout.pp > 1:
         sent, chunks = stage_transfer(recipe, cluster, work, at, rates), (layout.grad_accum + layout.pp - 1) * layout.vp
         yield _Axis(item="pp_comm", transfers=[sent], times=chunks, exposed_s=None, item_s=only(comm.send))

@@ -51,7 +51,7 @@ def _collective_node(row: Doc, item_s: float) -> Node:
         label=f"{what} {_among(row)}",
         value=item_s * row["share_ratio"],
         unit="s",
-        note=f"{row['per_step']:,.0f} per step of {row['message_s'] / MICRO:,.0f} us each, "
+        note=f"{row['per_step']:,.0f} per step of {row['message_s'] / MICRO:,.0f} µs each, "
         f"{row['bus_gb_per_s']:,.3g} GB/s on the bus; {_exposed(row['exposed_ratio'])}",
         evidence=(row["evidence"],),
     )

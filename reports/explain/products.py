@@ -2,54 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from planner.units import MICRO
 from reports.document.facts import Doc
 from reports.explain.derivation import Node
+from reports.text.names import pretty_gpu
 
 PLACES = {"layer": "Product of a layer", "moe_layer": "Product of a layer with experts", "head": "Output layer"}
 """Where a product stands, for readers."""
 
-MEASURED = "measured by shape"
+EvidenceOf = Callable[[str], Doc | None]
+"""A source by its id."""
 
 
-def product_nodes(plan: Doc) -> tuple[Node, ...]:
-    """Seconds of a step by product, each with its shape, rate and source; they add up to all products."""
-    return tuple(_product_node(product, plan["step_s"]["matmul"]) for product in plan.get("products", ()))
+def product_nodes(plan: Doc, evidence_of: EvidenceOf) -> tuple[Node, ...]:
+    """Seconds of a step by product, each with its shape, rate and source; they add up to all products.
+
+    Args:
+        plan: of the document.
+        evidence_of: its sources.
+    """
+    matmul_s = plan["step_s"]["matmul"]
+    return tuple(_product_node(product, matmul_s, evidence_of) for product in plan.get("products", ()))
 
 
-def _product_node(product: Doc, matmul_s: float) -> Node:
+def _measured(evidence_id: str, evidence_of: EvidenceOf) -> str:
+    """Where a kernel of this shape was measured."""
+    source = evidence_of(evidence_id)
+    if source is None or source["kind"] != "transferred":
+        return "measured by shape"
+    return f"measured by shape on {pretty_gpu(evidence_id.split(':')[2])} and scaled to this GPU"
+
+
+def _product_node(product: Doc, matmul_s: float, evidence_of: EvidenceOf) -> Node:
     times = f"{product['count']:,.4g} times " if product["count"] != 1 else ""
     shape = f"{times}{product['m']:,.0f} × {product['n']:,.0f} × {product['k']:,.0f}"
-    source = MEASURED if product["evidence"] else "not measured here: arithmetic and traffic at typical rates"
+    source = "not measured here: arithmetic and traffic at typical rates"
+    if product["evidence"]:
+        source = _measured(product["evidence"], evidence_of)
     return Node(
         label=f"{PLACES[product['where']]}, {shape} in {product['compute'].upper()}",
         value=matmul_s * product["share_ratio"],
         unit="s",
-        note=f"{product['tflops']:,.0f} TFLOP/s, {product['step_s'] / MICRO:,.0f} us each; {source}",
+        note=f"{product['tflops']:,.0f} TFLOP/s, {product['step_s'] / MICRO:,.0f} µs each; {source}",
         evidence=(product["evidence"],) if product["evidence"] else (),
     )
 
 
-def attention_node(plan: Doc, label: str, evidence: tuple[str, ...]) -> Node:
+def attention_node(plan: Doc, label: str, evidence: tuple[str, ...], evidence_of: EvidenceOf) -> Node:
     """Seconds of a step in attention, with its kernel's shape, rate and source.
 
     Args:
         plan: of the document.
         label: name of the item.
         evidence: ids of its sources.
+        evidence_of: a source by its id.
     """
     kernel, size = plan.get("attention_kernel"), plan["step_s"]["attention"]
     if kernel is None:
         return Node(label=label, value=size, unit="s", evidence=evidence)
     chunks = f" in {kernel['chunks']:,.0f} chunks" if kernel["chunks"] > 1 else ""
     shape = f"{kernel['heads']:,.0f} heads of {kernel['head_dim']:g} over {kernel['length']:,.0f} tokens{chunks}"
-    source = MEASURED if kernel["evidence"] else "not measured here: a share of the peak"
+    source = "not measured here: a share of the peak"
+    if kernel["evidence"]:
+        source = _measured(kernel["evidence"], evidence_of)
     first = (kernel["evidence"],) if kernel["evidence"] else ()
     return Node(
         label=f"{label}, {shape} in {kernel['compute'].upper()}",
         value=size,
         unit="s",
-        note=f"{kernel['tflops']:,.0f} TFLOP/s, {kernel['step_s'] / MICRO:,.0f} us each; {source}",
+        note=f"{kernel['tflops']:,.0f} TFLOP/s, {kernel['step_s'] / MICRO:,.0f} µs each; {source}",
         evidence=(*first, *(name for name in evidence if name not in first)),
     )
 

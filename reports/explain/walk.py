@@ -28,6 +28,8 @@ HOURS_PER_DAY = DAY_S / HOUR_S
 KG_PER_T = 1000.0
 KWH_PER_MWH = MWH_J / KWH_J
 W_PER_MW = 1e6
+NOTHING = 1e-9
+"""Share of a step below which an item is rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +155,7 @@ class Derivation:
         items = [
             self._item(name, size)
             for name, size in plan["step_s"].items()
-            if name != "total" and (size > 0 or name in talking)
+            if name != "total" and (size > NOTHING * plan["step_s"]["total"] or name in talking)
         ]  # fmt: skip
         stated = plan["step_range_s"] or plan["step_s"]["total"]
         ids = self._ids("step_s", whole=True)
@@ -165,7 +167,7 @@ class Derivation:
         if name == "matmul" and self._plan.get("products"):
             return self._products(size)
         if name == "attention":
-            return attention_node(self._plan, label, ids)
+            return attention_node(self._plan, label, ids, self._facts.evidence)
         collectives = collective_nodes(self._plan, name)
         if collectives:
             return self._made(label, size, "s", "sum of its messages", "sum", list(collectives), evidence=ids)
@@ -174,7 +176,7 @@ class Derivation:
     def _products(self, size: float) -> Node:
         """The matrix products of a step, each by its shape."""
         return self._made(self._words.name("step", "matmul"), size, "s", "sum of its products", "sum",
-                          list(product_nodes(self._plan)), evidence=self._ids("step_s.matmul"),
+                          list(product_nodes(self._plan, self._facts.evidence)), evidence=self._ids("step_s.matmul"),
                           note=narrow_words(self._plan))  # fmt: skip
 
     def goodput(self, power: int = 1) -> Node:

@@ -20,21 +20,25 @@ class OneLayout(Parts):
 
     # -- communication
 
-    def tensor_s(self) -> tuple[float, float]:
-        """Forward, and forward with backward."""
+    @property
+    def run_again(self) -> float:
+        """Share of the layers, with their messages, that run forward once more before the backward pass."""
+        return SHARE_OF_LAYERS_RUN_AGAIN[self.y.act_ckpt]
+
+    def tensor_s(self) -> float:
         y, q = self.y, self.q
         if y.tp == 1:
-            return 0.0, 0.0
+            return 0.0
         group = self.ranks(y.tp, 1)
         payload = self.tokens * self.m.hidden * self.a
         seen = 1 - q.overlap_tp_ratio
         blocks = 1 if self.m.experts and self.etp < y.tp else 2
         if not self.r.sequence_parallel:
             forward = blocks * self.all_reduce(payload, group) * seen
-            return forward, 2 * forward
+            return (2 + self.run_again) * forward
         forward = blocks * (self.gather(payload, group) + self.scatter(payload, group)) * seen
         again = blocks * self.gather(payload, group) * (1 - q.overlap_dp_ratio) * seen if self.r.trains_all else 0.0
-        return forward, 2 * forward + again
+        return (2 + self.run_again) * forward + again
 
     def tensor_calls_s(self) -> float:
         """Host time of the tensor parallel collectives of one layer."""
@@ -45,14 +49,14 @@ class OneLayout(Parts):
         each = q.collective_launch_s + (y.tp * q.pipelined_rank_s if between_nodes else 0.0)
         return (8 if self.r.sequence_parallel else 4) * each
 
-    def context_s(self, attention_s: float) -> float:
-        y, m = self.y, self.m
+    def context_s(self, layer: dict[str, float]) -> float:
+        y, m, again = self.y, self.m, self.run_again
         if y.cp == 1:
             return 0.0
         payload = self.tokens * y.cp * self.kv_heads_here() * (m.head_dim + m.value_dim) * self.a
         ranks = self.ranks(y.cp, y.tp)
-        passes = 2 * self.gather(payload, ranks) + self.scatter(payload, ranks)
-        return max(0.0, passes - self.q.overlap_cp_ratio * attention_s)
+        passes = (2 + again) * self.gather(payload, ranks) + self.scatter(payload, ranks)
+        return max(0.0, passes - self.q.overlap_cp_ratio * (layer["attention"] + again * layer["attention_f"]))
 
     def expert_s(self) -> float:
         y, m, q = self.y, self.m, self.q
@@ -63,7 +67,7 @@ class OneLayout(Parts):
         met = domains * (1 - (1 - 1 / domains) ** m.top_k)
         sent = self.tokens / self.split * m.top_k * m.hidden * self.a * self.busiest_ratio()
         once = self.all_to_all(sent, group, min(1.0, met / m.top_k))
-        return 4 * once * (1 - q.overlap_ep_ratio) * sum(self.is_moe) / m.layers
+        return (4 + 2 * self.run_again) * once * (1 - q.overlap_ep_ratio) * sum(self.is_moe) / m.layers
 
     def send_s(self) -> float:
         y, q = self.y, self.q
@@ -162,11 +166,8 @@ class OneLayout(Parts):
     def step(self) -> dict[str, float]:
         r, q, y = self.r, self.q, self.y
         layer, head = self.mean_layer(), self.head()
-        tp_forward, tp = self.tensor_s()
-        cp, ep = self.context_s(layer["attention"]), self.expert_s()
-        run_again = SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] * (
-            layer["matmul_f"] + layer["attention_f"] + layer["memory_f"] + tp_forward
-        )
+        tp, cp, ep = self.tensor_s(), self.context_s(layer), self.expert_s()
+        run_again = self.run_again * (layer["matmul_f"] + layer["attention_f"] + layer["memory_f"])
         if y.act_ckpt == "selective":
             if r.attention == "naive":
                 run_again = layer["attention_f"] + layer["softmax_f"]
@@ -182,7 +183,7 @@ class OneLayout(Parts):
         n, slowest = self.stages()[-1] if with_head else max(self.stages()), max(stages)
         m = y.grad_accum
         ends = 1 if with_head else 0
-        again = 1 + SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] / 3
+        again = 1 + self.run_again / 3
         host_s = max(self.stages()) * (layer["kernels"] * q.launch_s + self.tensor_calls_s()) * again + 60 * q.launch_s
         waited = (slowest**6 + host_s**6) ** (1 / 6) - slowest  # the longer of the two, softly
         bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
@@ -244,8 +245,7 @@ class OneLayout(Parts):
                 return plain * self.q.stored_activation_ratio, whole
             values = (self.head_elements() - queries) * m.value_dim / (m.head_dim + m.value_dim)
             return (2 * hidden + queries + values + attention_out + ffn) * a, whole
-        share = SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt]
-        return share * hidden * a + (1 - share) * whole, whole
+        return self.run_again * hidden * a + (1 - self.run_again) * whole, whole
 
     def in_flight(self, last: bool) -> float:
         y = self.y
@@ -260,7 +260,7 @@ class OneLayout(Parts):
         layers = self.stages()[-1] if last else max(self.stages())
         items = self.states(layers, last)
         kept, whole = self.kept_bytes()
-        working = whole * (1.0 if SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] > 0 else 0.25)
+        working = whole * (1.0 if self.run_again > 0 else 0.25)
         if r.sequence_parallel and y.tp > 1:
             working += 2 * self.tokens * self.m.hidden * a
         stored = 2 * kept if r.offload == "activations" else kept * layers * self.in_flight(last)

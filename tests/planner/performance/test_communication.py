@@ -53,7 +53,18 @@ def test_tensor_parallel_reduces_twice_forward_and_twice_backward(tp):
 
     bus = 4 * 2 * (tp - 1) / tp * 2048 * 4 * 4096 * 2
     assert seconds(comm.tp) == pytest.approx(bus / LINK)
-    assert seconds(comm.tp_forward) == pytest.approx(bus / 2 / LINK)
+
+
+def test_recomputation_sends_the_messages_of_the_forward_pass_again():
+    dense, routed = recipe(gpt(8, 4096, 32), sequence_parallel=False, seq_len=2048), recipe(shape(experts=8, top_k=2))
+
+    def again(one, axis, **split):
+        none, half, full = (axes(one, layout(act_ckpt=name, **split)) for name in ("none", "every-2", "full"))
+        return [seconds(getattr(comm, axis)) / seconds(getattr(none, axis)) for comm in (half, full)]
+
+    assert again(dense, "tp", tp=4) == pytest.approx([1.25, 1.5])  # two of four, all-reduces
+    assert again(routed, "ep", ep=4) == pytest.approx([1.25, 1.5])  # dispatch and combine
+    assert again(dense, "cp", cp=4) == pytest.approx([7 / 6, 4 / 3])  # the gather of keys and values
 
 
 def test_sequence_parallel_moves_the_same_bytes_and_gathers_the_inputs_again():

@@ -13,17 +13,32 @@ GAIN = {
 }  # fmt: skip
 
 
+def known(evidence_id: str) -> dict[str, str]:
+    """A source, transferred where its id ends in the GPU that it is scaled to."""
+    return {"id": evidence_id, "kind": "transferred" if evidence_id.count(":") > 3 else "published"}
+
+
+def test_a_kernel_of_another_gpu_is_not_said_to_be_measured_on_this_one():
+    scaled = PRODUCT | {"evidence": "kernels:matmul:l40s:fp8:rtx-4090"}
+    (node,) = product_nodes({"products": [scaled], "step_s": {"matmul": 2.0}}, known)
+
+    assert node.note.endswith("measured by shape on L40S and scaled to this GPU")
+    assert attention(evidence="kernels:attention:l40s:bf16:rtx-4090").note.endswith("on L40S and scaled to this GPU")
+
+
 def test_a_product_shows_its_shape_rate_time_and_source():
-    (node,) = product_nodes({"products": [PRODUCT], "step_s": {"matmul": 2.0}})
+    (node,) = product_nodes({"products": [PRODUCT], "step_s": {"matmul": 2.0}}, known)
 
     assert node.label == "Product of a layer, 2,048 × 4,096 × 4,096 in FP8"
     assert (node.value, node.unit) == (0.5, "s")
-    assert node.note == "687 TFLOP/s, 300 us each; measured by shape"
+    assert node.note == "687 TFLOP/s, 300 µs each; measured by shape"
     assert node.evidence == ("kernels:matmul:h100-sxm5-80gb:fp8",)
 
 
 def test_grouped_products_say_how_many_and_an_unmeasured_one_that_it_is():
-    (node,) = product_nodes({"products": [PRODUCT | {"count": 8.0, "evidence": None}], "step_s": {"matmul": 2.0}})
+    (node,) = product_nodes(
+        {"products": [PRODUCT | {"count": 8.0, "evidence": None}], "step_s": {"matmul": 2.0}}, known
+    )
 
     assert node.label == "Product of a layer, 8 times 2,048 × 4,096 × 4,096 in FP8"
     assert "not measured here" in node.note
@@ -38,7 +53,7 @@ ATTENTION = {
 
 def attention(**changes: object):
     plan = {"attention_kernel": ATTENTION | changes, "step_s": {"attention": 1.5}}
-    return attention_node(plan, "attention", ("parameter:attention_rate_ratio",))
+    return attention_node(plan, "attention", ("parameter:attention_rate_ratio",), known)
 
 
 def test_attention_shows_its_shape_rate_time_and_source():
@@ -46,7 +61,7 @@ def test_attention_shows_its_shape_rate_time_and_source():
 
     assert node.label == "attention, 32 heads of 128 over 8,192 tokens in BF16"
     assert (node.value, node.unit) == (1.5, "s")
-    assert node.note == "480 TFLOP/s, 6,000 us each; measured by shape"
+    assert node.note == "480 TFLOP/s, 6,000 µs each; measured by shape"
     assert node.evidence == ("kernels:attention:h100-sxm5-80gb:bf16", "parameter:attention_rate_ratio")
 
 
@@ -55,7 +70,7 @@ def test_attention_says_in_how_many_chunks_it_runs_and_whether_nobody_measured_i
 
     assert "over 8,192 tokens in 4 chunks" in node.label
     assert "not measured here" in node.note
-    assert attention_node({"step_s": {"attention": 2.0}}, "attention", ()).label == "attention"
+    assert attention_node({"step_s": {"attention": 2.0}}, "attention", (), known).label == "attention"
 
 
 def test_the_gain_of_a_narrow_type_is_said_with_the_sizes_from_which_it_pays():
