@@ -23,6 +23,7 @@ ABOUT = 1.6
 """A slip of units explains a ratio if the two differ by less than this factor."""
 RATES = ("tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu", "mfu")
 """Metrics of which more is faster."""
+CHECK = "check the value, its unit and the configuration; leave the row out if it is of something else"
 SHOWN = 5
 """Rows or names listed in one message."""
 
@@ -111,30 +112,34 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
 
 
 def _check(observations: Sequence[Observation], source: str) -> list[str]:
-    """Refuse values that no software explains: a slip of units, the total of a cluster in place of one GPU's figure.
+    """Refuse values beyond the hardware, and those that no software explains: a slip of units, the total of a cluster.
 
     A run that is merely much slower than predicted may have a bad layout: it is used, with a warning.
 
     Raises:
         InputFileError: names the row and what would explain it.
     """
+    from planner.validation.possible import why_impossible
     from planner.validation.predict import predict_prepared, run_rates
+    from reports.text.messages import word
 
     warnings = []
     for observation in observations:
         run = observation.run
         rates = run_rates(observation.prepared, None, observation.measured)
         ratio = observation.value / predict_prepared(observation.prepared, rates=rates).mid
+        cause = _cause(run.metric, ratio, run.n_gpus or 1)
+        impossible = why_impossible(observation.prepared, observation.value)
+        if impossible is not None:
+            raise InputFileError(f"{source}: {run.id}: {word(impossible)}", hint=cause or CHECK)
         if 1.0 / FAR_RATIO < ratio < FAR_RATIO:
             continue
         verb = "can do" if run.metric in RATES else "takes"
         times = f"{ratio:,.0f} times" if ratio >= FAR_RATIO else f"1/{1.0 / ratio:,.0f} of"
         what = f"{run.id}: value: {observation.value:g} {run.metric} is {times} what this configuration {verb}"
-        cause = _cause(run.metric, ratio, run.n_gpus or 1)
         faster = ratio > 1.0 if run.metric in RATES else ratio < 1.0
         if cause or faster or not 1.0 / HOPELESS_RATIO < ratio < HOPELESS_RATIO:
-            check = "check the value, its unit and the configuration; leave the row out if it is of something else"
-            raise InputFileError(f"{source}: {what}", hint=cause or check)
+            raise InputFileError(f"{source}: {what}", hint=cause or CHECK)
         warnings.append(f"{what}: check it; it is given little weight")
     return warnings
 

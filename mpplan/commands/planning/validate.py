@@ -323,17 +323,16 @@ def _pairs(validation: Validation) -> str:
 def _skips(validation: Validation) -> str:
     from reports.text.messages import word
 
-    counts: dict[str, int] = {}
+    names: dict[str, list[str]] = {}
     for row in validation.runs:
         if row.reason_skipped:
-            reason = word(row.reason_skipped)
-            counts[reason] = counts.get(reason, 0) + 1
-    if not counts:
+            names.setdefault(word(row.reason_skipped), []).append(row.id)
+    if not names:
         return ""
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    rows = [(reason, str(count)) for reason, count in ordered[:SHOWN_GROUPS]]
+    ordered = sorted(names.items(), key=lambda item: -len(item[1]))
+    rows = [(reason, str(len(ids)), ids[0]) for reason, ids in ordered[:SHOWN_GROUPS]]
     more = f"and {len(ordered) - SHOWN_GROUPS:,} more reasons\n" if len(ordered) > SHOWN_GROUPS else ""
-    return table(("skipped because", "rows"), rows) + more
+    return table(("skipped because", "rows", "first"), rows) + more
 
 
 def _all(runs: Sequence[ScoredRun]) -> str:

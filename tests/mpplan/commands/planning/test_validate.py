@@ -80,6 +80,15 @@ def test_the_table_says_how_many_were_predicted_and_why_not(run, file):
     assert "rows/s" in result.err
 
 
+def test_what_no_card_can_do_enters_no_score_and_is_named(run, file):
+    full = ROW | {"id": "x-2", "metric": "peak_mem_gib", "value": "81920"}
+    result = run("validate", file(ROW, ROW | {"id": "x-3", "value": "21000"}, full), "--quiet")
+
+    assert "3 published runs: 1 predicted, 2 skipped, 1 scored by series" in result.out
+    assert "one H100 SXM5 80 GB does at most 989.0 in BF16     1  x-3" in result.out
+    assert "a peak of 81,920 GiB is more than the 79.6 GiB of one H100 SXM5 80 GB" in result.out
+
+
 def test_every_row_is_printed_when_asked_for(run, file):
     result = run("validate", file(ROW, ROW | {"id": "x-2"}), "--all", "--quiet")
 
