@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 
-from planner.errors import Message
+from planner.errors import Message, UsageError
 from planner.training.frameworks import MEM_KINDS
 from planner.training.recipe import OFFLOADS
+from planner.units import parse_count
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
 """Kinds of model of the file; a blank family is a decoder."""
@@ -163,10 +164,24 @@ _WORDS = {
     "fused_loss": YES_NO, "in_backward": YES_NO,
 }  # fmt: skip
 """Columns that hold one of a few words."""
+COUNTS = ("params_total", "params_active", "tokens_total", "seq_len", "global_batch_seqs", "vocab")
+"""Columns that may be written with a suffix, like the inputs of a plan: `8B`, `1.5T`, `4k`."""
 CONFIGURATION = tuple(f.name for f in fields(PublishedRun))
 """Columns that describe a run, in the order of the type."""
 COLUMNS = (*CONFIGURATION, *ANSWERS)
 """Every column that a file of published runs may have."""
+
+
+def _number(text: str, *, with_suffix: bool) -> float:
+    """A number, of a count also as people write it: `1.5T`; not a number where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return parse_count(text, "") if with_suffix else math.nan
+    except UsageError:
+        return math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +201,7 @@ class _Cells:
         text = self.text(name)
         if not text:
             return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
+        value = _number(text, with_suffix=name in COUNTS)
         if not (math.isfinite(value) and value >= 0):
             self.problems.append(f"{name}: `{text}` is not a number of at least 0")
             return None

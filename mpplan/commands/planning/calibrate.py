@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpplan.commands.planning.validate import read_runs
+from mpplan.commands.planning.runs_file import read_runs
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import table
@@ -61,7 +61,7 @@ def calibrate(
     from mpplan.api.calibrations import calibration_of
 
     place = open_output(output) if output is not None else None
-    rows = read_runs(file)
+    rows = read_runs(file, quiet=quiet)
     with working("learning", quiet=quiet):
         document, warnings = calibration_of(rows, source="stdin" if file == "-" else file, records=records)
     for warning in warnings:
