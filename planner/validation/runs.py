@@ -262,6 +262,8 @@ def parse_result(cells: Mapping[str, str], line: int | None = None) -> Published
     name = read.text("id") or (f"line {line}" if line is not None else "row without id")
     oom = read.text("value").upper() == OUT_OF_MEMORY
     value = None if oom else read.real("value")
+    if value == 0.0:
+        read.problems.append(f"value: {read.text('value')} must be above 0")
     if read.problems:
         return Rejected(id=name, reason="; ".join(read.problems), metric=read.text("metric"))
-    return PublishedResult(id=name, value=value or None, out_of_memory=oom, source=read.text("source"))
+    return PublishedResult(id=name, value=value, out_of_memory=oom, source=read.text("source"))

@@ -46,7 +46,10 @@ COLUMNS = {
     "offload": "none, optimizer or activations; blank: none",
     "fused_loss": "y or n; blank: the framework's default",
     "in_backward": "y: the optimizer steps inside the backward pass",
+    "flops_convention": "of tflops_per_gpu and mfu, the words that apply: model FLOP (attention in full), attention "
+    "halved, hardware FLOP (recomputation counted), logits excluded; blank: model FLOP, attention halved",
     "series": "the same word on repeats of one configuration",
+    "lineage": "the team and its software; one calibration is of one team: blank, or the same word on every line",
 }
 """Columns that a person would fill, with what they hold; those of `runs.COLUMNS` that are left out may be added."""
 

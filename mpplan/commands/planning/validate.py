@@ -12,6 +12,7 @@ import typer
 from mpplan.commands.planning.runs_file import read_runs
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
+from mpplan.ui.listing import counted as number_of
 from mpplan.ui.listing import table
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import counted
@@ -114,7 +115,7 @@ def validate(
         place.write(("" if learned is None else _learning(learned) + "\n") + _shown(validation, all_rows))
     if not any(row.prediction for row in validation.runs):
         warn("no row could be predicted; every row gives its reason", quiet=quiet)
-    note(f"{count} rows in {took_s:.1f} s, {count / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
+    note(f"{number_of(count, 'row')} in {took_s:.1f} s, {count / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
 
 
 CHUNKS = 100_000
@@ -179,9 +180,10 @@ def _learning(learned: LearnedValidation) -> str:
         if mean is not None:
             cells.append(("mean over lineages", figure.value, "", *_change(*mean)))
     if not cells:
-        return f"no lineage has {learned.count} rows to learn from and two to predict\n"
+        return f"no lineage has {number_of(learned.count, 'row')} to learn from and two to predict\n"
     heads = ("lineage", "figure", "rows", "error", "learned", "in the range", "learned", "width", "learned")
-    return f"Learned from {learned.count} rows of each lineage and figure, predicted the others\n" + table(heads, cells)
+    lead = f"Learned from {number_of(learned.count, 'row')} of each lineage and figure, predicted the others\n"
+    return lead + table(heads, cells)
 
 
 def _change(before: Score, after: Score) -> tuple[str, ...]:
@@ -228,7 +230,8 @@ def _headline(validation: Validation) -> str:
     wrong = sum(row.misjudged_fit for row in validation.runs)
     verdicts = sum(row.out_of_memory or row.metric == "peak_mem_gib" for row in validation.runs if row.prediction)
     lines = [
-        f"{rows} published runs: {rows - skipped} predicted, {skipped} skipped, {validation.overall.n} scored by series"
+        f"{number_of(rows, 'published run')}: {rows - skipped} predicted, {skipped} skipped, "
+        f"{validation.overall.n} scored by series"
     ]
     if verdicts:
         lines.append(f"memory: {verdicts - wrong} of {verdicts} predictions of fit are right within 5 %")
@@ -258,7 +261,7 @@ def _skips(validation: Validation) -> str:
         return ""
     ordered = sorted(names.items(), key=lambda item: -len(item[1]))
     rows = [(reason, str(len(ids)), ids[0]) for reason, ids in ordered[:SHOWN_GROUPS]]
-    more = f"and {len(ordered) - SHOWN_GROUPS:,} more reasons\n" if len(ordered) > SHOWN_GROUPS else ""
+    more = f"and {number_of(len(ordered) - SHOWN_GROUPS, 'more reason')}\n" if len(ordered) > SHOWN_GROUPS else ""
     return table(("skipped because", "rows", "first"), rows) + more
 
 

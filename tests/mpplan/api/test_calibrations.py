@@ -50,6 +50,17 @@ def test_nothing_is_four_times_as_fast_as_predicted():
         calibration_of([OWN | {"gpu": "l40s", "value": "6500"}], source="runs.csv")
 
 
+def test_what_to_do_about_slow_runs_is_said_once():
+    slow = [OWN | {"id": f"slow-{number}", "value": "900"} for number in range(7)]
+    _, warnings = calibration_of([OWN, *slow], source="runs.csv")
+
+    (told,) = (line for line in warnings if "check" in line)
+    assert "; slow-4: value: 900" in told
+    assert told.endswith(
+        "of what this configuration can do (and 2 rows more): check them; they are given little weight"
+    )
+
+
 def test_what_is_beyond_the_card_is_refused_however_near_it_is():
     speed = OWN | {"act_ckpt": "full", "value": "20000"}
     memory = OWN | {"id": "x-2", "metric": "peak_mem_gib", "value": "95"}

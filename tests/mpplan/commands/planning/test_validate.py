@@ -95,6 +95,13 @@ def test_every_row_is_printed_when_asked_for(run, file):
     assert [line.split()[0] for line in result.out.splitlines() if line.startswith("x-")] == ["x-1", "x-2"]
 
 
+def test_one_row_is_one_row(run, file):
+    result = run("validate", file(ROW))
+
+    assert "1 published run: 1 predicted" in result.out
+    assert result.err.startswith("1 row in ")
+
+
 def test_stdin_is_read(run, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text(ROW).encode())))
     result = run("validate", "-", "--json", "--quiet")
