@@ -134,6 +134,12 @@ unlabelled: Callable[[PublishedRun], tuple[object, ...]] = attrgetter(
     *(f.name for f in fields(PublishedRun) if f.name not in LABELS)
 )
 """What a run has besides its labels."""
+MEASURED_BY = ("metric", "flops_convention")
+"""Which figure of a run was measured, and how its FLOP were counted."""
+one_configuration: Callable[[PublishedRun], tuple[object, ...]] = attrgetter(
+    *(f.name for f in fields(PublishedRun) if f.name not in (*LABELS, *MEASURED_BY))
+)
+"""What a run has besides its labels, whatever was measured of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
