@@ -13,7 +13,11 @@ from planner.errors import InputFileError
 from planner.units import HOUR_S, MINUTE_S
 
 if TYPE_CHECKING:
+    from mpplan.api.run_records import RunRecords
+    from planner.calibration.learn import Calibration
     from planner.calibration.linear import Observation
+    from planner.calibration.own_runs import OwnRow
+    from planner.rates.parameters import Parameters
 
 FAR_RATIO = 4.0
 """A run this much faster than predicted cannot be true: predictions already lie near what a GPU can do."""
@@ -23,6 +27,7 @@ ABOUT = 1.6
 """A slip of units explains a ratio if the two differ by less than this factor."""
 RATES = ("tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu", "mfu")
 """Metrics of which more is faster."""
+CHECK = "check the value, its unit and the configuration; leave the row out if it is of something else"
 SHOWN = 5
 """Rows or names listed in one message."""
 
@@ -57,15 +62,26 @@ def calibration_of(
     observations = [replace(o, measured=recorded.terms(o.prepared, shipped)) for o in observations]
     warnings += [*(word(notice) for notice in recorded.notices), *(f"not used: {line}" for line in recorded.damage)]
     warnings += _check(observations, source)
-    calibration = learn(observations, shipped, source)
+    learned = learn(observations, shipped, source)
+    calibration = replace(learned, rows=_as_validated(learned, observations, shipped, recorded))
     document = worded(to_calibration_document(calibration, source=source, version=__version__, records=recorded.used))
     warnings += [f"{row['id']}: {row['conflict']}" for row in document["rows"] if row["conflict"]][:SHOWN]
-    warnings += [
-        f"{entry['label']}: your runs lie more than three standard deviations from most teams; kept at three"
-        for entry in document["learned"]
-        if entry["bounded"]
-    ]
+    bounded = [entry["label"] for entry in document["learned"] if entry["bounded"]]
+    if bounded:
+        far = "your runs lie more than three standard deviations from most teams; kept at three"
+        warnings.append(f"{', '.join(bounded)}: {far}")
     return document, warnings
+
+
+def _as_validated(
+    learned: Calibration, observations: Sequence[Observation], shipped: Parameters, recorded: RunRecords
+) -> tuple[OwnRow, ...]:
+    """The rows with the errors that `mpplan validate` shows of them, without the calibration and with it."""
+    from planner.calibration.linear import drawn_residuals
+    from planner.calibration.own_runs import restated
+
+    after = [replace(o, measured=recorded.terms(o.prepared, learned.parameters)) for o in observations]
+    return restated(learned.rows, drawn_residuals(observations, shipped), drawn_residuals(after, learned.parameters))
 
 
 def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Observation], list[str]]:
@@ -86,7 +102,8 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
             f"{', '.join(sorted(lineages)[:SHOWN])}",
             hint="pass one lineage; `mpplan validate FILE --learn 3` learns each of them apart",
         )
-    observations, reasons = [], []
+    observations: list[Observation] = []
+    reasons: dict[str, list[str]] = {}
     prepared = prepare([parse_run(cells, line=number + 2) for number, cells in enumerate(rows)])
     for number, (cells, item) in enumerate(zip(rows, prepared, strict=True)):
         result = parse_result(cells, line=number + 2)
@@ -100,43 +117,71 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
             reason = word(result.reason)
         else:
             reason = item.run.flag if isinstance(item, Prepared) and item.run.flag else "value: no number"
-        reasons.append(f"{item.id if isinstance(item, Rejected) else item.run.id}: {reason}")
+        reasons.setdefault(reason, []).append(item.id if isinstance(item, Rejected) else item.run.id)
     if not observations:
         raise InputFileError(
-            f"{source}: no run can be learned from: {reasons[0]}",
+            f"{source}: no run can be learned from: {_unused(reasons, most=1)}",
             hint="`mpplan calibrate --template` says what each column holds",
         )
-    more = f" (and {len(reasons) - SHOWN} rows more)" if len(reasons) > SHOWN else ""
-    return observations, [f"not learned from: {'; '.join(reasons[:SHOWN])}{more}"] if reasons else []
+    return observations, [f"not learned from: {_unused(reasons, most=SHOWN)}"] if reasons else []
+
+
+def _unused(reasons: Mapping[str, Sequence[str]], most: int) -> str:
+    """Rows that cannot teach, by the reason that they have in common; the others are counted.
+
+    Args:
+        reasons: ids of rows by reason.
+        most: reasons, and rows of each, that are named.
+    """
+    told = [f"{_named(ids, most)}: {reason}" for reason, ids in list(reasons.items())[:most]]
+    left = sum(len(ids) for ids in list(reasons.values())[most:])
+    return "; ".join(told) + (f" (and {_rows(left)} more)" if left else "")
+
+
+def _named(ids: Sequence[str], most: int) -> str:
+    left = len(ids) - most
+    return ", ".join(ids[:most]) + (f" and {_rows(left)} more" if left > 0 else "")
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'' if count == 1 else 's'}"
 
 
 def _check(observations: Sequence[Observation], source: str) -> list[str]:
-    """Refuse values that no software explains: a slip of units, the total of a cluster in place of one GPU's figure.
+    """Refuse values beyond the hardware, and those that no software explains: a slip of units, the total of a cluster.
 
     A run that is merely much slower than predicted may have a bad layout: it is used, with a warning.
 
     Raises:
         InputFileError: names the row and what would explain it.
     """
+    from planner.validation.possible import why_impossible
     from planner.validation.predict import predict_prepared, run_rates
+    from reports.text.messages import word
 
-    warnings = []
+    slow = []
     for observation in observations:
         run = observation.run
         rates = run_rates(observation.prepared, None, observation.measured)
         ratio = observation.value / predict_prepared(observation.prepared, rates=rates).mid
+        cause = _cause(run.metric, ratio, run.n_gpus or 1)
+        impossible = why_impossible(observation.prepared, observation.value)
+        if impossible is not None:
+            raise InputFileError(f"{source}: {run.id}: {word(impossible)}", hint=cause or CHECK)
         if 1.0 / FAR_RATIO < ratio < FAR_RATIO:
             continue
         verb = "can do" if run.metric in RATES else "takes"
         times = f"{ratio:,.0f} times" if ratio >= FAR_RATIO else f"1/{1.0 / ratio:,.0f} of"
         what = f"{run.id}: value: {observation.value:g} {run.metric} is {times} what this configuration {verb}"
-        cause = _cause(run.metric, ratio, run.n_gpus or 1)
         faster = ratio > 1.0 if run.metric in RATES else ratio < 1.0
         if cause or faster or not 1.0 / HOPELESS_RATIO < ratio < HOPELESS_RATIO:
-            check = "check the value, its unit and the configuration; leave the row out if it is of something else"
-            raise InputFileError(f"{source}: {what}", hint=cause or check)
-        warnings.append(f"{what}: check it; it is given little weight")
-    return warnings
+            raise InputFileError(f"{source}: {what}", hint=cause or CHECK)
+        slow.append(what)
+    if not slow:
+        return []
+    more = f" (and {_rows(len(slow) - SHOWN)} more)" if len(slow) > SHOWN else ""
+    check = "check it; it is given" if len(slow) == 1 else "check them; they are given"
+    return [f"{'; '.join(slow[:SHOWN])}{more}: {check} little weight"]
 
 
 def _cause(metric: str, ratio: float, gpus: int) -> str | None:

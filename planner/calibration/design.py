@@ -6,7 +6,7 @@ Tuning tries hundreds of spreads on the same rows; what stands here is worked ou
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from planner.rates.ladder import part_label
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Floats
 from planner.validation.predict import decisive_defaults
+from planner.validation.runs import one_configuration
 
 Numbers = npt.NDArray[np.intp]
 """Numbers of rows."""
@@ -35,17 +36,41 @@ def model_ids(parameters: Parameters) -> list[str]:
 
 
 def repeats(observations: Sequence[Observation]) -> list[list[int]]:
-    """Numbers of the rows that measure the same figure of the same configuration, in the order of the first of each."""
-    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for number, observation in enumerate(observations):
-        groups[observation.series, observation.run.metric].append(number)
+    """Numbers of the rows of one series and metric, in the order of the first of each."""
+    return _alike((observation.series, observation.run.metric) for observation in observations)
+
+
+def own_repeats(observations: Sequence[Observation]) -> list[list[int]]:
+    """Numbers of the rows of one team that say one thing of one configuration, in the order of the first of each.
+
+    A speed in tokens per second is the same measurement as an MFU; rows need no series to be of one configuration.
+    """
+    return _alike(
+        (o.run.series or one_configuration(o.run), o.run.metric if o.run.metric in APART else o.figure)
+        for o in observations
+    )
+
+
+APART = ("energy_mwh", "avg_node_power_w")
+"""Metrics that say something else than the others of their figure."""
+
+
+def _alike(keys: Iterable[Hashable]) -> list[list[int]]:
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for number, key in enumerate(keys):
+        groups[key].append(number)
     return list(groups.values())
 
 
-def series_weight(observations: Sequence[Observation]) -> Floats:
-    """One over how often a row's configuration was measured, `[row]`: all repeats together weigh as one row."""
-    weight = np.zeros(len(observations))
-    for members in repeats(observations):
+def vote_weight(groups: Iterable[Sequence[int]], count: int) -> Floats:
+    """One over the size of a row's group, `[row]`: a group weighs as one row.
+
+    Args:
+        groups: numbers of rows; each row is in one group.
+        count: of rows.
+    """
+    weight = np.zeros(count)
+    for members in groups:
         weight[members] = 1.0 / len(members)
     return weight
 
@@ -120,7 +145,7 @@ class Design:
     def weight(self) -> Floats:
         """One over the size of a row's series, times its tier, less in large lineages, `[row]`."""
         tiers = [TIER_WEIGHT.get(o.run.tier or "A", TIER_WEIGHT["B"]) for o in self.observations]
-        weight: Floats = series_weight(self.observations) * np.array(tiers)
+        weight: Floats = vote_weight(repeats(self.observations), len(self.observations)) * np.array(tiers)
         for rows in self.lineages.values():
             for figure in Figure:
                 members = rows[self.figures[rows] == figure]

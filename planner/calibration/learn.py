@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.calibration.crossval import own_scale
-from planner.calibration.design import count_defaults, part_labels, repeats, series_weight
+from planner.calibration.design import count_defaults, own_repeats, part_labels, vote_weight
 from planner.calibration.hierarchy import LEAST_VARIANCE, apart_from_team, own_sd, robust_weight
 from planner.calibration.linear import Figure, Linear, Observation, linearize, residuals
 from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned, learned_terms, own_rows
@@ -131,11 +131,13 @@ def _solved(
 
 def _apart(observations: Sequence[Observation], residual: Floats, sd: Floats) -> Floats:
     """How far each row is from what those of its figure have in common, `[row]`."""
-    figures, result = np.array([o.figure for o in observations]), residual.copy()
+    figures = np.array([o.figure for o in observations])
+    slower = np.array([-1.0 if o.run.metric == "step_time_s" else 1.0 for o in observations])
+    result = slower * residual
     for figure in Figure:
         rows = figures == figure
-        result[rows] = apart_from_team(residual[rows], sd[rows])
-    return result
+        result[rows] = apart_from_team(result[rows], sd[rows])
+    return slower * result
 
 
 def _scales(observations: Sequence[Observation], standardised: Floats, weight: Floats) -> dict[Figure, float]:
@@ -174,24 +176,27 @@ def extended(shipped: Parameters, observations: Sequence[Observation]) -> Parame
 
 
 def _weight(observations: Sequence[Observation]) -> Floats:
-    """One over the size of a row's series; less where a figure has very many series, `[row]`."""
-    weight, figures = series_weight(observations), np.array([o.figure for o in observations])
+    """One over the rows that say the same; less where a figure has very many configurations, `[row]`."""
+    weight, figures = (
+        vote_weight(own_repeats(observations), len(observations)),
+        np.array([o.figure for o in observations]),
+    )
     for figure in Figure:
         members = figures == figure
-        series = weight[members].sum()
-        if series > INDEPENDENT:
-            weight[members] *= (INDEPENDENT / series) ** (1.0 - CROWD_POWER)
+        configurations = weight[members].sum()
+        if configurations > INDEPENDENT:
+            weight[members] *= (INDEPENDENT / configurations) ** (1.0 - CROWD_POWER)
     return weight
 
 
 def _left_out(observations: Sequence[Observation], residual: Floats, solved: _Solved) -> tuple[Floats, Floats]:
     """Residual of each row had it and its repeats not been learned from, to first order, and its leverage, `[row]`."""
     result, alone = residual.copy(), np.zeros(len(residual))
-    for members in repeats(observations):
+    for members in own_repeats(observations):
         own = solved.slopes[members]
         leverage = (own @ solved.covariance @ own.T) * solved.precision[members]
         result[members] = np.linalg.solve(np.eye(len(members)) - leverage, residual[members])
-        alone[members] = leverage.sum(axis=1)
+        alone[members] = np.abs(leverage).sum(axis=1)  # a time and a speed of one run move against each other
     return result, alone
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Floats, Term
-from planner.validation.predict import metric_values
+from planner.validation.predict import metric_values, predict_prepared, run_rates
 from planner.validation.runs import PublishedResult, PublishedRun
 from planner.validation.setup import Prepared
+from planner.validation.validate import DRAWS
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -120,6 +121,23 @@ def linearize(observations: Sequence[Observation], parameters: Parameters, ids: 
 def residuals(observations: Sequence[Observation], parameters: Parameters) -> Floats:
     """Logarithm of prediction over measurement, `[row]`."""
     return np.array(mapped(_Residual(parameters=parameters), observations))
+
+
+def drawn_residuals(observations: Sequence[Observation], parameters: Parameters) -> Floats:
+    """Logarithm of the middle of the predicted range over measurement, `[row]`: the error that a validation shows.
+
+    It lies apart from `residuals`, since the middle of all draws is not the prediction at the middle of each input.
+    """
+    return np.array(mapped(_Drawn(parameters=parameters), observations))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawn:
+    parameters: Parameters
+
+    def __call__(self, observation: Observation) -> float:
+        rates = run_rates(observation.prepared, self.parameters, observation.measured)
+        return float(np.log(predict_prepared(observation.prepared, DRAWS, rates=rates).mid / observation.value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,6 +113,25 @@ def own_rows(
     return tuple(rows)
 
 
+def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[OwnRow, ...]:
+    """The same rows with errors of other predictions; what leaving a row out changes stays, as a ratio.
+
+    Args:
+        rows: as learned.
+        before: logarithm of prediction over measurement without any of them, `[row]`.
+        after: the same with all of them.
+    """
+    return tuple(
+        replace(
+            row,
+            error_before=float(np.expm1(old)),
+            error_after=float(np.expm1(new)),
+            error_left_out=float(np.exp(new) * (1.0 + row.error_left_out) / (1.0 + row.error_after) - 1.0),
+        )
+        for row, old, new in zip(rows, before, after, strict=True)
+    )
+
+
 def learned_terms(prior: Parameters, after: Parameters, bounded: np.ndarray) -> tuple[LearnedTerm, ...]:
     """One entry for each family that changed: of its rows, the one that changed most in units of its spread.
 

@@ -12,6 +12,7 @@ from planner.answer.document import Document
 from planner.calibration.learn import learn
 from planner.calibration.linear import Figure, Observation, figure_of, observe
 from planner.rates.parameters import Parameters
+from planner.validation.possible import checked
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.score import ScoredRun
 from planner.validation.setup import prepare
@@ -107,7 +108,7 @@ def observations_by_lineage(rows: Sequence[Mapping[str, str]]) -> dict[str, list
     result: dict[str, list[Observation]] = defaultdict(list)
     for cells, item in zip(rows, prepared, strict=True):
         lineage = str(cells.get("lineage") or "").strip()
-        observation = observe(item, parse_result(cells), lineage)
+        observation = observe(item, checked(item, parse_result(cells)), lineage)
         if observation is not None:
             result[lineage].append(observation)
     return dict(result)

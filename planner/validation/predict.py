@@ -162,10 +162,16 @@ def predict(
     return predict_prepared(prepared, draws, rates=run_rates(prepared, parameters, measured))
 
 
+def counted_tokens_ratio(prepared: Prepared) -> float:
+    """Tokens as a row counts them over those that are computed: padding that is left out counts.
+
+    An encoder-decoder's sample counts as the tokens of both sides, each of which passes one half of the layers.
+    """
+    return prepared.nominal_ratio * (2.0 if prepared.recipe.model.kind == "encoder-decoder" else 1.0)
+
+
 def _tokens_per_s(evaluated: _Evaluated) -> Value:
-    """An encoder-decoder's sample counts as the tokens of both sides, each of which passes one half of the layers."""
-    sides = 2.0 if evaluated.prepared.recipe.model.kind == "encoder-decoder" else 1.0
-    return evaluated.result.tokens_per_s_per_gpu * evaluated.prepared.nominal_ratio * sides
+    return evaluated.result.tokens_per_s_per_gpu * counted_tokens_ratio(evaluated.prepared)
 
 
 def _samples_per_s(evaluated: _Evaluated) -> Value:

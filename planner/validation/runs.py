@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 
-from planner.errors import Message
+from planner.errors import Message, UsageError
 from planner.training.frameworks import MEM_KINDS
 from planner.training.recipe import OFFLOADS
+from planner.units import parse_count
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
 """Kinds of model of the file; a blank family is a decoder."""
@@ -133,6 +134,12 @@ unlabelled: Callable[[PublishedRun], tuple[object, ...]] = attrgetter(
     *(f.name for f in fields(PublishedRun) if f.name not in LABELS)
 )
 """What a run has besides its labels."""
+MEASURED_BY = ("metric", "flops_convention")
+"""Which figure of a run was measured, and how its FLOP were counted."""
+one_configuration: Callable[[PublishedRun], tuple[object, ...]] = attrgetter(
+    *(f.name for f in fields(PublishedRun) if f.name not in (*LABELS, *MEASURED_BY))
+)
+"""What a run has besides its labels, whatever was measured of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,10 +170,24 @@ _WORDS = {
     "fused_loss": YES_NO, "in_backward": YES_NO,
 }  # fmt: skip
 """Columns that hold one of a few words."""
+COUNTS = ("params_total", "params_active", "tokens_total", "seq_len", "global_batch_seqs", "vocab")
+"""Columns that may be written with a suffix, like the inputs of a plan: `8B`, `1.5T`, `4k`."""
 CONFIGURATION = tuple(f.name for f in fields(PublishedRun))
 """Columns that describe a run, in the order of the type."""
 COLUMNS = (*CONFIGURATION, *ANSWERS)
 """Every column that a file of published runs may have."""
+
+
+def _number(text: str, *, with_suffix: bool) -> float:
+    """A number, of a count also as people write it: `1.5T`; not a number where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return parse_count(text, "") if with_suffix else math.nan
+    except UsageError:
+        return math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +207,7 @@ class _Cells:
         text = self.text(name)
         if not text:
             return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
+        value = _number(text, with_suffix=name in COUNTS)
         if not (math.isfinite(value) and value >= 0):
             self.problems.append(f"{name}: `{text}` is not a number of at least 0")
             return None
@@ -250,6 +268,8 @@ def parse_result(cells: Mapping[str, str], line: int | None = None) -> Published
     name = read.text("id") or (f"line {line}" if line is not None else "row without id")
     oom = read.text("value").upper() == OUT_OF_MEMORY
     value = None if oom else read.real("value")
+    if value == 0.0:
+        read.problems.append(f"value: {read.text('value')} must be above 0")
     if read.problems:
         return Rejected(id=name, reason="; ".join(read.problems), metric=read.text("metric"))
-    return PublishedResult(id=name, value=value or None, out_of_memory=oom, source=read.text("source"))
+    return PublishedResult(id=name, value=value, out_of_memory=oom, source=read.text("source"))

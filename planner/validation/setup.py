@@ -13,6 +13,7 @@ from planner.errors import Message, UsageError
 from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
+from planner.hardware.gpu import Gpu
 from planner.hardware.network import describe_network
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
@@ -153,8 +154,16 @@ def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
     return framework
 
 
+def _gpu(name: str) -> Gpu:
+    """The part of a row; a family's name is not taken for its usual part, for a measurement is of one of them."""
+    try:
+        return find_gpu(name)
+    except UsageError as error:
+        raise CannotPredictError(f"{error.message}; {error.hint}") from error
+
+
 def _cluster(run: PublishedRun, filled: list[str]) -> Cluster:
-    gpu = find_gpu(run.gpu)
+    gpu = _gpu(run.gpu)
     node = run.gpus_per_node or gpu.gpus_per_node
     network = describe_network(run.network, node)
     limit = run.power_limit_w

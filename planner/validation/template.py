@@ -27,8 +27,8 @@ COLUMNS = {
     "avg_gpu_power_w, gpu_hours, time_to_train_min or energy_mwh",
     "value": "what was measured, in the unit of the metric, steady state; one line per metric",
     "mem_kind": "of peak_mem_gib: allocated, reserved (both of PyTorch) or device (nvidia-smi)",
-    "tokens_total": "of a whole run: gpu_hours, time_to_train_min, energy_mwh",
-    "params_total": "blank: from the model",
+    "tokens_total": "of a whole run, like 1.5T: for gpu_hours, time_to_train_min, energy_mwh",
+    "params_total": "like 8B; blank: from the model",
     "n_layers": "blank: from the model, as are the six below",
     "hidden": "",
     "n_heads": "",
@@ -46,7 +46,10 @@ COLUMNS = {
     "offload": "none, optimizer or activations; blank: none",
     "fused_loss": "y or n; blank: the framework's default",
     "in_backward": "y: the optimizer steps inside the backward pass",
+    "flops_convention": "of tflops_per_gpu and mfu, the words that apply: model FLOP (attention in full), attention "
+    "halved, hardware FLOP (recomputation counted), logits excluded; blank: model FLOP, attention halved",
     "series": "the same word on repeats of one configuration",
+    "lineage": "the team and its software; one calibration is of one team: blank, or the same word on every line",
 }
 """Columns that a person would fill, with what they hold; those of `runs.COLUMNS` that are left out may be added."""
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from planner.answer.document import plain
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
+from planner.validation.possible import checked
 from planner.validation.predict import Prediction, predict
 from planner.validation.runs import PublishedRun, Rejected, parse_result, parse_run, unlabelled
 from planner.validation.score import (
@@ -141,7 +142,10 @@ def validate(
     outcomes = predict_rows(given, draws, progress, parameters_of, measured_of)
     results = [parse_result(cells, line=number + 2) for number, cells in enumerate(given)]
     scored = score_runs(
-        [prepared for prepared, _ in outcomes], [prediction for _, prediction in outcomes], results, learned_from
+        [prepared for prepared, _ in outcomes],
+        [prediction for _, prediction in outcomes],
+        [checked(prepared, result) for (prepared, _), result in zip(outcomes, results, strict=True)],
+        learned_from,
     )
     return Validation(
         runs=tuple(scored),

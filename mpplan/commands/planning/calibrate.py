@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpplan.commands.planning.validate import read_runs
+from mpplan.commands.planning.runs_file import read_runs
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
-from mpplan.ui.listing import table
+from mpplan.ui.listing import counted, table
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import working
 from planner.errors import UsageError
@@ -61,7 +61,7 @@ def calibrate(
     from mpplan.api.calibrations import calibration_of
 
     place = open_output(output) if output is not None else None
-    rows = read_runs(file)
+    rows = read_runs(file, quiet=quiet)
     with working("learning", quiet=quiet):
         document, warnings = calibration_of(rows, source="stdin" if file == "-" else file, records=records)
     for warning in warnings:
@@ -91,7 +91,7 @@ def _json(document: Mapping[str, Any]) -> str:
 
 
 def _shown(document: Mapping[str, Any]) -> str:
-    runs = f"{document['runs']} run{'' if document['runs'] == 1 else 's'}"
+    runs = counted(document["runs"], "run")
     parts = [f"Learned from {runs} of {document['source']} on {', '.join(document['gpus'])}"]
     if document["records"]:
         names = ", ".join(dict.fromkeys(entry["record"] for entry in document["records"]))
@@ -124,7 +124,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in rows[:SHOWN_ROWS]
     ]  # fmt: skip
     text = table(("run", "metric", "off before", "after", "left out", "contradicts"), cells)
-    return text + (f"… and {len(rows) - SHOWN_ROWS} runs more\n" if len(rows) > SHOWN_ROWS else "")
+    return text + (f"… and {counted(len(rows) - SHOWN_ROWS, 'run')} more\n" if len(rows) > SHOWN_ROWS else "")
 
 
 ERRORS = ("error_before", "error_after", "error_left_out")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterable, Sequence
-from io import BytesIO
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mpplan.commands.planning.runs_file import read_runs
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
+from mpplan.ui.listing import counted as number_of
 from mpplan.ui.listing import table
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import counted
-from planner.errors import InputFileError, UsageError
-from planner.files import read_bytes
+from planner.errors import UsageError
 from planner.records.home import user_path
 
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ Records = Annotated[
 ]
 Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows. Default 0.")]
 
-CHUNK_ROWS = 2000
-"""Rows that are read at a time: a table of text takes many times what its cells that hold something take."""
 SHOWN_UNREAD = 20
 """Rows that cannot be read and are named; the others are counted."""
 SHOWN_MISSES = 15
@@ -87,7 +84,7 @@ def validate(
     place = open_output(output or "-")
     if calibration is not None and learn is not None:
         raise UsageError("--calibration and --learn both say what is learned", hint="give one of them")
-    rows = read_runs(file)
+    rows = read_runs(file, quiet=quiet)
     learned = None
     own = None if calibration is None else _calibration(calibration)
     measured_of = unmeasured if own is None and records is None else _measured(rows, records, own, quiet)
@@ -118,7 +115,7 @@ def validate(
         place.write(("" if learned is None else _learning(learned) + "\n") + _shown(validation, all_rows))
     if not any(row.prediction for row in validation.runs):
         warn("no row could be predicted; every row gives its reason", quiet=quiet)
-    note(f"{count} rows in {took_s:.1f} s, {count / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
+    note(f"{number_of(count, 'row')} in {took_s:.1f} s, {count / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
 
 
 CHUNKS = 100_000
@@ -183,83 +180,15 @@ def _learning(learned: LearnedValidation) -> str:
         if mean is not None:
             cells.append(("mean over lineages", figure.value, "", *_change(*mean)))
     if not cells:
-        return f"no lineage has {learned.count} rows to learn from and two to predict\n"
+        return f"no lineage has {number_of(learned.count, 'row')} to learn from and two to predict\n"
     heads = ("lineage", "figure", "rows", "error", "learned", "in the range", "learned", "width", "learned")
-    return f"Learned from {learned.count} rows of each lineage and figure, predicted the others\n" + table(heads, cells)
+    lead = f"Learned from {number_of(learned.count, 'row')} of each lineage and figure, predicted the others\n"
+    return lead + table(heads, cells)
 
 
 def _change(before: Score, after: Score) -> tuple[str, ...]:
     names = ("median_abs_error", "coverage", "median_width")
     return tuple(_percent(getattr(score, name)) for name in names for score in (before, after))
-
-
-def read_runs(name: str | None) -> list[dict[str, str]]:
-    """Rows of a CSV file of published runs as text by column.
-
-    Raises:
-        UsageError: the file cannot be read.
-        InputFileError: it is empty, no CSV, or lacks a column that every row needs.
-    """
-    import pandas as pd
-
-    from planner.rows import CATALOG
-    from planner.validation.runs import REQUIRED
-
-    path = CATALOG / "published_runs.csv" if name is None else user_path(name)
-    shown = "stdin" if name == "-" else path.name
-    try:
-        content = sys.stdin.buffer.read() if name == "-" else read_bytes(path)
-        chunks = pd.read_csv(
-            BytesIO(_without_comments(content)),
-            dtype=str,
-            keep_default_na=False,
-            encoding="utf-8-sig",
-            chunksize=CHUNK_ROWS,
-        )
-        rows: list[dict[str, str]] = []
-        for chunk in chunks:
-            chunk.columns = [str(column).strip() for column in chunk.columns]
-            missing = [column for column in REQUIRED if column not in chunk.columns]
-            if missing:
-                raise InputFileError(
-                    f"{shown}:1: {missing[0]}: expected a column of this name", hint=_columns_hint(missing)
-                )
-            rows += _cells(chunk)
-    except pd.errors.EmptyDataError as error:
-        raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint()) from error
-    except UnicodeDecodeError as error:
-        raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from error
-    except pd.errors.ParserError as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        raise InputFileError(f"{shown}: not a CSV file: {reason}", hint="quote cells that contain a comma") from error
-    if not rows:
-        raise InputFileError(f"{shown}:2: expected a row, found none", hint="add a line per published run")
-    return rows
-
-
-def _cells(chunk: Any) -> list[dict[str, str]]:
-    """The cells of each row that hold something; a text that stands in many rows is kept once."""
-    columns = [sys.intern(str(column)) for column in chunk.columns]
-    return [
-        {column: sys.intern(cell) for column, cell in zip(columns, cells, strict=True) if cell}
-        for cells in chunk.itertuples(index=False, name=None)
-    ]
-
-
-def _without_comments(content: bytes) -> bytes:
-    """A file of runs without the comments at its beginning (`mpplan calibrate --template`)."""
-    begin = len(b"\xef\xbb\xbf") if content.startswith(b"\xef\xbb\xbf") else 0
-    while content.startswith(b"#", begin):
-        end = content.find(b"\n", begin)
-        begin = len(content) if end < 0 else end + 1
-    return content[begin:]
-
-
-def _columns_hint(missing: Iterable[str] = ()) -> str:
-    from planner.validation.runs import REQUIRED
-
-    columns = ", ".join(missing or REQUIRED)
-    return f"add the columns {columns}; docs/accuracy.md describes them"
 
 
 def _percent(value: float | None, *, sign: bool = False) -> str:
@@ -301,7 +230,8 @@ def _headline(validation: Validation) -> str:
     wrong = sum(row.misjudged_fit for row in validation.runs)
     verdicts = sum(row.out_of_memory or row.metric == "peak_mem_gib" for row in validation.runs if row.prediction)
     lines = [
-        f"{rows} published runs: {rows - skipped} predicted, {skipped} skipped, {validation.overall.n} scored by series"
+        f"{number_of(rows, 'published run')}: {rows - skipped} predicted, {skipped} skipped, "
+        f"{validation.overall.n} scored by series"
     ]
     if verdicts:
         lines.append(f"memory: {verdicts - wrong} of {verdicts} predictions of fit are right within 5 %")
@@ -323,17 +253,16 @@ def _pairs(validation: Validation) -> str:
 def _skips(validation: Validation) -> str:
     from reports.text.messages import word
 
-    counts: dict[str, int] = {}
+    names: dict[str, list[str]] = {}
     for row in validation.runs:
         if row.reason_skipped:
-            reason = word(row.reason_skipped)
-            counts[reason] = counts.get(reason, 0) + 1
-    if not counts:
+            names.setdefault(word(row.reason_skipped), []).append(row.id)
+    if not names:
         return ""
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    rows = [(reason, str(count)) for reason, count in ordered[:SHOWN_GROUPS]]
-    more = f"and {len(ordered) - SHOWN_GROUPS:,} more reasons\n" if len(ordered) > SHOWN_GROUPS else ""
-    return table(("skipped because", "rows"), rows) + more
+    ordered = sorted(names.items(), key=lambda item: -len(item[1]))
+    rows = [(reason, str(len(ids)), ids[0]) for reason, ids in ordered[:SHOWN_GROUPS]]
+    more = f"and {number_of(len(ordered) - SHOWN_GROUPS, 'more reason')}\n" if len(ordered) > SHOWN_GROUPS else ""
+    return table(("skipped because", "rows", "first"), rows) + more
 
 
 def _all(runs: Sequence[ScoredRun]) -> str:

@@ -330,6 +330,8 @@ TEMPLATES: dict[str, str] = {
     # why a published run is not predicted
     "skipped.precision": "precision: {reason}",
     "skipped.layout": "layout: {reason}",
+    "skipped.above_peak": "value: {value:,.10g} {metric} would take {needed_tflops:,.1f} TFLOP/s of each GPU, but one {gpu:gpu} does at most {peak_tflops:,.1f} in {compute}",
+    "skipped.above_memory": "value: a peak of {value:,.10g} GiB is more than the {has_gib:.1f} GiB of one {gpu:gpu}",
     "skipped.reasons": "{reasons:semicolon}",
     # a run beside its plan: `mpplan compare`
     "compare.attention.causal": "the causal half of attention",

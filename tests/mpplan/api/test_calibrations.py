@@ -47,7 +47,28 @@ def test_a_run_with_a_bad_layout_is_learned_from_with_a_warning():
 
 def test_nothing_is_four_times_as_fast_as_predicted():
     with pytest.raises(InputFileError, match="times what this configuration can do"):
-        calibration_of([OWN | {"n_gpus": "64", "global_batch_seqs": "64", "value": "40000"}], source="runs.csv")
+        calibration_of([OWN | {"gpu": "l40s", "value": "6500"}], source="runs.csv")
+
+
+def test_what_to_do_about_slow_runs_is_said_once():
+    slow = [OWN | {"id": f"slow-{number}", "value": "900"} for number in range(7)]
+    _, warnings = calibration_of([OWN, *slow], source="runs.csv")
+
+    (told,) = (line for line in warnings if "check" in line)
+    assert "; slow-4: value: 900" in told
+    assert told.endswith(
+        "of what this configuration can do (and 2 rows more): check them; they are given little weight"
+    )
+
+
+def test_what_is_beyond_the_card_is_refused_however_near_it_is():
+    speed = OWN | {"act_ckpt": "full", "value": "20000"}
+    memory = OWN | {"id": "x-2", "metric": "peak_mem_gib", "value": "95"}
+
+    with pytest.raises(InputFileError, match=r"^runs.csv: x-1: value: 20,000 .* one H100 SXM5 80.GB does at most 989"):
+        calibration_of([OWN, speed], source="runs.csv")
+    with pytest.raises(InputFileError, match=r"^runs.csv: x-2: value: a peak of 95 GiB is more than the 79.6 GiB of"):
+        calibration_of([OWN, memory], source="runs.csv")
 
 
 def test_a_document_is_worded_and_keeps_its_messages():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.calibration.design import own_repeats
 from planner.calibration.learn import LIMIT, learn
 from planner.evidence import EvidenceKind
 from planner.rates.parameters import shipped_parameters
@@ -59,6 +60,41 @@ def test_more_rows_say_more():
 
     assert widths == sorted(widths, reverse=True)
     assert widths[0] < 1.0
+
+
+def test_one_run_told_in_several_speeds_or_several_times_is_one_run():
+    speeds = ("tokens_per_s_per_gpu", "mfu", "step_time_s")
+    told = [observation(1.25 if metric == "step_time_s" else 0.8, id=metric, metric=metric) for metric in speeds]
+    again = [observation(0.8, id=f"again-{number}") for number in range(3)]
+    others = team([0.8] * 3)
+
+    width, shift = {}, {}
+    for name, rows in {"once": told[:1], "told": told, "again": again, "others": others}.items():
+        calibration = learn(rows, shipped_parameters(), "ours")
+        width[name], shift[name] = calibration.width_ratio["time"], calibration.rows[0].error_after
+
+    for name in ("told", "again"):
+        assert width[name] == pytest.approx(width["once"], rel=1e-3)
+        assert shift[name] == pytest.approx(shift["once"], rel=1e-3)
+    assert width["others"] < 0.95 * width["once"]
+
+
+def test_runs_that_agree_agree_whether_told_as_a_speed_or_as_a_time():
+    speeds, times = team([0.35] * 4), team([1.0 / 0.35] * 4, metric="step_time_s")
+
+    as_speeds, as_both = (learn(rows, shipped_parameters(), "ours").rows for rows in (speeds, speeds[:2] + times[2:]))
+
+    assert as_both[0].error_after == pytest.approx(as_speeds[0].error_after, abs=1e-3)
+    assert as_both[3].error_after == pytest.approx(1.0 / (1.0 + as_speeds[3].error_after) - 1.0, abs=1e-3)
+
+
+def test_memory_power_and_energy_of_a_run_are_told_apart():
+    metrics = ("tokens_per_s_per_gpu", "peak_mem_gib", "avg_gpu_power_w", "avg_node_power_w", "energy_mwh", "gpu_hours")
+    rows = [observation(0.9, id=metric, metric=metric, tokens_total="1e12") for metric in metrics]
+
+    assert own_repeats(rows) == [[number] for number in range(len(metrics))]
+    total = observation(0.9, id="days", metric="time_to_train_min", tokens_total="1e12")
+    assert own_repeats([*rows, total])[-1] == [5, 6]
 
 
 def test_a_row_left_out_is_further_off_than_one_that_was_learned_from():

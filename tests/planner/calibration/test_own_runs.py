@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from planner.calibration.learn import learn
-from planner.calibration.own_runs import as_learned
+from planner.calibration.own_runs import OwnRow, as_learned, restated
 from planner.evidence import EvidenceKind
 from planner.rates.parameters import shipped_parameters
 from tests.planner.calibration.own_runs import observation, team
@@ -47,3 +50,12 @@ def test_a_learned_row_names_its_runs_and_what_stood_there_before():
 
     assert row.source == f"our-runs.csv; before: {before.origin}"
     assert (row.kind, row.prior, row.fitted_rows) == (EvidenceKind.MEASURED, None, None)
+
+
+def test_errors_of_other_predictions_keep_what_leaving_a_row_out_changes():
+    row = OwnRow(id="a", metric="mfu", error_before=0.3, error_after=0.0, error_left_out=0.1, conflicts_with=())
+
+    (told,) = restated([row], np.log([1.25]), np.log([0.96]))
+
+    assert (told.error_before, told.error_after) == pytest.approx((0.25, -0.04))
+    assert told.error_left_out == pytest.approx(0.96 * 1.1 - 1.0)

@@ -53,6 +53,15 @@ def test_a_missing_column_counts_as_blank():
     assert run.precision is None
 
 
+def test_counts_are_read_as_people_write_them_and_other_numbers_are_not():
+    run = parse_run(ROW | {"tokens_total": "1.5T", "params_total": "8B", "seq_len": "4k", "vocab": "128,256"})
+
+    assert isinstance(run, PublishedRun)
+    assert (run.tokens_total, run.params_total, run.seq_len, run.vocab) == (1.5e12, 8e9, 4000, 128_256)
+    assert reason(tokens_total="100X") == "tokens_total: `100X` is not a number of at least 0"
+    assert reason(tp="1k") == "tp: `1k` is not a number of at least 0"
+
+
 def test_a_cell_that_is_no_number_is_named():
     assert reason(n_gpus="many") == "n_gpus: `many` is not a number of at least 0"
     assert reason(seq_len="2048.5") == "seq_len: `2048.5` is not a whole number"

@@ -187,3 +187,10 @@ def test_a_part_that_was_limited_by_an_unknown_amount_is_taken_at_three_quarters
 
     assert found.cluster.power_limit_w == 750  # of 1000 W
     assert "power_limit_w: 750" in found.filled
+
+
+def test_a_family_of_gpus_is_refused_with_its_parts_and_a_short_name_of_one_part_is_not():
+    told = reason(gpu="h100")
+
+    assert told.startswith("GPU `h100` names several parts; say which one: `h100-pcie-80gb`, `h100-sxm5-80gb`")
+    assert prepared(gpu="H100 SXM").cluster.gpu.id == "h100-sxm5-80gb"

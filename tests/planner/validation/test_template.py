@@ -8,7 +8,7 @@ from planner.validation.template import COLUMNS, template_text
 def test_a_template_has_only_columns_that_are_read_and_all_that_are_required():
     assert set(COLUMNS) <= set(runs.COLUMNS)
     assert set(runs.REQUIRED) <= set(COLUMNS)
-    assert "value" in COLUMNS
+    assert {"value", "lineage", "flops_convention"} <= set(COLUMNS)
 
 
 def test_a_template_is_comments_and_one_header_line():

@@ -50,8 +50,20 @@ def test_json_has_every_row_before_after_and_left_out(run, three):
     assert document["runs"] == 3
     assert [row["id"] for row in document["rows"]] == ["r8", "r16", "r32"]
     for row in document["rows"]:
-        assert abs(row["error_after"]) < abs(row["error_left_out"])
+        assert row["error_after"] < row["error_left_out"] < row["error_before"]
     assert all(isinstance(entry["words"], str) and entry["words"] for entry in document["learned"])
+
+
+@pytest.mark.parametrize("record", [(), ("--records", "h200.jsonl")])
+def test_the_errors_are_those_that_a_validation_prints(run, file, home, record):
+    runs = file(*(own_run(gpus, speed, gpu="h200-sxm-141gb") for gpus, speed in SPEEDS.items()))
+    write_record(home / "h200.jsonl", *kernels())
+    document = json.loads(run("calibrate", runs, "--json", "--quiet", "-o", "our-stack.json", *record).out)
+
+    for name, given in (("error_before", ()), ("error_after", ("--calibration", "our-stack.json"))):
+        validated = json.loads(run("validate", runs, "--json", "--quiet", *given, *record).out)["runs"]
+        told = [f"{row[name]:+.1%}" for row in document["rows"]]
+        assert told == [f"{row['error_ratio']:+.1%}" for row in validated]
 
 
 def test_a_plan_made_with_it_is_nearer_to_the_own_runs_and_names_it(run, three):
@@ -128,6 +140,7 @@ def test_learning_from_part_of_a_file_is_reported_by_lineage(run, file):
     assert document["summary"]["one_vote_a_lineage"]["throughput"]["lineages"] == 2
     shown = run("validate", "my-runs.csv", "--learn", "2", "--quiet").out
     assert "Learned from 2 rows of each lineage and figure" in shown
+    assert "Learned from 1 row of each" in run("validate", "my-runs.csv", "--learn", "1", "--quiet").out
     assert "mean over lineages" in shown
 
 
@@ -215,6 +228,22 @@ def test_a_slip_of_the_unit_is_refused_with_the_row_and_what_would_explain_it(ru
     assert "my-runs.csv: r8: value:" in result.err
     assert hint in result.err
     assert not (home / "out.json").exists()
+
+
+def test_a_value_of_zero_is_refused_as_what_it_is(run, file):
+    result = run("calibrate", file(own_run(8, 0.0)))
+
+    assert result.code == 3
+    assert "no run can be learned from: r8: value: 0.0 must be above 0" in result.err
+
+
+def test_rows_that_fail_alike_are_told_of_together(run, file):
+    odd = [own_run(gpus, 7000.0, gpu="h100") for gpus in (16, 32)]
+    result = run("calibrate", file(own_run(8, 7000.0), *odd))
+
+    assert "not learned from: r16, r32: GPU `h100` names several parts; say which one: `h100-pcie-80gb`" in result.err
+    alone = run("calibrate", file(*odd))
+    assert "no run can be learned from: r16 and 1 row more: GPU `h100` names several parts" in alone.err
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "fast", "", "OOM"])

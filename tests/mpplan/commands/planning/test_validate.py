@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mpplan.commands.planning.validate import _json, read_runs
+from mpplan.commands.planning.validate import _json
 
 ROW = {
     "id": "x-1", "group": "throughput", "model": "Llama3-8B", "precision": "bf16", "gpu": "h100-sxm5-80gb",
@@ -74,16 +74,32 @@ def test_the_table_says_how_many_were_predicted_and_why_not(run, file):
 
     assert result.code == 0
     assert "3 published runs: 1 predicted, 2 skipped, 1 scored by series" in result.out
-    assert "unknown GPU `h900`" in result.out
+    assert "unknown GPU `h900`; did you mean" in result.out
     assert "seq_len: blank" in result.out
     assert "median error" in result.out
     assert "rows/s" in result.err
+
+
+def test_what_no_card_can_do_enters_no_score_and_is_named(run, file):
+    full = ROW | {"id": "x-2", "metric": "peak_mem_gib", "value": "81920"}
+    result = run("validate", file(ROW, ROW | {"id": "x-3", "value": "21000"}, full), "--quiet")
+
+    assert "3 published runs: 1 predicted, 2 skipped, 1 scored by series" in result.out
+    assert "one H100 SXM5 80 GB does at most 989.0 in BF16     1  x-3" in result.out
+    assert "a peak of 81,920 GiB is more than the 79.6 GiB of one H100 SXM5 80 GB" in result.out
 
 
 def test_every_row_is_printed_when_asked_for(run, file):
     result = run("validate", file(ROW, ROW | {"id": "x-2"}), "--all", "--quiet")
 
     assert [line.split()[0] for line in result.out.splitlines() if line.startswith("x-")] == ["x-1", "x-2"]
+
+
+def test_one_row_is_one_row(run, file):
+    result = run("validate", file(ROW))
+
+    assert "1 published run: 1 predicted" in result.out
+    assert result.err.startswith("1 row in ")
 
 
 def test_stdin_is_read(run, monkeypatch):
@@ -170,14 +186,3 @@ def test_of_very_many_rows_that_cannot_be_read_the_first_twenty_are_named(run, h
     assert "3000 published runs: 0 predicted, 3000 skipped" in result.out
     assert sum(line.lstrip().startswith("j") for line in result.out.splitlines()) == 20
     assert "and 2,980 more rows that cannot be read" in result.out
-
-
-def test_rows_hold_the_cells_that_are_filled_and_comments_and_chunks_cost_none(home) -> None:
-    rows = "".join(f"r{number},m,,h100,8,mfu,\n" for number in range(4001))
-    text = "\ufeff# a comment\n# another\nid, model ,precision,gpu,n_gpus,metric,value\n" + rows
-    (home / "runs.csv").write_text(text, encoding="utf-8")
-
-    read = read_runs("runs.csv")
-
-    assert len(read) == 4001
-    assert read[-1] == {"id": "r4000", "model": "m", "gpu": "h100", "n_gpus": "8", "metric": "mfu"}

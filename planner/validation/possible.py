@@ -1,0 +1,75 @@
+"""Values that no hardware gives: more FLOP/s than a card's peak, more memory than it has."""
+
+from __future__ import annotations
+
+from planner.errors import Message
+from planner.performance.evaluation import flop_of
+from planner.units import GIB, HOUR_S, MINUTE_S, TERA
+from planner.validation.flop_convention import counted_flop_per_token, peak_of_convention
+from planner.validation.predict import counted_tokens_ratio
+from planner.validation.runs import PublishedResult, Rejected
+from planner.validation.setup import Prepared
+
+WINOGRAD_RATIO = 4.0
+"""Products of a 3 x 3 convolution over those that its fastest algorithm computes (Lavin & Gray, arXiv 1509.09308)."""
+MEMORY_MARGIN_RATIO = 1.02
+"""Cards of one name differ by this much in the memory that they show."""
+
+
+def model_flop_per_s(prepared: Prepared, value: float) -> float | None:
+    """Model FLOP/s of each GPU that a value means, without recomputation; None for a metric that is no speed.
+
+    Args:
+        prepared: the run, set up.
+        value: in the unit of the run's metric; above 0.
+    """
+    run, recipe, layout = prepared.run, prepared.recipe, prepared.layouts.at(0)
+    flop, gpus = flop_of(recipe), float(prepared.layouts.gpus[0])
+    step_flop = flop * recipe.tokens_per_step / gpus
+    run_flop = flop * prepared.tokens / counted_tokens_ratio(prepared) / gpus
+    if run.metric in ("tflops_per_gpu", "mfu"):
+        unit = TERA if run.metric == "tflops_per_gpu" else peak_of_convention(
+            run.flops_convention, recipe, prepared.cluster.gpu
+        )  # fmt: skip
+        return value * unit * flop / counted_flop_per_token(run.flops_convention, recipe, layout.act_ckpt)
+    return {
+        "tokens_per_s_per_gpu": value * flop / counted_tokens_ratio(prepared),
+        "samples_per_s": value * step_flop / recipe.global_batch,
+        "step_time_s": step_flop * prepared.batch_scale / value,
+        "gpu_hours": run_flop * gpus / (value * HOUR_S),
+        "time_to_train_min": run_flop / (value * MINUTE_S),
+    }.get(run.metric)
+
+
+def why_impossible(prepared: Prepared, value: float) -> Message | None:
+    """Why no run of this configuration can have measured a value; None where one can.
+
+    A speed is refused above the dense peak of the run's precision with model FLOP alone, so that a run that recomputes
+    activations is never refused wrongly. Peak memory is refused above what the card has.
+
+    Args:
+        prepared: the run, set up.
+        value: in the unit of the run's metric; above 0.
+    """
+    gpu, recipe = prepared.cluster.gpu, prepared.recipe
+    if prepared.run.metric == "peak_mem_gib":
+        has_gib = gpu.memory_bytes / GIB
+        if value <= MEMORY_MARGIN_RATIO * has_gib:
+            return None
+        return Message.of("skipped.above_memory", value=value, gpu=gpu.id, has_gib=has_gib)
+    needed, compute = model_flop_per_s(prepared, value), recipe.policy.linear_compute
+    peak = gpu.peak_flop_per_s[compute]
+    if needed is None or needed <= peak * (WINOGRAD_RATIO if recipe.model.has_network else 1.0):
+        return None
+    return Message.of(
+        "skipped.above_peak", value=value, metric=prepared.run.metric, needed_tflops=needed / TERA, gpu=gpu.id,
+        peak_tflops=peak / TERA, compute=compute.upper(),
+    )  # fmt: skip
+
+
+def checked(prepared: Prepared | Rejected, result: PublishedResult | Rejected) -> PublishedResult | Rejected:
+    """The answer of a row, or why it cannot be true; a flagged row, which scores nothing anyway, is left as it is."""
+    if isinstance(prepared, Rejected) or isinstance(result, Rejected) or not result.value or prepared.run.flag:
+        return result
+    reason = why_impossible(prepared, result.value)
+    return result if reason is None else Rejected(id=result.id, reason=reason, metric=prepared.run.metric)

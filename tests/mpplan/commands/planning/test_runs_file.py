@@ -1,0 +1,51 @@
+"""Reading a file of runs: its cells, and the columns that no such file has."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpplan.commands.planning.runs_file import read_runs
+from planner.rows import CATALOG
+from planner.validation.runs import COLUMNS
+from tests.mpplan.commands.planning.test_validate import ROW, text
+
+
+def test_rows_hold_the_cells_that_are_filled_and_comments_and_chunks_cost_none(home) -> None:
+    rows = "".join(f"r{number},m,,h100,8,mfu,\n" for number in range(4001))
+    text = "\ufeff# a comment\n# another\nid, model ,precision,gpu,n_gpus,metric,value\n" + rows
+    (home / "runs.csv").write_text(text, encoding="utf-8")
+
+    read = read_runs("runs.csv")
+
+    assert len(read) == 4001
+    assert read[-1] == {"id": "r4000", "model": "m", "gpu": "h100", "n_gpus": "8", "metric": "mfu"}
+
+
+@pytest.mark.parametrize("command", ["validate", "calibrate"])
+def test_columns_that_no_run_has_are_named_with_what_may_be_meant(run, home, command):
+    row = {name: cell for name, cell in ROW.items() if name != "pair"}
+    (home / "runs.csv").write_text(text(row | {"lineag": "us", "qqq": "1", "tokens_per_sec_per_gpu": "7000"}))
+
+    warned = next(line for line in run(command, "runs.csv").err.splitlines() if "runs.csv:1:" in line)
+
+    assert "`lineag` (did you mean `lineage`?), `qqq`, `tokens_per_sec_per_gpu` (did you mean" in warned
+    assert "`tokens_per_s_per_gpu`, whose name belongs in `metric` and its figure in `value`?)" in warned
+    assert warned.endswith("are not columns of a file of runs: not read")
+    assert "runs.csv:1:" not in run(command, "runs.csv", "--quiet").err
+
+
+def test_of_very_many_strange_columns_five_are_named_and_of_one_that_is_known_none(home, capsys):
+    (home / "runs.csv").write_text(text(ROW | {f"qq{number}": "1" for number in range(8)}))
+    read_runs("runs.csv")
+    assert "`qq4` and 3 more are not columns" in capsys.readouterr().err
+
+    (home / "runs.csv").write_text(text(ROW | dict.fromkeys(COLUMNS, "") | ROW | {"": "a comma at the end"}))
+    read_runs("runs.csv")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["published_runs.csv", "sweep_runs.csv"])
+def test_the_shipped_files_have_no_strange_column(name, capsys):
+    read_runs(str(CATALOG / name))
+
+    assert capsys.readouterr().err == ""

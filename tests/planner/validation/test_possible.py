@@ -1,0 +1,88 @@
+"""What no card can do is refused, by every metric; what it can do only just is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.calibration.fit import CORPUS
+from planner.performance.evaluation import flop_of
+from planner.rows import read_rows
+from planner.validation.possible import checked, model_flop_per_s, why_impossible
+from planner.validation.predict import predict_prepared
+from planner.validation.runs import PublishedResult, Rejected, parse_result, parse_run
+from planner.validation.setup import Prepared, prepare_run
+from tests.planner.validation.test_predict import prepared
+
+SPEEDS = (
+    "tokens_per_s_per_gpu", "samples_per_s", "step_time_s", "tflops_per_gpu", "mfu", "gpu_hours", "time_to_train_min",
+)  # fmt: skip
+H100_PEAK = 989e12
+
+
+@pytest.mark.parametrize("metric", SPEEDS)
+@pytest.mark.parametrize("convention", ["", "hardware FLOPs, recompute counted"])
+def test_every_speed_means_the_same_model_flop(metric, convention):
+    run = prepared(metric, act_ckpt="full", flops_convention=convention)
+    speed = predict_prepared(prepared("tokens_per_s_per_gpu", act_ckpt="full")).mid * flop_of(run.recipe)
+
+    found = model_flop_per_s(run, predict_prepared(run).mid)
+
+    goodput = found / speed
+    assert 0.85 < goodput < 1.0 if metric in ("gpu_hours", "time_to_train_min") else goodput == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("metric", SPEEDS)
+def test_above_the_peak_is_refused_and_below_it_is_not(metric):
+    run = prepared(metric, act_ckpt="full")
+    slower_is_more = metric in ("step_time_s", "gpu_hours", "time_to_train_min")
+    value = predict_prepared(run).mid
+    ratio = H100_PEAK / model_flop_per_s(run, value)
+    at_peak = value / ratio if slower_is_more else value * ratio
+    above, below = (at_peak / 1.01, at_peak * 1.01) if slower_is_more else (at_peak * 1.01, at_peak / 1.01)
+
+    refused = why_impossible(run, above)
+
+    assert dict(refused.values)["needed_tflops"] == pytest.approx(1.01 * 989, rel=1e-6)
+    assert why_impossible(run, below) is None
+
+
+def test_memory_above_the_card_s_is_refused_beyond_what_cards_of_a_name_differ_by():
+    run = prepared("peak_mem_gib")
+
+    assert why_impossible(run, 80.9) is None
+    assert why_impossible(run, 81.6).key == "skipped.above_memory"
+
+
+def test_a_convolution_may_take_fewer_products_than_are_counted():
+    network = prepared("samples_per_s", model="ResNet50", family="cnn", precision="fp32", seq_len="", cp="")
+    at_peak = 16 * network.cluster.gpu.peak_flop_per_s["fp32"] / flop_of(network.recipe)
+
+    assert why_impossible(network, 2 * at_peak) is None
+    assert why_impossible(network, 5 * at_peak).key == "skipped.above_peak"
+
+
+def test_power_and_energy_have_no_speed():
+    assert why_impossible(prepared("avg_gpu_power_w"), 1e9) is None
+
+
+def test_a_flagged_row_and_one_without_a_value_are_left_as_they_are():
+    result = PublishedResult(id="x", value=9e9, out_of_memory=False, source="")
+    oom = PublishedResult(id="x", value=None, out_of_memory=True, source="")
+    run = prepared("mfu")
+
+    assert isinstance(checked(run, result), Rejected)
+    assert checked(prepared("mfu", flag="contradicts itself"), result) is result
+    assert checked(run, oom) is oom
+
+
+@pytest.mark.slow
+def test_of_the_shipped_runs_one_is_refused_whose_other_metric_is_flagged():
+    refused = []
+    for line in (line for path in CORPUS for line in read_rows(path)):
+        run = parse_run(line.cells, line.line)
+        ready = run if isinstance(run, Rejected) else prepare_run(run)
+        result = parse_result(line.cells, line.line)
+        if isinstance(ready, Prepared) and checked(ready, result) is not result:
+            refused.append(ready.run.id)
+
+    assert refused == ["llmc-0010"]
