@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mpplan.api.claim_ledger import claims
+from mpplan.api.claims.ledger import claims
 from planner.claims.case import Case
 from planner.claims.claim import Claim
 from planner.claims.evidence.arithmetic import PUE, Change, deepseek_figures, most_w_per_gpu

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from mpplan.api.claim_ledger import claims, to_claims_document
+from mpplan.api.claims.ledger import claims, to_claims_document
 from mpplan.ui.schema import file_of
 from planner.claims.claim import load_claims
 from planner.claims.decided.decision import saved, times, unsaved
@@ -128,7 +128,7 @@ def test_ratios_become_shares():
 
 
 def test_a_claim_alone_is_judged_as_among_all(judged):
-    from mpplan.api.claim_ledger import known_here
+    from mpplan.api.claims.ledger import known_here
 
     alone = verdict_on(load_claims()["c20"], known_here())
     assert alone == next(entry for entry in judged if entry.claim.id == "c20")

@@ -65,8 +65,8 @@ def claims(
 
     Each claim holds, holds under conditions, does not hold, or cannot be judged here; the evidence is named either way.
     """
-    from mpplan.api.claim_ledger import chosen_claims, to_claims_document
-    from mpplan.api.claim_ledger import claims as judge
+    from mpplan.api.claims.ledger import chosen_claims, to_claims_document
+    from mpplan.api.claims.ledger import claims as judge
     from planner.claims.verdict import VERDICTS
 
     if verdict is not None and verdict not in VERDICTS:
@@ -93,7 +93,7 @@ def claims(
 
 def _measured(chosen: list[str], records: str | None, device: str, budget: str | None, *, quiet: bool) -> str:
     """Measure what the chosen claims read, and name the record to judge by."""
-    from mpplan.api.claim_record import BUDGET_S, measure_claims, workloads_for
+    from mpplan.api.claims.record import BUDGET_S, measure_claims, workloads_for
     from mpplan.ui.probe_display import display
     from planner.units import parse_duration_s
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mpplan.api.claim_ledger import claims, known_here, to_claims_document
+from mpplan.api.claims.ledger import claims, known_here, to_claims_document
 from planner.claims.evidence.trained import shipped_trained
 from planner.errors import InputFileError, UsageError
 from planner.records.home import records_dir
 from tests.planner.recorded import H200, a_measurement, write_record
 
-DOCUMENT = Path(__file__).parents[2] / "planner" / "safety" / "numerics.json"
+DOCUMENT = Path(__file__).parents[3] / "planner" / "safety" / "numerics.json"
 
 
 def whole_document():

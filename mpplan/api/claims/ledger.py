@@ -71,7 +71,7 @@ def known_here(records: str | None = None, numerics: str | None = None) -> Known
         UsageError, InputFileError: as `claims`.
     """
     from mpplan.api.answer import estimate
-    from mpplan.api.claim_record import named_training, newest_training
+    from mpplan.api.claims.record import named_training, newest_training
     from planner.claims.evidence.known import Known
 
     trained = newest_training() if numerics is None else named_training(numerics)
@@ -85,7 +85,7 @@ def _records(records: str | None) -> list[StoredRecord]:
 
     A record of training alone holds no device's rates: it would stand before one that does.
     """
-    from mpplan.api.claim_record import newest_claims_record
+    from mpplan.api.claims.record import newest_claims_record
     from planner.errors import InputFileError
     from planner.records.home import any_records, user_path
     from planner.records.store import list_records, open_record

@@ -1,0 +1,1 @@
+"""What the literature claims, held against what the planner and records say."""
