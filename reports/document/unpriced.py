@@ -114,7 +114,7 @@ MESSAGES = frozenset({
     "record.aside",
     *(f"why.{name}" for name in (
         "no_matrix_path", "no_block_scales", "no_even_split", "no_batch_splits", "does_not_fit", "too_big", "too_risky",
-        "simpler", "slower_on_average", "slower", "over_cap",
+        "likely_too_big", "simpler", "slower_on_average", "slower", "over_cap",
     )),
     *(f"narrow.{name}" for name in (
         "probe", "network_between_nodes", "network_in_node", "run_on_two_nodes", "run_on_one_node", "own_runs",
@@ -123,7 +123,7 @@ MESSAGES = frozenset({
     *(f"error.{name}" for name in (
         "too_slow", "within_days", "no_even_split", "fits_nowhere", "unsupported", "no_plan_on", "over_deadline",
         "fits_not_under_cap", "more_power", "tp_heads", "pp_layers", "ep_experts", "cp_sequence", "micro_batch",
-        "gpus_multiple", "dp_batch",
+        "gpus_multiple", "dp_batch", "likely_fits_nowhere",
     )),
 })  # fmt: skip
 """Sentences that speak of no price, cost, budget or offer."""
