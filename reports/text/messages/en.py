@@ -200,7 +200,7 @@ TEMPLATES: dict[str, str] = {
     "why.no_batch_splits": "no layout divides these GPUs, the model and a global batch of {least:,} to {most:,} sequences evenly",
     "why.no_batch_splits_images": "these GPUs do not divide a global batch of {least:,} to {most:,} images evenly",
     "why.does_not_fit": "does not fit because the leanest of {layouts} layouts needs {needed_gib:.1f} GiB per GPU, {short_gib:.1f} GiB more than the {capacity_gib:.1f} GiB that a process gets of {gpu}",
-    "why.likely_too_big": "does not fit because even the leanest of {layouts} layouts runs out of the memory of {gpu} with a probability of {risk:.0%}",
+    "why.likely_too_big": "does not fit because even the leanest of {layouts:,} layouts runs out of the memory of {gpu:gpu} with a probability of {risk:.0%}",
     "why.too_big": "{over_gib:.1f} GiB too much",
     "why.too_risky": "runs out of memory with a probability of {risk:.0%}",
     "why.simpler": "{faster_ratio:.1%} faster on average, but less simple",

@@ -200,7 +200,7 @@ TEMPLATES: dict[str, str] = {
     "why.no_batch_splits": "没有一种方案能把这些 GPU、模型和 {least:,} 到 {most:,} 条序列的全局批次均匀切分",
     "why.no_batch_splits_images": "这些 GPU 不能均匀切分 {least:,} 到 {most:,} 张图像的全局批次",
     "why.does_not_fit": "放不下：{layouts} 种方案中最省的一种每张 GPU 也需 {needed_gib:.1f} GiB，多出 {short_gib:.1f} GiB（共 {capacity_gib:.1f} GiB，{gpu}）",
-    "why.likely_too_big": "放不下：{layouts} 种方案中最省的一种在 {gpu} 上显存不足的概率也有 {risk:.0%}",
+    "why.likely_too_big": "放不下：{layouts:,} 种方案中最省的一种在 {gpu:gpu} 上显存不足的概率也有 {risk:.0%}",
     "why.too_big": "显存多出 {over_gib:.1f} GiB",
     "why.too_risky": "显存不足的概率为 {risk:.0%}",
     "why.simpler": "平均快 {faster_ratio:.1%}，但更复杂",
