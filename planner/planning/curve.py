@@ -38,7 +38,9 @@ def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, d
         draws: the common draws.
     """
     others = points_on(case, fixed, _counts(case, plan.gpus), targets, draws)
-    return tuple(_with_knee(sorted([*others, _of_plan(plan, targets)], key=lambda point: point.gpus)))
+    points = sorted([*others, _of_plan(plan, targets)], key=lambda point: point.gpus)
+    is_risky = plan.memory_risk is not None and plan.memory_risk > case.memory_risk
+    return tuple(points if is_risky else _with_knee(points))  # a risky plan is not on one curve with safe ones
 
 
 def points_on(
