@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.answer.plan import CurvePoint, Plan
 from planner.evidence import Estimate
-from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Evaluation
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
@@ -55,10 +55,16 @@ def points_on(
 
 
 def _counts(case: Case, gpus: int) -> list[int]:
-    """Whole nodes around the plan's number of GPUs, without that itself."""
+    """Whole nodes around the plan's number of GPUs, without that itself: round ones, which split in many ways."""
     node = case.cluster.gpus_per_node
-    counts = {max(node, round(share * gpus / node) * node) for share in AROUND}
+    counts = {round_nodes(share * gpus / node) * node for share in AROUND}
     return sorted(counts - {gpus})
+
+
+def round_nodes(nodes: float) -> int:
+    """The nearest number of nodes, as a ratio, of those that a search looks at first; at least 1."""
+    shift = max(0, math.floor(math.log2(max(nodes, 1.0) / STEPS_PER_OCTAVE)))
+    return max(1, round(nodes / (1 << shift))) << shift
 
 
 def _point(case: Case, choice: Choice, targets: Targets, draws: Draws) -> CurvePoint:

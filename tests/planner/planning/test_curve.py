@@ -8,7 +8,7 @@ import pytest
 
 from planner.answer.plan import CurvePoint
 from planner.evidence import Estimate
-from planner.planning.curve import _with_knee
+from planner.planning.curve import _with_knee, round_nodes
 from planner.planning.estimate import estimate
 from tests.planner.build import price, question, site
 
@@ -27,6 +27,13 @@ def test_half_and_double_the_gpus_of_the_plan_are_on_its_curve_with_their_cost_a
     assert by_gpus[32].duration_days.mid > by_gpus[64].duration_days.mid > by_gpus[128].duration_days.mid
     assert by_gpus[256].cost_usd.mid > by_gpus[16].cost_usd.mid
     assert all(point.in_time is None and point.in_budget is None for point in points)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "round_"), [(0.25, 1), (1, 1), (7, 7), (15, 15), (341, 352), (227.5, 224), (682.5, 704), (1820, 1792)]
+)
+def test_points_lie_on_round_numbers_of_nodes(nodes, round_):
+    assert round_nodes(nodes) == round_
 
 
 def test_points_say_whether_they_meet_the_targets_at_the_confidence():
