@@ -64,7 +64,7 @@ STAGE_MULTIPLE = 4
 405B in 16 stages (arXiv 2407.21783), 70 and 2 of BLOOM in 12 (arXiv 2211.05100), 61 and 3 of DeepSeek-V3 in 16."""
 
 
-UNEVEN = 1.10
+UNEVEN = 1.15
 """Work of the fullest stage over the mean of all, up to which a depth that does not divide the layers is tried."""
 MOST_UNEVEN = 32
 """Stages of such a depth at most."""

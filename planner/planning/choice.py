@@ -30,7 +30,7 @@ NEAR = 1.15
 """How far above the best at mid a layout's time may be for its draws to be compared."""
 MOST_SPLITS = 12
 """Ways to split a model whose layouts are compared, those with the fastest at mid first."""
-FILLINGS = (1.0, 0.9, 0.8, 0.7)
+FILLINGS = (1.0, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
 """Shares of the memory: of each split the fastest layout that takes no more than each of them at mid is compared, so
 that one whose risk is low enough is among them."""
 SIMPLE_NEAR = 1.05
