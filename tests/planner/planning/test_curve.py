@@ -8,7 +8,7 @@ import pytest
 
 from planner.answer.plan import CurvePoint
 from planner.evidence import Estimate
-from planner.planning.curve import _with_knee, round_nodes
+from planner.planning.curve import _with_knee, near_nodes
 from planner.planning.estimate import estimate
 from tests.planner.build import price, question, site
 
@@ -30,10 +30,19 @@ def test_half_and_double_the_gpus_of_the_plan_are_on_its_curve_with_their_cost_a
 
 
 @pytest.mark.parametrize(
-    ("nodes", "round_"), [(0.25, 1), (1, 1), (7, 7), (15, 15), (341, 352), (227.5, 224), (682.5, 704), (1820, 1792)]
+    ("nodes", "near"), [(0.25, [1]), (1, [1]), (7, [7]), (15, [15, 14, 16]), (341, [352, 320]), (682.5, [704, 640])]
 )
-def test_points_lie_on_round_numbers_of_nodes(nodes, round_):
-    assert round_nodes(nodes) == round_
+def test_points_lie_on_round_numbers_of_nodes(nodes, near):
+    assert near_nodes(nodes) == near
+
+
+def test_of_round_numbers_near_a_share_the_cheapest_is_on_the_curve():
+    points = curve(params="70B", gpus="3640")  # 640 nodes are sooner than 704, over which few batches divide
+
+    assert 5120 in [point.gpus for point in points]
+    assert 5632 not in [point.gpus for point in points]
+    days = [point.duration_days.mid for point in points if point.gpus <= 7168]
+    assert days == sorted(days, reverse=True)
 
 
 def test_points_say_whether_they_meet_the_targets_at_the_confidence():
