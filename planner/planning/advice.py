@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from planner.planning.basis import collect_warnings, extrapolated, on_hosts
 from planner.planning.case import Case
 from planner.planning.choice import Choice, risk_of, splits_of
 from planner.planning.curve import points_on
+from planner.planning.fitting.safer import quickest_safe_way
 from planner.planning.power_cap import cap_warning
-from planner.planning.targets import Targets
+from planner.planning.ranges import Ranged
+from planner.planning.targets import Targets, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 
@@ -67,6 +69,35 @@ def warnings_of(
             years = plan.duration_days.mid / 365
             warnings.append(Message.of("warning.years", gpus=plan.gpus, gpu=plan.gpu, years=years))
     return warnings
+
+
+def advice_on(
+    question: Question,
+    case: Case,
+    anchor: Ranged,
+    curve: tuple[CurvePoint, ...],
+    case_of: Callable[[Question], Case | None],
+    draws: Draws,
+) -> tuple[Message, ...]:
+    """Better plans close to that of the asked precision: at another risk, or on fewer GPUs than were given.
+
+    Args:
+        question: what was asked.
+        case: the asked precision on one kind of GPU.
+        anchor: its plan.
+        curve: the same on more and fewer GPUs.
+        case_of: puts another question for that GPU together; None: the GPU cannot run it.
+        draws: the common draws.
+    """
+    risky = None if anchor.choice is None else faster_at_a_risk(case, anchor.choice)
+    advice = () if risky is None else (risky,)
+    if anchor.choice is not None and (risky is not None or not anchor.choice.safe):  # memory is what is short
+        least_ratio = RISKY_SOONER if anchor.choice.safe else 0.0
+        advice = (*advice, *quickest_safe_way(question, case, anchor.plan, draws, case_of, least_ratio))
+    if question.gpus is None:
+        return advice
+    below = rounder_below(case, question.fixed, anchor.plan, targets_of(question), draws)
+    return (*advice, *sooner_on_fewer((*curve, *below)))
 
 
 def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:

@@ -1,8 +1,9 @@
 """Which layout on a number of GPUs: of the safe ones the simplest that is nearly the fastest.
 
-A layout fits where its peak is within what a process gets of the memory at mid, and is *safe* where the risk of running
-out, over draws, stays within the question's. Among safe ones the shortest expected time per sequence is the best, and
-the simplest of those close to it is taken; only where no layout is safe is the one that needs the least memory taken.
+A layout is looked at where its peak at mid is within what a process gets of the memory, and is *safe* where the risk of
+running out, over draws, stays within the question's. Among safe ones the shortest expected time per sequence is the
+best, and the simplest of those close to it is taken. Only where no layout is safe is a risky one taken: one that is as
+good as the least risky, and only if it is more likely to fit than not.
 """
 
 from __future__ import annotations
@@ -45,6 +46,12 @@ CHOICE_DRAWS = Draws(count=101, seed=0)
 RISK_DRAWS = Draws(count=1001, seed=0)
 """Common draws of the risk of running out of memory, of the choice and of the plan alike: with fewer, the layout that
 is taken would be the one whose risk happens to be drawn too low."""
+MOST_LEAN = 10
+"""Layouts that need little memory whose risk is drawn where none is safe."""
+LITTLE_RISKIER = 0.03
+"""How much riskier than the least risky a faster layout may be for it to be taken where none is safe."""
+MOST_RISK = 0.5
+"""A layout that is riskier is more likely to run out of memory than not: it does not fit."""
 SURELY = 0.9
 """A layout whose peak stays below this share of the memory in all draws of the choice is safe without more of them."""
 
@@ -110,6 +117,7 @@ def choose_each(
     simplicity = complexity(layouts, case.recipe)
     splits = splits_of(layouts)
     filling = scores.memory_bytes / usable_bytes(case.cluster.gpu)
+    allowed_risk = min(case.memory_risk, MOST_RISK)
     winners: dict[int, tuple[int, int, float] | None] = {}
     left = dict(enumerate(groups))
     while left:
@@ -117,10 +125,10 @@ def choose_each(
         drawn = np.concatenate([*near.values(), np.zeros(0, dtype=np.intp)])
         needed = dict(zip(drawn.tolist(), _needed_bytes(case, layouts.take(drawn), rates), strict=True))
         risks = {i: memory_risk(needed_bytes, case.cluster.gpu) for i, needed_bytes in needed.items()}
-        likely = {name: [i for i in some.tolist() if risks[i] <= case.memory_risk] for name, some in near.items()}
+        likely = {name: [i for i in some.tolist() if risks[i] <= allowed_risk] for name, some in near.items()}
         compared = [i for some in likely.values() if len(some) > 1 for i in some]
         expected = _expected(case, layouts, compared, [needed[i] for i in compared], rates)
-        is_safe = _safety(case, layouts, needed)
+        is_safe = _safety(case, layouts, needed, allowed_risk)
         found = {name: _safe_winner(some, simplicity, expected, is_safe) for name, some in likely.items()}
         for name in [name for name, winner in found.items() if winner is not None or not len(left[name])]:
             winners[name] = found[name]
@@ -128,22 +136,25 @@ def choose_each(
         for name, group in left.items():
             least_risky_bytes = min(scores.memory_bytes[i] for i in near[name])
             left[name] = group[scores.memory_bytes[group] < least_risky_bytes]
-    return tuple(_choice(layouts, scores, groups[name], winners[name], evaluated) for name in range(len(groups)))
+    unsafe = [name for name, winner in winners.items() if winner is None]
+    risky = {name: _least_risky(case, layouts, scores, pace_s, simplicity, groups[name]) for name in unsafe}
+    return tuple(_choice(layouts, scores, winners[name], risky.get(name), evaluated) for name in range(len(groups)))
 
 
-def _safety(case: Case, layouts: Layouts, needed: Mapping[int, Floats]) -> Callable[[int], bool]:
+def _safety(case: Case, layouts: Layouts, needed: Mapping[int, Floats], allowed_risk: float) -> Callable[[int], bool]:
     """Whether a layout's risk of running out of memory is within what is allowed, by many draws where it may not be.
 
     Args:
         case: the question on one kind of GPU.
         layouts: all layouts.
         needed: peak memory under the draws of the choice of some of them, by index, `[draw]`.
+        allowed_risk: the highest risk of a safe layout.
     """
     room = SURELY * usable_bytes(case.cluster.gpu)
 
     @cache
     def is_safe(i: int) -> bool:
-        return float(needed[i].max()) <= room or risk_of(case, layouts.take(slice(i, i + 1))) <= case.memory_risk
+        return float(needed[i].max()) <= room or risk_of(case, layouts.take(slice(i, i + 1))) <= allowed_risk
 
     return is_safe
 
@@ -167,13 +178,27 @@ def risk_of(case: Case, at: Layouts) -> float:
     return memory_risk(case.memory(at, RISK_DRAWS).total, case.cluster.gpu)
 
 
+def _least_risky(
+    case: Case, layouts: Layouts, scores: Score, pace_s: Floats, simplicity: Floats, group: Indices
+) -> int | None:
+    """Where no layout is safe, the simplest of the fastest that are hardly riskier than the least risky.
+
+    Of what needs more memory than another only what is faster at mid is looked at. None where none fits.
+    """
+    order = group[np.lexsort((pace_s[group], scores.memory_bytes[group]))]
+    faster = pace_s[order] < np.minimum.accumulate(np.append(np.inf, pace_s[order]))[:-1]
+    risks = {i: risk_of(case, layouts.take(slice(i, i + 1))) for i in order[faster][:MOST_LEAN].tolist()}
+    most = min(min(risks.values(), default=0.0) + LITTLE_RISKIER, MOST_RISK)
+    able = [i for i, risk in risks.items() if risk <= most]
+    return _simplest_of_the_best(able, simplicity, {i: float(pace_s[i]) for i in able})[0] if able else None
+
+
 def _choice(
-    layouts: Layouts, scores: Score, group: Indices, winner: tuple[int, int, float] | None, evaluated: int
+    layouts: Layouts, scores: Score, winner: tuple[int, int, float] | None, risky: int | None, evaluated: int
 ) -> Choice:
-    """The winner of a group, or the one that needs the least memory where none is safe."""
+    """The winner of a group, or where none is safe the one that risks little, if there is one."""
     if winner is None:
-        best = int(group[np.argmin(scores.memory_bytes[group])]) if len(group) else None
-        return Choice(layouts=layouts, scores=scores, best=best, evaluated=evaluated, safe=False)
+        return Choice(layouts=layouts, scores=scores, best=risky, evaluated=evaluated, safe=False)
     best, fastest, slower_ratio = winner
     return Choice(
         layouts=layouts, scores=scores, best=best, evaluated=evaluated,

@@ -85,12 +85,13 @@ class _Search:
         return self.targets.met_by(drawn)
 
     def choices(self, layouts: Layouts, scores: Score, fits: Bools, counts: Iterable[int]) -> Iterator[Choice]:
-        """The best layout on each of some numbers of GPUs, in their order."""
+        """The best layout on each of some numbers of GPUs, in their order, where one is more likely to fit than not."""
         waiting = list(counts)
         while waiting:
             now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
             groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in now]
-            yield from choose_each(self.case, layouts, scores, groups, self.near.evaluated)
+            found = choose_each(self.case, layouts, scores, groups, self.near.evaluated)
+            yield from (choice for choice in found if choice.best is not None)
 
 
 def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_TARGETS, *, at_least: int = 1) -> Choice:
@@ -168,8 +169,8 @@ def _first(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -> tup
         counts = [count for count in sorted(set(layouts.gpus[able].tolist())) if count not in looked_at][:AT_ONCE]
         if not counts:
             return None, risky
+        looked_at.update(counts)
         for choice in search.choices(layouts, scores, fits, counts):
-            looked_at.add(choice.gpus)
             if (choice.safe or risky is None) and search.could_meet(choice) and search.meets(choice):
                 if choice.safe:
                     return choice, risky
@@ -259,11 +260,11 @@ def _soonest_of(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -
     while True:
         open_ = fits & search.within(scores) & ~np.isin(layouts.gpus, looked_at)
         able = np.flatnonzero(open_ if safe is None else open_ & (scores.wall_s < _wall_s(safe)))
-        counts = dict.fromkeys(int(gpus) for gpus in layouts.gpus[able[np.argsort(scores.wall_s[able])]])
+        counts = list(dict.fromkeys(int(gpus) for gpus in layouts.gpus[able[np.argsort(scores.wall_s[able])]]))
         if not counts:
             return safe, risky
-        for choice in search.choices(layouts, scores, fits, list(counts)[:AT_ONCE]):
-            looked_at.append(choice.gpus)
+        looked_at += counts[:AT_ONCE]
+        for choice in search.choices(layouts, scores, fits, counts[:AT_ONCE]):
             best = safe if choice.safe else risky
             if (best is None or _wall_s(choice) < _wall_s(best)) and search.meets(choice):
                 safe, risky = (choice, risky) if choice.safe else (safe, choice)

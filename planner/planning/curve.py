@@ -48,7 +48,9 @@ def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, d
     search = _looked_at(case, fixed, sorted({count for some in near for count in some}))
     counts = sorted({count for some in near for count in _first_cheap(search, some)} - {plan.gpus})
     points = [*_points(case, search, counts, targets, draws), _of_plan(plan, targets)]
-    return tuple(_with_knee(sorted(points, key=lambda point: point.gpus)))
+    points.sort(key=lambda point: point.gpus)
+    is_risky = plan.memory_risk is not None and plan.memory_risk > case.memory_risk
+    return tuple(points if is_risky else _with_knee(points))  # a risky plan is not on one curve with safe ones
 
 
 def points_on(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from planner.answer.plan import Answer, CurvePoint, Saving, Unsupported
 from planner.answer.run_totals import RunTotals, load_run_totals
@@ -12,7 +13,7 @@ from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
-from planner.planning.advice import faster_at_a_risk, rounder_below, sooner_on_fewer, warnings_of
+from planner.planning.advice import advice_on, warnings_of
 from planner.planning.asked import asked_plan, parts_of_a_node
 from planner.planning.basis import (
     collect_assumptions,
@@ -176,8 +177,9 @@ def _sides(
             continue
         earlier_s = next((s.deadline_s for s in sides.values() if s.deadline_s), None)
         ledger = ledgers.get(gpu, NO_LEDGER)
+        case_of = partial(_asked_case, cluster, prices[gpu], site, known, ledger)
         cases = _cases(question, cluster, prices[gpu], site, known, ledger, whole)
-        sides[gpu] = _side(replace(question, asked=asked), cluster, cases, draws, earlier_s)
+        sides[gpu] = _side(replace(question, asked=asked), cluster, cases, case_of, draws, earlier_s)
     return [sides[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in sides]
 
 
@@ -242,10 +244,19 @@ def _cases(
     )
 
 
+def _asked_case(
+    cluster: Cluster, price: GpuPrice, site: SiteFacts, known: _Known, ledger: Ledger, question: Question
+) -> Case | None:
+    """The asked precision alone; None where the GPU cannot run it."""
+    alone = replace(question, policies=(question.asked,))
+    return next(iter(_cases(alone, cluster, price, site, known, ledger, whole=False)), None)
+
+
 def _side(
     question: Question,
     cluster: Cluster,
     cases: tuple[Case, ...],
+    case_of: Callable[[Question], Case | None],
     draws: Draws,
     earlier_s: float | None,
 ) -> _Side:
@@ -273,20 +284,8 @@ def _side(
     curve = curve_around(asked, question.fixed, anchor.plan, targets_of(question), draws)
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
-        failure=None, cap=cap, curve=curve, advice=_advice(question, asked, anchor, curve, draws),
+        failure=None, cap=cap, curve=curve, advice=advice_on(question, asked, anchor, curve, case_of, draws),
     )  # fmt: skip
-
-
-def _advice(
-    question: Question, asked: Case, anchor: Ranged, curve: tuple[CurvePoint, ...], draws: Draws
-) -> tuple[Message, ...]:
-    """Better plans close to that of the asked precision: on fewer GPUs than were given, or at a higher risk."""
-    risky = None if anchor.choice is None else faster_at_a_risk(asked, anchor.choice)
-    advice = () if risky is None else (risky,)
-    if question.gpus is None:
-        return advice
-    below = rounder_below(asked, question.fixed, anchor.plan, targets_of(question), draws)
-    return (*advice, *sooner_on_fewer((*curve, *below)))
 
 
 def _with_batch_of(anchor: Ranged, case: Case) -> Case:

@@ -89,7 +89,11 @@ def why_not(case: Case, choice: Choice) -> Message:
     gpu = case.cluster.gpu
     if not len(choice.layouts):
         return _no_split(case)
-    need, room = float(choice.scores.memory_bytes.min()) / GIB, usable_bytes(gpu) / GIB
+    leanest = int(np.argmin(choice.scores.memory_bytes))
+    need, room = float(choice.scores.memory_bytes[leanest]) / GIB, usable_bytes(gpu) / GIB
+    if need <= room:  # at mid, though not under most draws
+        risk = round(risk_of(case, choice.layouts.take(slice(leanest, leanest + 1))), SHOWN_DIGITS)
+        return Message.of("why.likely_too_big", layouts=len(choice.layouts), risk=risk, gpu=gpu.id)
     return Message.of(
         "why.does_not_fit",
         layouts=len(choice.layouts),

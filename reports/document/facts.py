@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from planner.errors import UsageError
 from planner.evidence import EvidenceKind
+from planner.question.parsers import parse_probability
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
 from reports.text.clean import clean
 from reports.text.names import pretty_slug
@@ -169,17 +171,32 @@ class Facts:
         rows = self.doc.get("parity") or ()
         return {row["precision"] for row in rows if row["gpu"] == self.gpu and row.get("untrained")}
 
+    def is_risky(self, plan: Doc) -> bool:
+        """Whether a plan runs out of memory with a probability above the one that the question allows."""
+        risk, given = plan.get("memory_risk"), self.given("memory_risk")
+        try:
+            return plan["fits"] and risk is not None and risk > parse_probability(str(given), "memory_risk")
+        except UsageError:  # a document that does not say
+            return False
+
+    def _no_rivals(self) -> set[str]:
+        """Precisions that the headline leaves out: their plans are risky while the requested one's is not."""
+        if self.answer is None or self.is_risky(self.answer):
+            return set()
+        return {plan["precision"] for plan in self.plans() if self.is_risky(plan)}
+
     @property
     def narrowest(self) -> str:
-        """The narrowest precision that fits and was not shown to train no model."""
-        there = {plan["precision"] for plan in self.fitting()} - self.untrained()
+        """The narrowest precision that fits, is as safe as the requested one and was not shown to train no model."""
+        there = {plan["precision"] for plan in self.fitting()} - self.untrained() - self._no_rivals()
         return next((name for name in SHOWN if name in there), self.asked)
 
     def compared(self, metric: str) -> list[str]:
         """Precisions that the headline compares the requested one with, beside the narrowest: two at most."""
         told: list[str] = []
+        no_rivals = self._no_rivals() | {self.narrowest}
         for name in self.references():
-            there = name != self.narrowest and self.saving(metric, name) is not None
+            there = name not in no_rivals and self.saving(metric, name) is not None
             if there and (name != "fp32" or not told) and len(told) < 2:
                 told.append(name)
         return told

@@ -88,7 +88,7 @@ VALUES = (PUBLIC_VALUES | PRIVATE_VALUES) - {"what", "problem"}
 """Values of a message whose text is a word or a name; a sentence in a value is what a source says, or unknown."""
 
 MESSAGES = frozenset({
-    "text.brackets", "text.network_rate", "text.network_run", "flag.with_value",
+    "text.brackets", "text.network_rate", "text.network_run", "flag.with_value", "hint.with", "hint.without",
     *(f"assumption.{name}" for name in (
         "tokens", "global_batch", "seq_len", "gpu", "deadline", "optimizer", "stack", "memory_risk", "method",
         "usual_name", "network", "host_share", "goodput", "skipped_steps",
@@ -105,7 +105,7 @@ MESSAGES = frozenset({
     *(f"gap.{name}.{part}" for name in ("power", "embodied", "precision", "place.grid")
       for part in ("what", "why", "effect")),
     *(f"warning.{name}" for name in (
-        "cap", "memory_risk", "memory_risk_tuning", "years", "own_record", "fleet_record", "shipped_record",
+        "cap", "memory_risk", "memory_risk_tuning", "safe_way", "years", "own_record", "fleet_record", "shipped_record",
         "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "calibration", "calibration_gpu",
         "calibration_without_record", "calibration_record_gone", "network_file",
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",
@@ -114,7 +114,7 @@ MESSAGES = frozenset({
     "record.aside",
     *(f"why.{name}" for name in (
         "no_matrix_path", "no_block_scales", "no_even_split", "no_batch_splits", "does_not_fit", "too_big", "too_risky",
-        "simpler", "slower_on_average", "slower", "over_cap",
+        "likely_too_big", "simpler", "slower_on_average", "slower", "over_cap",
     )),
     *(f"narrow.{name}" for name in (
         "probe", "network_between_nodes", "network_in_node", "run_on_two_nodes", "run_on_one_node", "own_runs",
@@ -123,7 +123,7 @@ MESSAGES = frozenset({
     *(f"error.{name}" for name in (
         "too_slow", "within_days", "no_even_split", "fits_nowhere", "unsupported", "no_plan_on", "over_deadline",
         "fits_not_under_cap", "more_power", "tp_heads", "pp_layers", "ep_experts", "cp_sequence", "micro_batch",
-        "gpus_multiple", "dp_batch",
+        "gpus_multiple", "dp_batch", "likely_fits_nowhere",
     )),
 })  # fmt: skip
 """Sentences that speak of no price, cost, budget or offer."""

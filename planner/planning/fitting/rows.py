@@ -41,9 +41,9 @@ class FitRow:
     seq_len: int
     gpus: int
     layout: Layout
-    """The fastest that is safe; where none is, the one that needs the least memory."""
+    """The fastest that is safe; where none is, one that risks the least, or needs the least memory where none fits."""
     fits: bool
-    """Whether it fits at mid."""
+    """Whether it is more likely to fit than not."""
     safe: bool
     """Whether its risk is within what the question allows."""
     memory_gib: Estimate

@@ -65,6 +65,8 @@ def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets
         return _too_big(case, fixed, near, targets)
     nearest = _Closest(case=case, fixed=fixed, draws=draws, near=near, targets=targets)
     fastest_s, gpus = nearest.least(near.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
+    if not math.isfinite(fastest_s):  # what fits at mid does not under most draws
+        return _too_big(case, fixed, near, targets)
     late = targets.deadline_s is not None and fastest_s > targets.deadline_s
     if late or targets.budget_usd is None or not near.cost_usd:
         return _too_slow(case, gpus, fastest_s, targets)
@@ -120,13 +122,14 @@ class _Closest:
         return best, best_gpus
 
     def _choices(self, counts: list[int]) -> tuple[Choice, ...]:
-        """What would be planned on each of some numbers of GPUs on which a layout fits."""
+        """What would be planned on each of some numbers of GPUs, where a layout is more likely to fit than not."""
         numbers = np.array(counts, dtype=np.int64)
         layouts = enumerate_layouts(self.case.recipe, self.case.cluster, self.fixed, gpus=numbers)
         scores = self.case.score(layouts)
         fits = scores.memory_bytes <= usable_bytes(self.case.cluster.gpu)
         groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in counts]
-        return choose_each(self.case, layouts, scores, groups, len(layouts))
+        found = choose_each(self.case, layouts, scores, groups, len(layouts))
+        return tuple(choice for choice in found if choice.best is not None)
 
 
 def _too_slow(case: Case, gpus: int, fastest_s: float, targets: Targets) -> NoPlanError:
@@ -184,6 +187,10 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
         why = Message.of(key, global_batch=recipe.global_batch)
         return NoPlanError(why, hint=Message.of(of_samples(recipe, "hint.more_divisors", "hint.more_divisors_images")))
     need, room = near.smallest_bytes / GIB, usable_bytes(gpu) / GIB
+    hint = Message.of("hint.larger_batch", ways=leaner(case, fixed))
+    if need <= room:
+        why = Message.of("error.likely_fits_nowhere", precision=case.policy.precision, gpu=gpu.id)
+        return NoPlanError(why, hint=hint)
     return NoPlanError(
         Message.of(
             "error.fits_nowhere",
@@ -193,7 +200,7 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
             short_gib=need - room,
             capacity_gib=room,
         ),
-        hint=Message.of("hint.larger_batch", ways=leaner(case, fixed)),
+        hint=hint,
     )
 
 

@@ -130,17 +130,29 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
         caption=words("table.overview", gpus=f"{first['gpus']:,}", gpu=pretty_gpu(first["gpu"])),
         columns=(Column(head=words("column.precision")), *(column for _, column, _ in metrics)),
         rows=tuple(rows + left_out_rows(facts, words)),
+        notes=_risks(facts, facts.plans(), words),
         wide=False,
     )
 
 
 def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words) -> TableRow:
     name = Cell(text=words.name("precision", plan["precision"]))
+    if facts.is_risky(plan):
+        name = Cell(text=words("risky.mark", name=name.text))
     if not plan["fits"]:
         reason = Cell(text=words("fits.no"), detail=sentence(plan, "why_not", words.lang).text, tone="bad")
         return TableRow(cells=(name, reason))
     cells = [figure_cell(words.figure(QUANTITY[m], plan[m], rung), words) for m, rung in metrics]
     return TableRow(cells=(name, *cells), strong=plan["precision"] == facts.asked_on(plan["gpu"]))
+
+
+def _risks(facts: Facts, plans: list[Doc], words: Words) -> tuple[str, ...]:
+    """What the mark of a risky plan means, for each of some plans that has it."""
+    return tuple(
+        words("risky.note", name=words.name("precision", plan["precision"]), risk=words.chance(plan["memory_risk"]))
+        for plan in plans
+        if facts.is_risky(plan)
+    )
 
 
 def left_out_rows(
@@ -224,6 +236,7 @@ def comparison_table(
             *heads[first:],
         ),
         rows=tuple(rows + left_out_rows(facts, words, gpu, only)),
+        notes=_risks(facts, plans, words),
     )
 
 

@@ -443,6 +443,8 @@ TEXT: dict[str, str] = {
     "fits.no": "no plan",
     "fits.left_out": "left out",
     "fits.unsupported": "not on this GPU",
+    "risky.mark": "{name} *",
+    "risky.note": "* {name}: this plan runs out of memory with a probability of {risk}.",
     "saving.itself": "asked",
     # parts of the page
     "part.answer": "Answer",

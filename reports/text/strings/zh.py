@@ -431,6 +431,8 @@ TEXT: dict[str, str] = {
     "fits.no": "无方案",
     "fits.left_out": "未参与比较",
     "fits.unsupported": "此 GPU 不支持",
+    "risky.mark": "{name} *",
+    "risky.note": "* {name}：这一方案显存不足的概率为 {risk}。",
     "saving.itself": "所选",
     # parts of the page
     "part.answer": "答案",

@@ -57,6 +57,16 @@ def test_points_say_whether_they_meet_the_targets_at_the_confidence():
     assert [point.in_budget for point in spent if point.chosen] == [True]
 
 
+def test_a_plan_that_may_run_out_of_memory_is_no_knee_and_no_curve_with_it_has_one():
+    asked = {"method": "sft", "model": "qwen2.5-0.5b", "gpu": "t4", "gpus": "1", "precision": "fp16"}
+    risky, bold = curve(**asked), curve(**asked, memory_risk="40%")
+
+    assert [point.gpus for point in risky if point.chosen] == [1]
+    assert len(risky) > 1
+    assert [point.gpus for point in risky if point.knee] == []
+    assert any(point.knee for point in bold)  # allowed, it is on one
+
+
 def point(gpus: int, days: float) -> CurvePoint:
     return CurvePoint(
         gpu="h100-sxm5-80gb", gpus=gpus, global_batch=256, duration_days=Estimate.exactly(days), cost_usd=None,

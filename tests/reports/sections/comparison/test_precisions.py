@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -172,3 +173,39 @@ def test_what_is_little_beside_the_answer_is_told_in_a_smaller_unit():
             saving["amount"] = {"low": 39e3, "mid": 85e3, "high": 204e3}
 
     assert "FP8 would save $85,000 (39,000–204,000)" in "".join(span.text for span in build(document).hero.headline)
+
+
+def risky_document(asked: str, *risky: str) -> dict[str, Any]:
+    """The sample's question with some precisions that may run out of memory more often than is allowed."""
+    document = sample.document()
+    document["question"]["precision"]["value"] = asked
+    document["question"]["memory_risk"] = {"value": "5%", "source": "default", "note": None}
+    for plan in document["plans"]:
+        plan["memory_risk"] = 0.27 if plan["precision"] in risky else 0.05
+    return document
+
+
+def test_a_plan_that_breaks_the_risk_allowed_is_marked_with_its_risk():
+    table = short_table(facts_of_document(risky_document("bf16", "fp8")), WORDS)
+
+    assert [row.cells[0].text for row in table.rows][:2] == ["FP8 *", "BF16"]
+    assert table.notes == ("* FP8: this plan runs out of memory with a probability of 27%.",)
+    bolder = risky_document("bf16", "fp8")
+    bolder["question"]["memory_risk"]["value"] = "0.3"
+    del (silent := risky_document("bf16", "fp8"))["question"]["memory_risk"]
+    assert short_table(facts_of_document(bolder), WORDS).notes == ()
+    assert short_table(facts_of_document(silent), WORDS).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "risky", "told"),
+    [
+        ("bf16", (), {"FP8", "TF32", "FP16"}),
+        ("bf16", ("fp8", "tf32"), {"FP16", "FP32"}),
+        ("bf16", ("bf16", "fp8", "tf32"), {"FP8", "TF32", "FP16"}),  # its own plan is as risky
+    ],
+)
+def test_the_headline_compares_with_no_plan_that_is_riskier_than_is_allowed(asked, risky, told):
+    headline = "".join(span.text for span in build(risky_document(asked, *risky)).hero.headline)
+
+    assert {name for name in ("FP8", "FP16", "TF32", "FP32") if re.search(rf"\b{name}\b", headline)} == told

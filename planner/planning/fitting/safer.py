@@ -1,0 +1,109 @@
+"""A plan that may run out of memory: which way to train is safe on the same GPUs, and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.answer.plan import Plan
+from planner.errors import Message, UsageError
+from planner.evidence import Estimate
+from planner.planning.case import Case
+from planner.planning.choice import Choice, best_on, risk_of
+from planner.planning.fitting.shortage import leaner
+from planner.planning.fitting.variants import asked_as, changes, variants_of
+from planner.question.question import Question
+from planner.rates.terms import Draws
+from planner.training.optimizers import find_optimizer
+from planner.units import DAY_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """A way to train that needs less memory."""
+
+    said: Message
+    """What to add to the command, or to leave out."""
+    question: Question
+
+
+def quickest_safe_way(
+    question: Question,
+    case: Case,
+    plan: Plan,
+    draws: Draws,
+    case_of: Callable[[Question], Case | None],
+    least_ratio: float = 0.0,
+) -> Iterator[Message]:
+    """How a plan's GPUs would train the same weights safely with less memory: the quickest way; nothing if none does.
+
+    Args:
+        question: what was asked.
+        case: the asked precision on the plan's kind of GPU.
+        plan: its plan, which fits.
+        draws: the common draws.
+        case_of: puts a question for this kind of GPU together with its rates and prices; None: the GPU cannot run it.
+        least_ratio: the plan's time over that of a way, below which the way is not worth a word.
+    """
+    tried = (_safely(way, plan.gpus, case_of) for way in _ways(question, case))
+    safe = [each for each in tried if each is not None]
+    if not safe:
+        return
+    way, other, choice = min(safe, key=lambda each: float(each[2].scores.wall_s[each[2].best]))
+    assert plan.duration_days is not None
+    days = Estimate.of_draws(other.evaluate(choice.winner, draws).wall_s).mid / DAY_S
+    if plan.duration_days.mid >= least_ratio * days:
+        yield Message.of(
+            "warning.safe_way", gpu=plan.gpu, way=way.said, days=days, time_ratio=days / plan.duration_days.mid,
+            risk=risk_of(other, choice.winner),
+        )  # fmt: skip
+
+
+def _safely(way: _Way, gpus: int, case_of: Callable[[Question], Case | None]) -> tuple[_Way, Case, Choice] | None:
+    """A way with what would be planned on so many GPUs; None where that is not safe either."""
+    case = case_of(way.question)
+    if case is None:
+        return None
+    try:
+        choice = best_on(case, way.question.fixed, gpus)
+    except UsageError:  # what is fixed of the layout does not go with it
+        return None
+    return (way, case, choice) if choice.safe else None
+
+
+def _ways(question: Question, case: Case) -> Iterator[_Way]:
+    """What a refusal offers where nothing fits, as far as it trains the same weights."""
+    for flag in leaner(case, question.fixed):
+        other = _with_flag(question, flag)
+        if other is not None:
+            said = flag if flag.key == "hint.without" else Message.of("hint.with", flags=(flag,))
+            yield _Way(said=said, question=other)
+    if not question.fine_tunes:
+        return
+    for variant in variants_of(question):
+        flags = changes(question, variant)
+        if flags and variant.method == question.method:
+            yield _Way(said=Message.of("hint.with", flags=flags), question=asked_as(question, variant))
+
+
+def _with_flag(question: Question, flag: Message) -> Question | None:
+    """The question with a flag of a refusal put in, or left out; None where that is no flag."""
+    values = dict(flag.values)
+    name, value = str(values.get("input")), values.get("value")
+    if flag.key == "hint.without":
+        return _fixing(question, name, None)
+    if flag.key != "flag.with_value":
+        return None
+    if name == "loss":
+        return replace(question, tuning=replace(question.tuning, loss=str(value)))
+    if name == "optimizer":
+        return replace(question, optimizer=find_optimizer(str(value)))
+    if name == "offload":
+        return replace(question, offload=str(value))
+    return _fixing(question, name, value)
+
+
+def _fixing(question: Question, name: str, value: Any) -> Question:
+    """The question with a part of its layout fixed, or left open."""
+    return replace(question, fixed=replace(question.fixed, **{name: value}))
