@@ -12,7 +12,8 @@ from planner.errors import Message, UsageError
 from planner.question.asked import Ask
 from planner.question.cost_inputs import CALIBRATION, NUMERICS, RECORDS
 from planner.question.input import Input
-from planner.question.inputs import INPUTS, NETWORK_FILE, find_input
+from planner.question.inputs import INPUTS, NETWORK_FILE, STACK, find_input
+from planner.question.resolve import DEFAULT_STACK, TUNING_STACK
 from planner.safety.training import NO_TRAINING, Training
 
 if TYPE_CHECKING:
@@ -90,10 +91,23 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
         question, command=command, records=records, measured=known.measured, parameters=known.parameters,
         whole=whole,
     )  # fmt: skip
+    if _outgrew_its_stack(question, answer):
+        texts, sources = {**ask.texts, STACK.name: DEFAULT_STACK}, {**ask.sources, STACK.name: "default"}
+        over_nodes = replace(ask, texts=texts, sources=sources)
+        return answer_question(over_nodes, command=command, whole=whole)
     answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_of_the_network(known, answer)))
     answer = chosen(answer, known.chosen) if known.chosen else answer
     answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)
     return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
+
+
+def _outgrew_its_stack(question: Question, answer: Answer) -> bool:
+    """Whether a plan on GPUs that nobody gave has several nodes, though its stack is the usual one of a single node."""
+    if not question.fine_tunes or question.gpus is not None or question.inputs[STACK.name].source != "default":
+        return False
+    return question.inputs[STACK.name].value == TUNING_STACK and any(
+        plan.fits and plan.nodes > 1 and plan.precision == question.asked.precision for plan in answer.plans
+    )
 
 
 def resolved(ask: Ask) -> Known:

@@ -28,7 +28,6 @@ from planner.calibration.tune import conformal, tuned
 from planner.rates.parameters import Joint, Parameters
 from planner.rows import CATALOG, read_rows
 from planner.units import today
-from planner.validation.possible import checked
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.setup import prepare
 
@@ -59,7 +58,7 @@ class Fit:
 
 
 def read_corpus(parameters: Parameters) -> list[Observation]:
-    """Shipped rows that may teach, in the order of the file: not those that no hardware can have measured.
+    """Shipped rows that may teach, in the order of the file.
 
     Args:
         parameters: where a row leaves its layout open, the fastest under these is taken.
@@ -67,7 +66,7 @@ def read_corpus(parameters: Parameters) -> list[Observation]:
     lines = [line for path in CORPUS for line in read_rows(path)]
     runs = prepare((parse_run(line.cells, line.line) for line in lines), parameters)
     rows = (
-        observe(prepared, checked(prepared, parse_result(line.cells, line.line)), line.cells.get("lineage", ""))
+        observe(prepared, parse_result(line.cells, line.line), line.cells.get("lineage", ""))
         for line, prepared in zip(lines, runs, strict=True)
     )
     return [row for row in rows if row is not None]

@@ -39,7 +39,8 @@ class FixedLayout:
     act_ckpt: str | None = None
     dp: int | None = None
     on_given_gpus: bool = False
-    """The number of GPUs is given: what divides it is tried, though it splits the layers less evenly."""
+    """The number of GPUs is given: what divides it is tried, though it splits the layers less evenly, and more sizes of
+    the micro-batch."""
 
 
 def _powers(limit: float) -> list[int]:
@@ -63,7 +64,7 @@ STAGE_MULTIPLE = 4
 405B in 16 stages (arXiv 2407.21783), 70 and 2 of BLOOM in 12 (arXiv 2211.05100), 61 and 3 of DeepSeek-V3 in 16."""
 
 
-UNEVEN = 1.10
+UNEVEN = 1.15
 """Work of the fullest stage over the mean of all, up to which a depth that does not divide the layers is tried."""
 MOST_UNEVEN = 32
 """Stages of such a depth at most."""
@@ -98,18 +99,22 @@ def _virtual_sizes(recipe: Recipe) -> list[int]:
     return sorted({*(d for d in divisors(recipe.model.layers) if d <= 24), 1, 2, 4, 8})
 
 
-def micro_batches(recipe: Recipe) -> list[int]:
+def micro_batches(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]:
     """Sizes up to 128 that divide the global batch; powers of two and some between where a search chooses it."""
     images = recipe.model.kind == "image"
     if recipe.batch_band is not None:
         sizes = OPEN_MICRO_BATCHES + (IMAGE_MICRO_BATCHES if images else ())
-        return [size for size in sizes if size <= recipe.batch_band[1]]
+        sizes += BETWEEN_MICRO_BATCHES if on_given_gpus else ()
+        return sorted(size for size in set(sizes) if size <= recipe.batch_band[1])
     most = IMAGE_MICRO_BATCHES[-1] if images else OPEN_MICRO_BATCHES[-1]
     return [size for size in divisors(recipe.global_batch) if size <= most]
 
 
 OPEN_MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128)
 """Micro-batches that a search may take where no batch says which of them divide it."""
+
+BETWEEN_MICRO_BATCHES = (7, 9, 10, 14, 15, 20, 24, 28, 40, 48, 56, 96)
+"""More of them where the number of GPUs is given: 500 ranks train 15,000 sequences as 15 each, twice."""
 
 IMAGE_MICRO_BATCHES = (48, 96, 192, 256, 384, 512, 768, 1024)
 """The larger ones that images take beside these."""
@@ -215,7 +220,7 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[In
         _one(fixed.pp, pipeline_depths(recipe, on_given_gpus=fixed.on_given_gpus)),
         _one(fixed.vp, _virtual_sizes(recipe)),
         _one(fixed.ep, experts),
-        _one(fixed.micro_batch, micro_batches(recipe)),
+        _one(fixed.micro_batch, micro_batches(recipe, on_given_gpus=fixed.on_given_gpus)),
     )
     chunks = pp * vp
     # Megatron's interleaving wants even chunks; a model two layers short of even counts embedding and head as layers,
@@ -258,14 +263,7 @@ def enumerate_layouts(
         rows, columns = np.nonzero((total >= low) & (total <= high) & (total % cluster.gpus_per_node == 0))
         dp = sizes[columns]
     tp, cp, pp, vp, ep, mb = (a[rows] for a in (tp, cp, pp, vp, ep, mb))
-    layouts = _finish(recipe, fixed, _zero_stages(recipe, cluster, fixed), tp, cp, pp, vp, ep, mb, dp)
-    return _with_own_batch(recipe, layouts) if recipe.keeps_batch else layouts
-
-
-def _with_own_batch(recipe: Recipe, layouts: Layouts) -> Layouts:
-    """The layouts of the recipe's own batch, on every number of GPUs that has such; all of the other numbers."""
-    own = layouts.global_batch == recipe.global_batch
-    return layouts.take(own | ~np.isin(layouts.gpus, layouts.gpus[own]))
+    return _finish(recipe, fixed, _zero_stages(recipe, cluster, fixed), tp, cp, pp, vp, ep, mb, dp)
 
 
 def _accumulation(recipe: Recipe, dp: Ints, mb: Ints, group: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:

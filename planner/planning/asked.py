@@ -46,7 +46,15 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
     within = _within_a_node(question, case, targets, draws)
     if within is None and _is_sold_alone(question, case):
         return _on_given(replace(question, gpus=1), case, targets, draws)  # says what is short
-    return ranged_plan(case, within or chosen_count(question, case, targets, draws), draws, targets)
+    chosen = within or chosen_count(question, case, targets, draws)
+    return ranged_plan(case, _as_given(question, case, chosen, targets, draws), draws, targets)
+
+
+def _as_given(question: Question, case: Case, chosen: Choice, targets: Targets, draws: Draws) -> Choice:
+    """The best layout on the number of GPUs that was chosen, as if it had been given: more layouts are tried then."""
+    again = best_on(case, replace(question.fixed, on_given_gpus=True), chosen.gpus)
+    sure = again.best is not None and again.safe >= chosen.safe
+    return again if sure and targets.met_by(case.evaluate(again.winner, draws)) else chosen
 
 
 def _stays_alone(question: Question, case: Case) -> bool:
@@ -127,7 +135,8 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
             choice = best_on(case, question.fixed, given)
         else:
             within = _within_a_node(question, case, targets, draws)
-            choice = within or chosen_count(question, case, targets, draws)
+            chosen = within or chosen_count(question, case, targets, draws)
+            choice = _as_given(question, case, chosen, targets, draws)
     except NoPlanError:
         return None
     if choice.best is None or not choice.safe or not targets.met_by(case.evaluate(choice.winner, draws)):

@@ -31,7 +31,7 @@ NEAR = 1.15
 """How far above the best at mid a layout's time may be for its draws to be compared."""
 MOST_SPLITS = 12
 """Ways to split a model whose layouts are compared, those with the fastest at mid first."""
-FILLINGS = (1.0, 0.9, 0.8, 0.7)
+FILLINGS = (1.0, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
 """Shares of the memory: of each split the fastest layout that takes no more than each of them at mid is compared, so
 that one whose risk is low enough is among them."""
 SIMPLE_NEAR = 1.05
@@ -39,6 +39,8 @@ SIMPLE_NEAR = 1.05
 MOST_SIMPLE = 4
 SIMPLER = 1.02
 """How much longer than the best the expected time of a simpler layout may be for it to be taken."""
+UNPUBLISHED = 1.1
+"""By how much a batch other than a model's published one must be faster for it to be taken."""
 CHOICE_DRAWS = Draws(count=101, seed=0)
 """Common draws of that comparison: a question's seed moves its ranges, not its layout."""
 RISK_DRAWS = Draws(count=1001, seed=0)
@@ -221,12 +223,16 @@ def tokens_ratio(layouts: Layouts, recipe: Recipe) -> Floats:
     """Tokens that a loss takes with a layout's batch over those with the recipe's, `[layout]`; at least 1.
 
     Proportional to `1 + batch / critical batch` (McCandlish et al. 2018, arXiv 1812.06162, equation 2.11). A larger
-    batch thus wins only by more than what it learns less per token; the plan's own tokens are those asked for.
+    batch thus wins only by more than what it learns less per token; the plan's own tokens are those asked for. A batch
+    other than the one that the model's team published counts as a tenth longer (`UNPUBLISHED`).
     """
-    if recipe.critical_batch is None:
-        return np.ones(len(layouts))
-    batch = np.maximum(layouts.global_batch, recipe.global_batch)
-    return np.asarray((recipe.critical_batch + batch) / (recipe.critical_batch + recipe.global_batch))
+    ratio = np.ones(len(layouts))
+    if recipe.critical_batch is not None:
+        batch = np.maximum(layouts.global_batch, recipe.global_batch)
+        ratio = (recipe.critical_batch + batch) / (recipe.critical_batch + recipe.global_batch)
+    if recipe.keeps_batch:
+        ratio = np.where(layouts.global_batch == recipe.global_batch, ratio, UNPUBLISHED * ratio)
+    return np.asarray(ratio)
 
 
 def splits_of(layouts: Layouts) -> Indices:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.answer.plan import CurvePoint, Plan
 from planner.evidence import Estimate
-from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.performance.evaluation import Evaluation
+from planner.parallelism.layout import Layouts
+from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout, enumerate_layouts
+from planner.performance.evaluation import Evaluation, Score
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose_each
@@ -22,6 +24,10 @@ from planner.units import DAY_S, MWH_J
 
 AROUND = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 """Numbers of GPUs of the curve, as shares of the plan's."""
+NEAR = 1.12
+"""A point of the curve may have so many times more or fewer GPUs than its share."""
+CHEAP = 1.06
+"""Share of the fewest GPU-hours near a share of the plan's GPUs that the nearest round number may take."""
 KNEE = 0.25
 """Extra GPU-hours for each saving of time, both as logarithms, from which on a larger number is beyond the knee: half
 the time for 19 % more. Assumed."""
@@ -37,8 +43,12 @@ def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, d
         targets: deadline, budget and the confidence.
         draws: the common draws.
     """
-    others = points_on(case, fixed, _counts(case, plan.gpus), targets, draws)
-    points = sorted([*others, _of_plan(plan, targets)], key=lambda point: point.gpus)
+    node = case.cluster.gpus_per_node
+    near = [[nodes * node for nodes in near_nodes(share * plan.gpus / node)] for share in AROUND]
+    search = _looked_at(case, fixed, sorted({count for some in near for count in some}))
+    counts = sorted({count for some in near for count in _first_cheap(search, some)} - {plan.gpus})
+    points = [*_points(case, search, counts, targets, draws), _of_plan(plan, targets)]
+    points.sort(key=lambda point: point.gpus)
     is_risky = plan.memory_risk is not None and plan.memory_risk > case.memory_risk
     return tuple(points if is_risky else _with_knee(points))  # a risky plan is not on one curve with safe ones
 
@@ -47,20 +57,52 @@ def points_on(
     case: Case, fixed: FixedLayout, counts: Sequence[int], targets: Targets, draws: Draws
 ) -> Iterator[CurvePoint]:
     """The best safe layout on each of some numbers of GPUs; those without one are left out. Arguments as above."""
+    return _points(case, _looked_at(case, fixed, counts), counts, targets, draws)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """Layouts on some numbers of GPUs, their scores at mid, and which of them fit."""
+
+    layouts: Layouts
+    scores: Score
+    fits: npt.NDArray[np.bool_]
+
+
+def _looked_at(case: Case, fixed: FixedLayout, counts: Sequence[int]) -> _Search:
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=np.array(counts, dtype=np.int64))
     scores = case.score(layouts)
-    fits = scores.memory_bytes <= usable_bytes(case.cluster.gpu)
-    groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in counts]
+    return _Search(layouts=layouts, scores=scores, fits=scores.memory_bytes <= usable_bytes(case.cluster.gpu))
+
+
+def _points(case: Case, search: _Search, counts: Sequence[int], targets: Targets, draws: Draws) -> Iterator[CurvePoint]:
+    layouts, scores = search.layouts, search.scores
+    groups = [np.flatnonzero(search.fits & (layouts.gpus == count)) for count in counts]
     for choice in choose_each(case, layouts, scores, groups, len(layouts)):
         if choice.best is not None and choice.safe:
             yield _point(case, choice, targets, draws)
 
 
-def _counts(case: Case, gpus: int) -> list[int]:
-    """Whole nodes around the plan's number of GPUs, without that itself."""
-    node = case.cluster.gpus_per_node
-    counts = {max(node, round(share * gpus / node) * node) for share in AROUND}
-    return sorted(counts - {gpus})
+def _first_cheap(search: _Search, counts: Sequence[int]) -> Iterator[int]:
+    """The first of some numbers of GPUs that takes hardly more GPU-hours at mid than any of them, if one fits."""
+    gpu_s = {}
+    for count in counts:
+        here = search.fits & (search.layouts.gpus == count)
+        if here.any():
+            gpu_s[count] = count * float(search.scores.wall_s[here].min())
+    yield from [count for count, size in gpu_s.items() if size <= CHEAP * min(gpu_s.values())][:1]
+
+
+def near_nodes(nodes: float) -> list[int]:
+    """Round numbers of nodes near one, eight to each doubling, the nearest first: such that split in many ways.
+
+    Over some of them no batch divides well: 704 nodes may take longer than 640.
+    """
+    shift = max(0, math.floor(math.log2(max(nodes, 1.0) / STEPS_PER_OCTAVE)))
+    step = 1 << shift
+    nearest = max(1, round(nodes / step)) * step
+    others = [number for number in (nearest - step, nearest + step) if nodes / NEAR <= number <= nodes * NEAR]
+    return [nearest, *sorted(others, key=lambda number: abs(number - nodes))]
 
 
 def _point(case: Case, choice: Choice, targets: Targets, draws: Draws) -> CurvePoint:

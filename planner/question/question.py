@@ -85,7 +85,7 @@ class Question:
     critical_batch: float | None
     """Sequences per step above which a larger batch saves hardly any steps; None where no law is at hand."""
     keeps_batch: bool
-    """Whether the planner leaves `global_batch`, published for this model, only where it does not divide the GPUs."""
+    """Whether `global_batch` was published for this model: it is left only where that saves much."""
     asked: PrecisionPolicy
     """The policy that decides how many GPUs."""
     policies: tuple[PrecisionPolicy, ...]

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from planner.answer.document import plain
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
-from planner.validation.possible import checked
 from planner.validation.predict import Prediction, predict
 from planner.validation.runs import PublishedRun, Rejected, parse_result, parse_run, unlabelled
 from planner.validation.score import (
@@ -144,7 +143,7 @@ def validate(
     scored = score_runs(
         [prepared for prepared, _ in outcomes],
         [prediction for _, prediction in outcomes],
-        [checked(prepared, result) for (prepared, _), result in zip(outcomes, results, strict=True)],
+        results,
         learned_from,
     )
     return Validation(

@@ -113,6 +113,7 @@ def validate(
         place.write(_json(document))
     else:
         place.write(("" if learned is None else _learning(learned) + "\n") + _shown(validation, all_rows))
+    _warn_of_the_impossible(validation.runs, quiet)
     if not any(row.prediction for row in validation.runs):
         warn("no row could be predicted; every row gives its reason", quiet=quiet)
     note(f"{number_of(count, 'row')} in {took_s:.1f} s, {count / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
@@ -135,6 +136,21 @@ def _calibration(name: str) -> ReadCalibration:
     from planner.rates.parameters import shipped_parameters
 
     return read_calibration(user_path(name), shipped_parameters())
+
+
+def _warn_of_the_impossible(runs: Sequence[ScoredRun], quiet: bool) -> None:
+    """Name the rows that no card can have measured; they are scored like any other."""
+    from planner.validation.possible import why_impossible
+    from reports.text.messages import word
+
+    reasons = (
+        (row.id, why_impossible(row.prepared, row.published))
+        for row in runs
+        if row.counts and row.prepared is not None and row.published
+    )
+    impossible = [(name, word(reason)) for name, reason in reasons if reason is not None]
+    for name, reason in impossible[:SHOWN_GROUPS]:
+        warn(f"{name}: {reason}; it counts like any other row", quiet=quiet)
 
 
 def _measured(

@@ -122,3 +122,16 @@ def test_no_question_has_an_answer_that_cannot_be_right(asked):
 )
 def test_whole_runs_that_pretrain_language_models_vouch_for_no_other_kind(asked, says):
     assert (estimate(**asked).run_totals is not None) is says
+
+
+def test_fine_tuning_that_outgrows_a_node_has_the_stack_of_several():
+    asked = {"method": "sft", "model": "llama-3.1-70b", "examples": 50_000, "gpu": "h100-sxm5-80gb"}
+    small = estimate(**asked | {"model": "llama-3.1-8b"})
+    sought = estimate(**asked)
+    (plan,) = (plan for plan in sought.plans if plan.precision == "bf16")
+    given = estimate(**asked, gpus=plan.gpus)
+
+    assert small.question["stack"].value == "hf"
+    assert (sought.question["stack"].value, sought.question["stack"].source) == ("typical", "default")
+    assert plan.nodes > 1
+    assert plan.gpu_hours == next(other.gpu_hours for other in given.plans if other.precision == "bf16")

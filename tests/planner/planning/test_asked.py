@@ -109,13 +109,39 @@ def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more
 
 def test_a_number_of_gpus_that_does_not_split_is_refused_with_the_next_that_do():
     with pytest.raises(NoPlanError) as caught:
-        planned(params="70B", gpus="777")
-    assert parts(caught.value.hint) == {"key": "hint.splits_near", "fewer": 776, "more": 784}
+        planned(params="70B", gpus="773")
+    assert parts(caught.value.hint) == {"key": "hint.splits_near", "fewer": 768, "more": 776}
 
     with pytest.raises(NoPlanError) as caught:
         planned(params="70B", gpus="8")
     assert parts(caught.value.hint)["key"] == "hint.fits_on"
     assert planned(params="70B", gpus=str(parts(caught.value.hint)["gpus"]))[1].plan.memory_risk <= 0.05
+
+
+def pace_s(case: Case, plan: Ranged) -> float:
+    """Expected seconds per sequence of a plan."""
+    assert plan.choice is not None
+    return float(expected_paces(case, plan.choice.winner)[0])
+
+
+def test_the_batch_and_the_gpus_of_a_plan_asked_for_give_that_plan_again():
+    sought, plan = planned(params="13B", deadline="7d", precision="fp8")
+    gpus, batch = str(plan.plan.gpus), str(plan.plan.layout.global_batch)
+    given = planned(params="13B", gpus=gpus, precision="fp8")
+    fixed = planned(params="13B", gpus=gpus, global_batch=batch, precision="fp8")
+
+    assert pace_s(*given) == pytest.approx(pace_s(sought, plan), rel=0.03)
+    assert pace_s(*fixed) == pytest.approx(pace_s(*given), rel=0.03)
+
+
+def test_a_published_batch_is_left_where_another_is_much_faster():
+    asked = {"model": "llama-3.1-405b", "gpus": "12288", "tokens": "15.6T"}
+    kept = planned(**asked, global_batch="2048")
+    left = planned(**asked)
+
+    assert left[1].plan.layout.global_batch != 2048
+    assert pace_s(*left) < 0.8 * pace_s(*kept)
+    assert planned(**asked | {"gpus": "8192"})[1].plan.layout.global_batch == 2048
 
 
 def test_virtual_stages_that_do_not_split_the_layers_are_a_usage_error():

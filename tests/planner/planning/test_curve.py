@@ -8,7 +8,7 @@ import pytest
 
 from planner.answer.plan import CurvePoint
 from planner.evidence import Estimate
-from planner.planning.curve import _with_knee
+from planner.planning.curve import _with_knee, near_nodes
 from planner.planning.estimate import estimate
 from tests.planner.build import price, question, site
 
@@ -27,6 +27,22 @@ def test_half_and_double_the_gpus_of_the_plan_are_on_its_curve_with_their_cost_a
     assert by_gpus[32].duration_days.mid > by_gpus[64].duration_days.mid > by_gpus[128].duration_days.mid
     assert by_gpus[256].cost_usd.mid > by_gpus[16].cost_usd.mid
     assert all(point.in_time is None and point.in_budget is None for point in points)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "near"), [(0.25, [1]), (1, [1]), (7, [7]), (15, [15, 14, 16]), (341, [352, 320]), (682.5, [704, 640])]
+)
+def test_points_lie_on_round_numbers_of_nodes(nodes, near):
+    assert near_nodes(nodes) == near
+
+
+def test_of_round_numbers_near_a_share_the_cheapest_is_on_the_curve():
+    points = curve(params="70B", gpus="3640")  # 640 nodes are sooner than 704, over which few batches divide
+
+    assert 5120 in [point.gpus for point in points]
+    assert 5632 not in [point.gpus for point in points]
+    days = [point.duration_days.mid for point in points if point.gpus <= 7168]
+    assert days == sorted(days, reverse=True)
 
 
 def test_points_say_whether_they_meet_the_targets_at_the_confidence():

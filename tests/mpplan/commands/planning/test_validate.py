@@ -80,13 +80,15 @@ def test_the_table_says_how_many_were_predicted_and_why_not(run, file):
     assert "rows/s" in result.err
 
 
-def test_what_no_card_can_do_enters_no_score_and_is_named(run, file):
+def test_what_no_card_can_do_is_scored_and_named(run, file):
     full = ROW | {"id": "x-2", "metric": "peak_mem_gib", "value": "81920"}
-    result = run("validate", file(ROW, ROW | {"id": "x-3", "value": "21000"}, full), "--quiet")
+    result = run("validate", file(ROW, ROW | {"id": "x-3", "value": "21000"}, full))
 
-    assert "3 published runs: 1 predicted, 2 skipped, 1 scored by series" in result.out
-    assert "one H100 SXM5 80 GB does at most 989.0 in BF16     1  x-3" in result.out
-    assert "a peak of 81,920 GiB is more than the 79.6 GiB of one H100 SXM5 80 GB" in result.out
+    assert "3 published runs: 3 predicted, 0 skipped" in result.out
+    assert "warning: x-3: value: 21,000 tokens_per_s_per_gpu would take" in result.err
+    assert "one H100 SXM5 80 GB does at most 989.0 in BF16; it counts like any other row" in result.err
+    assert "warning: x-2: value: a peak of 81,920 GiB is more than the 79.6 GiB" in result.err
+    assert "x-1" not in result.err
 
 
 def test_every_row_is_printed_when_asked_for(run, file):
