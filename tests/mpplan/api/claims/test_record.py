@@ -88,11 +88,10 @@ def test_the_newest_training_is_read_from_the_parts_beside_its_record():
     """What `mpplan numerics` leaves: a record of its lines, and the parts that its answer is made of."""
     import json
 
-    from tests.mpplan.api.claims.test_ledger import TRAINED, whole_document
-
     from planner.records.home import records_dir
     from probes.numerics.session.document import ENDED, HEAD, SECTIONS, result_key, task_key
     from probes.numerics.session.parts import PART_SCHEMA, parts_path
+    from tests.mpplan.api.claims.test_ledger import TRAINED, whole_document
     from tests.planner.recorded import a_measurement, write_record
 
     document = whole_document()
