@@ -128,7 +128,7 @@ def estimate(
         deadline_days=deadline_s / DAY_S,
         savings=tuple(saving for side in sides for saving in side.savings),
         unsupported=tuple(unsupported),
-        assumptions=collect_assumptions(shown, inputs, cases),
+        assumptions=collect_assumptions(shown, inputs, cases, plans),
         gaps=(*lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
         warnings=(*warnings_of(question, prices, plans, caps, cases), *(advice for s in sides for advice in s.advice)),
         evidence=collect_evidence(cases, site),

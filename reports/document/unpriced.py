@@ -88,10 +88,11 @@ VALUES = (PUBLIC_VALUES | PRIVATE_VALUES) - {"what", "problem"}
 """Values of a message whose text is a word or a name; a sentence in a value is what a source says, or unknown."""
 
 MESSAGES = frozenset({
-    "text.brackets", "text.network_rate", "text.network_run", "flag.with_value",
+    "text.brackets", "text.network_rate", "text.network_run", "text.batch_on", "text.image_batch_on",
+    "flag.with_value",
     *(f"assumption.{name}" for name in (
-        "tokens", "global_batch", "seq_len", "gpu", "deadline", "optimizer", "stack", "memory_risk", "method",
-        "usual_name", "network", "host_share", "goodput", "skipped_steps",
+        "tokens", "global_batch", "batches", "seq_len", "gpu", "deadline", "optimizer", "stack", "memory_risk",
+        "method", "usual_name", "network", "host_share", "goodput", "skipped_steps",
         "skipped_steps_emulated", "stops", "padding", "input_pipeline",
     )),
     *(f"note.{name}" for name in (
