@@ -20,6 +20,12 @@ from planner.rates.terms import Draws
 from planner.units import DAY_S
 
 
+class UnpricedError(UsageError):
+    """A budget, and a GPU without a price: wrong usage of it alone, and a row without a plan beside other GPUs."""
+
+    message: Message
+
+
 def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
     """The asked precision: on the N given (checked against deadline and budget), else on a number that meets them.
 
@@ -30,11 +36,12 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
 
     Raises:
         NoPlanError: it fits nowhere, or meets the targets with no number of GPUs or not with the one given.
-        UsageError: a budget without a price, or virtual stages that do not split the layers evenly.
+        UnpricedError: a budget without a price.
+        UsageError: virtual stages that do not split the layers evenly.
     """
     check_chunks(case.recipe.model, question.fixed)
     if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
-        raise UsageError(
+        raise UnpricedError(
             Message.of("error.budget_without_price", gpu=case.cluster.gpu.id),
             hint=Message.of("hint.price_or_target"),
         )

@@ -77,7 +77,7 @@ def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[
 
 
 def batches_of(question: Question, plans: tuple[Plan, ...]) -> dict[str, tuple[int, Plan]]:
-    """By GPU, the sequences or images per step of its plan in the asked precision, or what stands for that; and the plan.
+    """By GPU, sequences or images per step of its plan in the asked precision, or what stands for that; and the plan.
 
     Args:
         question: what was asked.
