@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from planner.answer.plan import Answer
-from planner.errors import NoPlanError, UsageError
+from planner.errors import Message, NoPlanError, UsageError
 from planner.parallelism.search import FixedLayout
 from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
@@ -19,6 +20,7 @@ from planner.planning.targets import at_confidence
 from planner.question.batch import batch_band
 from planner.rates.terms import Draws
 from planner.training.recipe import Recipe
+from reports.text.messages import word
 from tests.planner.build import parts, price, prices, question, site, unknown_price
 
 CLOSE = 0.03
@@ -137,6 +139,31 @@ def test_of_a_gpu_without_a_price_and_one_that_is_too_dear_the_latter_is_the_err
         with_unpriced(("mi300x-192gb",), gpu="mi300x-192gb,h100-sxm5-80gb", budget="100")
 
     assert parts(caught.value.message)["key"] == "error.too_dear"
+
+
+def flags(way: Message) -> dict[str, str]:
+    """What one way of a hint asks for, beside the GPUs given."""
+    return dict(re.findall(r"--(\w+) ([\d.]+d?)", word(way)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "hint", "ways"),
+    [
+        ({"budget": "30k", "deadline": "5d"}, "error.over_both", "hint.none_holds_both", 2),
+        ({"budget": "64k", "deadline": "5d"}, "error.over_deadline", "hint.none_holds_both", 3),
+        ({"budget": "200k", "deadline": "5d"}, "error.over_deadline", "hint.holds_both", 2),
+    ],
+)
+def test_a_plan_that_misses_a_target_of_two_is_told_what_holds_both(asked, error, hint, ways):
+    given = {"params": "13B", "gpus": "64"} | asked
+    with pytest.raises(NoPlanError) as caught:
+        planned(**given)
+    told = parts(caught.value.hint)
+
+    assert (caught.value.message.key, told["key"], len(told["ways"])) == (error, hint, ways)
+    for way in told["ways"]:
+        assert flags(way)
+        planned(**(given | flags(way)))  # holds both, or raises
 
 
 def test_a_number_of_gpus_that_does_not_split_is_refused_with_the_next_that_do():
