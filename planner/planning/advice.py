@@ -17,6 +17,7 @@ from planner.planning.basis import collect_warnings, extrapolated, on_hosts
 from planner.planning.case import Case
 from planner.planning.choice import Choice, risk_of, splits_of
 from planner.planning.curve import points_on
+from planner.planning.fitting.shortage import NEXT_COUNT_RATIO
 from planner.planning.power_cap import cap_warning
 from planner.planning.targets import Targets
 from planner.question.question import Question
@@ -65,8 +66,19 @@ def warnings_of(
             warnings.append(Message.of(key, gpu=plan.gpu, risk=plan.memory_risk, allowed=question.memory_risk))
         if plan.duration_days and plan.duration_days.mid > 365:
             years = plan.duration_days.mid / 365
-            warnings.append(Message.of("warning.years", gpus=plan.gpus, gpu=plan.gpu, years=years))
+            key = _key_of_years(question, plan)
+            most = question.max_gpus or plan.gpus
+            warnings.append(Message.of(key, gpus=plan.gpus, gpu=plan.gpu, years=years, most=most))
     return warnings
+
+
+def _key_of_years(question: Question, plan: Plan) -> str:
+    """Which warning a run of years gets: by what keeps it from taking more GPUs."""
+    if question.gpus is not None:
+        return "warning.years"
+    if question.max_gpus is not None and plan.gpus * NEXT_COUNT_RATIO > question.max_gpus:
+        return "warning.years_capped"
+    return "warning.years_asked"
 
 
 def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:

@@ -165,6 +165,8 @@ TEMPLATES: dict[str, str] = {
     "warning.memory_risk_tuning": "{gpu}: every layout runs out of memory with a probability above {allowed:.0%}; the one planned does with {risk:.0%}: try the longest examples first; --loss fused, a shorter --seq-len or another --method leaves more room",
     "warning.faster_at_a_risk": "{gpu:gpu}: tensor parallel {tp} with pipeline parallel {pp} on the same GPUs would finish {sooner:.0%} sooner, but runs out of memory with a probability of {risk:.0%}, above the {allowed:.0%} allowed: try a few steps of it, then plan it with --memory-risk {flag}",
     "warning.years": "{gpus:,} x {gpu:gpu} would train for {years:years_in_days}: leave --gpus out and give a --deadline",
+    "warning.years_capped": "{gpus:,} x {gpu:gpu} would train for {years:years_in_days}: no more than {most:,} GPUs are allowed, so raise `--max-gpus`",
+    "warning.years_asked": "{gpus:,} x {gpu:gpu} would train for {years:years_in_days}: a shorter --deadline or a larger --budget takes more GPUs",
     "warning.host_memory": "`--offload optimizer` takes {needed_gib:,.0f} GiB of the memory of each host with {gpus} x {gpu:gpu}: check that your hosts have that much",
     "warning.spot": "Spot machines can be reclaimed: the time, the cost and the probabilities here include no restarts for that",
     "warning.commitment_1y": "This price needs a commitment of one year: the rest of that year after this run is not in the cost",

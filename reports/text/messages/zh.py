@@ -165,6 +165,8 @@ TEMPLATES: dict[str, str] = {
     "warning.memory_risk_tuning": "{gpu}：每种方案显存不足的概率都高于 {allowed:.0%}；所选方案为 {risk:.0%}：请先用最长的样本试跑；--loss fused、更短的 --seq-len 或其他 --method 可留出余量",
     "warning.faster_at_a_risk": "{gpu:gpu}：在同样的 GPU 上，张量并行 {tp}、流水线并行 {pp} 会早 {sooner:.0%} 完成，但显存不足的概率为 {risk:.0%}，高于允许的 {allowed:.0%}：请先试跑几步，再用 --memory-risk {flag} 规划",
     "warning.years": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：请去掉 --gpus，改用 --deadline",
+    "warning.years_capped": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：最多只允许 {most:,} 张 GPU，请调高 `--max-gpus`",
+    "warning.years_asked": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：更短的 --deadline 或更大的 --budget 会用更多 GPU",
     "warning.host_memory": "`--offload optimizer` 会占用每台主机（{gpus} 张 {gpu:gpu}）{needed_gib:,.0f} GiB 内存：请确认主机内存足够",
     "warning.spot": "竞价机器可能被收回：时间、费用和这些概率都不含由此引起的重启",
     "warning.commitment_1y": "该价格以使用一年为条件：本次训练之后余下的时间不计入费用",
