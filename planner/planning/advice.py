@@ -19,7 +19,7 @@ from planner.planning.choice import Choice, risk_of, splits_of
 from planner.planning.curve import points_on
 from planner.planning.fitting.shortage import NEXT_COUNT_RATIO
 from planner.planning.power_cap import cap_warning
-from planner.planning.targets import Targets
+from planner.planning.targets import Targets, digits_apart
 from planner.question.question import Question
 from planner.rates.terms import Draws
 
@@ -63,7 +63,10 @@ def warnings_of(
     for plan in asked:
         if plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
             key = "warning.memory_risk_tuning" if question.fine_tunes else "warning.memory_risk"
-            warnings.append(Message.of(key, gpu=plan.gpu, risk=plan.memory_risk, allowed=question.memory_risk))
+            risk, allowed = plan.memory_risk, question.memory_risk
+            warnings.append(
+                Message.of(key, gpu=plan.gpu, risk=risk, allowed=allowed, digits=digits_apart(risk, allowed))
+            )
         if plan.duration_days and plan.duration_days.mid > 365:
             years = plan.duration_days.mid / 365
             key = _key_of_years(question, plan)
@@ -100,7 +103,7 @@ def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:
             return Message.of(
                 "warning.faster_at_a_risk", gpu=case.cluster.gpu.id, tp=layout.tp, pp=layout.pp, risk=risk,
                 allowed=case.memory_risk, sooner=1.0 - float(scores.wall_s[i]) / plan_s,
-                flag=f"{math.ceil(risk * 100)}%",
+                digits=digits_apart(risk, case.memory_risk), flag=f"{math.ceil(risk * 100)}%",
             )  # fmt: skip
     return None
 

@@ -272,11 +272,12 @@ def _what_holds_both(
         later_days: the deadline that the GPUs given hold; None: they hold the one asked for.
         more_usd: the same of the budget.
     """
-    key, flags = "hint.holds_both", {"deadline_days": later_days, "budget_usd": more_usd}
-    kept = {name: value for name, value in flags.items() if value is not None}
-    ways = [
-        Message.of("hint.on_these_gpus", flags=tuple(Message.of(f"flag.{name}", **{name: kept[name]}) for name in kept))
-    ]
+    key, flags = "hint.holds_both", []
+    if later_days is not None:
+        flags.append(Message.of("flag.deadline_days", deadline_days=later_days))
+    if more_usd is not None:
+        flags.append(Message.of("flag.budget_usd", budget_usd=more_usd))
+    ways = [Message.of("hint.on_these_gpus", flags=tuple(flags))]
     try:
         ways.insert(0, Message.of("flag.gpus", gpus=fewest(case, question.fixed, draws, targets).gpus))
     except NoPlanError as error:
