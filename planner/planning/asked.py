@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from planner.errors import Message, NoPlanError, UsageError
@@ -276,7 +277,7 @@ def _what_holds_both(
     if later_days is not None:
         flags.append(Message.of("flag.deadline_days", deadline_days=later_days))
     if more_usd is not None:
-        flags.append(Message.of("flag.budget_usd", budget_usd=more_usd))
+        flags.append(Message.of("flag.budget_usd", budget_usd=math.ceil(more_usd)))
     ways = [Message.of("hint.on_these_gpus", flags=tuple(flags))]
     try:
         ways.insert(0, Message.of("flag.gpus", gpus=fewest(case, question.fixed, draws, targets).gpus))
@@ -287,6 +288,6 @@ def _what_holds_both(
             days, gpus = within
             ways.insert(0, Message.of("hint.within_budget", gpus=gpus, deadline_days=days * ROOM_RATIO))
         if error.message.key == "error.too_dear":
-            usd = float(str(values["cheapest_usd"])) * ROOM_RATIO
+            usd = math.ceil(float(str(values["cheapest_usd"])) * ROOM_RATIO)
             ways.insert(0, Message.of("hint.within_deadline", gpus=values["gpus"], budget_usd=usd))
     return Message.of(key, ways=tuple(ways))
