@@ -71,8 +71,13 @@ def _split(text: str) -> tuple[float, str] | None:
     return (float(match[1]), match[2]) if match else None
 
 
-def parse_count(text: str, what: str) -> float:
+def parse_count(text: str, what: str, like: str = "`70B`, `1.5T`, `405e9` or `15000`") -> float:
     """Read a positive count as people write it: `70B`, `1.5T`, `405e9`, `2M`, `15_000`.
+
+    Args:
+        text: as typed.
+        what: the flag or key.
+        like: counts that people give there, for the hint.
 
     Raises:
         UsageError: not a count from `SMALLEST_COUNT` to `LARGEST_COUNT`; `8x7B` is refused with a hint to name a model.
@@ -84,11 +89,11 @@ def parse_count(text: str, what: str) -> float:
         )
     parts = _split(text)
     if parts is None or parts[1] not in _COUNT_SUFFIX:
-        raise UsageError(f"{what}: `{text}` is not a number", hint="write it like `70B`, `1.5T`, `405e9` or `15000`")
+        raise UsageError(f"{what}: `{text}` is not a number", hint=f"write it like {like}")
     value = parts[0] * _COUNT_SUFFIX[parts[1]]
     if not SMALLEST_COUNT <= value <= LARGEST_COUNT:
         bound = "greater than 0" if value < SMALLEST_COUNT else f"at most {LARGEST_COUNT:.0e}"
-        raise UsageError(f"{what}: `{text}` must be {bound}", hint="write it like `70B`, `1.5T` or `405e9`")
+        raise UsageError(f"{what}: `{text}` must be {bound}", hint=f"write it like {like}")
     return value
 
 

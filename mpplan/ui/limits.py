@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import LimitError
 from planner.question.inputs import PRECISION
+from planner.question.parsers import parse_usd
 from planner.units import parse_count
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def read_limits(*, cost: str | None, days: str | None, energy: str | None) -> Li
         UsageError: a limit is not a positive number.
     """
     return Limits(
-        cost_usd=None if cost is None else parse_count(cost.lstrip("$"), "--max-cost"),
+        cost_usd=None if cost is None else parse_usd(cost, "--max-cost"),
         duration_days=None if days is None else parse_count(days, "--max-days"),
         energy_mwh=None if energy is None else parse_count(energy, "--max-energy"),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from planner.answer.document import Document
+from planner.answer.leading import leading_gpu, leading_plan
 from planner.errors import UsageError
 from planner.models.shape import ModelShape
 from planner.training.adapters import ALL_LINEAR
@@ -42,7 +43,7 @@ def planned_of(document: Document, precision: str | None, gpu: str | None) -> Pl
     Args:
         document: checked against its schema.
         precision: None: the asked one.
-        gpu: catalogue id; None: the first plan's.
+        gpu: catalogue id; None: that of the answer's sentence, where the precision fits there.
 
     Raises:
         UsageError: the answer has no such plan that fits, or its model sees images.
@@ -52,13 +53,14 @@ def planned_of(document: Document, precision: str | None, gpu: str | None) -> Pl
     check_counts_tokens(document["model"]["name"], document["model"]["kind"], "--plan")
     usable = [plan for plan in document["plans"] if plan["fits"] and plan.get("step_s")]
     of_gpu = [plan for plan in usable if gpu is None or plan["gpu"] == gpu]
-    chosen = next((plan for plan in of_gpu if plan["precision"] == wanted), None)
-    if chosen is None:
+    held = [plan for plan in of_gpu if plan["precision"] == wanted]
+    if not held:
         known = ", ".join(f"{plan['precision']} on {plan['gpu']}" for plan in usable) or "none that fits"
         raise UsageError(
             f"--plan: the answer has no plan in {wanted}{f' on {gpu}' if gpu else ''}",
             hint=f"its plans are {known}; `--precision` and `--gpu` choose one",
         )
+    chosen = leading_plan(held, leading_gpu(document["plans"], _asked(document, "precision") or wanted))
     whole = {name: question.get(name, {}).get("value") for name in ("seq_len", "global_batch", "tokens")}
     if not all(isinstance(value, int | float) and value > 0 for value in whole.values()):
         raise UsageError("--plan: the answer does not say tokens, batch and sequence", hint="pass one of a transformer")

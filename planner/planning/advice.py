@@ -18,9 +18,10 @@ from planner.planning.case import Case
 from planner.planning.choice import Choice, risk_of, splits_of
 from planner.planning.curve import points_on
 from planner.planning.fitting.safer import quickest_safe_way
+from planner.planning.fitting.shortage import NEXT_COUNT_RATIO
 from planner.planning.power_cap import cap_warning
 from planner.planning.ranges import Ranged
-from planner.planning.targets import Targets, targets_of
+from planner.planning.targets import Targets, digits_apart, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 
@@ -64,11 +65,25 @@ def warnings_of(
     for plan in asked:
         if plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
             key = "warning.memory_risk_tuning" if question.fine_tunes else "warning.memory_risk"
-            warnings.append(Message.of(key, gpu=plan.gpu, risk=plan.memory_risk, allowed=question.memory_risk))
+            risk, allowed = plan.memory_risk, question.memory_risk
+            warnings.append(
+                Message.of(key, gpu=plan.gpu, risk=risk, allowed=allowed, digits=digits_apart(risk, allowed))
+            )
         if plan.duration_days and plan.duration_days.mid > 365:
             years = plan.duration_days.mid / 365
-            warnings.append(Message.of("warning.years", gpus=plan.gpus, gpu=plan.gpu, years=years))
+            key = _key_of_years(question, plan)
+            most = question.max_gpus or plan.gpus
+            warnings.append(Message.of(key, gpus=plan.gpus, gpu=plan.gpu, years=years, most=most))
     return warnings
+
+
+def _key_of_years(question: Question, plan: Plan) -> str:
+    """Which warning a run of years gets: by what keeps it from taking more GPUs."""
+    if question.gpus is not None:
+        return "warning.years"
+    if question.max_gpus is not None and plan.gpus * NEXT_COUNT_RATIO > question.max_gpus:
+        return "warning.years_capped"
+    return "warning.years_asked"
 
 
 def advice_on(
@@ -119,7 +134,7 @@ def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:
             return Message.of(
                 "warning.faster_at_a_risk", gpu=case.cluster.gpu.id, tp=layout.tp, pp=layout.pp, risk=risk,
                 allowed=case.memory_risk, sooner=1.0 - float(scores.wall_s[i]) / plan_s,
-                flag=f"{math.ceil(risk * 100)}%",
+                digits=digits_apart(risk, case.memory_risk), flag=f"{math.ceil(risk * 100)}%",
             )  # fmt: skip
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from planner.errors import Message, NoPlanError, UsageError
@@ -20,6 +21,12 @@ from planner.rates.terms import Draws
 from planner.units import DAY_S
 
 
+class UnpricedError(UsageError):
+    """A budget, and a GPU without a price: wrong usage of it alone, and a row without a plan beside other GPUs."""
+
+    message: Message
+
+
 def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
     """The asked precision: on the N given (checked against deadline and budget), else on a number that meets them.
 
@@ -30,11 +37,12 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
 
     Raises:
         NoPlanError: it fits nowhere, or meets the targets with no number of GPUs or not with the one given.
-        UsageError: a budget without a price, or virtual stages that do not split the layers evenly.
+        UnpricedError: a budget without a price.
+        UsageError: virtual stages that do not split the layers evenly.
     """
     check_chunks(case.recipe.model, question.fixed)
     if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
-        raise UsageError(
+        raise UnpricedError(
             Message.of("error.budget_without_price", gpu=case.cluster.gpu.id),
             hint=Message.of("hint.price_or_target"),
         )
@@ -158,10 +166,10 @@ def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws)
     try:
         return fewest(case, question.fixed, draws, targets)
     except NoPlanError as error:
-        later_days = _days_within_budget(question, case, targets, draws)
-        if later_days is None or error.message.key != "error.too_dear":
+        within = _within_budget(question, case, targets, draws)
+        if within is None or error.message.key != "error.too_dear":
             raise
-        hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=later_days * ROOM_RATIO)
+        hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=within[0] * ROOM_RATIO)
         raise NoPlanError(error.message, hint=hint) from error
 
 
@@ -170,15 +178,16 @@ def _budget_alone(targets: Targets) -> bool:
     return targets.deadline_s is None and targets.budget_usd is not None
 
 
-def _days_within_budget(question: Question, case: Case, targets: Targets, draws: Draws) -> float | None:
-    """The soonest end within the budget, in days at the confidence; None where there is none."""
+def _within_budget(question: Question, case: Case, targets: Targets, draws: Draws) -> tuple[float, int] | None:
+    """The soonest end within the budget, in days at the confidence, and on how many GPUs; None where there is none."""
     if targets.budget_usd is None or targets.deadline_s is None:
         return None
     try:
         choice = soonest(case, question.fixed, draws, replace(targets, deadline_s=None, most_gpus=LATER_MOST_GPUS))
     except NoPlanError:
         return None
-    return at_confidence(case.evaluate(choice.winner, draws).wall_s, targets.confidence_ratio) / DAY_S
+    days = at_confidence(case.evaluate(choice.winner, draws).wall_s, targets.confidence_ratio) / DAY_S
+    return days, choice.gpus
 
 
 LATER_MOST_GPUS = 4096
@@ -210,42 +219,84 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
     Raises:
         NoPlanError: it does not; says how likely it does, by how much it misses, and what would.
     """
-    plan, likely = result.plan, result.plan.probability
-    days = at_confidence(result.draws["duration_days"], targets.confidence_ratio)
-    if likely.deadline is not None and likely.deadline < targets.confidence_ratio:
-        later_days = days * ROOM_RATIO
-        try:
-            enough = fewest(case, question.fixed, draws, replace(targets, budget_usd=None))
-            hint = Message.of("hint.more_gpus", gpus=enough.gpus, deadline_days=later_days)
-        except NoPlanError:
-            hint = Message.of("hint.later_deadline", deadline_days=later_days)
-        raise NoPlanError(
-            Message.of(
-                "error.over_deadline",
-                gpus=plan.gpus,
-                gpu=plan.gpu,
-                precision=plan.precision,
-                days=days,
-                over_days=days - (targets.deadline_s or 0.0) / DAY_S,
-                confidence=targets.confidence_ratio,
-                likely=likely.deadline,
-                digits=digits_apart(likely.deadline, targets.confidence_ratio),
-            ),
-            hint=hint,
-        )
-    if likely.budget is not None and likely.budget < targets.confidence_ratio:
-        usd = at_confidence(result.draws["cost_usd"], targets.confidence_ratio)
-        raise NoPlanError(
-            Message.of(
-                "error.over_budget",
-                precision=plan.precision,
-                gpus=plan.gpus,
-                gpu=plan.gpu,
-                usd=usd,
-                over_usd=usd - (targets.budget_usd or 0.0),
-                confidence=targets.confidence_ratio,
-                likely=likely.budget,
-                digits=digits_apart(likely.budget, targets.confidence_ratio),
-            ),
-            hint=larger_budget(case, usd * ROOM_RATIO),
-        )
+    plan, likely, confidence = result.plan, result.plan.probability, targets.confidence_ratio
+    late = likely.deadline is not None and likely.deadline < confidence
+    dear = likely.budget is not None and likely.budget < confidence
+    if not late and not dear:
+        return
+    days = at_confidence(result.draws["duration_days"], confidence)
+    usd = at_confidence(result.draws["cost_usd"], confidence) if dear else 0.0
+    said: dict[str, str | int | float] = {
+        "gpus": plan.gpus,
+        "gpu": plan.gpu,
+        "precision": plan.precision,
+        "confidence": confidence,
+    }
+    in_days = {"days": days, "over_days": days - (targets.deadline_s or 0.0) / DAY_S}
+    in_usd = {"usd": usd, "over_usd": usd - (targets.budget_usd or 0.0)}
+    if late and dear:
+        assert likely.deadline is not None
+        assert likely.budget is not None
+        message = Message.of(
+            "error.over_both", **said, **in_days, **in_usd, likely=likely.deadline, likely_budget=likely.budget,
+            digits=max(digits_apart(ratio, confidence) for ratio in (likely.deadline, likely.budget)),
+        )  # fmt: skip
+    else:
+        ratio = (likely.deadline if late else likely.budget) or 0.0
+        key, missed = ("error.over_deadline", in_days) if late else ("error.over_budget", in_usd)
+        message = Message.of(key, **said, **missed, likely=ratio, digits=digits_apart(ratio, confidence))
+    later_days, more_usd = days * ROOM_RATIO if late else None, usd * ROOM_RATIO if dear else None
+    if likely.deadline is not None and likely.budget is not None:
+        hint = _what_holds_both(question, case, targets, draws, later_days, more_usd)
+    elif more_usd is not None:
+        hint = larger_budget(case, more_usd)
+    else:
+        hint = _what_is_in_time(question, case, targets, draws, days * ROOM_RATIO)
+    raise NoPlanError(message, hint=hint)
+
+
+def _what_is_in_time(question: Question, case: Case, targets: Targets, draws: Draws, later_days: float) -> Message:
+    """More GPUs, or a later deadline for those given."""
+    try:
+        enough = fewest(case, question.fixed, draws, targets)
+    except NoPlanError:
+        return Message.of("hint.later_deadline", deadline_days=later_days)
+    return Message.of("hint.more_gpus", gpus=enough.gpus, deadline_days=later_days)
+
+
+def _what_holds_both(
+    question: Question,
+    case: Case,
+    targets: Targets,
+    draws: Draws,
+    later_days: float | None,
+    more_usd: float | None,
+) -> Message:
+    """Ways to hold deadline and budget: another number of GPUs; where none does, what each asks of the other.
+
+    Args:
+        question: what was asked, with a number of GPUs.
+        case: the asked precision on one kind of GPU.
+        targets: deadline and budget.
+        draws: the common draws.
+        later_days: the deadline that the GPUs given hold; None: they hold the one asked for.
+        more_usd: the same of the budget.
+    """
+    key, flags = "hint.holds_both", []
+    if later_days is not None:
+        flags.append(Message.of("flag.deadline_days", deadline_days=later_days))
+    if more_usd is not None:
+        flags.append(Message.of("flag.budget_usd", budget_usd=math.ceil(more_usd)))
+    ways = [Message.of("hint.on_these_gpus", flags=tuple(flags))]
+    try:
+        ways.insert(0, Message.of("flag.gpus", gpus=fewest(case, question.fixed, draws, targets).gpus))
+    except NoPlanError as error:
+        key, values = "hint.none_holds_both", dict(error.message.values)
+        within = _within_budget(question, case, targets, draws)
+        if within is not None:
+            days, gpus = within
+            ways.insert(0, Message.of("hint.within_budget", gpus=gpus, deadline_days=days * ROOM_RATIO))
+        if error.message.key == "error.too_dear":
+            usd = math.ceil(float(str(values["cheapest_usd"])) * ROOM_RATIO)
+            ways.insert(0, Message.of("hint.within_deadline", gpus=values["gpus"], budget_usd=usd))
+    return Message.of(key, ways=tuple(ways))

@@ -14,6 +14,7 @@ from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.parallelism.layout import Layouts
 from planner.performance.model_states import offloaded_bytes
 from planner.planning.case import Case
+from planner.planning.inputs import batches_of
 from planner.question.asked import InputValue
 from planner.question.question import Question
 from planner.rates.conditions import has_effect
@@ -281,6 +282,24 @@ def _default(key: str, name: str, value: object, note: Message | None) -> Assump
     return Assumption(id=name, message=message, input=name)
 
 
+def _differ(question: Question, plans: tuple[Plan, ...]) -> bool:
+    """Whether the plans of several GPUs have a batch each."""
+    return len({batch for batch, _ in batches_of(question, plans).values()}) > 1
+
+
+def _batches(question: Question, plans: tuple[Plan, ...], entry: InputValue) -> Assumption:
+    """The batch of each GPU's plan, with the note of the batch near which they lie."""
+    key = "text.image_batch_on" if question.model.has_network else "text.batch_on"
+    each = tuple(
+        Message.of(key, batch=batch, gpu=gpu, gpus=plan.gpus)
+        for gpu, (batch, plan) in batches_of(question, plans).items()
+    )
+    note = "" if entry.note is None else Message.of("text.brackets", text=entry.note)
+    return Assumption(
+        id="global_batch", message=Message.of("assumption.batches", batches=each, note=note), input="global_batch"
+    )
+
+
 def _short_names(question: Question) -> Iterator[Assumption]:
     """What was taken where a short name of several models or GPUs was typed."""
     for name in ("model", "gpu"):
@@ -295,7 +314,7 @@ def _network_measured(cases: tuple[Case, ...]) -> bool:
 
 
 def collect_assumptions(
-    question: Question, inputs: Mapping[str, InputValue], cases: tuple[Case, ...]
+    question: Question, inputs: Mapping[str, InputValue], cases: tuple[Case, ...], plans: tuple[Plan, ...] = ()
 ) -> tuple[Assumption, ...]:
     """Defaults that the user could state instead, and what the model takes for granted.
 
@@ -303,16 +322,18 @@ def collect_assumptions(
         question: what was asked.
         inputs: every input as the answer shows it: a batch that was chosen near its default is the plan's.
         cases: every precision on every GPU.
+        plans: on the same GPUs; those of several GPUs may have a batch each.
     """
     defaults = _IMAGE_DEFAULTS if question.model.has_network else _DEFAULTS
     given = {name: inputs[name] for name in defaults if name in inputs}
     assumptions = list(_short_names(question))
     assumptions += [
-        _default(defaults[name], name, entry.value, entry.note)
+        _batches(question, plans, entry) if name == "global_batch" and _differ(question, plans)
+        else _default(defaults[name], name, entry.value, entry.note)
         for name, entry in given.items()
         if entry.source in _NOT_GIVEN.get(name, ("default", "catalogue"))
         and not (name == "network" and _network_measured(cases))
-    ]
+    ]  # fmt: skip
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)
     assumptions += dict.fromkeys(idle for idle in (_idle(case, inputs) for case in cases) if idle is not None)

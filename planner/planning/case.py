@@ -53,6 +53,8 @@ class Case:
     """Its plans say what makes their range, which other layouts lost, and what they run and send."""
     embodied_on: bool = False
     """Carbon is asked for with that of making the GPUs, as a second number. The SCI score always holds it."""
+    by_examples: bool = False
+    """The length of the run was told in examples and passes over them, not in tokens."""
     drawn: dict[tuple[Layout, Draws], Evaluation] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Layouts evaluated under draws before: a search asks for those of its winner again."""
     needed: dict[tuple[Layout, Draws], MemoryItems] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -193,4 +195,5 @@ def make_case(
         memory_risk=question.memory_risk,
         whole=whole,
         embodied_on=question.money.embodied,
+        by_examples="examples" in question.inputs,
     )

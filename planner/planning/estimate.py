@@ -14,7 +14,7 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
 from planner.planning.advice import advice_on, warnings_of
-from planner.planning.asked import asked_plan, parts_of_a_node
+from planner.planning.asked import UnpricedError, asked_plan, parts_of_a_node
 from planner.planning.basis import (
     collect_assumptions,
     collect_evidence,
@@ -60,7 +60,7 @@ class _Side:
     same_deadline: tuple[Ranged, ...]
     deadline_s: float | None
     """The deadline of the second view; None where there is none because the asked precision has no plan here."""
-    failure: NoPlanError | None
+    failure: NoPlanError | UnpricedError | None
     """Why the asked precision has no plan on this GPU."""
     cap: CapEffect | None = None
     """What the cap on the facility's power does here; None without one."""
@@ -129,7 +129,7 @@ def estimate(
         deadline_days=deadline_s / DAY_S,
         savings=tuple(saving for side in sides for saving in side.savings),
         unsupported=tuple(unsupported),
-        assumptions=collect_assumptions(shown, inputs, cases),
+        assumptions=collect_assumptions(shown, inputs, cases, plans),
         gaps=(*lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
         warnings=(*warnings_of(question, prices, plans, caps, cases), *(advice for s in sides for advice in s.advice)),
         evidence=collect_evidence(cases, site),
@@ -145,11 +145,12 @@ def _deadline_s(question: Question, sides: list[_Side]) -> float:
 
     Raises:
         NoPlanError: no GPU that has the asked precision has a plan.
+        UnpricedError: nor a price, to hold it to a budget.
     """
     able = [side for side in sides if any(case.policy.id == question.asked.id for case in side.cases)]
     failures = [side.failure for side in able if side.failure]
     if len(failures) == len(able):
-        raise failures[0]
+        raise next((failure for failure in failures if isinstance(failure, NoPlanError)), failures[0])
     return next(side.deadline_s for side in able if side.deadline_s)
 
 
@@ -265,7 +266,7 @@ def _side(
     try:
         question, cap = under_cap(question, asked, draws)
         anchor = asked_plan(question, asked, draws)
-    except NoPlanError as error:
+    except (NoPlanError, UnpricedError) as error:
         if len(question.clusters) == 1:
             raise
         return _failed_side(question, cluster, cases, error, draws, question.deadline_s or earlier_s)
@@ -300,7 +301,7 @@ def _failed_side(
     question: Question,
     cluster: Cluster,
     cases: tuple[Case, ...],
-    error: NoPlanError,
+    error: NoPlanError | UnpricedError,
     draws: Draws,
     deadline_s: float | None,
 ) -> _Side:

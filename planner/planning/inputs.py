@@ -61,17 +61,33 @@ def _why_so_many(inputs: Mapping[str, InputValue]) -> str:
 
 
 def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[Plan, ...]) -> None:
-    """Show the batch of the asked plan where it is not the default."""
-    plan = next((p for p in plans if p.precision == question.asked.precision and p.layout is not None), None)
-    if plan is None or plan.layout is None or plan.layout.global_batch == question.global_batch:
+    """Show the batch of the asked plans where it is not the default; where each has its own, the question's stays."""
+    own = list(batches_of(question, plans).values())
+    plan = next((plan for _, plan in own if plan.precision == question.asked.precision), None)
+    batches = {batch for batch, _ in own}
+    if plan is None or len(batches) > 1 or batches == {question.global_batch}:
         return
-    batch = plan.layout.global_batch
+    (batch,) = batches
     note = Message.of(
         "note.batch_chosen", tokens=batch * question.seq_len, default=question.global_batch, gpus=plan.gpus
     )
     if question.model.kind == "image":
         note = Message.of("note.images_chosen", default=question.global_batch, gpus=plan.gpus)
     inputs["global_batch"] = InputValue(value=batch, source="derived", note=note)
+
+
+def batches_of(question: Question, plans: tuple[Plan, ...]) -> dict[str, tuple[int, Plan]]:
+    """By GPU, sequences or images per step of its plan in the asked precision, or what stands for that; and the plan.
+
+    Args:
+        question: what was asked.
+        plans: on the same GPUs.
+    """
+    own: dict[str, tuple[int, Plan]] = {}
+    for plan in sorted(plans, key=lambda plan: plan.precision != question.asked.precision):
+        if plan.layout is not None:
+            own.setdefault(plan.gpu, (plan.layout.global_batch, plan))
+    return {plan.gpu: own[plan.gpu] for plan in plans if plan.gpu in own}
 
 
 def _price_source(price: GpuPrice) -> str:

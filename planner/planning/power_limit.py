@@ -14,7 +14,7 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import NoPlanError
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
-from planner.planning.asked import asked_plan, chosen_count
+from planner.planning.asked import UnpricedError, asked_plan, chosen_count
 from planner.planning.case import Case, make_case
 from planner.planning.choice import Choice, best_on
 from planner.planning.estimate import Measured
@@ -69,7 +69,7 @@ def settle_limits(question: Question, market: Market) -> tuple[Question, tuple[L
         try:
             if why_unable(question.model, question.asked, cluster.gpu) is None:
                 search = _search(question, cluster, market)
-        except NoPlanError:
+        except (NoPlanError, UnpricedError):
             if len(question.clusters) == 1:
                 raise
         if search is not None:

@@ -35,9 +35,9 @@ from planner.question.parsers import (
     one_of,
     parse_method,
     parse_power_limit,
-    parse_probability,
     parse_text,
     parse_usd,
+    probability,
     whole_number,
 )
 from planner.question.tuning_inputs import (
@@ -224,7 +224,7 @@ CONFIDENCE = Input(
     metavar="P",
     help="Probability of meeting the deadline and the budget, each.",
     default=DEFAULT_CONFIDENCE,
-    parse=parse_probability,
+    parse=probability(90),
     echoes_text=True,
 )
 MAX_GPUS = Input(
@@ -295,7 +295,7 @@ MEMORY_RISK = Input(
     metavar="P",
     help="Highest probability of running out of memory that a layout may have.",
     default=DEFAULT_MEMORY_RISK,
-    parse=parse_probability,
+    parse=probability(10),
     echoes_text=True,
 )
 

@@ -39,7 +39,7 @@ def parse_usd(text: str, what: str) -> float:
     Raises:
         UsageError: not a positive amount.
     """
-    return parse_count(text.lstrip("$"), what)
+    return parse_count(text.lstrip("$"), what, like="`2M`, `500k` or `15000`")
 
 
 def parse_date(text: str, what: str) -> date:
@@ -92,7 +92,7 @@ def whole_number(low: int = 1, high: int = LARGEST_WHOLE, example: int = 8) -> C
 
     def parse(text: str, what: str) -> int:
         hint = f"for example {what} {max(low, min(example, high))}"
-        value = 0.0 if set(text) == {"0"} else parse_count(text, what)
+        value = 0.0 if set(text) == {"0"} else parse_count(text, what, like=f"`{max(low, min(example, high))}`")
         if value != int(value) or value < low:
             raise UsageError(f"{what}: `{text}` must be a whole number of at least {low}", hint=hint)
         if value > high:
@@ -139,17 +139,19 @@ def one_of(names: Callable[[], Iterable[str]], aliases: Mapping[str, str] = NO_A
     return parse
 
 
-def parse_probability(text: str, what: str) -> float:
-    """A probability as people write it: `5%`, `0.05`.
+def probability(example: int) -> Callable[[str, str], float]:
+    """A parser of probabilities as people write them: `5%`, `0.05`; hints name the example, in percent."""
 
-    Raises:
-        UsageError: not a number, or not between 0 and 1, both left out.
-    """
-    hint = f"for example {what} 10%, or {what} 0.1"
-    try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError as error:
-        raise UsageError(f"{what}: `{text}` is not a probability", hint=hint) from error
-    if not 0.0 < value < 1.0:
-        raise UsageError(f"{what}: `{text}` must be above 0 and below 1 (100%)", hint=hint)
-    return value
+    def parse(text: str, what: str) -> float:
+        hint = f"for example {what} {example}%, or {what} {example / 100:g}"
+        try:
+            value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        except ValueError as error:
+            raise UsageError(f"{what}: `{text}` is not a probability", hint=hint) from error
+        if not 0.0 < value < 1.0:
+            if 1.0 < value < 100.0 and not text.endswith("%"):
+                hint = f"write {what} {value:g}%, or {what} {value / 100:g}"
+            raise UsageError(f"{what}: `{text}` must be above 0 and below 1 (100%)", hint=hint)
+        return value
+
+    return parse

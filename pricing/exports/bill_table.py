@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from planner.answer.leading import leading_gpu
 from planner.errors import InputFileError, UsageError
 from planner.question.usual_names import named_among
 from planner.units import kg_from_tonnes, kwh_from_mwh
@@ -93,12 +94,13 @@ def billed_plans(document: dict[str, Any]) -> tuple[BilledPlan, ...]:
 def one_plan(
     document: dict[str, Any], precision: str | None = None, view: str = "plans", gpu: str | None = None
 ) -> BilledPlan:
-    """The bill of one plan: the precision asked for, in the same-GPUs view, on the first GPU, unless others are named.
+    """The bill of one plan: that of the answer's sentence, in the same-GPUs view, unless others are named.
 
     Raises:
         UsageError: the document has no such plan with a cost.
     """
-    asked = precision or document.get("question", {}).get("precision", {}).get("value")
+    said = document.get("question", {}).get("precision", {}).get("value")
+    asked = precision or said
     plans = [plan for plan in billed_plans(document) if plan.total.view == view]
     meant = None if gpu is None else named_among("gpu", gpu, [plan.total.gpu for plan in plans]) or gpu
     chosen = [plan for plan in plans if asked in (None, plan.total.precision) and meant in (None, plan.total.gpu)]
@@ -106,7 +108,8 @@ def one_plan(
         have = ", ".join(dict.fromkeys(f"{plan.total.precision} on {plan.total.gpu}" for plan in plans)) or "none"
         on = f" on {gpu}" if gpu else ""
         raise UsageError(f"no plan with a cost in {asked or 'any precision'}{on}", hint=f"the document has {have}")
-    return chosen[0]
+    leading = leading_gpu(document["plans"], said or chosen[0].total.precision)
+    return min(chosen, key=lambda plan: plan.total.gpu != leading)
 
 
 def _amount(value: float) -> Decimal:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from planner.answer.leading import leading_gpu
 from planner.errors import UsageError
 from planner.evidence import EvidenceKind
-from planner.question.parsers import parse_probability
+from planner.question.parsers import probability
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
 from reports.text.clean import clean
 from reports.text.names import pretty_slug
@@ -70,7 +71,7 @@ class Facts:
         """GPUs of the answer, in its order."""
         self.asked = self._asked()
         """The precision that was asked for."""
-        self.gpu = self._leading_gpu()
+        self.gpu = leading_gpu(document["plans"], self.asked)
         """The GPU of the first screen: the cheapest on which the asked precision fits, without prices the first."""
 
     @property
@@ -111,17 +112,6 @@ class Facts:
             if name in there:
                 return str(name)
         return next((name for name in SHOWN if name in there), there[0] if there else "")
-
-    def _leading_gpu(self) -> str:
-        def weight(gpu: str) -> tuple[int, float]:
-            plan = self.plan(self.asked, gpu)
-            if plan is None or not plan["fits"]:
-                return (2, 0.0)
-            cost = plan["cost_usd"]
-            priced = cost is not None and not cost.get("at_least")
-            return (0, cost["mid"]) if priced else (1, 0.0)  # without prices nothing ranks them: the first asked for
-
-        return min(self.gpus, key=weight) if self.gpus else ""
 
     def plan(self, precision: str, gpu: str | None = None, view: str = "plans") -> Doc | None:
         """The plan of a precision on a GPU (the leading one by default) in `plans` or `same_deadline`."""
@@ -175,7 +165,7 @@ class Facts:
         """Whether a plan runs out of memory with a probability above the one that the question allows."""
         risk, given = plan.get("memory_risk"), self.given("memory_risk")
         try:
-            return plan["fits"] and risk is not None and risk > parse_probability(str(given), "memory_risk")
+            return plan["fits"] and risk is not None and risk > probability(5)(str(given), "--memory-risk")
         except UsageError:  # a document that does not say
             return False
 

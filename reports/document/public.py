@@ -40,8 +40,8 @@ PRICE_OF = "price "
 
 PUBLIC_VALUES = frozenset({
     "arch", "as_of", "collective", "columns", "commitment", "compute", "currencies", "currency", "date",
-    "depreciation", "first", "gpu", "gpus", "home", "housing", "input", "instead", "known", "label", "learned_on",
-    "like", "method", "methods", "newest", "passes", "precision", "scaler", "until", "value",
+    "depreciation", "first", "flag", "gpu", "gpus", "home", "housing", "input", "instead", "known", "label",
+    "learned_on", "like", "method", "methods", "newest", "passes", "precision", "scaler", "until", "value",
 })  # fmt: skip
 """Values of a message whose text is public. What is `value` or `input` is one of `PUBLIC_INPUTS`; `method` is a name of
 `methods.csv`, `columns` are those of a file of runs, `passes` is `6N` or the like."""

@@ -88,10 +88,11 @@ VALUES = (PUBLIC_VALUES | PRIVATE_VALUES) - {"what", "problem"}
 """Values of a message whose text is a word or a name; a sentence in a value is what a source says, or unknown."""
 
 MESSAGES = frozenset({
-    "text.brackets", "text.network_rate", "text.network_run", "flag.with_value", "hint.with", "hint.without",
+    "text.brackets", "text.network_rate", "text.network_run", "text.batch_on", "text.image_batch_on",
+    "flag.with_value", "hint.with", "hint.without",
     *(f"assumption.{name}" for name in (
-        "tokens", "global_batch", "seq_len", "gpu", "deadline", "optimizer", "stack", "memory_risk", "method",
-        "usual_name", "network", "host_share", "goodput", "skipped_steps",
+        "tokens", "global_batch", "batches", "seq_len", "gpu", "deadline", "optimizer", "stack", "memory_risk",
+        "method", "usual_name", "network", "host_share", "goodput", "skipped_steps",
         "skipped_steps_emulated", "stops", "padding", "input_pipeline",
     )),
     *(f"note.{name}" for name in (
@@ -105,9 +106,9 @@ MESSAGES = frozenset({
     *(f"gap.{name}.{part}" for name in ("power", "embodied", "precision", "place.grid")
       for part in ("what", "why", "effect")),
     *(f"warning.{name}" for name in (
-        "cap", "memory_risk", "memory_risk_tuning", "safe_way", "years", "own_record", "fleet_record", "shipped_record",
-        "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "calibration", "calibration_gpu",
-        "calibration_without_record", "calibration_record_gone", "network_file",
+        "cap", "memory_risk", "memory_risk_tuning", "safe_way", "years", "years_capped", "own_record", "fleet_record",
+        "shipped_record", "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "calibration",
+        "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",
         "network_other_gpu", "network_inside_alone", "network_unused", "unused_line",
     )),

@@ -17,6 +17,7 @@ from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, remainder
 from reports.explain.goodput import goodput_node
+from reports.explain.inputs import batch_node, input_node
 from reports.explain.products import attention_node, narrow_words, product_nodes
 from reports.explain.work import beside_matrices, flop_per_param
 from reports.page.build import checked
@@ -91,23 +92,15 @@ class Derivation:
                 ids.append(source["id"])
         return tuple(ids)
 
-    def _input(self, name: str, label: str, unit: str = "", value: float | None = None, power: int = 1) -> Node:
-        """A leaf that is an input of the question."""
-        entry = self._facts.doc["question"].get(name) or {}
-        given = entry.get("value")
-        number = value if value is not None else float(given) if isinstance(given, int | float) else None
-        notes = [text for text in (entry.get("source"), entry.get("note")) if text]
-        return Node(label=label, value=number, unit=unit, power=power, note=": ".join(notes))
-
     # the run
 
     def tokens(self) -> Node:
         """Tokens, derived from the parameters if they were not given; images of a model that sees them."""
         if self._facts.sees_images:
-            return self._input("samples", "Images", "images")
+            return input_node(self._facts, "samples", "Images", "images")
         tokens, params = float(self._facts.given("tokens") or 0), self._facts.doc["model"]["params_total"]
         if self._facts.source_of("tokens") != "default" or not tokens:
-            return self._input("tokens", "Tokens", "tokens")
+            return input_node(self._facts, "tokens", "Tokens", "tokens")
         ids = self._ids("params_total")
         children = [
             Node(label="Parameters", value=params, note="counted from the model's shape", evidence=ids),
@@ -126,9 +119,9 @@ class Derivation:
     def batch_tokens(self, power: int = 1) -> Node:
         """Tokens of one step, or images."""
         if self._facts.sees_images:
-            return self._input("global_batch", "Images per step", "images", power=power)
-        batch = self._input("global_batch", "Sequences per step")
-        length = self._input("seq_len", "Tokens per sequence")
+            return batch_node(self._facts, self._plan, "Images per step", "images", power)
+        batch = batch_node(self._facts, self._plan, "Sequences per step")
+        length = input_node(self._facts, "seq_len", "Tokens per sequence")
         mean = self._facts.doc.get("tokens_per_sequence")
         if mean and mean != length.value:
             length = Node(label="Tokens per sequence, without padding", value=mean)
@@ -200,7 +193,7 @@ class Derivation:
         return self._made("GPU-hours", self._plan["gpu_hours"], "GPU-hours", "GPUs × days × 24", "product", children)
 
     def _gpus(self, power: int = 1) -> Node:
-        return self._input("gpus", "GPUs", value=float(self._plan["gpus"]), power=power)
+        return input_node(self._facts, "gpus", "GPUs", value=float(self._plan["gpus"]), power=power)
 
     # money, energy, carbon
 

@@ -55,7 +55,7 @@ def launch_file(
         document: `mpplan.estimate/2`, checked and cleaned.
         framework: its name.
         precision: of the plan; by default the asked one.
-        gpu: of the plan, as a question names GPUs; by default the first.
+        gpu: of the plan, as a question names GPUs; by default that of the answer's sentence.
         view: `plans` or `same_deadline`.
         file: what errors call the answer.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any, TypeVar
 
+from planner.answer.leading import leading_gpu, leading_plan
 from planner.errors import InputFileError, UsageError
 from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import find_gpu
@@ -163,12 +164,13 @@ STEP_DIGITS = 6
 def planned_run(
     document: dict[str, Any], *, precision: str | None, gpu: str | None, view: str, file: str = "the answer"
 ) -> PlannedRun:
-    """The plan of a precision, GPU and view; by default the asked precision on the first GPU.
+    """The plan of a precision, GPU and view; by default that of the answer's sentence.
 
     Args:
         document: the answer, checked.
-        precision: of the plan.
-        gpu: of the plan, as a question names GPUs: an id, whatever its case, or a usual name like `h100`.
+        precision: of the plan; None: the asked one.
+        gpu: of the plan, as a question names GPUs: an id, whatever its case, or a usual name like `h100`; None: the
+            one that the answer's sentence is about.
         view: `plans` or `same_deadline`.
         file: what errors call the answer.
 
@@ -312,13 +314,14 @@ def _duration(plan: dict[str, Any]) -> str:
 def _chosen(
     document: dict[str, Any], precision: str | None, asked: _Echo, gpu: str | None, view: str
 ) -> dict[str, Any]:
-    """The plan of a precision and a GPU, the asked precision's and the first GPU's where they are not named."""
+    """The plan of a precision and a GPU; those of the answer's sentence where they are not named."""
     plans: list[dict[str, Any]] = document.get(view) or []
     known = (*PRECISIONS, *EXTRA_PRECISIONS)
     for index, plan in enumerate(plans):
         if plan["precision"] not in known:
             raise asked.fail(f"{view}[{index}].precision", "a precision", plan["precision"])
-    if precision is None and (precision := asked.text("precision")) is not None:
+    said = asked.text("precision")
+    if precision is None and (precision := said) is not None:
         if precision not in known:
             raise asked.fail("question.precision", "a precision", precision)
         at_once = "the asked precision"
@@ -333,7 +336,8 @@ def _chosen(
     held = [plan for plan in plans if precision in (None, plan["precision"]) and chosen in (None, plan["gpu"])]
     if not held:
         raise UsageError("the answer has no plan in this view", hint="leave `--view` out")
-    plan = held[0]
+    leading = leading_gpu(document["plans"], said or str(held[0]["precision"]))
+    plan = leading_plan(held, leading)
     if plan["gpu"] == CPU_LOCAL:
         raise UsageError(
             "the plan is of this machine's CPU: there is no GPU to launch on", hint="plan with `--gpu h100`"

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from planner.errors import UsageError
+from planner.units import DAY_S, HOUR_S, MINUTE_S
 from reports.text.clean import clean
 from reports.text.numbers import MINUS, Ladder, Rung, decimals_for, grouped, rung_for, shared_rung
 
@@ -19,6 +20,14 @@ LANGUAGES = ("en", "zh")
 
 TOLD = 0.01
 """The smallest probability, and the smallest distance from certainty, that a thousand draws tell."""
+
+
+TIMES = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S))
+"""Units of a time as people say it, with their seconds."""
+FILLED = 0.9995
+"""How much of a unit reads as one of it."""
+PLAIN_BELOW = 100
+"""Times below have three figures, larger ones are whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +95,13 @@ class Words:
         """A count in words: `key.none`, `key.one` or `key.other`."""
         form = "none" if number == 0 else "one" if number == 1 else "other"
         return self._text[f"{key}.{form}"].format(n=f"{number:,}")
+
+    def duration(self, days: float) -> str:
+        """A time as people say it, in the largest unit that it fills: `1 hour`, `14.9 days`."""
+        units = [(unit, days * DAY_S / unit_s) for unit, unit_s in TIMES]
+        unit, size = next((one for one in units if one[1] >= FILLED), units[-1])
+        text = f"{size:.3g}" if size < PLAIN_BELOW else f"{size:,.0f}"
+        return self._text[f"duration.{unit}.{'one' if text == '1' else 'other'}"].format(n=text)
 
     def has_ladder(self, quantity: str) -> bool:
         """Whether a quantity has units of its own."""

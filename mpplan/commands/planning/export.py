@@ -35,7 +35,8 @@ Precision = Annotated[
     str | None, typer.Option(metavar="NAME", help="With focus, --launch: precision of the plan. Default the asked one.")
 ]
 Gpu = Annotated[
-    str | None, typer.Option(metavar="ID", help="With focus, --launch: GPU of the plan. Default the first.")
+    str | None,
+    typer.Option(metavar="ID", help="With focus, --launch: GPU of the plan. Default that of the answer's sentence."),
 ]
 View = Annotated[
     str,

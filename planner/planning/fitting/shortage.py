@@ -206,7 +206,9 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
 
 def larger_budget(case: Case, budget_usd: float) -> Message:
     """What would be enough, and what else would cost less."""
-    return Message.of(of_samples(case.recipe, "hint.larger_budget", "hint.larger_budget_images"), budget_usd=budget_usd)
+    tokens = "hint.larger_budget_examples" if case.by_examples else "hint.larger_budget"
+    key = of_samples(case.recipe, tokens, "hint.larger_budget_images")
+    return Message.of(key, budget_usd=math.ceil(budget_usd))  # whole dollars, and never below what is needed
 
 
 def leaner(case: Case, fixed: FixedLayout) -> tuple[Message, ...]:

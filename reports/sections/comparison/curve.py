@@ -79,7 +79,8 @@ def _knee(points: Sequence[Doc], words: Words) -> tuple[Span, ...]:
         return ()
     days = [point["duration_days"]["mid"] for point in points[knee:]]
     faster = all(more < fewer for fewer, more in pairwise(days))
-    return words.spans("curve.knee" if faster else "curve.knee_slower", gpus=strong(f"{points[knee]['gpus']:,}"))
+    gpus = strong(words.count("gpu_count", points[knee]["gpus"]))
+    return words.spans("curve.knee" if faster else "curve.knee_slower", gpus=gpus)
 
 
 def _rungs(facts: Facts, points: Sequence[Doc], metrics: tuple[str, ...], words: Words) -> dict[str, Rung]:

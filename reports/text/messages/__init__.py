@@ -1,14 +1,15 @@
 """The wording of messages: what the planner and pricing emit as a key with values, as a sentence in each language.
 
 `en.py` and `zh.py` have one template per key, filled by `str.format`. Beside Python's format specifications there are
-those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), GPUs (`gpu`), years told in
-days (`years_in_days`), every quantity with a ladder of units (`tokens`, `params` …), every noun with a plural
-(`providers`), and lists (`and`, `semicolon`; commas otherwise).
+those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), GPUs (`gpu`),
+precisions (`precision`), days told in the unit that fits (`duration`), years told in days (`years_in_days`), every
+quantity with a ladder of units (`tokens`, `params` …), every noun with a plural (`providers`), and lists (`and`,
+`semicolon`; commas otherwise).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -65,30 +66,34 @@ class _Template(Formatter):
 
     def __init__(self, words: Words) -> None:
         self._words = words
+        self._forms: dict[str, Callable[[Any], str]] = {
+            "flag": lambda name: flag_of(str(name)),
+            "driver": lambda name: words.name("driver", str(name)),
+            "gpu": lambda name: pretty_gpu(str(name)),
+            "precision": lambda name: str(name).upper(),
+            "duration": lambda days: words.duration(float(days)),
+            "years_in_days": self._years_in_days,
+            "sig": lambda value: f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}",
+        }
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, list | tuple):
             return self._list([self.format_field(inner, "") for inner in value], format_spec)
         if isinstance(value, Message) or is_message(value):
             return word(value, self._words.lang)
-        if format_spec == "flag":
-            return flag_of(str(value))
-        if format_spec == "driver":
-            return self._words.name("driver", str(value))
-        if format_spec == "gpu":
-            return pretty_gpu(str(value))
-        if format_spec == "years_in_days":  # the answer tells the same time in days, to about as many digits
-            days = float(value) * YEAR_DAYS
-            return self._words.number(
-                days, days, days, self._words.ladder("days")[-1], decimals=1 - magnitude(days)
-            ).text
-        if format_spec == "sig":
-            return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+        if format_spec in self._forms:
+            return self._forms[format_spec](value)
         if self._words.has_ladder(format_spec):
             return self._words.value(format_spec, float(value))
         if self._words.has(f"{format_spec}.other"):
             return self._words.count(format_spec, int(value))
         return str(super().format_field(value, format_spec))
+
+    def _years_in_days(self, years: Any) -> str:
+        """Years in days, to about as many digits as the answer tells the same time with."""
+        days = float(years) * YEAR_DAYS
+        ladder = self._words.ladder("days")
+        return self._words.number(days, days, days, ladder[-1], decimals=1 - magnitude(days)).text
 
     def _list(self, parts: list[str], format_spec: str) -> str:
         if format_spec == "and":

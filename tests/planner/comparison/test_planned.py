@@ -35,6 +35,16 @@ def test_a_plan_has_the_batch_of_its_layout_and_not_the_one_that_was_asked():
     assert batch_of_plan({"layout": None}, 128) == 128
 
 
+def test_of_several_gpus_the_run_is_held_against_the_one_of_the_sentence():
+    document = tuned()
+    dearer = copy.deepcopy(document["plans"][0]) | {"gpu": "h200-sxm-141gb"}
+    dearer["cost_usd"] = {end: 10 * document["plans"][0]["cost_usd"][end] for end in ("low", "mid", "high")}
+    document["plans"].insert(0, dearer)
+
+    assert planned_of(document, None, None).plan is document["plans"][1]
+    assert planned_of(document, None, "h200-sxm-141gb").plan is dearer
+
+
 def test_padding_is_no_token():
     lines, _ = megatron_log([2.0] * 20, of=1000)
     padded, full = (

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from planner.parallelism.search import FixedLayout
-from planner.planning.advice import RISKY_SOONER, faster_at_a_risk, rounder_below
+from planner.planning.advice import RISKY_SOONER, faster_at_a_risk, rounder_below, warnings_of
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on, risk_of
 from planner.planning.ranges import ranged_plan
 from planner.planning.targets import NO_TARGETS
 from planner.rates.terms import Draws
+from reports.text.messages import word
 from tests.planner.build import price, question, site
 
 DRAWS = Draws(count=101, seed=0)
@@ -48,6 +49,19 @@ def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_t
     pace_s = [float(np.min(c.scores.wall_s[c.best])) for c in (choice, bolder)]
     assert pace_s[1] * RISKY_SOONER <= pace_s[0]
     assert pace_s[1] == pytest.approx(pace_s[0] * (1 - values["sooner"]), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("risk", "said"),
+    [(0.12, "above 5%; the one planned does with 12%"), (0.0546, "above 5.0%; the one planned does with 5.5%")],
+)
+def test_a_risk_just_above_the_one_allowed_does_not_read_like_it(risk, said):
+    asked, one = question(params="8B", gpus="8"), case(params="8B", gpus="8")
+    plan = replace(ranged_plan(one, best_on(one, FixedLayout(), 8), DRAWS).plan, memory_risk=risk)
+
+    told = [word(row) for row in warnings_of(asked, {plan.gpu: price()}, (plan,), (), (one,))]
+
+    assert [said in text for text in told if "out of memory" in text] == [True]
 
 
 def test_where_memory_is_no_limit_nothing_is_said_of_risk():

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from planner.errors import NoPlanError, UsageError
+from planner.answer.plan import Answer
+from planner.errors import Message, NoPlanError, UsageError
 from planner.parallelism.search import FixedLayout
 from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on, expected_paces, tokens_ratio
+from planner.planning.estimate import estimate
 from planner.planning.ranges import Ranged
 from planner.planning.targets import at_confidence
 from planner.question.batch import batch_band
 from planner.rates.terms import Draws
 from planner.training.recipe import Recipe
-from tests.planner.build import parts, price, question, site
+from reports.text.messages import word
+from tests.planner.build import parts, price, prices, question, site, unknown_price
 
 CLOSE = 0.03
 """What simpler layouts and fewer GPUs may cost: 2 % each at the mean over draws, rarely both."""
@@ -105,6 +109,61 @@ def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more
     assert tuned(budget="1000", deadline="30d")[1].plan.gpus == tuned()[1].plan.gpus
     with pytest.raises(NoPlanError):
         tuned(max_gpus="2")
+
+
+def with_unpriced(unpriced: tuple[str, ...], **asked: str) -> Answer:
+    one = question(params="8B", **asked)
+    return estimate(one, prices(one) | {gpu: unknown_price(gpu) for gpu in unpriced}, site(), created_at="2026-11-20")
+
+
+def test_a_gpu_without_a_price_keeps_its_row_beside_others_that_are_held_to_a_budget():
+    gpus = "mi300x-192gb,h100-sxm5-80gb"
+    plans = {p.gpu: p for p in with_unpriced(("mi300x-192gb",), gpu=gpus, budget="100k").plans if p.precision == "bf16"}
+
+    assert plans["h100-sxm5-80gb"].fits
+    assert not plans["mi300x-192gb"].fits
+    assert parts(plans["mi300x-192gb"].why_not) == {"key": "error.budget_without_price", "gpu": "mi300x-192gb"}
+
+
+@pytest.mark.parametrize("gpu", ["mi300x-192gb", "mi300x-192gb,mi325x-256gb"])
+def test_a_budget_and_no_price_at_all_is_wrong_usage(gpu):
+    with pytest.raises(UsageError) as caught:
+        with_unpriced(tuple(gpu.split(",")), gpu=gpu, budget="100k")
+
+    assert caught.value.exit_code == 2
+    assert parts(caught.value.message)["key"] == "error.budget_without_price"
+
+
+def test_of_a_gpu_without_a_price_and_one_that_is_too_dear_the_latter_is_the_error():
+    with pytest.raises(NoPlanError) as caught:
+        with_unpriced(("mi300x-192gb",), gpu="mi300x-192gb,h100-sxm5-80gb", budget="100")
+
+    assert parts(caught.value.message)["key"] == "error.too_dear"
+
+
+def flags(way: Message) -> dict[str, str]:
+    """What one way of a hint asks for, beside the GPUs given."""
+    return dict(re.findall(r"--(\w+) ([\d.]+d?)", word(way)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "hint", "ways"),
+    [
+        ({"budget": "30k", "deadline": "5d"}, "error.over_both", "hint.none_holds_both", 2),
+        ({"budget": "64k", "deadline": "5d"}, "error.over_deadline", "hint.none_holds_both", 3),
+        ({"budget": "200k", "deadline": "5d"}, "error.over_deadline", "hint.holds_both", 2),
+    ],
+)
+def test_a_plan_that_misses_a_target_of_two_is_told_what_holds_both(asked, error, hint, ways):
+    given = {"params": "13B", "gpus": "64"} | asked
+    with pytest.raises(NoPlanError) as caught:
+        planned(**given)
+    told = parts(caught.value.hint)
+
+    assert (caught.value.message.key, told["key"], len(told["ways"])) == (error, hint, ways)
+    for way in told["ways"]:
+        assert flags(way)
+        planned(**(given | flags(way)))  # holds both, or raises
 
 
 def test_a_number_of_gpus_that_does_not_split_is_refused_with_the_next_that_do():

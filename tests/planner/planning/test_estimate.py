@@ -367,6 +367,16 @@ def test_a_run_of_years_is_warned_of():
     assert min(years) > 1
 
 
+@pytest.mark.parametrize(
+    ("asked", "key"),
+    [({"budget": "100M", "max_gpus": "24"}, "warning.years_capped"), ({"deadline": "1200d"}, "warning.years_asked")],
+)
+def test_a_run_of_years_on_gpus_that_nobody_gave_is_not_told_to_leave_them_out(asked, key):
+    told = {row.key for row in answer(params="70B", **asked).warnings if row.key.startswith("warning.years")}
+
+    assert told == {key}
+
+
 def test_a_model_that_fits_nowhere_says_what_is_short():
     with pytest.raises(MpplanError) as caught:
         answer(params="10T", gpu="t4", precision="fp16", global_batch="64")

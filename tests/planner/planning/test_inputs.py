@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.planning.basis import collect_assumptions
+from planner.planning.estimate import estimate
 from planner.planning.inputs import shown_inputs
-from tests.planner.build import parts, price, question, site
+from reports.text.messages import word
+from tests.planner.build import parts, price, prices, question, site
 
 H100 = "h100-sxm5-80gb"
 GRID = Evidence(id="grid:US-TX", kind=EvidenceKind.PUBLISHED, what="Texas: 377 g of 2023, direct", source="EIA")
@@ -63,3 +68,18 @@ def test_what_was_said_is_not_overwritten():
 def test_electricity_is_shown_where_it_is_billed():
     assert "electricity" not in shown()
     assert shown(billed=True)["electricity"].value == 0.08
+
+
+@pytest.mark.parametrize("b200", [96, 120])
+def test_where_each_gpu_has_its_own_batch_the_question_keeps_its_own_and_the_assumption_names_each(b200):
+    one = question(params="8B", gpu=f"{H100},b200-sxm-180gb", gpus="8")
+    found = estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00").plans
+    groups = {H100: 96, "b200-sxm-180gb": b200}
+    plans = tuple(replace(p, layout=replace(p.layout, dp=groups[p.gpu], micro_batch=1, grad_accum=2)) for p in found)
+
+    inputs = shown_inputs(one, plans, prices(one), site(), billed=False)
+    (told,) = (word(row.message) for row in collect_assumptions(one, inputs, (), plans) if row.id == "global_batch")
+
+    assert inputs["global_batch"].value == (192 if b200 == 96 else one.global_batch)
+    assert told.startswith("Each step trains 192 sequences (") == (b200 == 96)
+    assert ("192 sequences on 8 x H100 SXM5 80\u00a0GB and 240 sequences on 8 x B200" in told) == (b200 == 120)

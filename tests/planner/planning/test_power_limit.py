@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.costs.facility_power import LimitSearch
@@ -109,3 +111,14 @@ def test_a_cap_and_a_search_cannot_both_decide():
         question(params="8B", power_limit="auto", power_cap="1MW")
 
     assert parts(caught.value.message)["key"] == "error.auto_under_cap"
+
+
+def test_a_gpu_without_a_price_is_left_as_sold_beside_one_that_a_budget_holds():
+    given = question(params="8B", gpu="h100-sxm5-80gb,a100-sxm4-80gb", budget="1M", power_limit="auto")
+    prices = market(given)
+    prices = replace(prices, prices=dict(prices.prices) | {"a100-sxm4-80gb": unknown_price("a100-sxm4-80gb")})
+
+    answered, searches = settle_limits(given, prices)
+
+    assert [search.gpu for search in searches] == ["h100-sxm5-80gb"]
+    assert answered.clusters[1].power_limit_w == given.clusters[1].power_limit_w

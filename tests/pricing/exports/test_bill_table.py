@@ -54,6 +54,19 @@ def test_the_asked_precision_is_the_plan_that_is_billed(document):
     assert one_plan(document, "bf16", "same_deadline").total.gpus == 64
 
 
+def test_of_several_gpus_the_one_of_the_sentence_is_billed(document):
+    cheaper = deepcopy(next(plan for plan in document["plans"] if plan["precision"] == "fp8"))
+    cheaper["gpu"] = "b200-sxm-180gb"
+    ends = dict.fromkeys(("low", "mid", "high"), 1.0)
+    cheaper |= {"cost_usd": ends | {"at_least": False}}
+    cheaper["cost_lines"] = [{"id": "gpu_rental", "label": "x", "usd": ends, "children": []}]
+    document["plans"].append(cheaper)
+
+    assert one_plan(document).total.gpu == "b200-sxm-180gb"
+    assert one_plan(document, "bf16").total.gpu == "h100-sxm5-80gb"
+    assert one_plan(document, gpu="h100").total.gpu == "h100-sxm5-80gb"
+
+
 def test_a_gpu_is_named_as_in_a_question(document):
     gpu = document["plans"][0]["gpu"]
 

@@ -215,15 +215,15 @@ def test_every_text_in_a_message_of_an_answer_is_decided_to_be_public_or_private
 
 
 MESSAGES = {
-    "against", "basis", "critical", "ffn", "hour", "note", "shape", "text", "used", "usual", "why", "reason", "runs",
-    "in_time", "over", "attention", "convention", "flags", "inside", "nearest", "parameters", "part", "peak",
+    "against", "basis", "batches", "critical", "ffn", "hour", "note", "shape", "text", "used", "usual", "why", "reason",
+    "runs", "in_time", "over", "attention", "convention", "flags", "inside", "nearest", "parameters", "part", "peak",
     "way",
 }  # fmt: skip
 """Values that are messages themselves."""
 NUMBERS = {
     "cp", "dp", "ep", "experts", "head_dim", "heads", "hidden", "kv_heads", "layers", "layouts", "measured", "nodes",
     "able", "looked", "pp", "planned", "points", "top_k", "tp", "vocab", "global_batch", "count", "members", "counted",
-    "pixels", "most",
+    "pixels", "most", "digits",
 }  # fmt: skip
 
 

@@ -120,6 +120,18 @@ def test_the_power_limit_is_the_one_given_or_the_one_searched_for() -> None:
     assert limit() is None
 
 
+def test_of_several_gpus_the_one_of_the_sentence_is_launched() -> None:
+    document = json.loads(answer("dense"))
+    cheaper = [dict(plan, gpu="b200-sxm-180gb") for plan in document["plans"]]
+    for plan in cheaper:
+        plan["cost_usd"] = dict.fromkeys(("low", "mid", "high"), 1.0) | {"at_least": False}
+    document["plans"] += cheaper
+
+    assert planned_run(document, precision=None, gpu=None, view="plans").gpu == "b200-sxm-180gb"
+    assert planned_run(document, precision="fp8", gpu=None, view="plans").gpu == "b200-sxm-180gb"
+    assert planned_run(document, precision=None, gpu="h100", view="plans").gpu == "h100-sxm5-80gb"
+
+
 @pytest.mark.parametrize("name", ["h100", "H100-SXM5-80GB", "h100 sxm5 80gb"])
 def test_a_gpu_is_named_as_in_a_question(name) -> None:
     document = json.loads(answer("dense"))

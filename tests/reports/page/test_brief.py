@@ -58,7 +58,7 @@ def test_the_layout_stands_with_the_memory_its_range_and_its_risk():
 
 def test_a_warning_that_changes_a_decision_is_shown_and_a_notice_is_not():
     warnings = (
-        Message.of("warning.memory_risk", gpu=sample.GPU, risk=0.31, allowed=0.05),
+        Message.of("warning.memory_risk", gpu=sample.GPU, risk=0.31, allowed=0.05, digits=0),
         Message.of("price.warning.later_rows", count=3, as_of="2026-11-20", newest="2026-11-21"),
     )
     text = brief_of(to_document(sample.answer(warnings=warnings)))

@@ -86,7 +86,7 @@ def test_no_sentence_is_left_over():
               "part", "redact", "owned", "owned_item", "unit", "providers", "whatif", "tile", "verb", "trust",
               "runs", "own_runs", "nodes", "learned_figure", "compare", "times", "log_lines", "log_steps",
                   "steps_of_training", "pairs_of_runs", "runs_each", "tensor", "mixture", "compression",
-                  "starts", "stands"}  # fmt: skip
+                  "starts", "stands", "gpu_count", "duration"}  # fmt: skip
     left = [key for key in en.TEXT if key not in code and key.split(".")[0] not in groups]
 
     assert left == []
@@ -187,3 +187,21 @@ def test_a_probability_is_told_no_closer_than_draws_tell_it():
     assert [words.chance(ratio) for ratio in (0.0, 0.0099, 0.01, 0.834, 0.99, 0.996, 1.0)] == [
         "less than 1%", "less than 1%", "1%", "83%", "99%", "more than 99%", "more than 99%",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("days", "english", "chinese"),
+    [
+        (1 / 24, "1 hour", "1 小时"),
+        (0.331, "7.94 hours", "7.94 小时"),
+        (1.0, "1 day", "1 天"),
+        (0.99999, "1 day", "1 天"),
+        (14.94, "14.9 days", "14.9 天"),
+        (1400.2, "1,400 days", "1,400 天"),
+        (1 / 1440, "1 minute", "1 分钟"),
+        (0.001, "1.44 minutes", "1.44 分钟"),
+        (1e-5, "0.0144 minutes", "0.0144 分钟"),
+    ],
+)
+def test_a_time_is_told_in_the_largest_unit_that_it_fills(days, english, chinese):
+    assert [words_for(lang).duration(days) for lang in LANGUAGES] == [english, chinese]

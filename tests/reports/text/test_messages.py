@@ -158,6 +158,36 @@ def test_a_chinese_template_holds_no_english_beyond_names():
             "992 张 A100 SXM4 80\u00a0GB 要训练 510 天：请去掉 --gpus，改用 --deadline",
         ),
         (
+            Message.of(
+                "error.too_slow",
+                gpu="t4",
+                precision="bf16",
+                deadline_days=1 / 24,
+                confidence=0.8,
+                fastest_days=0.331,
+                gpus=2560,
+            ),
+            "no number of t4 finishes BF16 in 1 hour with a probability of 80%: the fastest takes 7.94 hours at that "
+            "probability, on 2,560 GPUs",
+            "无论用多少张 t4，BF16 都无法以 80% 的概率在 1 小时内完成：最快的方案用 2,560 张 GPU，按此概率需 7.94 小时",
+        ),
+        (
+            Message.of(
+                "error.too_dear",
+                gpu="t4",
+                precision="fp16",
+                budget_usd=2.0,
+                confidence=0.8,
+                cheapest_usd=10.0,
+                gpus=1,
+                in_time=Message.of("error.within_days", days=1.0),
+            ),
+            "no number of t4 trains FP16 for $2 within 1 day with a probability of 80%: the cheapest costs $10 at that "
+            "probability, on 1 GPU",
+            "无论用多少张 t4，都无法以 80% 的概率用 2 美元在 1 天内完成 FP16 训练："
+            "最便宜的方案用 1 张 GPU，按此概率需 10 美元",
+        ),
+        (
             Message.of("hint.more_gpus", gpus=8, deadline_days=1234.4),
             "use --gpus 8, or --deadline 1234d",
             "用 --gpus 8，或 --deadline 1234d",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from planner.parallelism.search import FixedLayout
 from planner.planning.choice import best_on
 from planner.planning.counts import fewest, soonest
 from planner.planning.fitting.shortage import leaner
-from planner.planning.targets import at_confidence
+from planner.planning.targets import ROOM_RATIO, at_confidence
 from tests.planner.build import parts
 from tests.planner.planning.test_choice import DRAWS, FREE, case, small
 from tests.planner.planning.test_counts import by
@@ -51,6 +52,19 @@ def test_with_a_deadline_and_a_budget_the_one_that_is_missed_is_named():
     assert (dear["key"], dear["budget_usd"], parts(dear["in_time"])["days"]) == ("error.too_dear", 1000, 30)
     assert money.value.hint.key == "hint.larger_budget"
     assert time.value.message.key == "error.too_slow"
+
+
+def test_a_run_told_in_examples_is_made_cheaper_by_fewer_of_them_in_whole_dollars():
+    tuned = {"model": "llama-3.1-8b", "params": None, "method": "lora"}
+    hints = []
+    for asked in (tuned, tuned | {"tokens": "10M"}):
+        with pytest.raises(NoPlanError) as caught:
+            fewest(case(**asked), FREE, DRAWS, by(30 * 86400, budget_usd=0.01))
+        least = parts(caught.value.message)["cheapest_usd"]
+        hints.append(parts(caught.value.hint))
+        assert hints[-1]["budget_usd"] == math.ceil(least * ROOM_RATIO)
+
+    assert [hint["key"] for hint in hints] == ["hint.larger_budget_examples", "hint.larger_budget"]
 
 
 def test_a_model_that_fits_nowhere_says_what_is_short():

@@ -62,6 +62,18 @@ def test_counts_that_a_cap_on_power_does_not_allow_are_marked():
     assert [row.cells[0].plain for row in other.rows] == ["256", "512 (plan)", "1,024 (knee)"]
 
 
+def test_beyond_one_gpu_there_is_one():
+    document = sample.targets_document()
+    for point in document["curve"]:
+        if point["knee"]:
+            point["gpus"] = 1
+            point["chosen"] = True
+    table = short_of(document)
+    assert table is not None
+
+    assert [note.split(",")[0] for note in table.notes] == ["Beyond 1 GPU"]
+
+
 def test_at_the_end_of_the_curve_two_lines_are_left():
     document = sample.targets_document()
     document["curve"] = document["curve"][:3]
