@@ -74,17 +74,20 @@ DETAIL = frozenset({
     "lost_layouts", "uncertainty", "products", "collectives", "attention_kernel", "narrow_gain", "energy_items_mwh",
     "step_range_s", "sci_kg_per_run", "sci_kg_per_1e21_flop",
 })  # fmt: skip
-"""Of the plans by the same deadline, what a page that draws training leaves out, to be as small as the others."""
+"""Of the plans by the same deadline, what a page that draws training or several GPUs leaves out, to be as small as the
+others."""
 DIGITS, END_DIGITS = 7, 3
 """Digits of a number in the document of such a page: items still sum to their totals; and of the ends of its range."""
 
 
 def _without_detail(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
-    """The document, where training is drawn with less detail: of the second view, and of precisions not asked for.
+    """The document, where training or several GPUs are drawn with less detail: of the second view, and of precisions
+    that were not asked for.
 
     Of the savings, what the asked precision and the narrowest one save is left.
     """
-    if not document.get("numerics"):
+    several = asked is not None and len({plan["gpu"] for plan in document["plans"]}) > 1
+    if not document.get("numerics") and not several:
         return document
     plans = [{name: held for name, held in plan.items() if name not in DETAIL} for plan in document["same_deadline"]]
     first = [

@@ -19,6 +19,8 @@ from types import MappingProxyType
 import pytest
 
 import reports
+from mpplan.api.answer import estimate
+from mpplan.api.document import to_document
 from planner.errors import UsageError
 from planner.question.asked import InputValue
 from reports.formats import FORMATS, pdf
@@ -289,6 +291,28 @@ def test_the_policy_lets_in_this_style_and_this_script_only():
 @pytest.mark.parametrize("name", ["fp8", "bf16 on A100, which has no FP8", "mixture of experts", "LoRA"])
 def test_the_page_of_one_plan_is_at_most_150_kb(ask, lang, name):
     assert len(str(reports.render(ask(name), "html", lang=lang)).encode()) <= LIMIT_BYTES
+
+
+@pytest.fixture(scope="module")
+def two_gpus():
+    return to_document(estimate(params="70B", gpu="b200,h100", deadline="30d", as_of="2026-11-20"))
+
+
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_the_page_of_two_gpus_is_at_most_150_kb_with_every_plan_to_download(two_gpus, lang):
+    page = str(reports.render(two_gpus, "html", lang=lang))
+    inside = re.search(r'id="packed"[^>]*>([^<]+)<', page)
+    assert inside
+    head, _, tail = json.loads(gzip.decompress(base64.b64decode(inside[1])))
+    held = head | tail
+
+    assert len(page.encode()) <= LIMIT_BYTES
+    for view in ("plans", "same_deadline"):
+        days = [plan["duration_days"]["mid"] for plan in two_gpus[view] if plan["fits"]]
+        assert [plan["duration_days"]["mid"] for plan in held[view] if plan["fits"]] == pytest.approx(days, rel=1e-6)
+    asked = [plan["products"] for plan in held["plans"] if plan["precision"] == "bf16"]
+    assert len(asked) == 2
+    assert all(asked)
 
 
 def test_the_same_document_gives_the_same_bytes(recorded):
