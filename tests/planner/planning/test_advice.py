@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.errors import Message
 from planner.parallelism.search import FixedLayout
 from planner.planning.advice import RISKY_SOONER, faster_at_a_risk, rounder_below, warnings_of
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on, risk_of
 from planner.planning.ranges import ranged_plan
-from planner.planning.targets import NO_TARGETS
+from planner.planning.targets import NO_TARGETS, digits_apart
 from planner.rates.terms import Draws
 from reports.text.messages import word
 from tests.planner.build import price, question, site
@@ -44,6 +45,9 @@ def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_t
     values = dict(found.values)
 
     assert one.memory_risk < values["risk"] <= 0.15
+    just_above = Message.of(found.key, **(values | {"risk": 0.0504, "digits": digits_apart(0.0504, 0.05)}))
+    assert "probability of 5.04%, above the 5.00% allowed" in word(just_above)
+    assert values["digits"] == digits_apart(values["risk"], one.memory_risk)
     allowed = float(values["flag"].rstrip("%")) / 100
     bolder = best_on(replace(one, memory_risk=allowed), FixedLayout(), 64)
     pace_s = [float(np.min(c.scores.wall_s[c.best])) for c in (choice, bolder)]
