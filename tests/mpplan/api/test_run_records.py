@@ -13,6 +13,7 @@ from planner.errors import InputFileError
 from planner.question.asked import Ask
 from planner.records.home import records_dir
 from planner.validation.predict import predict_prepared, run_rates
+from reports.text.names import pretty_gpu
 from tests.planner.calibration.own_runs import prepared
 from tests.planner.recorded import copy, gemm, kernels, write_record
 
@@ -97,7 +98,7 @@ def test_the_records_of_the_store_are_used_without_being_named(home):
     document, told = calibration_of(own_runs(6000.0), source="runs.csv")
 
     assert [entry["record"] for entry in document["records"]] == ["mine"]
-    assert told[0].startswith(f"{GPU}: what your record `mine` measured is taken from it")
+    assert told[0].startswith(f"{pretty_gpu(GPU)}: what your record `mine` measured is taken from it")
     assert warnings(calibrated(home, "own.json", 6000.0)) == []
 
 
