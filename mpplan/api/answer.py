@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.errors import Message, UsageError
+from planner.errors import Message, NoPlanError, UsageError
 from planner.question.asked import Ask
 from planner.question.cost_inputs import CALIBRATION, NUMERICS, RECORDS
 from planner.question.input import Input
@@ -87,27 +87,39 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
     records = ask.text(RECORDS)
     known = resolved(ask)
     question, calibration = known.question, known.calibration
-    answer = planned(
-        question, command=command, records=records, measured=known.measured, parameters=known.parameters,
-        whole=whole,
-    )  # fmt: skip
-    if _outgrew_its_stack(question, answer):
-        texts, sources = {**ask.texts, STACK.name: DEFAULT_STACK}, {**ask.sources, STACK.name: "default"}
-        over_nodes = replace(ask, texts=texts, sources=sources)
-        return answer_question(over_nodes, command=command, whole=whole)
+    try:
+        answer = planned(
+            question, command=command, records=records, measured=known.measured, parameters=known.parameters,
+            whole=whole,
+        )  # fmt: skip
+    except NoPlanError:
+        if not _may_outgrow_its_stack(question):
+            raise
+        return answer_question(_over_nodes(ask), command=command, whole=whole)
+    if _may_outgrow_its_stack(question) and _has_nodes(question, answer):
+        return answer_question(_over_nodes(ask), command=command, whole=whole)
     answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_of_the_network(known, answer)))
     answer = chosen(answer, known.chosen) if known.chosen else answer
     answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)
     return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
 
 
-def _outgrew_its_stack(question: Question, answer: Answer) -> bool:
-    """Whether a plan on GPUs that nobody gave has several nodes, though its stack is the usual one of a single node."""
-    if not question.fine_tunes or question.gpus is not None or question.inputs[STACK.name].source != "default":
-        return False
-    return question.inputs[STACK.name].value == TUNING_STACK and any(
-        plan.fits and plan.nodes > 1 and plan.precision == question.asked.precision for plan in answer.plans
-    )
+def _may_outgrow_its_stack(question: Question) -> bool:
+    """Whether nobody gave the GPUs of a fine-tuning, so that its stack is the usual one of a single node."""
+    stack = question.inputs[STACK.name]
+    return question.fine_tunes and question.gpus is None and (stack.source, stack.value) == ("default", TUNING_STACK)
+
+
+def _has_nodes(question: Question, answer: Answer) -> bool:
+    """Whether the plan has several nodes."""
+    asked = (plan for plan in answer.plans if plan.precision == question.asked.precision)
+    return any(plan.fits and plan.nodes > 1 for plan in asked)
+
+
+def _over_nodes(ask: Ask) -> Ask:
+    """The same question with the usual stack of several nodes."""
+    texts, sources = {**ask.texts, STACK.name: DEFAULT_STACK}, {**ask.sources, STACK.name: "default"}
+    return replace(ask, texts=texts, sources=sources)
 
 
 def resolved(ask: Ask) -> Known:

@@ -83,9 +83,13 @@ def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]
     return sorted({*even, *nearly})
 
 
-def context_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
-    """Powers of two that leave each rank at least 4 096 tokens."""
-    return _powers(max(recipe.seq_len / 4096, 1))
+MANY_GPUS = 16384
+"""From so many on, over which a batch of sequences is hard to spread, a rank may have half the tokens."""
+
+
+def context_sizes(recipe: Recipe, most_gpus: float = 1) -> list[int]:
+    """Powers of two that leave each rank at least 4 096 tokens, or 2 048 on very many GPUs (`MANY_GPUS`)."""
+    return _powers(max(recipe.seq_len / (2048 if most_gpus >= MANY_GPUS else 4096), 1))
 
 
 def expert_sizes(experts: int) -> list[int]:
@@ -210,13 +214,13 @@ def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
         )
 
 
-def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[Ints]:
-    """tp, cp, pp, vp, ep, micro_batch: everything but the data parallel size."""
+def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, most_gpus: float) -> list[Ints]:
+    """tp, cp, pp, vp, ep, micro_batch: everything but the data parallel size, on up to so many GPUs."""
     model = recipe.model
     experts = expert_sizes(model.experts)
     tp, cp, pp, vp, ep, mb = _grid(
         _one(fixed.tp, tensor_sizes(recipe, cluster)),
-        _one(fixed.cp, context_sizes(recipe, cluster)),
+        _one(fixed.cp, context_sizes(recipe, most_gpus)),
         _one(fixed.pp, pipeline_depths(recipe, on_given_gpus=fixed.on_given_gpus)),
         _one(fixed.vp, _virtual_sizes(recipe)),
         _one(fixed.ep, experts),
@@ -250,7 +254,8 @@ def enumerate_layouts(
         _check_gpus(gpus, fixed, recipe)
     if gpus is None and recipe.batch_band is not None:
         gpus = round_counts(cluster, *gpus_between)
-    tp, cp, pp, vp, ep, mb = _shape_axes(recipe, cluster, fixed)
+    most_gpus = gpus_between[1] if gpus is None else np.max(gpus, initial=1)
+    tp, cp, pp, vp, ep, mb = _shape_axes(recipe, cluster, fixed, most_gpus)
     inner = tp * cp * pp
     if gpus is not None:
         counts = np.atleast_1d(np.asarray(gpus, dtype=np.int64))
@@ -262,6 +267,9 @@ def enumerate_layouts(
         low, high = gpus_between
         rows, columns = np.nonzero((total >= low) & (total <= high) & (total % cluster.gpus_per_node == 0))
         dp = sizes[columns]
+    if fixed.cp is None:
+        usual = (cp[rows] <= context_sizes(recipe)[-1]) | (inner[rows] * dp >= MANY_GPUS)
+        rows, dp = rows[usual], dp[usual]
     tp, cp, pp, vp, ep, mb = (a[rows] for a in (tp, cp, pp, vp, ep, mb))
     return _finish(recipe, fixed, _zero_stages(recipe, cluster, fixed), tp, cp, pp, vp, ep, mb, dp)
 

@@ -15,7 +15,7 @@ from planner.parallelism.search import FixedLayout
 from planner.performance.memory import usable_bytes
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
 from planner.planning.case import Case
-from planner.planning.choice import Choice, risk_of, splits_of
+from planner.planning.choice import MOST_RISK, Choice, risk_of, splits_of
 from planner.planning.curve import points_on
 from planner.planning.fitting.safer import quickest_safe_way
 from planner.planning.fitting.shortage import NEXT_COUNT_RATIO
@@ -32,7 +32,8 @@ LEAST_BELOW = 0.75
 RISKY_SOONER = 1.25
 """How much faster a layout must be to be worth a word though it risks the memory more than is allowed."""
 RISKY_AT_MOST = 0.15
-"""Risk of running out of memory above which nobody should try a layout for its speed."""
+"""Risk of running out of memory above which nobody should try a layout for its speed; above that of a plan that is
+risky itself, by so much."""
 
 
 def warnings_of(
@@ -116,12 +117,16 @@ def advice_on(
 
 
 def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:
-    """That a much faster layout on the same GPUs would risk the memory by somewhat more than is allowed.
+    """That a much faster layout on the same GPUs would risk the memory by somewhat more than is allowed, or than the plan.
 
     The fastest such layout of those that are the leanest of their way to split the model; None where there is none.
     """
-    if choice.best is None or not choice.safe:
+    if choice.best is None:
         return None
+    least, most = case.memory_risk, RISKY_AT_MOST
+    if not choice.safe:
+        least = risk_of(case, choice.winner)
+        most = min(least + RISKY_AT_MOST, MOST_RISK)
     layouts, scores, room = choice.layouts, choice.scores, usable_bytes(case.cluster.gpu)
     plan_s = float(scores.wall_s[choice.best])
     faster = (layouts.gpus == choice.gpus) & (scores.memory_bytes <= room) & (scores.wall_s * RISKY_SOONER <= plan_s)
@@ -129,7 +134,7 @@ def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:
     leanest = by_memory[np.unique(splits_of(layouts)[by_memory], return_index=True)[1]]
     for i in leanest[np.argsort(scores.wall_s[leanest], kind="stable")].tolist():
         risk = risk_of(case, layouts.take(slice(i, i + 1)))
-        if case.memory_risk < risk <= RISKY_AT_MOST:
+        if least < risk <= most:
             layout = layouts.at(i)
             return Message.of(
                 "warning.faster_at_a_risk", gpu=case.cluster.gpu.id, tp=layout.tp, pp=layout.pp, risk=risk,

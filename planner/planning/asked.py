@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
+from planner.parallelism.layout import Layouts
 from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
-from planner.planning.choice import Choice, best_on
+from planner.planning.choice import Choice, best_on, expected_paces
 from planner.planning.counts import fewest, soonest
 from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import ways_that_fit
@@ -60,9 +61,28 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
 
 def _as_given(question: Question, case: Case, chosen: Choice, targets: Targets, draws: Draws) -> Choice:
     """The best layout on the number of GPUs that was chosen, as if it had been given: more layouts are tried then."""
-    again = best_on(case, replace(question.fixed, on_given_gpus=True), chosen.gpus)
+    again = best_given(question, case, chosen.gpus)
     sure = again.best is not None and again.safe >= chosen.safe
     return again if sure and targets.met_by(case.evaluate(again.winner, draws)) else chosen
+
+
+def best_given(question: Question, case: Case, gpus: int) -> Choice:
+    """The best layout on a number of GPUs, with the batch that a search over batches takes there.
+
+    Of each split of the GPUs such a search sees one batch, that nearest to the default; once a batch is taken, all
+    layouts that divide it are compared, as they are for the other precisions.
+    """
+    fixed = replace(question.fixed, on_given_gpus=True)
+    choice = best_on(case, fixed, gpus)
+    if choice.best is None or case.recipe.batch_band is None:
+        return choice
+    batch = int(choice.winner.global_batch[0])
+    recipe = replace(case.recipe, global_batch=batch, batch_band=None, keeps_batch=False)
+    of_batch = best_on(replace(case, recipe=recipe), fixed, gpus)
+    if of_batch.best is None or of_batch.safe < choice.safe:
+        return choice
+    chosen_s, of_batch_s = expected_paces(case, Layouts.of(choice.winner.at(0), of_batch.winner.at(0)))
+    return of_batch if of_batch_s < chosen_s else choice
 
 
 def _stays_alone(question: Question, case: Case) -> bool:
@@ -88,7 +108,7 @@ def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) ->
         NoPlanError: it does not fit, or misses a target.
     """
     gpus = question.gpus or 1
-    choice = best_on(case, question.fixed, gpus)
+    choice = best_given(question, case, gpus)
     if choice.best is None:
         raise NoPlanError(
             Message.of(
@@ -140,7 +160,7 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
     try:
         given = question.gpus or (1 if _stays_alone(question, case) else None)
         if given is not None:
-            choice = best_on(case, question.fixed, given)
+            choice = best_given(question, case, given)
         else:
             within = _within_a_node(question, case, targets, draws)
             chosen = within or chosen_count(question, case, targets, draws)

@@ -29,8 +29,10 @@ Indices = npt.NDArray[np.intp]
 
 NEAR = 1.15
 """How far above the best at mid a layout's time may be for its draws to be compared."""
-MOST_SPLITS = 12
-"""Ways to split a model whose layouts are compared, those with the fastest at mid first."""
+MOST_SPLITS = 8
+"""Ways to split a model whose layouts are compared, those with the fastest at mid first; and as many of those with the
+fastest that fill no more than `LEAN` of the memory, which are likely to be safe."""
+LEAN = 0.75
 FILLINGS = (1.0, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
 """Shares of the memory: of each split the fastest layout that takes no more than each of them at mid is compared, so
 that one whose risk is low enough is among them."""
@@ -260,15 +262,23 @@ def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, filling: Flo
     if not len(group):
         return group
     order = group[np.argsort(pace_s[group], kind="stable")]
-    near = order[pace_s[order] <= NEAR * pace_s[order[0]]]
+    lean = order[filling[order] <= LEAN]
+    slowest_s = NEAR * pace_s[lean[0] if len(lean) else order[0]]
+    near = order[pace_s[order] <= slowest_s]
     fast = np.zeros(len(near), dtype=np.bool_)
-    for split in list(dict.fromkeys(splits[near].tolist()))[:MOST_SPLITS]:
+    compared = {*_first_splits(splits[near]), *_first_splits(splits[near[filling[near] <= LEAN]])}
+    for split in compared:
         members = np.flatnonzero(splits[near] == split)
         for most in FILLINGS:
             fast[members[filling[near[members]] <= most][:1]] = True
     close = np.flatnonzero(pace_s[near] <= SIMPLE_NEAR * pace_s[near[0]])
     fast[close[np.argsort(simplicity[near[close]], kind="stable")][:MOST_SIMPLE]] = True
     return np.asarray(near[fast])
+
+
+def _first_splits(splits: Indices) -> list[int]:
+    """The first few of the ways to split a model, in the order of their fastest layouts."""
+    return list(dict.fromkeys(splits.tolist()))[:MOST_SPLITS]
 
 
 def _simplest_of_the_best(

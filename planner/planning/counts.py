@@ -24,6 +24,10 @@ Bools = npt.NDArray[np.bool_]
 
 CHEAPER_WITHIN = 1.25
 """How many more GPUs than the fewest are looked at for a plan that ends sooner and is cheaper as well."""
+TUNING_CHEAPER_WITHIN = 2.0
+"""The same to fine-tune, where the fewest GPUs that hold the run are full to the brim."""
+MORE_NODES = 2
+"""So many more nodes are looked at in any case."""
 CLOSE_TO_CHEAPEST = 1.02
 """How many GPU-hours more than the cheapest of them the fewest of these may take."""
 AT_ONCE = 4
@@ -195,7 +199,10 @@ def _cheaper(search: _Search, found: Choice) -> Choice:
     """Up to a quarter more GPUs where these end sooner and are cheaper: the fewest that are close to the cheapest."""
     if search.targets.deadline_s is None:
         return found
-    most = min(CHEAPER_WITHIN * found.gpus, search.targets.most_gpus)
+    case = search.case
+    within = CHEAPER_WITHIN if case.recipe.method == "pretrain" else TUNING_CHEAPER_WITHIN
+    most = max(within * found.gpus, found.gpus + MORE_NODES * case.cluster.gpus_per_node)
+    most = min(most, search.targets.most_gpus)
     layouts = _layouts(search, (found.gpus + 1, most))
     if not len(layouts):
         return found

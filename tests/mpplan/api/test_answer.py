@@ -135,3 +135,11 @@ def test_fine_tuning_that_outgrows_a_node_has_the_stack_of_several():
     assert (sought.question["stack"].value, sought.question["stack"].source) == ("typical", "default")
     assert plan.nodes > 1
     assert plan.gpu_hours == next(other.gpu_hours for other in given.plans if other.precision == "bf16")
+
+
+def test_fine_tuning_that_fits_no_single_node_is_planned_on_several():
+    answer = estimate(method="sft", params="180B", tokens="20M", gpu="h100-sxm5-80gb")
+    (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
+
+    assert plan.fits
+    assert plan.nodes > 1

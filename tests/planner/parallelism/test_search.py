@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from planner.errors import Message, UsageError
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import (
+    MANY_GPUS,
     FixedLayout,
     context_sizes,
     divisors,
@@ -138,9 +139,18 @@ def test_powers_of_two_are_tried_with_nearly_even_stages_and_so_is_what_divides_
 
 
 def test_context_parallel_is_for_long_sequences():
-    assert context_sizes(recipe(seq_len=4096), H100) == [1]
-    assert context_sizes(recipe(seq_len=8192), H100) == [1, 2]
-    assert context_sizes(recipe(seq_len=131072), H100) == [1, 2, 4, 8, 16, 32]
+    assert context_sizes(recipe(seq_len=4096)) == [1]
+    assert context_sizes(recipe(seq_len=8192)) == [1, 2]
+    assert context_sizes(recipe(seq_len=131072)) == [1, 2, 4, 8, 16, 32]
+
+
+def test_on_very_many_gpus_a_rank_may_have_half_the_tokens():
+    one = recipe("llama-3.1-405b", seq_len=8192, global_batch=2048)
+    layouts = enumerate_layouts(one, H100, FixedLayout(), gpus=np.array([8192, 32768]))
+
+    assert context_sizes(one, MANY_GPUS) == [1, 2, 4]
+    assert set(layouts.cp[layouts.gpus == 8192]) == {1, 2}
+    assert set(layouts.cp[layouts.gpus == 32768]) == {1, 2, 4}
 
 
 @pytest.mark.parametrize(("number", "expected"), [(1, [1]), (12, [1, 2, 3, 4, 6, 12]), (49, [1, 7, 49]), (97, [1, 97])])

@@ -183,11 +183,18 @@ def pace_s(case: Case, plan: Ranged) -> float:
     return float(expected_paces(case, plan.choice.winner)[0])
 
 
-def test_the_batch_and_the_gpus_of_a_plan_asked_for_give_that_plan_again():
-    sought, plan = planned(params="13B", deadline="7d", precision="fp8")
+@pytest.mark.parametrize(
+    ("asked", "target"),
+    [
+        ({"params": "13B", "precision": "fp8"}, {"deadline": "7d"}),
+        ({"model": "llama-3.1-70b", "method": "dpo"}, {"gpus": "1024"}),  # of 8 ranks a search sees no batch of 64
+    ],
+)
+def test_the_batch_and_the_gpus_of_a_plan_asked_for_give_that_plan_again(asked, target):
+    sought, plan = planned(**asked, **target)
     gpus, batch = str(plan.plan.gpus), str(plan.plan.layout.global_batch)
-    given = planned(params="13B", gpus=gpus, precision="fp8")
-    fixed = planned(params="13B", gpus=gpus, global_batch=batch, precision="fp8")
+    given = planned(**asked, gpus=gpus)
+    fixed = planned(**asked, gpus=gpus, global_batch=batch)
 
     assert pace_s(*given) == pytest.approx(pace_s(sought, plan), rel=0.03)
     assert pace_s(*fixed) == pytest.approx(pace_s(*given), rel=0.03)

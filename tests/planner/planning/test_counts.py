@@ -57,9 +57,9 @@ def test_the_plan_meets_the_deadline_at_the_confidence_and_no_fewer_nodes_would(
     for gpus in np.unique(below.gpus[fits]):
         fewer = best_on(one, FREE, int(gpus))
         in_time = probability(one.evaluate(fewer.winner, DRAWS).wall_s, hours * 3600) >= confidence
-        # fewer that meet it are passed over only for up to a quarter more that are sooner and cheaper
+        # fewer that meet it are passed over only for up to a quarter or two nodes more that are sooner and cheaper
         if fewer.safe and in_time:
-            assert choice.gpus <= 1.25 * gpus
+            assert choice.gpus <= max(1.25 * gpus, gpus + 16)
             assert gpu_hours < gpus * float(fewer.scores.wall_s[fewer.best])
 
 
@@ -70,7 +70,7 @@ def test_a_plan_s_own_duration_is_a_deadline_that_it_meets():
         duration = at_confidence(one.evaluate(chosen.winner, DRAWS).wall_s, 0.8)
         again = fewest(one, FREE, DRAWS, by(duration / 86400 * 86400))
 
-        assert again.gpus <= 1.25 * chosen.gpus
+        assert again.gpus <= max(1.25 * chosen.gpus, chosen.gpus + 16)
         assert again.gpus == chosen.gpus or gpu_s(again) < gpu_s(chosen)
 
 

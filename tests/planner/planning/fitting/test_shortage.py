@@ -108,14 +108,14 @@ def test_the_cheapest_that_is_named_is_the_cheapest_at_the_confidence_and_a_budg
     assert soonest(one, FREE, DRAWS, by(budget_usd=dear["cheapest_usd"], most_gpus=512)).best is not None
 
 
-@pytest.mark.parametrize("deadline_days", [30, 60, 200])
+@pytest.mark.parametrize("deadline_days", [20, 40, 80])
 def test_the_soonest_that_is_named_is_the_soonest_of_fewer_gpus_too(deadline_days):
     one = case(params="1T")
     with pytest.raises(NoPlanError) as caught:
         fewest(one, FREE, DRAWS, by(deadline_days * 86400))
 
     slow = parts(caught.value.message)
-    assert slow["gpus"] < 50_000  # a batch of so many sequences feeds no more well
+    assert slow["gpus"] < 100_000  # a batch of so many sequences feeds no more well
     chosen = fewest(one, FREE, DRAWS, by(slow["fastest_days"] * 86400))
     assert chosen.gpus <= slow["gpus"]
 
