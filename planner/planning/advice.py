@@ -119,7 +119,8 @@ def advice_on(
 def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:
     """That a much faster layout on the same GPUs would risk the memory by somewhat more than is allowed.
 
-    Of a plan that is risky itself, by somewhat more than it does. The fastest such layout of those that are the leanest of their way to split the model; None where there is none.
+    Of a plan that is risky itself, by somewhat more than it does. The fastest such layout of those that are the leanest
+    of their way to split the model; None where there is none.
     """
     if choice.best is None:
         return None

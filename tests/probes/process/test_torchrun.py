@@ -134,7 +134,7 @@ def test_steps_of_two_ranks_are_what_their_parts_predict(verified: Path) -> None
     """
     cases = _predicted(verified)
     if _median_error(cases) > 0.2:
-        run_in_process(replace(asked(verified), verify=True, measure=False), Heard())
+        run_in_process(replace(asked(verified), verify=True, measure=False, resume=True), Heard())
         cases = _predicted(verified)
     quiet = [case for case in cases if case["quality"] == "ok"]
 
