@@ -64,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         own = uncleaned(stream)
         if isinstance(own, TextIOWrapper):
             own.reconfigure(errors="replace")  # a terminal that lacks `≥` gets `?`, not a traceback
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads only wait for each other
     gc.set_threshold(200_000)  # a short run makes little garbage; looking for it costs a tenth of the start-up
     atexit.register(gc.freeze)  # nor at the end of the process, whose memory goes back as a whole
     words = list(sys.argv[1:] if arguments is None else arguments)

@@ -254,7 +254,7 @@ def enumerate_layouts(
         _check_gpus(gpus, fixed, recipe)
     if gpus is None and recipe.batch_band is not None:
         gpus = round_counts(cluster, *gpus_between)
-    most_gpus = gpus_between[1] if gpus is None else np.max(gpus, initial=1)
+    most_gpus = float(gpus_between[1] if gpus is None else np.max(gpus, initial=1))
     tp, cp, pp, vp, ep, mb = _shape_axes(recipe, cluster, fixed, most_gpus)
     inner = tp * cp * pp
     if gpus is not None:
