@@ -205,6 +205,7 @@ def test_a_chinese_template_holds_no_english_beyond_names():
             "of memory with a probability of less than 1%",
             "T4：加上 --loss fused，在同样的 GPU 上需 2 天（为所选方案时间的 50%），显存不足的概率为 1% 以下",
         ),
+        (Message.of("why.too_big", over_gib=1303.12), "1,303.1 GiB too much", "显存多出 1,303.1 GiB"),
         (
             Message.of("why.too_risky", risk=0.236),
             "runs out of memory with a probability of 24%",
