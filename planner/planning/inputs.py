@@ -69,8 +69,9 @@ def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[
         return
     (batch,) = batches
     note = Message.of(
-        "note.batch_chosen", tokens=batch * question.seq_len, default=question.global_batch, gpus=plan.gpus
-    )
+        "note.batch_left" if question.keeps_batch else "note.batch_chosen",
+        tokens=batch * question.seq_len, default=question.global_batch, gpus=plan.gpus,
+    )  # fmt: skip
     if question.model.kind == "image":
         note = Message.of("note.images_chosen", default=question.global_batch, gpus=plan.gpus)
     inputs["global_batch"] = InputValue(value=batch, source="derived", note=note)

@@ -1,4 +1,4 @@
-"""Values that no hardware gives: more FLOP/s than a card's peak, more memory than it has."""
+"""Values that no hardware gives: more FLOP/s than a card's peak, more memory than it has, more power than its limit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ WINOGRAD_RATIO = 4.0
 """Products of a 3 x 3 convolution over those that its fastest algorithm computes (Lavin & Gray, arXiv 1509.09308)."""
 MEMORY_MARGIN_RATIO = 1.02
 """Cards of one name differ by this much in the memory that they show."""
+
+POWER_MARGIN_RATIO = 1.05
+"""Mean power of a card over the limit it is sold with, or a higher one that was set: meters err by as much."""
+LOWERED_MARGIN_RATIO = 1.25
+"""The same over a lower limit that was set: near the least that a card can run at, it is kept only roughly (an A40
+limited to 100 W takes 119 W, `zeus-0038`)."""
 
 
 def model_flop_per_s(prepared: Prepared, value: float) -> float | None:
@@ -45,7 +51,8 @@ def why_impossible(prepared: Prepared, value: float) -> Message | None:
     """Why no run of this configuration can have measured a value; None where one can.
 
     A speed is refused above the dense peak of the run's precision with model FLOP alone, so that a run that recomputes
-    activations is never refused wrongly. Peak memory is refused above what the card has.
+    activations is never refused wrongly. Peak memory is refused above what the card has, and the mean
+    power of a GPU above its limit.
 
     Args:
         prepared: the run, set up.
@@ -57,6 +64,8 @@ def why_impossible(prepared: Prepared, value: float) -> Message | None:
         if value <= MEMORY_MARGIN_RATIO * has_gib:
             return None
         return Message.of("skipped.above_memory", value=value, gpu=gpu.id, has_gib=has_gib)
+    if prepared.run.metric == "avg_gpu_power_w":
+        return _above_limit(prepared, value)
     needed, compute = model_flop_per_s(prepared, value), recipe.policy.linear_compute
     peak = gpu.peak_flop_per_s[compute]
     if needed is None or needed <= peak * (WINOGRAD_RATIO if recipe.model.has_network else 1.0):
@@ -65,6 +74,17 @@ def why_impossible(prepared: Prepared, value: float) -> Message | None:
         "skipped.above_peak", value=value, metric=prepared.run.metric, needed_tflops=needed / TERA, gpu=gpu.id,
         peak_tflops=peak / TERA, compute=compute.upper(),
     )  # fmt: skip
+
+
+def _above_limit(prepared: Prepared, value_w: float) -> Message | None:
+    gpu, given_w = prepared.cluster.gpu, prepared.cluster.power_limit_w
+    limit_w = given_w or gpu.tdp_w
+    most_w = POWER_MARGIN_RATIO * max(limit_w, gpu.tdp_w)
+    if given_w is not None:
+        most_w = min(most_w, LOWERED_MARGIN_RATIO * given_w)
+    if value_w <= most_w:
+        return None
+    return Message.of("skipped.above_power", value=value_w, gpu=gpu.id, limit_w=limit_w)
 
 
 def checked(prepared: Prepared | Rejected, result: PublishedResult | Rejected) -> PublishedResult | Rejected:

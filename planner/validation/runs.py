@@ -219,6 +219,8 @@ class _Cells:
             return None
         if value != round(value) or not 0 < value < 1e15:
             if value == 0:
+                if name in REQUIRED:
+                    self.problems.append(f"{name}: {self.text(name)} must be above 0")
                 return None
             self.problems.append(f"{name}: `{self.text(name)}` is not a whole number")
             return None

@@ -101,7 +101,7 @@ MESSAGES = frozenset({
         "usual_model", "network_assumed", "fastest_under_cap", "pue", "grid", "grid_market", "grid_given",
         "image_model", "image_scaled", "imagenet", "epochs", "samples", "images_per_step", "images_chosen",
         "image_stack", "tokens_of_samples", "tokens_of_examples", "usual_examples", "usual_lengths",
-        "counted_lengths", "tuning_batch", "usual_other",
+        "counted_lengths", "tuning_batch", "usual_other", "batch_left",
     )),
     *(f"gap.{name}.{part}" for name in ("power", "embodied", "precision", "place.grid")
       for part in ("what", "why", "effect")),

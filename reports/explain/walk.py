@@ -12,6 +12,7 @@ from math import ceil, isclose
 from typing import Any
 
 from planner.errors import UsageError
+from planner.question.usual_names import named_among
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
@@ -358,7 +359,7 @@ def explain(
         document: an estimate (`mpplan.estimate/2`).
         figure: one of `FIGURES`, or a key of the document.
         precision: of the plan; by default the requested one.
-        gpu: of the plan; by default the leading one.
+        gpu: of the plan, by id or a short name; by default the leading one.
         name: what an error calls the document.
 
     Raises:
@@ -379,7 +380,7 @@ def explain(
 
 
 def _chosen(facts: Facts, precision: str, gpu: str) -> Doc:
-    plan = facts.plan(precision, gpu)
+    plan = facts.plan(precision.strip().lower(), named_among("gpu", gpu, facts.gpus) or gpu)
     if plan is None:
         available = dict.fromkeys(f"{row['precision']} on {row['gpu']}" for row in facts.doc["plans"])
         raise UsageError(f"the answer has no plan in {precision} on {gpu}", hint=f"it has {', '.join(available)}")

@@ -151,19 +151,24 @@ def _cells(row: FitRow) -> tuple[str, ...]:
     from reports.text.messages import word
 
     flags = " ".join(word(flag) for flag in row.flags if ("input", "method") not in flag.values) or "-"
-    speed = "does not fit" if row.tokens_per_s is None else figure(row.tokens_per_s.mid, digits=3)
+    speed = "does not fit" if row.tokens_per_s is None else _rate(row.tokens_per_s.mid)
     return (
         find_method(row.variant.method).name,
         flags,
         row.act_ckpt,
         f"{row.seq_len:,}",
-        str(row.layout.micro_batch),
-        f"{row.memory_gib.mid:.1f}",
-        f"{row.memory_gib.low:.0f} to {row.memory_gib.high:.0f}",
+        f"{row.layout.micro_batch:,}",
+        f"{row.memory_gib.mid:,.1f}",
+        f"{row.memory_gib.low:,.0f} to {row.memory_gib.high:,.0f}",
         _risk(row.memory_risk),
         speed,
         "-" if row.usd_per_million_tokens is None else f"{row.usd_per_million_tokens:.3g}",
     )
+
+
+def _rate(per_s: float) -> str:
+    rounded = figure(per_s, digits=3)
+    return f"{int(rounded):,}" if rounded.isdigit() else rounded
 
 
 def _risk(risk: float) -> str:

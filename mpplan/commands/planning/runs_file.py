@@ -109,5 +109,7 @@ def _without_comments(content: bytes) -> bytes:
 def _columns_hint(missing: Iterable[str] = ()) -> str:
     from planner.validation.runs import REQUIRED
 
-    columns = ", ".join(missing or REQUIRED)
-    return f"add the columns {columns}; docs/accuracy.md describes them"
+    columns = list(missing) or REQUIRED
+    if len(columns) == 1:
+        return f"add the column {columns[0]}; docs/accuracy.md describes it"
+    return f"add the columns {', '.join(columns)}; docs/accuracy.md describes them"

@@ -114,7 +114,7 @@ def validate(
     else:
         place.write(("" if learned is None else _learning(learned) + "\n") + _shown(validation, all_rows))
     _warn_of_the_impossible(validation.runs, quiet)
-    if not any(row.prediction for row in validation.runs):
+    if validation.skipped == len(validation.runs):
         warn("no row could be predicted; every row gives its reason", quiet=quiet)
     note(f"{number_of(count, 'row')} in {took_s:.1f} s, {count / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
 

@@ -72,6 +72,17 @@ def _table(facts: Facts, words: Words) -> Table:
             *(Column(head=head, numeric=True) for head in heads),
         ),
         rows=tuple(rows),
+        notes=_risks(facts, words),
+    )
+
+
+def _risks(facts: Facts, words: Words) -> tuple[str, ...]:
+    """What the mark of a risky plan means, for each GPU whose plan has it."""
+    plans = [plan for gpu in facts.gpus if (plan := facts.plan(facts.asked_on(gpu), gpu)) is not None]
+    return tuple(
+        words("risky.note", name=pretty_gpu(plan["gpu"]), risk=words.chance(plan["memory_risk"]))
+        for plan in plans
+        if facts.is_risky(plan)
     )
 
 
@@ -88,7 +99,8 @@ def _row(facts: Facts, gpu: str, metrics: list[tuple[str, Rung]], words: Words) 
     if lacking is not None and plan is not None:
         names = {name: words.name("precision", lacking[name]) for name in ("precision", "instead")}
         note = words("gpus.instead", **names)
-    head = Cell(text=pretty_gpu(gpu), detail=note)
+    risky = plan is not None and facts.is_risky(plan)
+    head = Cell(text=words("risky.mark", name=pretty_gpu(gpu)) if risky else pretty_gpu(gpu), detail=note)
     if plan is None or not plan["fits"]:
         reason, key = (lacking, "reason") if plan is None else (plan, "why_not")
         why = words("reason.unknown") if reason is None else sentence(reason, key, words.lang).text

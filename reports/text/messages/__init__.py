@@ -2,9 +2,9 @@
 
 `en.py` and `zh.py` have one template per key, filled by `str.format`. Beside Python's format specifications there are
 those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), GPUs (`gpu`),
-precisions (`precision`), days told in the unit that fits (`duration`), years told in days (`years_in_days`), every
-quantity with a ladder of units (`tokens`, `params` …), every noun with a plural (`providers`), and lists (`and`,
-`semicolon`; commas otherwise).
+precisions (`precision`), probabilities (`chance`), days told in the unit that fits (`duration`), years told in days
+(`years_in_days`), every quantity with a ladder of units (`tokens`, `params` …), every noun with a plural (`providers`),
+and lists (`and`, `semicolon`; commas otherwise).
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class _Template(Formatter):
             "driver": lambda name: words.name("driver", str(name)),
             "gpu": lambda name: pretty_gpu(str(name)),
             "precision": lambda name: str(name).upper(),
+            "chance": lambda ratio: words.chance(float(ratio)),
             "duration": lambda days: words.duration(float(days)),
             "years_in_days": self._years_in_days,
             "sig": lambda value: f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}",

@@ -17,6 +17,7 @@ from planner.planning.estimate import estimate
 from planner.rates.ladder import resolve_rates
 from planner.training.policies import find_policy
 from planner.training.recipe import Recipe
+from reports.text.messages import word
 from tests.planner.build import cluster, parts, prices, question, recipe, site
 
 ALL = ("fp32", "tf32", "fp16", "bf16", "fp8")
@@ -278,6 +279,9 @@ def test_a_catalogue_model_keeps_its_published_batch_unless_that_leaves_the_coun
     assert kept.question["global_batch"].source == "catalogue"
     assert left.question["global_batch"].value == 992
     assert left.question["global_batch"].source == "derived"
+    notes = [word(estimated.question["global_batch"].note) for estimated in (kept, left)]
+    assert "the model's published batch, kept unless it does not divide the GPUs or another of" in notes[0]
+    assert "near the model's published 1,024, which on 992 GPUs does not divide evenly, fits less safely" in notes[1]
 
 
 def test_a_precision_that_does_not_fit_is_shown_without_figures_beside_those_that_do():

@@ -61,8 +61,26 @@ def test_a_convolution_may_take_fewer_products_than_are_counted():
     assert why_impossible(network, 5 * at_peak).key == "skipped.above_peak"
 
 
-def test_power_and_energy_have_no_speed():
-    assert why_impossible(prepared("avg_gpu_power_w"), 1e9) is None
+@pytest.mark.parametrize(
+    ("limit", "possible_w", "impossible_w", "limit_w"),
+    [
+        ("", 734, 736, 700),  # the H100's own limit
+        ("700", 734, 736, 700),
+        ("600", 734, 736, 600),  # no lower limit allows more than the card's own does
+        ("400", 499, 501, 400),
+        ("800", 839, 841, 800),
+    ],
+)
+def test_power_above_the_limit_is_refused_beyond_what_meters_err_by(limit, possible_w, impossible_w, limit_w):
+    run = prepared("avg_gpu_power_w", power_limit_w=limit)
+
+    assert why_impossible(run, possible_w) is None
+    refused = why_impossible(run, impossible_w)
+    assert (refused.key, dict(refused.values)["limit_w"]) == ("skipped.above_power", limit_w)
+
+
+def test_the_power_of_a_node_is_not_held_against_one_card_s_limit():
+    assert why_impossible(prepared("avg_node_power_w"), 1e9) is None
 
 
 def test_a_flagged_row_and_one_without_a_value_are_left_as_they_are():

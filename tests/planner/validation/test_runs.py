@@ -64,6 +64,7 @@ def test_counts_are_read_as_people_write_them_and_other_numbers_are_not():
 
 def test_a_cell_that_is_no_number_is_named():
     assert reason(n_gpus="many") == "n_gpus: `many` is not a number of at least 0"
+    assert reason(n_gpus="0") == "n_gpus: 0 must be above 0"
     assert reason(seq_len="2048.5") == "seq_len: `2048.5` is not a whole number"
     assert "micro_batch: `-1`" in reason(micro_batch="-1")
     assert "pue: `nan`" in reason(pue="nan")

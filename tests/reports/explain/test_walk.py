@@ -139,6 +139,14 @@ def test_a_precision_that_the_answer_lacks_is_refused_with_those_it_has(recorded
     assert "bf16 on h100-sxm5-80gb" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("name", ["h100", "H100 SXM5 80GB", "h100-sxm5-80gb"])
+def test_a_gpu_and_a_precision_are_found_however_they_are_written(recorded, name):
+    found = explain(recorded, "cost", precision="BF16", gpu=name)
+
+    assert (found.precision, found.gpu) == ("bf16", "h100-sxm5-80gb")
+    assert found.root == explain(recorded, "cost", precision="bf16").root
+
+
 def test_a_plan_that_does_not_fit_has_no_figures():
     with pytest.raises(UsageError, match="fp32 has no figures"):
         explain(sample.unsupported_document(), "cost", precision="fp32")

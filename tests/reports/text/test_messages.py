@@ -192,6 +192,25 @@ def test_a_chinese_template_holds_no_english_beyond_names():
             "use --gpus 8, or --deadline 1234d",
             "用 --gpus 8，或 --deadline 1234d",
         ),
+        (
+            Message.of(
+                "warning.safe_way",
+                gpu="t4",
+                way=Message.of("hint.with", flags=("--loss fused",)),
+                days=2.0,
+                time_ratio=0.5,
+                risk=0.0,
+            ),
+            "T4: with --loss fused the run would take 2 days on the same GPUs, 50% of the time planned, and run out "
+            "of memory with a probability of less than 1%",
+            "T4：加上 --loss fused，在同样的 GPU 上需 2 天（为所选方案时间的 50%），显存不足的概率为 1% 以下",
+        ),
+        (Message.of("why.too_big", over_gib=1303.12), "1,303.1 GiB too much", "显存多出 1,303.1 GiB"),
+        (
+            Message.of("why.too_risky", risk=0.236),
+            "runs out of memory with a probability of 24%",
+            "显存不足的概率为 24%",
+        ),
     ],
 )
 def test_a_message_is_worded_with_the_numbers_and_units_of_each_language(message, english, chinese):

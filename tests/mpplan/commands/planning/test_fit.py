@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -19,6 +20,15 @@ def test_the_short_answer_names_what_fits_and_the_table_what_it_needs(run):
     assert header.split()[:1] == ["method"]
     assert any("bf16-pure" in row and "adamw-8bit-paged" in row and "--in-backward" in row for row in rows)
     assert "does not fit" in result.out
+
+
+def test_numbers_of_four_digits_and_more_have_a_comma(run):
+    out = run("fit", "--model", "llama-3.1-70b", "--gpu", "rtx-4090", "--as-of", "2026-08-22").out
+    out += run("fit", *ON_4090).out
+
+    assert re.search(r"full fine-tuning +- +full +1,024 +\d+ +1,\d{3}\.\d +1,\d{3} to 1,\d{3} +>99%", out)
+    assert re.search(r"QLoRA .* <1% +\d,\d{3} ", out)
+    assert not re.search(r"(?<![.\d])\d{4,}", out.replace("RTX 4090", ""))
 
 
 def test_the_document_holds_every_way_with_its_range_and_the_flags_that_ask_for_it(run):

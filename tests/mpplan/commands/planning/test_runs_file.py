@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpplan.commands.planning.runs_file import read_runs
+from planner.errors import InputFileError
 from planner.rows import CATALOG
 from planner.validation.runs import COLUMNS
 from tests.mpplan.commands.planning.test_validate import ROW, text
@@ -49,3 +50,18 @@ def test_the_shipped_files_have_no_strange_column(name, capsys):
     read_runs(str(CATALOG / name))
 
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "hint"),
+    [
+        ("id,model,precision,gpu,n_gpus", "add the column metric; docs/accuracy.md describes it"),
+        ("id,model,precision,gpu", "add the columns n_gpus, metric; docs/accuracy.md describes them"),
+    ],
+)
+def test_missing_columns_are_named_in_the_hint(home, header, hint):
+    (home / "runs.csv").write_text(f"{header}\n{'x,' * header.count(',')}x\n", encoding="utf-8")
+
+    with pytest.raises(InputFileError) as caught:
+        read_runs("runs.csv")
+    assert caught.value.hint == hint

@@ -119,6 +119,16 @@ def test_the_document_can_go_to_a_file(run, file, home):
     assert json.loads((home / "scores.json").read_text(encoding="utf-8"))["schema"] == "mpplan.validate/1"
 
 
+@pytest.mark.parametrize(
+    ("values", "warns"), [(("nan", "0"), True), (("nan", "7000"), False), (("", "0"), False), (("OOM", "nan"), False)]
+)
+def test_a_file_without_a_row_that_could_be_predicted_is_warned_about(run, file, values, warns):
+    result = run("validate", file(*(ROW | {"id": f"r-{value}", "value": value} for value in values)))
+
+    assert result.code == 0
+    assert ("warning: no row could be predicted; every row gives its reason" in result.err) is warns
+
+
 def test_cells_that_are_no_numbers_and_unknown_units_are_reasons_not_crashes(run, file):
     rows = [
         ROW | {"id": "a", "n_gpus": "eight"},

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from reports.document.facts import Facts
-from reports.page.build import checked
+from reports.formats import html, markdown, terminal
+from reports.page.build import build, checked
 from reports.sections.comparison.gpus import gpus
 from reports.text.language import words_for
 from reports.view import RangeChart, Section, Table
@@ -111,3 +112,42 @@ def test_a_gpu_without_a_price_says_so_and_stands_after_those_that_are_ranked():
     assert table.rows[-1].cells[0].text.startswith("H100")
     assert [cell.text for cell in table.rows[-1].cells].count(WORDS("gpus.unpriced")) == 1
     assert len(chart.drawing.rows) == 2
+
+
+H200 = "H200 SXM 141\N{NO-BREAK SPACE}GB"
+
+
+def risky_document(allowed: str) -> dict[str, Any]:
+    """The sample on several GPUs, on one of which the plan may run out of memory."""
+    document = sample.several_gpus_document()
+    document["question"]["memory_risk"] = {"value": allowed, "source": "default", "note": None}
+    for plan in document["plans"]:
+        plan["memory_risk"] = 0.24 if plan["gpu"] == "h200-sxm-141gb" else 0.0
+    return document
+
+
+def test_a_gpu_whose_plan_breaks_the_risk_allowed_is_marked_with_its_risk():
+    table, calm = (section_of(risky_document(allowed)).blocks[1] for allowed in ("5%", "30%"))
+    assert isinstance(table, Table)
+    assert isinstance(calm, Table)
+
+    assert [row.cells[0].text for row in table.rows if "*" in row.cells[0].text] == [f"{H200} *"]
+    assert table.notes == (f"* {H200}: this plan runs out of memory with a probability of 24%.",)
+    assert calm.notes == ()
+    assert not any("*" in row.cells[0].text for row in calm.rows)
+
+
+@pytest.mark.parametrize(
+    ("render", "lang", "note"),
+    [
+        (terminal.render, "en", "H200 SXM 141 GB: this plan runs out of memory with a probability of 24%"),
+        (markdown.render, "en", "H200 SXM 141 GB: this plan runs out of memory with a probability of 24%"),
+        (html.render, "en", "H200 SXM 141 GB: this plan runs out of memory with a probability of 24%"),
+        (markdown.render, "zh", "H200 SXM 141 GB：这一方案显存不足的概率为 24%"),
+    ],
+)
+def test_the_mark_and_its_note_are_in_every_format(render, lang, note):
+    shown = render(build(risky_document("5%"), lang=lang)).replace("\\*", "*").replace("\N{NO-BREAK SPACE}", " ")
+
+    assert "H200 SXM 141 GB *" in shown
+    assert f"* {note}" in shown
