@@ -83,7 +83,7 @@ def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]
     return sorted({*even, *nearly})
 
 
-MANY_GPUS = 16384
+MANY_GPUS = 8192
 """From so many on, over which a batch of sequences is hard to spread, a rank may have half the tokens."""
 
 
