@@ -92,10 +92,16 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
             question, command=command, records=records, measured=known.measured, parameters=known.parameters,
             whole=whole,
         )  # fmt: skip
-    except NoPlanError:
+    except NoPlanError as error:
         if not _may_outgrow_its_stack(question):
             raise
-        return answer_question(_over_nodes(ask), command=command, whole=whole)
+        try:
+            over_nodes = answer_question(_over_nodes(ask), command=command, whole=whole)
+        except NoPlanError:
+            raise error from None  # several nodes are no way out either
+        if not _has_nodes(question, over_nodes.answer):
+            raise  # the stack of several nodes is no way out for one
+        return over_nodes
     if _may_outgrow_its_stack(question) and _has_nodes(question, answer):
         return answer_question(_over_nodes(ask), command=command, whole=whole)
     answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_of_the_network(known, answer)))

@@ -143,3 +143,12 @@ def test_fine_tuning_that_fits_no_single_node_is_planned_on_several():
 
     assert plan.fits
     assert plan.nodes > 1
+
+
+def test_the_stack_of_several_nodes_is_no_way_out_for_one():
+    asked = {"method": "lora", "model": "llama-3.1-8b", "gpu": "h100-sxm5-80gb", "budget": 8, "max_gpus": 8}
+
+    with pytest.raises(NoPlanError):
+        estimate(**asked, gpus=1)
+    with pytest.raises(NoPlanError):
+        estimate(**asked)
