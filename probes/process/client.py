@@ -70,8 +70,9 @@ def run_in_process(options: Asked, listener: Listener) -> Ended:
         hearing, code, stderr = _once(options, listener)
         points += hearing.points
         path = hearing.path or path
-        interrupted = code == 130 or hearing.interrupted
-        if interrupted or (code == 0 and (hearing.ended or hearing.follows)):
+        done = hearing.ended and hearing.lost is None  # whatever its ranks met when they left each other
+        interrupted = not done and (code == 130 or hearing.interrupted)
+        if done or interrupted or (code == 0 and hearing.follows):
             return Ended(
                 points=points, path=path, left_out=hearing.left_out, interrupted=interrupted, crashes=crash,
                 follows=path is None and hearing.follows,

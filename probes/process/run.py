@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from probes.device.device import Device, open_device
@@ -69,8 +70,8 @@ def _abandon(session: Session, told: str, end: Callable[[Outcome], object]) -> N
 
 def run_as_rank(
     options: Options, place: Place, listener: Listener, abandon: Callable[[Outcome], object] | None = None
-) -> Outcome:
-    """Run the probes in this process as one of several, when all have arrived.
+) -> tuple[Outcome, Team]:
+    """Run the probes in this process as one of several, when all have arrived; the team is left by `part_ways`.
 
     Args:
         options: what to measure.
@@ -94,10 +95,14 @@ def run_as_rank(
             team.losses.written()
         else:
             team.losses.wait_until_written()
-        return outcome
-    team.line_up()
-    leave()
-    return outcome
+    return outcome, team
+
+
+def part_ways(team: Team) -> None:
+    """Leave the others when all is measured and written: what fails now, or has failed elsewhere, costs nothing."""
+    with suppress(DeviceLost, RuntimeError):
+        team.line_up()
+        leave()
 
 
 def _opened(options: Options, place: Place, sensors: list[OpenedSensor]) -> tuple[Device, Arrival]:

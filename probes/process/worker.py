@@ -174,8 +174,9 @@ def without_torch(events: EventWriter) -> int | None:
 def _run(options: Options, events: EventWriter) -> int:
     if (code := without_torch(events)) is not None:
         return code
-    from probes.process.run import run, run_as_rank
+    from probes.process.run import part_ways, run, run_as_rank
     from probes.ranks.join import place_from_environment
+    from probes.ranks.team import ALONE
     from probes.session.outcome import Outcome
 
     def end(outcome: Outcome) -> None:
@@ -188,15 +189,18 @@ def _run(options: Options, events: EventWriter) -> int:
     place = place_from_environment() if options.ranks > 1 or options.nnodes > 1 else None
     if place is None:
         outcome = run(options, events)
-    else:
-        try:
-            outcome = run_as_rank(options, place, events, abandon)
-        except DeviceLost as error:  # before there was a session
-            outcome = Outcome(points=0, left_out=(), lost_device=str(error))
-        if outcome.lost_device:
-            abandon(outcome)  # the groups of NCCL, left to themselves, wait for ranks that are gone
+        end(outcome)
+        return EXIT_DEVICE_LOST if outcome.lost_device else 0
+    team = ALONE
+    try:
+        outcome, team = run_as_rank(options, place, events, abandon)
+    except DeviceLost as error:  # before there was a session
+        outcome = Outcome(points=0, left_out=(), lost_device=str(error))
+    if outcome.lost_device:
+        abandon(outcome)  # the groups of NCCL, left to themselves, wait for ranks that are gone
     end(outcome)
-    return EXIT_DEVICE_LOST if outcome.lost_device else 0
+    part_ways(team)
+    os._exit(0)  # an interpreter that closes beside threads of a process group may abort, with all done
 
 
 if __name__ == "__main__":

@@ -76,6 +76,8 @@ class LossWatch:
     def stop(self) -> None:
         """End: this rank goes on by itself."""
         self._over.set()
+        if threading.current_thread() is not self.thread:
+            self.thread.join(LOOK_EVERY_S)
 
     def _look(self) -> None:
         while not self._over.wait(LOOK_EVERY_S):

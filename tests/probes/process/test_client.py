@@ -297,3 +297,20 @@ def test_a_full_disk_is_said_once_and_what_was_measured_is_kept(tmp_path: Path) 
     assert len(record.measurements) >= 1
     assert not [problem for problem in record.problems if not problem.used]
     assert path.read_bytes().endswith(b"\n")
+
+
+class Aborting(Options):
+    """Options of a process that ends by SIGABRT after it has said that all is done."""
+
+    @property
+    def worker(self) -> str:
+        return "tests.probes.process.aborting_worker"
+
+
+def test_a_process_that_dies_after_it_has_written_everything_is_not_run_again(tmp_path: Path) -> None:
+    heard = Heard()
+
+    ended = run_in_process(Aborting(device="cpu", path=str(tmp_path / "r.jsonl")), heard)
+
+    assert (ended.crashes, ended.interrupted, ended.path) == (0, False, "record.jsonl")
+    assert heard.notes == []
