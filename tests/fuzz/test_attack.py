@@ -7,8 +7,8 @@ import pytest
 from tests.fuzz.__main__ import attack, surfaces
 
 SEED = 14
-COUNTS = {"arguments": 300, "metamorphic": 12}
-"""Cases of a surface: about a minute on a free core with those of the others; `make fuzz` tries thousands. The
+COUNTS = {"arguments": 150, "metamorphic": 12}
+"""Cases of a surface: half a minute on a free core with those of the others; `make fuzz` tries thousands. The
 others have a test file of their own."""
 
 
