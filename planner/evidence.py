@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from planner.errors import Message, MessageValue
+from planner.lazy import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,6 @@ import csv
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -20,6 +19,7 @@ from typing import Generic, TypeVar
 
 from planner.errors import InputFileError, UsageError
 from planner.files import read_text
+from planner.lazy import dataclass
 from planner.text import shortened
 
 CATALOG = Path(__file__).parent / "catalog"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from reports.charts import Tick, end_anchor, nice_step, percent
 
 

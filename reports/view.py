@@ -6,9 +6,10 @@ blocks, so a number reads the same in HTML, Markdown and the terminal, and a new
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from planner.lazy import dataclass
 from reports.text.language import Span, Words
 
 if TYPE_CHECKING:  # the short answer draws nothing

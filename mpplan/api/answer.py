@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from planner.errors import Message, NoPlanError, UsageError
+from planner.lazy import dataclass
 from planner.question.asked import Ask
 from planner.question.cost_inputs import CALIBRATION, NUMERICS, RECORDS
 from planner.question.input import Input

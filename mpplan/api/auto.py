@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Assumption
+from planner.lazy import dataclass
 from planner.question.asked import Ask
 from planner.question.cost_inputs import PRICE
 from planner.question.inputs import GPU, METHOD

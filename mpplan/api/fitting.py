@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.answer.invariants import require_ordered
 from planner.errors import UsageError
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.question.asked import Ask
 from planner.question.inputs import GPUS, METHOD, SEQ_LEN
 from planner.question.parsers import AUTO, is_auto

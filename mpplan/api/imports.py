@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mpplan.version import __version__
@@ -16,6 +16,7 @@ from planner.imported.record import ImportedDevice, ImportedFile, device_of, to_
 from planner.imported.source import SourceFile, read_source
 from planner.imported.steps import read_steps
 from planner.imported.steps.log import StepLog
+from planner.lazy import dataclass
 from planner.records.home import user_path
 from planner.records.measurement import Measurement
 from planner.validation.template import COLUMNS

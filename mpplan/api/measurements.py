@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mpplan.api.record_shelf import RecordShelf
 from planner.errors import InputFileError, Message, UsageError
+from planner.lazy import dataclass
 from planner.measured.device import measured_rates
 from planner.measured.own_device import gpu_from_record
 from planner.measured.terms import measured_terms

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from planner.answer.plan import Plan
 from planner.errors import InputFileError, Message
+from planner.lazy import dataclass
 from planner.measured.network.recorded import collective_runs
 from planner.measured.network.runs import CollectiveRun, read_nccl_tests
 from planner.measured.network.terms import BETWEEN, NetworkSource, network_terms

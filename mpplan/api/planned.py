@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpplan.version import __version__
+from planner.lazy import dataclass
 
 if TYPE_CHECKING:
     from planner.answer.plan import Answer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from mpplan.api.measurements import chosen_records, damage
 from mpplan.api.network import MeasuredNetwork, recorded_networks
@@ -12,6 +11,7 @@ from mpplan.api.record_shelf import RecordShelf
 from planner.calibration.document import LearnedRecord, ReadCalibration
 from planner.errors import Message
 from planner.files import read_bytes
+from planner.lazy import dataclass
 from planner.measured.device import measured_rates
 from planner.measured.network.terms import network_terms
 from planner.measured.rates import MeasuredRates

@@ -6,7 +6,7 @@ To add a command, write `mpplan/commands/<name>.py` and add a row to `COMMANDS`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from planner.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import typer
 
 from mpplan.ui.console import did_you_mean
 from planner.errors import InputFileError, UsageError
+from planner.lazy import dataclass
 
 CONFIG_NAME = "mpplan.toml"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.errors import LimitError
+from planner.lazy import dataclass
 from planner.question.inputs import PRECISION
 from planner.question.parsers import parse_usd
 from planner.units import parse_count

@@ -6,11 +6,11 @@ import os
 import stat
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from mpplan.ui.sink import uncleaned
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.records.home import user_path
 
 

@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from mpplan.ui.sink import folded, uncleaned
+from planner.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

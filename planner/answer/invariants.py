@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from planner.errors import InternalError, Message
+from planner.lazy import dataclass
 from planner.units import DAY_S, HOUR_S
 
 Doc = Mapping[str, Any]

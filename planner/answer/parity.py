@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 
 MEASURED, PUBLISHED, NOT_TESTED, REFERENCE = "measured", "published", "not_tested", "reference"
 BASES = (MEASURED, PUBLISHED, NOT_TESTED, REFERENCE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from planner.answer.parity import Parity
 from planner.answer.run_totals import RunTotals
@@ -14,6 +14,7 @@ from planner.costs.prices import CostLine
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.kernels.gain import NarrowGain
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
 from planner.question.asked import InputValue

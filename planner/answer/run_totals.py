@@ -6,8 +6,7 @@ lineage, and `make checked` writes `catalog/asked_totals.csv` from well-known ru
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from planner.lazy import dataclass
 from planner.rows import CATALOG, read_rows
 
 COLUMNS = ("runs", "lineages", "below_high", "source", "date")

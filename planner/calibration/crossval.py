@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -23,6 +23,7 @@ from planner.calibration.hierarchy import (
 )
 from planner.calibration.linear import Figure, Observation, mapped
 from planner.calibration.shifts import at_shift, cholesky
+from planner.lazy import dataclass
 from planner.rates.parameters import Z90, Joint, Parameters
 from planner.rates.terms import Draws, Floats
 from planner.validation.predict import predict_prepared, run_rates

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from planner.calibration.linear import Figure, Linear, Observation
 from planner.calibration.spreads import BY_PART, RESIDUALS, deviation_groups, joint_ids
+from planner.lazy import dataclass
 from planner.rates.ladder import part_label
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Floats

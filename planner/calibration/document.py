@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from planner.calibration.spreads import RESIDUALS
 from planner.errors import InputFileError, Message
 from planner.evidence import EvidenceKind
 from planner.files import read_text
+from planner.lazy import dataclass
 from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
 from planner.units import today
 

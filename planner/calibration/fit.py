@@ -6,7 +6,7 @@ Nothing is written here: `tools/calibrate.py` does that for the shipped paramete
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from planner.calibration.linear import Observation, linearize, observe
 from planner.calibration.shifts import at_shift, cholesky, is_share, with_range
 from planner.calibration.spreads import fitted_ids
 from planner.calibration.tune import conformal, tuned
+from planner.lazy import dataclass
 from planner.rates.parameters import Joint, Parameters
 from planner.rows import CATALOG, read_rows
 from planner.units import today

@@ -14,13 +14,13 @@ Kennedy & O'Hagan 2001 (doi:10.1111/1467-9868.00294), section 4.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from planner.calibration.design import Design, Numbers
 from planner.calibration.spreads import RESIDUALS, spread
+from planner.lazy import dataclass
 from planner.rates.parameters import NEARLY_ALL, Parameter, Parameters
 from planner.rates.terms import Floats
 from planner.validation.predict import WIDENED

@@ -8,7 +8,7 @@ further than three of its standard deviations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from planner.calibration.linear import Figure, Linear, Observation, linearize, r
 from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned, learned_terms, own_rows
 from planner.calibration.shifts import at_shift, cholesky, is_share, slope_ratios, with_range
 from planner.calibration.spreads import BY_PART, RESIDUALS
+from planner.lazy import dataclass
 from planner.rates.parameters import Z90, Joint, Parameters
 from planner.rates.terms import Floats
 

@@ -10,13 +10,14 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from multiprocessing import get_context
 from typing import TypeVar
 
 import numpy as np
 
+from planner.lazy import dataclass
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Floats, Term

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from planner.calibration.hierarchy import in_coordinate
 from planner.calibration.linear import Observation
 from planner.calibration.shifts import is_share
 from planner.evidence import EvidenceKind
+from planner.lazy import dataclass
 from planner.rates.parameters import Parameter, Parameters
 from planner.rates.terms import Floats
 from planner.validation.runs import unlabelled

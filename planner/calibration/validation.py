@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.answer.document import Document
 from planner.calibration.learn import learn
 from planner.calibration.linear import Figure, Observation, figure_of, observe
+from planner.lazy import dataclass
 from planner.rates.parameters import Parameters
 from planner.validation.possible import checked
 from planner.validation.runs import parse_result, parse_run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from planner.errors import Message
+from planner.lazy import dataclass
 
 BASES = ("arithmetic", "format", "planner", "datasheet", "published", "kernels", "trained", "measured")
 """What a value rests on: sums that can be done by hand; the number formats; the planner with its range; a vendor's

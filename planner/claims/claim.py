@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 READINGS = ("span", "at_least", "up_to")

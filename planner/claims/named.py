@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from planner.claims.case import Case
 from planner.claims.claim import UNITS, Claim
 from planner.errors import Message
+from planner.lazy import dataclass
 
 MOST_NAMED = 4
 """Cases that a sentence names; the others are counted."""

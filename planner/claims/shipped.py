@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,6 +14,7 @@ from planner.claims.claim import Claim, load_claims
 from planner.claims.document import plain
 from planner.claims.verdict import VERDICTS, Judged
 from planner.csv_table import csv_table
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Row, keyed, read_rows
 
 FILE = CATALOG / "claim_verdicts.csv"

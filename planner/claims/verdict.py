@@ -10,13 +10,13 @@ condition of being so small; and where a part of the claim is open, the rest hol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from planner.claims.case import BASES, Case
 from planner.claims.claim import Claim
 from planner.claims.named import MOST_BRIEF, MOST_NAMED, Naming, quantity, span
 from planner.claims.standing import figures, reaches, standing
 from planner.errors import Message
+from planner.lazy import dataclass
 
 VERDICTS = ("holds", "holds_under_conditions", "does_not_hold", "cannot_be_judged")
 _FIRST = ("measured", "published", "kernels", "planner", "datasheet", "trained", "arithmetic", "format")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from planner.comparison.planned import Planned
 from planner.evidence import Estimate
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.gpu import Gpu
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.runlog.log import RunLog
 from planner.training.lengths import Lengths

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from planner.comparison.basis import Basis, Given, settle, unit_price
@@ -22,6 +20,7 @@ from planner.comparison.pace import Durations, Pace, durations_of, pace_of
 from planner.comparison.planned import Planned
 from planner.comparison.row import CalibrationRow, calibration_row
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.runlog.log import Floats, RunLog
 from planner.training.method import find_method
 

@@ -11,7 +11,7 @@ structured sparsity, which datasheets print first, and by the type (FP8 runs hel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from planner.comparison.basis import Basis
 from planner.hardware.architectures import find_architecture
 from planner.hardware.gpu import Gpu
+from planner.lazy import dataclass
 from planner.performance.operations import (
     attention_flop_per_token,
     matrix_flop_per_token,

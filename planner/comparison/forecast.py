@@ -7,14 +7,13 @@ the stops so far leave open (Jeffreys' prior), and their lengths are exponential
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from planner.comparison.lost import TimeUse
 from planner.comparison.pace import Durations
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.runlog.log import RunLog
 from planner.units import DAY_S, HOUR_S
 

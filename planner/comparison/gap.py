@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.comparison.basis import Basis
 from planner.comparison.lost import TimeUse
 from planner.comparison.pace import Pace
 from planner.comparison.planned import Planned
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.runlog.log import RunLog
 
 PLAN_PARTS = {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from planner.comparison.pace import Durations, Pace
+from planner.lazy import dataclass
 from planner.runlog.log import RunLog
 
 KINDS = ("steps", "slow", "replayed", "stops", "checkpoint", "evaluation", "start", "other", "untold")

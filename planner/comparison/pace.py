@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.runlog.log import RunLog
 
 Floats = npt.NDArray[np.float64]

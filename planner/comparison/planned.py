@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from planner.answer.document import Document
 from planner.answer.leading import leading_gpu, leading_plan
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.training.adapters import ALL_LINEAR
 from planner.training.lengths import Lengths

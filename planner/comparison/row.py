@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from planner.comparison.basis import Basis
 from planner.comparison.pace import Pace
 from planner.comparison.planned import Planned
+from planner.lazy import dataclass
 from planner.runlog.log import RunLog
 from planner.training.frameworks import find_framework, named_stacks
 from planner.training.method import PRETRAIN, find_method

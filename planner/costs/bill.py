@@ -6,7 +6,7 @@ a tree that sums to the cent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from planner.costs.prices import NO_DATA, NO_LEDGER, Beside, CostLine, GpuPrice,
 from planner.costs.quantity import DataSize, Energy, Value
 from planner.errors import Message
 from planner.evidence import Estimate, middle
+from planner.lazy import dataclass
 from planner.units import MONTH_H
 
 Amounts = npt.NDArray[np.float64]

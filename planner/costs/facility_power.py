@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from planner.costs.quantity import Energy, Power, Value
 from planner.errors import Message, NoPlanError, UsageError
+from planner.lazy import dataclass
 from planner.units import HOUR_S
 
 ROUNDING = 1e-9

@@ -8,7 +8,6 @@ of a total are percentiles of its draws, and those of the lines are shares of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from planner.costs.prices import CostLine
 from planner.costs.quantity import DataSize, Energy, Value
 from planner.errors import Message
 from planner.evidence import Estimate, middle
+from planner.lazy import dataclass
 
 
 def gpu_rental_usd(gpu_h: Value, usd_per_gpu_h: Value) -> Value:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.costs.quantity import DataSize
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, Gap
+from planner.lazy import dataclass
 
 NO_DATA = DataSize(size_bytes=0.0)
 FREE = Estimate.exactly(0.0)

@@ -6,11 +6,10 @@ of money takes only these types. Each holds one value or an array.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from planner.lazy import dataclass
 from planner.units import GB, HOUR_S, KWH_J, MWH_J, kw_from_w, mw_from_w, w_from_kw, w_from_mw
 
 Value = float | npt.NDArray[np.float64]

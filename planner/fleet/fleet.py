@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.errors import InputFileError, UsageError
 from planner.fleet.lines import device_of, failed_line, merged_line, software_of
@@ -27,6 +27,7 @@ from planner.fleet.records import (
     shortlist,
     version_warnings,
 )
+from planner.lazy import dataclass
 from planner.records.measurement import Measurement
 from planner.records.origin import MergedFrom
 from planner.rows import near_names

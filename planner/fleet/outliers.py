@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, log
 from statistics import median, median_high, median_low
 
 from planner.fleet.pace import above_median, against_median, far_above
 from planner.fleet.readings import Reading, is_joint
+from planner.lazy import dataclass
 
 LEAST_SLOWER_RATIO = 1.02
 """A member that is slower by less is none that anybody would take out."""

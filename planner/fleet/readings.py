@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
+from planner.lazy import dataclass
 from planner.records.communication import RankFigures
 from planner.records.figures import TimeStatistics
 from planner.records.measurement import SEVERAL_RANKS, Measurement

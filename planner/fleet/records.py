@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 from planner.errors import InputFileError, UsageError
 from planner.fleet.readings import member_name, rank_names
+from planner.lazy import dataclass
 from planner.records.measurement import Measurement
 from planner.records.store import StoredRecord, record_of_gpu
 from planner.text import one_line

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.evidence import Evidence, EvidenceKind
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 

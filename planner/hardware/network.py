@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.units import GIGA
 
 BITS_PER_BYTE = 8

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.imported.steps.log import StepLog
+from planner.lazy import dataclass
 from planner.records.communication import Communication
 from planner.records.figures import EnergyUse, PowerDraw, Sampling, TimeStatistics
 from planner.records.machine import SoftwareVersions

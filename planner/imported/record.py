@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from planner.errors import InputFileError, UsageError
@@ -13,6 +13,7 @@ from planner.hardware.gpu import Gpu
 from planner.imported.formats.base import ImportFormat
 from planner.imported.reading import Reading
 from planner.imported.source import SourceFile
+from planner.lazy import dataclass
 from planner.records.machine import DeviceIdentity
 from planner.records.measurement import Measurement
 from planner.records.origin import Origin

@@ -6,7 +6,6 @@ Nothing is read before a surface is asked for, and then only its own lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from planner.evidence import Evidence, EvidenceKind
 from planner.files import read_text
 from planner.kernels.surface import Axis, Floats, Surface
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Row, keyed, parse_rows, read_rows
 from planner.units import GB, MICRO
 

@@ -6,7 +6,7 @@ Bus factors: nccl-tests, `doc/PERFORMANCE.md`: 2(n-1)/n of the bytes for all-red
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -17,6 +17,7 @@ from planner.hardware.catalogue import load_gpus
 from planner.hardware.gpu import Gpu
 from planner.kernels.catalogue import kernel_rows, load_surface
 from planner.kernels.surface import Axis, Surface, Value
+from planner.lazy import dataclass
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 """Operations with surfaces, by the names of `catalogue.OPERATIONS`."""

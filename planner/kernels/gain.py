@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from planner.kernels.surface import Floats, Surface, Value, product_s
+from planner.lazy import dataclass
 
 STRONG_GAIN = 1.4
 """A gain that is worth the care that narrow types take."""

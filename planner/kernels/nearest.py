@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -14,6 +14,7 @@ from planner.hardware.gpu import Gpu
 from planner.kernels.catalogue import KernelRow, kernel_rows, load_surface
 from planner.kernels.power import OPERAND_BYTES, PowerLaw, product_bytes
 from planner.kernels.surface import Floats, Surface, large_flop_per_s
+from planner.lazy import dataclass
 
 PEAK = {"fp8-block": "fp8"}
 """Type of a surface to the compute type whose peak bounds it; itself where not listed."""

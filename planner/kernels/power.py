@@ -7,10 +7,10 @@ rates are sustained at the limit as sold, so that the clock there is in them alr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+
+from planner.lazy import dataclass
 
 Floats = npt.NDArray[np.float64]
 Value = float | Floats

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Evidence
+from planner.lazy import dataclass
 
 Floats = npt.NDArray[np.float64]
 Value = float | Floats

@@ -7,7 +7,6 @@ is carried to near ones, so that a measured shape is met exactly and a far one r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import exp
 from typing import TypeVar
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from planner.evidence import Evidence
 from planner.kernels.fit import rising
 from planner.kernels.surface import Axis, Surface
+from planner.lazy import dataclass
 from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
 from planner.records.measurement import Measurement
 

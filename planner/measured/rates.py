@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from planner.lazy import dataclass
 from planner.measured.kernels import LinearFit
 from planner.records.work import RunSetup
 

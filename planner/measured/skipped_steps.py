@@ -8,11 +8,12 @@ at all there is no goodput to speak of: the precision does not train.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, hypot, sqrt
 from typing import TYPE_CHECKING
 
 from planner.evidence import Evidence, EvidenceKind
+from planner.lazy import dataclass
 from planner.rates.terms import Term
 from planner.training.loss_scalers import LossScaler, load_loss_scalers, loss_scaler_of
 from planner.training.precision import PrecisionPolicy

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
+from planner.lazy import dataclass
 from planner.models.catalogue import load_models
 from planner.models.shape import ModelShape
 

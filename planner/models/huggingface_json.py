@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from planner.errors import InputFileError
+from planner.lazy import dataclass
 
 _HINT = "pass the config.json that the model was published with"
 _LARGEST = 10**9

@@ -5,8 +5,10 @@ Everything is per image, at one size of the image. Another size scales what depe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isqrt
+
+from planner.lazy import dataclass
 
 GLOBAL_HEADS = 64
 """Attention with more sequences per image than this is within windows: a larger image has more of them, not longer."""

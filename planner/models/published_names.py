@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
+from planner.lazy import dataclass
 from planner.rows import CATALOG, read_rows
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.evidence import Evidence
+from planner.lazy import dataclass
 from planner.models.image_network import ImageNetwork
 
 

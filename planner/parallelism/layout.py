@@ -7,11 +7,12 @@ sequences`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 import numpy.typing as npt
 
+from planner.lazy import dataclass
 from planner.training.recipe import ACT_CKPT
 
 Ints = npt.NDArray[np.int64]

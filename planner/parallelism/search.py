@@ -12,13 +12,13 @@ within the recipe's band.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.training.recipe import ACT_CKPT, Recipe
 

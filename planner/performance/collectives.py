@@ -8,13 +8,12 @@ levels: inside the NVLink domain and between domains. Decision 0003 says what th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from planner.kernels.collectives import MOST_MEASURED, collective_s, large_bytes_per_s
 from planner.kernels.surface import Surface
+from planner.lazy import dataclass
 from planner.rates.terms import Rates, Value
 
 Array = npt.NDArray[np.float64]

@@ -6,11 +6,11 @@ The messages themselves are listed in `transfers`; bus factors: nccl-tests `doc/
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.performance.compression import coding_s
 from planner.performance.compute import LayerTime

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from planner.kernels.surface import Surface, attention_s, large_flop_per_s
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import MatMul, Work
 from planner.performance.products import cast_s, head_shares, product_times

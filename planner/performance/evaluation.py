@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.models.images.catalogue import network_of
 from planner.parallelism.layout import Layouts
 from planner.performance.images.step import image_memory, image_step

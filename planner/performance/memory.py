@@ -8,13 +8,14 @@ parameters. Gradients that nothing accumulates grow while activations shrink.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Estimate
 from planner.hardware.gpu import Gpu
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.performance.activations import in_flight, stored_bytes_per_layer, working_bytes
 from planner.performance.compression import residual_bytes

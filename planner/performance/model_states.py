@@ -6,10 +6,9 @@ Sources: ZeRO (Rajbhandari et al. 2020, section 5); QLoRA (arXiv 2305.14314, sec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.performance.shards import (
     Shards,

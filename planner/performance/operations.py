@@ -7,11 +7,10 @@ permuted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import busiest_ratio

@@ -8,13 +8,13 @@ up once for each distinct split.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Floats, Surface, large_flop_per_s, product_s
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import Array, MatMul, Splits, Work, work_of
 from planner.rates.terms import Rates, Value

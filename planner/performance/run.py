@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from planner.lazy import dataclass
 from planner.performance.step import StepTimes
 from planner.rates.terms import Rates, Value
 from planner.units import HOUR_S

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import expert_tp

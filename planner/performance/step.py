@@ -6,11 +6,12 @@ pipeline stage: its work times the number of micro-batches, plus the bubble, plu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.parallelism.slowest import expected_max
 from planner.performance.communication import LayerComm, data_parallel, layer_comm

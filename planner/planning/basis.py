@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from planner.answer.plan import Plan, Unsupported
 from planner.costs.prices import GpuPrice, SiteFacts
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.performance.model_states import offloaded_bytes
 from planner.planning.case import Case

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.costs.quantity import DataSize, Energy
 from planner.evidence import Estimate
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, memory_of, score
 from planner.performance.memory import MemoryItems, usable_bytes

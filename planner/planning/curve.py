@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.answer.plan import CurvePoint, Plan
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Evaluation, Score

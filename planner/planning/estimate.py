@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -13,6 +13,7 @@ from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.planning.advice import advice_on, warnings_of
 from planner.planning.asked import UnpricedError, asked_plan, parts_of_a_node
 from planner.planning.basis import (

@@ -5,8 +5,6 @@ What is a product or a sum has the product or the sum of the mids as its mid (se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +14,7 @@ from planner.costs.facility_power import NodePower, gpus_under_cap, mean_power, 
 from planner.costs.prices import CostLine
 from planner.costs.quantity import Energy, Power
 from planner.evidence import Estimate, middle
+from planner.lazy import dataclass
 from planner.performance.evaluation import Evaluation, flop_of
 from planner.planning.case import Case, drawn
 from planner.rates.terms import Draws, Value

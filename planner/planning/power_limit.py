@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from planner.costs.facility_power import LimitPoint, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import NoPlanError
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.planning.asked import UnpricedError, asked_plan, chosen_count
 from planner.planning.case import Case, make_case

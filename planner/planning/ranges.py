@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.parallelism.search import of_samples
 from planner.performance.evaluation import Evaluation
 from planner.performance.memory import memory_range_gib, usable_bytes

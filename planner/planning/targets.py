@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from planner.lazy import dataclass
 from planner.performance.evaluation import Evaluation
 from planner.question.question import Question
 from planner.rates.terms import Value

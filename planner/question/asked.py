@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from planner.errors import Message
+from planner.lazy import dataclass
 from planner.question.input import Input
 from planner.question.inputs import find_input
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
+
+from planner.lazy import dataclass
 
 T_co = TypeVar("T_co", covariant=True)
 

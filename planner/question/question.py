@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 
 from planner.hardware.architectures import find_architecture
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import InputValue

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.hardware.cluster import (
@@ -15,6 +13,7 @@ from planner.hardware.cluster import (
 )
 from planner.hardware.gpu import Gpu
 from planner.hardware.network import parse_network
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import Ask, Reader

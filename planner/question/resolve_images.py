@@ -6,9 +6,9 @@ Samples take the place of tokens: `Question.tokens` counts images and `Question.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from planner.errors import Message, UsageError
+from planner.lazy import dataclass
 from planner.models.image_network import ImageNetwork
 from planner.models.images.catalogue import network_of, shape_of_images
 from planner.models.shape import ModelShape

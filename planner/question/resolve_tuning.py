@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from planner.errors import InputFileError, Message, UsageError
 from planner.files import read_text
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.question.asked import Reader
 from planner.question.inputs import (

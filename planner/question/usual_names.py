@@ -7,10 +7,10 @@ taken, and the answer says so. A catalogue itself stays strict (`find_gpu`): an 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
 from planner.errors import Message
+from planner.lazy import dataclass
 from planner.rows import CATALOG, compact, read_rows
 
 MOST_OTHERS = 3

@@ -1,14 +1,13 @@
 """The ladder of evidence, walked for each term: the rates of one GPU, stack and precision policy.
 
-Measured here, shipped, published, transferred, datasheet times a typical efficiency: the best at hand wins, and each
-step down widens the range. Which rows there are, what chooses among them and what scales them is declared in
-`catalog/parameters.csv`; this file knows the words used there (`QUALIFIERS`, `LIMITS`).
+The best at hand wins: measured here, shipped, published, transferred, datasheet times a typical efficiency. Each step
+down widens the range. `catalog/parameters.csv` declares the rows; its words are `QUALIFIERS` and `LIMITS` here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -22,6 +21,7 @@ from planner.kernels.collectives import CollectiveSurfaces, collective_surfaces
 from planner.kernels.nearest import nearest_surface
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface, large_flop_per_s
+from planner.lazy import dataclass
 from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.conditions import read_for
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import EvidenceKind
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Row, read_rows
 
 PARAMETERS = CATALOG / "parameters.csv"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from planner.evidence import Evidence
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface
+from planner.lazy import dataclass
 from planner.rates.parameters import Family, Parameter, Parameters, moved
 
 Floats = npt.NDArray[np.float64]

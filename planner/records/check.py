@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from planner.lazy import dataclass
 from planner.records.jsonl import MeasurementFile
 from planner.records.measurement import Measurement
 

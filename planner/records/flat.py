@@ -9,9 +9,10 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, lru_cache
 
+from planner.lazy import dataclass
 from planner.records.communication import OPS_OF_NCCL_TESTS
 from planner.records.measurement import Measurement
 

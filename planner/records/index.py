@@ -15,10 +15,12 @@ import time
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from planner.lazy import dataclass
 
 SCHEMA = "mpplan.index/1"
 FILE_NAME = "index.json"

@@ -10,11 +10,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 
+from planner.lazy import dataclass
 from planner.records.flat import EARLIER, FlatKey, brought_up, columns, columns_by_key, flatten, nest
 from planner.records.lines import numbered_lines
 from planner.records.measurement import KINDS, QUALITIES, SCHEMA, STATUSES, Measurement

@@ -7,9 +7,10 @@ device UUID. `planner/records/jsonl.py` reads and writes the lines, whose keys a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import hypot
 
+from planner.lazy import dataclass
 from planner.records.communication import Communication, OverlapFigures, RankFigures
 from planner.records.figures import (
     DeviceState,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from planner.lazy import dataclass
 
 KEPT = 1000
 """Problems of lines that are kept in detail, of those not used and of those used all the same."""

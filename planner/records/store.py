@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import InputFileError, MpplanError, UsageError
 from planner.files import kind_unless_file
+from planner.lazy import dataclass
 from planner.records.check import Verdict, check_record
 from planner.records.home import SHIPPED, has_data_dir, records_dir
 from planner.records.index import FileState, read_index, write_index

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from planner.hardware.catalogue import match_device
+from planner.lazy import dataclass
 from planner.records.check import Verdict
 from planner.records.home import CPU_LOCAL
 from planner.records.jsonl import MeasurementFile

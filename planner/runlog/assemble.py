@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from planner.lazy import dataclass
 from planner.runlog.collect import COLUMNS, Collector, Gathered
 from planner.runlog.log import Closing, Floats, Marked, PartTime, RunLog, Steps, Whole
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from planner.lazy import dataclass
 from planner.runlog.events import Event, Fact, Mark, Part, Progress, Step, Total
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.lines import LogLine

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from planner.lazy import dataclass
 from planner.runlog.moments import Moment
 from planner.text import shortened
 

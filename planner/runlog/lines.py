@@ -6,10 +6,11 @@ import codecs
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO
 
 from planner.errors import InputFileError
+from planner.lazy import dataclass
 from planner.runlog.moments import Moment, parse_moment
 
 CHUNK_BYTES = 2**20

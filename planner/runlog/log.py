@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
+
+from planner.lazy import dataclass
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]

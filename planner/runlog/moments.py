@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.runlog.amounts import as_number
 from planner.units import HOUR_S, MILLI, MINUTE_S
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from planner.lazy import dataclass
 
 if TYPE_CHECKING:  # an answer without such training starts without what reads it
     from planner.answer.training_shown import TrainingShown

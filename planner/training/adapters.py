@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 
 ALL_LINEAR = "all-linear"

@@ -7,9 +7,9 @@ framework still gets a stack, an attention kernel and a ZeRO stage, which are th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Row, read_rows
 from planner.training.adapters import LORA_TARGETS
 from planner.training.optimizer import Optimizer

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 NONE = "none"

@@ -7,13 +7,13 @@ as many tokens as its longest example has, times its examples; a packed one cost
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 
 Floats = npt.NDArray[np.float64]
 

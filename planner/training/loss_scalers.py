@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 

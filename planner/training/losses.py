@@ -5,8 +5,7 @@ They are facts about other models and lengths of training, quoted as such; no eq
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 

@@ -5,10 +5,10 @@ Rows: `catalog/methods.csv`, each with its source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from planner.evidence import Evidence, EvidenceKind
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 TRAINED = ("all", "last-layers", "adapters")

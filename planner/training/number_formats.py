@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 

@@ -6,9 +6,8 @@ Rows: `catalog/policies.csv`, each with its source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.evidence import Evidence
+from planner.lazy import dataclass
 
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 """The precisions every answer compares, worst to best known first."""

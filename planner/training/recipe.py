@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.training.adapters import ALL_LINEAR, Adapted, adapted_weights
 from planner.training.grad_compression import GradCompression

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.kernels.collectives import bus_bytes
+from planner.lazy import dataclass
 from planner.models.images.catalogue import network_of
 from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.performance.communication import data_parallel, in_passes

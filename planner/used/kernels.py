@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.kernels.gain import NarrowGain, NarrowTypes, narrow_gain
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.performance.compute import FLASH_BACKWARD, attention_time
 from planner.performance.operations import MatMul, Work, work_of

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layout, Layouts
 from planner.parallelism.search import FixedLayout, divisors, enumerate_layouts
 from planner.training.recipe import ACT_CKPT, Recipe

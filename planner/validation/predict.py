@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.performance.evaluation import Evaluation, evaluate
 from planner.performance.memory import fits_probability, usable_bytes
 from planner.rates.ladder import resolve_rates

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from operator import attrgetter
 
 from planner.errors import Message, UsageError
+from planner.lazy import dataclass
 from planner.training.frameworks import MEM_KINDS
 from planner.training.recipe import OFFLOADS
 from planner.units import parse_count

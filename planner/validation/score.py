@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.errors import Message
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.validation.predict import Prediction
 from planner.validation.runs import PublishedResult, PublishedRun, Rejected
 from planner.validation.setup import Prepared

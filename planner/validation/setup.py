@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +15,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
 from planner.hardware.gpu import Gpu
 from planner.hardware.network import describe_network
+from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import UnitPrices, memory_of, score

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.answer.document import plain
+from planner.lazy import dataclass
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
 from planner.validation.predict import Prediction, predict

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date
 
 from planner.costs.quantity import Energy
+from planner.lazy import dataclass
 from planner.units import kg_from_g
 from pricing.book.current import counting_rows, is_historic
 from pricing.book.rows import PriceBook, PriceRow

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from planner.answer.plan import Plan
 from planner.costs.facility_power import LimitBeside, NodePower, peak_power
 from planner.costs.quantity import Power
 from planner.errors import UsageError
 from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
 from planner.question.question import MoneyInputs
 from planner.records.measurement import Measurement
 from planner.records.store import gpu_of

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.costs.prices import Beside, GpuPrice, Ledger, OwnedPrice, Quote, SiteFacts
 from planner.errors import UsageError
 from planner.hardware.gpu import Gpu
+from planner.lazy import dataclass
 from planner.question.question import MoneyInputs
 from planner.records.home import user_path
 from pricing.base.fact import Fact

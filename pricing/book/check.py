@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from statistics import median
 
 from planner.hardware.catalogue import load_gpus
+from planner.lazy import dataclass
 from pricing.book.current import counting_rows, is_historic, votes
 from pricing.book.rows import PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate

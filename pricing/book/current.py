@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import product
 
+from planner.lazy import dataclass
 from pricing.book.rows import STALE_AFTER_DAYS, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate
 

@@ -7,9 +7,9 @@ counted; nothing is guessed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from planner.lazy import dataclass
 from planner.rows import Row, read_rows
 from pricing.base.folder import DATA
 

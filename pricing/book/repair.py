@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
 from planner.errors import InputFileError
+from planner.lazy import dataclass
 from pricing.book.reading import book_lines, parse_book, shipped_by_id, user_book_path
 from pricing.book.rows import COLUMNS, MOST_NAMED, BadRow, PriceRow, SetAside
 from pricing.book.user_book import book_lock, book_text, read_book_text, write_whole

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 from planner.errors import InputFileError, Message, UsageError
+from planner.lazy import dataclass
 from planner.rows import Row
 from planner.text import one_line
 from pricing.base.money import read_currency

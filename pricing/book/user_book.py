@@ -8,12 +8,13 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 from planner.errors import InputFileError, UsageError
 from planner.files import read_bytes
+from planner.lazy import dataclass
 from planner.rows import CellError, Row
 from pricing.book.reading import load_user_book, parse_book, shipped_by_id, user_book_path
 from pricing.book.rows import COLUMNS, MEND, PriceBook, PriceRow, price_row

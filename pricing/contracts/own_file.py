@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from planner.costs.quantity import Power
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.hardware.gpu import Gpu
+from planner.lazy import dataclass
 from planner.rows import Row, keyed, read_rows
 from pricing.base.folder import DATA
 from pricing.contracts.owned import (

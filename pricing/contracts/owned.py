@@ -7,9 +7,9 @@ Shares, lives and the economic depreciation follow Cottier et al., "The rising c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from planner.costs.quantity import Power
+from planner.lazy import dataclass
 from planner.units import MONTH_H, YEAR_H
 
 PRICE_PERFORMANCE_OOM_PER_YEAR = 0.14

@@ -6,11 +6,11 @@ To add a format, write `pricing/exports/<module>.py` with `render(document) -> b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.rows import near_names
 from pricing.base.listing import listed
 

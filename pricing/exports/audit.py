@@ -7,11 +7,11 @@ are narrower, so each such mistake breaks one of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from planner.costs.quantity import Energy, Power
 from planner.errors import InputFileError
+from planner.lazy import dataclass
 from planner.units import DAY_S, HOUR_S, g_from_kg, kg_from_tonnes
 from pricing.exports.bill_table import VIEWS, billed_plans
 

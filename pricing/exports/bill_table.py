@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from planner.answer.leading import leading_gpu
 from planner.errors import InputFileError, UsageError
+from planner.lazy import dataclass
 from planner.question.usual_names import named_among
 from planner.units import kg_from_tonnes, kwh_from_mwh
 from pricing.base.money import rounded, rounded_lines

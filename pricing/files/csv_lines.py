@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from planner.errors import InputFileError
+from planner.lazy import dataclass
 from planner.rows import Row, miscounted, not_csv, read_header
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
+from planner.lazy import dataclass
 from planner.records.home import data_dir, has_data_dir
 from planner.rows import Row
 from planner.text import one_line

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from planner.errors import InputFileError, Message, UsageError
 from planner.files import read_text
+from planner.lazy import dataclass
 from planner.rows import LARGEST_AMOUNT, near_names
 from planner.text import one_line, shortened
 from pricing.base.listing import listed

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.rows import near_names
 from pricing.base.listing import listed
 from pricing.book.current import counting_rows, without_historic

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.lazy import dataclass
 from planner.rows import Row, read_rows
 from pricing.base.folder import DATA
 from pricing.book.current import quantile

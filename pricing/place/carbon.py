@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.costs.prices import EmbodiedRate
 from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.lazy import dataclass
 from planner.rows import Row, keyed, read_rows
 from planner.units import YEAR_H
 from pricing.base.folder import DATA

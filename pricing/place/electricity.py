@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 
 from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.lazy import dataclass
 from planner.rows import Row, read_rows
 from pricing.base.fact import Fact, given
 from pricing.base.folder import DATA

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.rows import Row, keyed, near_names, read_rows
 from pricing.base.folder import DATA
 from pricing.base.listing import listed

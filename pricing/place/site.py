@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
@@ -10,6 +9,7 @@ from functools import lru_cache
 from planner.costs.prices import SiteFacts
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.lazy import dataclass
 from planner.rows import Row, read_rows
 from planner.units import kg_from_g
 from pricing.base.fact import Fact, given

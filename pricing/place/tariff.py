@@ -7,13 +7,13 @@ once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.lazy import dataclass
 from pricing.base.fact import Fact
 from pricing.files.toml_file import TomlFile, read_toml
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.text import shortened
 from pricing.book.rows import PriceRow
 from pricing.sources.web import FetchError

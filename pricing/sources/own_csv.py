@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from io import BytesIO
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
+from planner.lazy import dataclass
 from planner.rows import LARGEST_AMOUNT, parse_decimal
 from planner.text import one_line, shortened
 from pricing.base.listing import listed

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from planner.errors import UsageError
 from planner.files import read_text
+from planner.lazy import dataclass
 from planner.records.home import data_dir
 from pricing.base.listing import listed
 from pricing.book.user_book import Added, add_rows, write_whole

@@ -8,13 +8,13 @@ field called SizeInMiB; the provider is named in the path only.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.errors import InputFileError
+from planner.lazy import dataclass
 from planner.rows import parse_decimal
 from planner.units import MIB, gib_from_bytes
 from pricing.base.listing import listed

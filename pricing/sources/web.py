@@ -6,11 +6,11 @@ import json
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
+from planner.lazy import dataclass
 from planner.text import shortened
 
 TRIES = 3

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from planner.lazy import dataclass
 from probes.device.clock import Batch, CpuClock, Runs
 
 BURST_S, LEAST_CALLS = 0.008, 3

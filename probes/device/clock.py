@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from planner.lazy import dataclass
 from planner.units import MILLI
 
 MIN_REGION_S = 1e-3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import CannotMeasureError, UsageError
+from planner.lazy import dataclass
 from probes.device.clock import Clock, CpuClock, CudaClock
 
 if TYPE_CHECKING:

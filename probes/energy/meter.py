@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from planner.lazy import dataclass
 from probes.energy.power import power_over
 from probes.sensors.interface import Reading
 

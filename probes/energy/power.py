@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from planner.lazy import dataclass
 from probes.sensors.interface import Reading
 
 MIN_WINDOW_S = 3.0

@@ -19,10 +19,10 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import numpy as np
 
+from planner.lazy import dataclass
 from planner.records.figures import DeviceState, EnergyUse, PowerDraw
 from probes.device.clock import Batch, Clock, CpuClock
 from probes.energy.power import PowerReading, power_over

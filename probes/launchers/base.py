@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from planner.hardware.gpu import Gpu
+from planner.lazy import dataclass
 
 REQUIREMENT = "mpplan[probe]"
 """What a job installs where it finds no mpplan."""

@@ -6,9 +6,9 @@ Job files are shell and YAML, so a value with a quote, a blank or a line end cou
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.text import shortened
 
 

@@ -7,9 +7,10 @@ what the process holds beyond that: context, libraries, loaded kernels (`of_proc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.records.figures import PeakMemory
 from probes.device.device import Device
 

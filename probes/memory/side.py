@@ -10,11 +10,11 @@ import multiprocessing
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Protocol
 
+from planner.lazy import dataclass
 from probes.device.device import Device
 from probes.device.faults import cleaned
 from probes.memory.tracker import Tracked, track

@@ -4,9 +4,10 @@ configurations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.performance.compute import FLASH_BACKWARD
 from planner.records.work import WorkCounts, WorkShape
 from probes.models.shapes import LLAMA_1B, LLAMA_3B, LayerShape

@@ -6,11 +6,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from planner.lazy import dataclass
 from probes.numerics.lowering.recipes import EMULATED, LOWER, MIXED, REAL, LowerRecipe
 from probes.numerics.lowering.switches import Switches
 from probes.numerics.lowering.tried import why_not_real

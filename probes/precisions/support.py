@@ -6,8 +6,7 @@ and an environment variable can switch TF32 on behind a strict FP32 run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from planner.lazy import dataclass
 from probes.device.device import Device
 from probes.device.faults import DeviceLost, cleaned, is_lost
 from probes.precisions.interface import PrecisionRecipe

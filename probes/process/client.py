@@ -10,11 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 from planner.errors import CannotMeasureError, MpplanError
+from planner.lazy import dataclass
 from planner.records.jsonl import parse_line
 from planner.records.measurement import Measurement
 from probes.numerics.session.options import NumericsOptions

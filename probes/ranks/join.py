@@ -11,11 +11,12 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 from planner.errors import CannotMeasureError, MpplanError, UsageError
+from planner.lazy import dataclass
 from probes.device.device import Device
 from probes.ranks.loss import Losses
 from probes.ranks.team import COLLECTIVE_LIMIT_S, Place, Team

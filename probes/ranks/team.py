@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from planner.lazy import dataclass
 from probes.device.faults import DeviceLost, PeerFailed, cleaned
 from probes.ranks.loss import Losses
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from planner.lazy import dataclass
 from planner.records.communication import OverlapFigures, RankFigures
 from planner.records.figures import DeviceState, EnergyUse, Numerics, PeakMemory, PowerDraw, Sampling, TimeStatistics
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import ClassVar
+
+from planner.lazy import dataclass
 
 SUITES = ("quick", "default", "thorough")
 CLAIMS_SUITE = "claims"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.records.machine import DeviceIdentity, SoftwareVersions
 from probes.device.device import Device, cpu_name
 

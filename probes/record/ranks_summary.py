@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from planner.records.measurement import Measurement
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from planner.records.measurement import Measurement
 
 

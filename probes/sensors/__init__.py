@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.errors import CannotMeasureError
+from planner.lazy import dataclass
 from probes.sensors.interface import Sensor
 from probes.sensors.nvml import NvmlSensor
 from probes.sensors.rapl import RaplSensor

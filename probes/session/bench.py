@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from probes.device.canary_clock import CanaryClock
 from probes.device.clock import Clock
 from probes.device.device import Device

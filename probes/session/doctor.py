@@ -10,12 +10,12 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from planner.errors import CannotMeasureError
+from planner.lazy import dataclass
 
 TIMEOUT_S = 120.0
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from planner.lazy import dataclass
 from planner.records.measurement import Measurement
 
 

@@ -11,8 +11,9 @@ whole steps         burst                           settled, then a second or mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from planner.lazy import dataclass
 from planner.records.communication import OverlapFigures, RankFigures
 from planner.records.figures import EnergyUse, PeakMemory, PowerDraw, Sampling, TimeStatistics
 from probes.energy.watch import Watch

@@ -18,10 +18,11 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from planner.lazy import dataclass
 from probes.device.clock import MIN_REGION_S, Batch, Clock, no_mark
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.quiet import Gate

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from planner.lazy import dataclass
 
 ACCEPTED_RATIO = 0.05
 """Largest share of the machine that others may use while a sample is taken."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from planner.lazy import dataclass
 
 Z95 = 1.96
 """Normal quantile of a two-sided 95 % interval."""

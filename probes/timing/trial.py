@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from planner.lazy import dataclass
 from planner.measured.network.messages import StepMessage
 from planner.records.communication import Communication
 from planner.records.figures import Numerics, PredictedFigures

@@ -4,8 +4,9 @@ before).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from planner.lazy import dataclass
 from probes.models.cases import ModelCase
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import ProbePlan

@@ -7,9 +7,10 @@ shard's exact shapes, at depths 1, 4 and 8: the slope over depth is the cost of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from planner.lazy import dataclass
 from planner.performance.compute import FLASH_BACKWARD
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark

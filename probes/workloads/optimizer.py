@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.records.work import RunSetup, WorkCounts
 from probes.device.clock import Mark
 from probes.device.device import Device

@@ -7,11 +7,12 @@ of a sum is not; where the two differ, the difference is a node of its own. Each
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, isclose
 from typing import Any
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.question.usual_names import named_among
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.text import one_line
 from reports.launch.planned_run import PlannedRun
 from reports.text.language import words_for

@@ -7,7 +7,7 @@ question with the planner's own default for each, so that an older answer reads,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from math import ceil
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from planner.answer.leading import leading_gpu, leading_plan
 from planner.errors import InputFileError, UsageError
 from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import find_gpu
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layout
 from planner.question.cost_inputs import COMMITMENT
 from planner.question.inputs import METHOD, OFFLOAD

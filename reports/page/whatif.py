@@ -7,9 +7,10 @@ goodput and the number of runs. `templates/report.js` holds the same arithmetic;
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.units import KWH_J, MWH_J
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, Doc, Facts
 from reports.text.language import Words

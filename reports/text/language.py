@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.units import DAY_S, HOUR_S, MINUTE_S
 from reports.text.clean import clean
 from reports.text.numbers import MINUS, Ladder, Rung, decimals_for, grouped, rung_for, shared_rung

@@ -63,7 +63,10 @@ def run_lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[int]]:
     """The lines that ran, by file within `probes/`."""
     assert once(tmp_path_factory, "parts", run_parts) == 0, "a test of a part fails"
     makers = {"ranks": run_quick, "broken": run_broken, "mixed": run_mixed, "suite": run_suite}
-    for name, make in makers.items():  # those that other modules may be making meanwhile come last, the longest at the end
+    for (
+        name,
+        make,
+    ) in makers.items():  # what other modules may be making comes last, the longest at the end
         once(tmp_path_factory, name, make)
     ran: dict[str, set[int]] = defaultdict(set)
     for path in shared_folder(tmp_path_factory).glob(f"*/{LINES}/*"):

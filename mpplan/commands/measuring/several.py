@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 
 from planner.errors import InputFileError, UsageError
+from planner.lazy import dataclass
 from planner.records.home import user_path
 from planner.records.store import record_of_gpu
 from planner.units import parse_duration_s

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ from mpplan.ui.output import Output, open_output
 from mpplan.ui.progress import working
 from mpplan.ui.question_flags import with_question_flags
 from planner.errors import IncompleteError, InputFileError, UsageError
+from planner.lazy import dataclass
 from planner.question.asked import Ask
 from reports.formats import FORMATS, format_by_name
 

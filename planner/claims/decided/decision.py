@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from planner.claims.case import Case
 from planner.claims.evidence.known import Known
 from planner.errors import Message
+from planner.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.claims.case import Case
 from planner.claims.claim import load_claims
 from planner.costs.quantity import Power
 from planner.hardware.catalogue import find_gpu
+from planner.lazy import dataclass
 from planner.models.catalogue import find_model
 from planner.performance.operations import model_flop_per_token
 from planner.training.optimizers import load_optimizers

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from planner.answer.plan import Answer, Plan, Saving
 from planner.claims.evidence.trained import Trained, shipped_trained
 from planner.errors import UsageError
+from planner.lazy import dataclass
 from planner.records.measurement import Measurement
 from planner.rows import CATALOG, read_rows
 from planner.validation.runs import PublishedResult, PublishedRun, parse_result, parse_run

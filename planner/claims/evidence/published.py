@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from planner.claims.case import Case
 from planner.claims.evidence.known import Published, published_runs
 from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu
+from planner.lazy import dataclass
 from planner.validation.runs import PublishedRun
 
 HIGHER_IS_FASTER = ("tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu")

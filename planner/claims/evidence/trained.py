@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.rows import CATALOG
 
 FILE = CATALOG / "claim_numerics.json"

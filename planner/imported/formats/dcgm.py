@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.power import PowerLog, numbered, training_point
 from planner.imported.reading import Beside, Reading
 from planner.imported.source import SourceFile, clean_name
+from planner.lazy import dataclass
 from planner.records.machine import SoftwareVersions
 from planner.runlog.moments import Clock, Moment, parse_moment
 

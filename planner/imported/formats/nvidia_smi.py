@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.power import PowerLog, numbered, training_point
 from planner.imported.reading import Beside, Reading
 from planner.imported.source import SourceFile, clean_name
+from planner.lazy import dataclass
 from planner.records.machine import SoftwareVersions
 from planner.runlog.moments import Clock, Moment, parse_moment
 from planner.units import MIB

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from planner.errors import InputFileError, UsageError
 from planner.imported.reading import Beside, ImportedPoint, Training, statistics_of
 from planner.imported.source import SourceFile
 from planner.imported.steps.log import StepLog
+from planner.lazy import dataclass
 from planner.records.communication import Communication
 from planner.records.figures import EnergyUse, PowerDraw, Sampling
 from planner.records.work import RunSetup, WorkShape

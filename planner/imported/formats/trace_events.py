@@ -10,13 +10,14 @@ kernel counts for an operator only where its launch lies within it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.imported.source import SourceFile, clean_name
+from planner.lazy import dataclass
 from planner.runlog.amounts import as_number
 from planner.units import MICRO
 

@@ -6,9 +6,8 @@ versions agree in what is read).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.imported.formats.trace_events import Call
+from planner.lazy import dataclass
 
 FLOAT8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2")
 RECIPES = {"c10::BFloat16": "bf16-pure", "c10::Half": "fp16"}

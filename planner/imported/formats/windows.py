@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from planner.imported.formats.power import METERED_SD, STEP_SD, shape_of
 from planner.imported.reading import ImportedPoint, Training, statistics_of
+from planner.lazy import dataclass
 from planner.records.communication import Communication
 from planner.records.figures import EnergyUse, PowerDraw, Sampling
 from planner.records.work import RunSetup

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.imported.source import SourceFile
+from planner.lazy import dataclass
 from planner.runlog.events import DamagedError, Step
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.moments import Clock, Moment

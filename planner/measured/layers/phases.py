@@ -7,8 +7,8 @@ a column that whole steps are fitted to (`steps`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from planner.measured.clocks import clock_ratio_of
 from planner.measured.kernels import COMPUTE, ELEMENT_BYTES, HIGH, attention_columns, product_seconds
 from planner.measured.layers.workloads import PointWork, Product

@@ -8,8 +8,8 @@ arithmetic takes longer and less energy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from planner.measured.clocks import clock_ratio_of
 from planner.measured.kernels import COMPUTE, HIGH, log_mean
 from planner.measured.layers.power import attention_power

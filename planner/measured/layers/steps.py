@@ -9,10 +9,11 @@ or the host, whichever is slower. What is left over at anchors is carried to nea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from planner.lazy import dataclass
 from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
 from planner.measured.kernels import COMPUTE, HIGH, Floats, LinearFit, fit_linear, quiet_first
 from planner.measured.layers.phases import copy_bytes_per_s, phase_seconds

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+from planner.lazy import dataclass
 from planner.measured.kernels import USUAL_HEAD
 from planner.models.images.catalogue import load_image_models, network_of
 from planner.records.work import RunSetup, WorkCounts, WorkShape

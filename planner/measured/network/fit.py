@@ -8,12 +8,12 @@ is divided as the catalogue has it: its ranges are the prior, and count for litt
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 
+from planner.lazy import dataclass
 from planner.measured.network.runs import CollectiveRun
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, send_s
 from planner.rates.terms import Rates, Value

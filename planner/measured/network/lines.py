@@ -9,11 +9,11 @@ protocol and its algorithm on the way. The residual says by how much, and plans 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from planner.lazy import dataclass
 from planner.records.communication import bus_factor
 from planner.records.measurement import Measurement
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from planner.errors import InputFileError
+from planner.lazy import dataclass
 from planner.units import GB, MICRO
 
 USED = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from planner.errors import InputFileError
 from planner.files import open_file
+from planner.lazy import dataclass
 from planner.measured.network.rows import RUN_AGAIN, USED, Table, TableRow, invalid, read_header
 
 Floats = npt.NDArray[np.float64]

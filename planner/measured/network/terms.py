@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.catalogue import bears_name
 from planner.hardware.cluster import Cluster
 from planner.kernels.collectives import large_bytes_per_s
+from planner.lazy import dataclass
 from planner.measured.network.fit import FittedTerm, Link, NetworkFit, PlacedRun, Prior, fit_network
 from planner.measured.network.runs import CollectiveRun
 from planner.measured.network.surfaces import own_surfaces

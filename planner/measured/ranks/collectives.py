@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from planner.lazy import dataclass
 from planner.measured.network.messages import StepMessage
 from planner.records.communication import bus_factor
 from planner.records.measurement import Measurement

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from statistics import median
 
+from planner.lazy import dataclass
 from planner.records.measurement import Measurement
 
 

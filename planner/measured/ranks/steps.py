@@ -17,8 +17,8 @@ are longer than plain ones, the step is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from planner.measured.layers.workloads import DescribedWork
 from planner.measured.network.messages import StepMessage, pipeline_ratio
 from planner.measured.ranks.collectives import MeasuredCollectives

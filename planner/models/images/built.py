@@ -7,8 +7,9 @@ of the catalogue with the same blocks, in proportion to the elements that the bl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
+from planner.lazy import dataclass
 from planner.models.image_network import Attention, Convolution, ImageNetwork, Product, Traffic
 from planner.models.images.catalogue import load_image_models, network_of
 

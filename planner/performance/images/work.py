@@ -9,12 +9,12 @@ product are passes over memory.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from planner.lazy import dataclass
 from planner.models.image_network import Convolution, ImageNetwork, Traffic
 from planner.performance.compute import FLASH_BACKWARD
 from planner.rates.terms import Rates, Value

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.errors import Message
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.parallelism.layout import Layout
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.memory import memory_range_gib, usable_bytes

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from planner.answer.plan import Plan
 from planner.errors import Message, UsageError
 from planner.evidence import Estimate
+from planner.lazy import dataclass
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_on, risk_of
 from planner.planning.fitting.shortage import leaner

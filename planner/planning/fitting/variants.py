@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.errors import Message
+from planner.lazy import dataclass
 from planner.question.batch import tuning_band
 from planner.question.question import Question
 from planner.training.method import find_method

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.runlog.amounts import as_number
 from planner.runlog.events import DamagedError, Event
 from planner.units import GIGA, MEGA, MILLI, TERA

@@ -5,8 +5,7 @@ It holds what the ranks of a host contend for: memory bandwidth, caches, power.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from planner.lazy import dataclass
 from planner.measured.network.messages import StepMessage
 from probes.device.device import Device
 from probes.models.parallel.case import Layout, ParallelCase

@@ -6,9 +6,9 @@ do in all of them: what a step takes longer than that of `alone` is communicatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from planner.lazy import dataclass
 from planner.records.work import WorkCounts, WorkShape
 from probes.models.shapes import LLAMA_1B, LayerShape
 from probes.precisions.interface import PrecisionRecipe

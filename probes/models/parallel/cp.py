@@ -7,9 +7,9 @@ mask all have as much to do. Every rank holds the whole model, whose gradients a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from planner.lazy import dataclass
 from planner.measured.network.messages import StepMessage
 from probes.device.device import Device
 from probes.models.parallel.case import Layout, ParallelCase, indivisible

@@ -7,9 +7,9 @@ section 3.2.3, and `torch.nn.parallel.DistributedDataParallel`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
+from planner.lazy import dataclass
 from planner.measured.network.messages import StepMessage
 from planner.units import MIB
 from probes.device.device import Device

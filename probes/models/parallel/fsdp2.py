@@ -6,9 +6,10 @@ output layer are one group, which is kept from the forward to the backward pass,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.measured.network.messages import StepMessage
 from probes.device.device import Device
 from probes.models.parallel.case import Layout, ParallelCase

@@ -6,10 +6,10 @@ train data parallel replicas, each stage averaging its gradients with those of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.measured.network.messages import StepMessage
 from probes.device.device import Device
 from probes.models.parallel.case import SEQUENCES, Layout, ParallelCase, indivisible

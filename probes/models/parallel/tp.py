@@ -7,9 +7,9 @@ the loss is computed on sharded logits (`loss_parallel`), so that these are neve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.measured.network.messages import StepMessage
 from probes.device.device import Device
 from probes.models.parallel.case import Layout, ParallelCase, indivisible

@@ -6,10 +6,10 @@ Sources: FP16 and BF16 as in IEEE 754-2019 and torch; E4M3 and E5M2 are the FP8 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -6,13 +6,13 @@ shares that follow are exact there; those of FP16 and BF16 lie on them but for h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, frexp
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from planner.lazy import dataclass
 from probes.numerics.formats.elements import ElementFormat
 
 if TYPE_CHECKING:

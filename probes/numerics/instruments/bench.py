@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
+from planner.lazy import dataclass
 from probes.numerics.instruments.time import Plain
 from probes.numerics.lowering.recipes import LowerRecipe
 from probes.numerics.lowering.switches import kinds_of

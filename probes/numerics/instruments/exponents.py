@@ -7,12 +7,13 @@ from the updates what would be swallowed by weights held in that format.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 import torch
 
+from planner.lazy import dataclass
 from probes.numerics.formats.elements import FORMATS, ElementFormat, find_format
 from probes.numerics.formats.histogram import Magnitudes, magnitudes, nothing, swallowed_counts
 from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, missing

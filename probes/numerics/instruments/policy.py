@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
+from planner.lazy import dataclass
 from probes.numerics.instruments.bench import Benches
 from probes.numerics.instruments.sensitivity import Losses, damage, errors_only
 from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
 from math import exp, factorial
@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from planner.lazy import dataclass
 from probes.numerics.instruments.reach import reach
 from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of, missing
 from probes.numerics.lowering.recipes import LowerRecipe, lower_by_id

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from planner.lazy import dataclass
 
 Plain = dict[str, Any]
 """What JSON can hold."""

@@ -7,13 +7,13 @@ without either trains in FP32 under any name, and would be found equivalent to i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from planner.lazy import dataclass
 from probes.numerics.lowering.recipes import LowerRecipe
 from probes.numerics.lowering.switches import Switches
 

@@ -7,11 +7,11 @@ The operands are those of `formats.scales`, to the bit. Layouts of their scales:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from planner.lazy import dataclass
 from probes.numerics.formats.elements import find_format
 from probes.numerics.formats.scales import TILE, blockwise_parts, nvfp4_parts
 from probes.numerics.lowering.recipes import LowerRecipe

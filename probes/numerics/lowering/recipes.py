@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 from planner.errors import UsageError
+from planner.lazy import dataclass
 
 REAL, MIXED, EMULATED = "real", "mixed", "emulated"
 MODES = (REAL, MIXED, EMULATED)

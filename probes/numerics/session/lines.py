@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from planner.lazy import dataclass
 from planner.records.figures import TrainingNumerics
 from probes.numerics.lowering.recipes import REAL, lower_by_id
 

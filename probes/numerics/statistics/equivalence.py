@@ -7,10 +7,10 @@ number of pairs is that of Julious, Stat. Med. 23 (2004) 1921, section 5, with S
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite, sqrt
 from statistics import fmean, stdev
 
+from planner.lazy import dataclass
 from probes.numerics.statistics.student import quantile, upper_tail
 
 ALPHA = 0.05

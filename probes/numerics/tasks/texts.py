@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from planner.lazy import dataclass
 from probes.numerics.tasks.corpus import VOCABULARY, described, library_tokens
 from probes.numerics.tasks.interface import LARGE, SMALL, Job, Task
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import nn
+
+from planner.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

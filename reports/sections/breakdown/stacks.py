@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from planner.lazy import dataclass
 from reports.charts import LETTERS, StackDrawing, StackRow, linear_ticks, percent, scale_top, segments_of, ticks_on
 from reports.document.facts import Doc, Facts
 from reports.sections.comparison.precisions import axis_labels, described, is_reference

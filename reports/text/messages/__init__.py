@@ -10,13 +10,13 @@ and lists (`and`, `semicolon`; commas otherwise).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from string import Formatter
 from typing import Any
 
 from planner.errors import Message
+from planner.lazy import dataclass
 from planner.question.input import flag_of
 from reports.text.clean import clean
 from reports.text.language import Words, words_for
