@@ -5,6 +5,7 @@ SI inside: seconds, joules, watts, bytes, FLOP, tokens, hertz. Everything a pers
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, date, datetime
 
@@ -125,6 +126,23 @@ def parse_duration_s(text: str, what: str, like: str = "`30d`, `12h` or `90min`"
     if not SHORTEST_S <= value_s <= LONGEST_S:
         raise UsageError(f"{what}: `{text}` is not a duration", hint=f"write it like {like}")
     return value_s
+
+
+def write_duration(duration_s: float) -> str:
+    """A duration as one types it, in the largest unit that it fills: `2.5h`, `15d`.
+
+    It is rounded up, so that a run of that duration ends in it: below ten to a decimal, from there to whole numbers.
+    """
+    suffix = next((name for name in ("d", "h") if duration_s >= _TIME_SUFFIX[name]), "min")
+    size = duration_s / _TIME_SUFFIX[suffix]
+    tenths = 1 if size >= LEAST_WHOLE else 10
+    return f"{math.ceil(size * tenths * (1.0 - ROUNDING)) / tenths:g}{suffix}"
+
+
+LEAST_WHOLE = 10
+"""Sizes below have a decimal, larger ones are whole."""
+ROUNDING = 1e-9
+"""What a duration may gain by a change of units and back."""
 
 
 def parse_power_w(text: str, what: str) -> float:

@@ -98,8 +98,8 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
             raise
         try:
             over_nodes = answer_question(_over_nodes(ask), command=command, whole=whole)
-        except NoPlanError:
-            raise error from None  # several nodes are no way out either
+        except NoPlanError as wider:  # several nodes are no way out of this question, yet may be of another
+            raise _with_way_out_of(wider, error) from None
         if not _has_nodes(question, over_nodes.answer):
             raise  # the stack of several nodes is no way out for one
         return over_nodes
@@ -121,6 +121,13 @@ def _has_nodes(question: Question, answer: Answer) -> bool:
     """Whether the plan has several nodes."""
     asked = (plan for plan in answer.plans if plan.precision == question.asked.precision)
     return any(plan.fits and plan.nodes > 1 for plan in asked)
+
+
+def _with_way_out_of(wider: NoPlanError, error: NoPlanError) -> NoPlanError:
+    """The refusal of one node with the number of GPUs that the stack of several would fit on, if that says one."""
+    if wider.hint.key != "hint.fits_on" or error.hint.key == "hint.fits_with":
+        return error
+    return NoPlanError(error.message, hint=wider.hint)
 
 
 def _over_nodes(ask: Ask) -> Ask:

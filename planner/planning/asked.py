@@ -10,11 +10,11 @@ from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
 from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
-from planner.planning.choice import Choice, best_on, expected_paces
+from planner.planning.choice import Choice, best_on, expected_paces, risk_of
 from planner.planning.counts import fewest, soonest
 from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import ways_that_fit
-from planner.planning.fitting.shortage import larger_budget, leaner
+from planner.planning.fitting.shortage import at_risk, larger_budget, leaner
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, targets_of
 from planner.question.question import Question
@@ -224,13 +224,21 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
     more = next_above(case, fixed, question.gpus or 1, targets_of(question).most_gpus)
     if fewer is not None and more is not None:
         return Message.of("hint.splits_near", fewer=fewer, more=more)
-    try:
-        other = fewer or more or fewest(case, fixed, draws).gpus
-    except NoPlanError as error:
-        return error.hint
+    other, risk = fewer or more, None
+    if other is None:
+        try:
+            far = fewest(case, fixed, draws)
+        except NoPlanError as error:
+            return error.hint
+        other, risk = far.gpus, _risk(case, far)
     if splits:
-        return Message.of("hint.fits_on", gpus=other, ways=leaner(case, fixed))
-    return Message.of("hint.splits_on", gpus=other)
+        return at_risk(case, Message.of("hint.fits_on", gpus=other, ways=leaner(case, fixed)), risk)
+    return at_risk(case, Message.of("hint.splits_on", gpus=other), risk)
+
+
+def _risk(case: Case, choice: Choice) -> float | None:
+    """Probability that a choice runs out of memory; None where it is safe."""
+    return None if choice.safe else risk_of(case, choice.winner)
 
 
 def _check_targets(question: Question, case: Case, result: Ranged, targets: Targets, draws: Draws) -> None:
@@ -267,21 +275,24 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
         message = Message.of(key, **said, **missed, likely=ratio, digits=digits_apart(ratio, confidence))
     later_days, more_usd = days * ROOM_RATIO if late else None, usd * ROOM_RATIO if dear else None
     if likely.deadline is not None and likely.budget is not None:
-        hint = _what_holds_both(question, case, targets, draws, later_days, more_usd)
+        hint = _what_holds_both(question, case, targets, draws, later_days, more_usd, plan.memory_risk)
     elif more_usd is not None:
-        hint = larger_budget(case, more_usd)
+        hint = at_risk(case, larger_budget(case, more_usd), plan.memory_risk)
     else:
-        hint = _what_is_in_time(question, case, targets, draws, days * ROOM_RATIO)
+        hint = _what_is_in_time(question, case, targets, draws, days * ROOM_RATIO, plan.memory_risk)
     raise NoPlanError(message, hint=hint)
 
 
-def _what_is_in_time(question: Question, case: Case, targets: Targets, draws: Draws, later_days: float) -> Message:
-    """More GPUs, or a later deadline for those given."""
+def _what_is_in_time(
+    question: Question, case: Case, targets: Targets, draws: Draws, later_days: float, risk: float | None
+) -> Message:
+    """More GPUs, or a later deadline for those given, whose plan has a risk of running out of memory."""
     try:
         enough = fewest(case, question.fixed, draws, targets)
     except NoPlanError:
-        return Message.of("hint.later_deadline", deadline_days=later_days)
-    return Message.of("hint.more_gpus", gpus=enough.gpus, deadline_days=later_days)
+        return at_risk(case, Message.of("hint.later_deadline", deadline_days=later_days), risk)
+    hint = Message.of("hint.more_gpus", gpus=enough.gpus, deadline_days=later_days)
+    return at_risk(case, hint, risk, _risk(case, enough))
 
 
 def _what_holds_both(
@@ -291,6 +302,7 @@ def _what_holds_both(
     draws: Draws,
     later_days: float | None,
     more_usd: float | None,
+    risk: float | None,
 ) -> Message:
     """Ways to hold deadline and budget: another number of GPUs; where none does, what each asks of the other.
 
@@ -301,6 +313,7 @@ def _what_holds_both(
         draws: the common draws.
         later_days: the deadline that the GPUs given hold; None: they hold the one asked for.
         more_usd: the same of the budget.
+        risk: of running out of memory on the GPUs given.
     """
     key, flags = "hint.holds_both", []
     if later_days is not None:
@@ -308,8 +321,11 @@ def _what_holds_both(
     if more_usd is not None:
         flags.append(Message.of("flag.budget_usd", budget_usd=math.ceil(more_usd)))
     ways = [Message.of("hint.on_these_gpus", flags=tuple(flags))]
+    risks = [risk]
     try:
-        ways.insert(0, Message.of("flag.gpus", gpus=fewest(case, question.fixed, draws, targets).gpus))
+        enough = fewest(case, question.fixed, draws, targets)
+        ways.insert(0, Message.of("flag.gpus", gpus=enough.gpus))
+        risks.append(_risk(case, enough))
     except NoPlanError as error:
         key, values = "hint.none_holds_both", dict(error.message.values)
         within = _within_budget(question, case, targets, draws)
@@ -319,4 +335,4 @@ def _what_holds_both(
         if error.message.key == "error.too_dear":
             usd = math.ceil(float(str(values["cheapest_usd"])) * ROOM_RATIO)
             ways.insert(0, Message.of("hint.within_deadline", gpus=values["gpus"], budget_usd=usd))
-    return Message.of(key, ways=tuple(ways))
+    return at_risk(case, Message.of(key, ways=tuple(ways)), *risks)

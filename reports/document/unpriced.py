@@ -124,7 +124,7 @@ MESSAGES = frozenset({
     *(f"error.{name}" for name in (
         "too_slow", "within_days", "no_even_split", "fits_nowhere", "unsupported", "no_plan_on", "over_deadline",
         "fits_not_under_cap", "more_power", "tp_heads", "pp_layers", "ep_experts", "cp_sequence", "micro_batch",
-        "gpus_multiple", "dp_batch", "likely_fits_nowhere",
+        "gpus_multiple", "dp_batch", "likely_fits_nowhere", "fits_not_within", "likely_fits_not_within",
     )),
 })  # fmt: skip
 """Sentences that speak of no price, cost, budget or offer."""

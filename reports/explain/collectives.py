@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.hardware.catalogue import load_gpus
 from planner.units import MIB, MICRO
 from reports.document.facts import Doc
 from reports.explain.derivation import Node
@@ -39,16 +40,16 @@ def collective_nodes(plan: Doc, item: str) -> tuple[Node, ...]:
     """
     rows = [row for row in plan.get("collectives", ()) if row["item"] == item]
     item_s, beside = plan["step_s"][item], 1.0 - sum(row["share_ratio"] for row in rows)
-    nodes = tuple(_collective_node(row, item_s) for row in rows)
+    nodes = tuple(_collective_node(plan, row, item_s) for row in rows)
     if not rows or item_s == 0 or beside < NOTHING_BESIDE:
         return nodes
     return (*nodes, Node(label=BESIDE[item], value=item_s * beside, unit="s"))
 
 
-def _collective_node(row: Doc, item_s: float) -> Node:
+def _collective_node(plan: Doc, row: Doc, item_s: float) -> Node:
     what = f"{OPERATIONS[row['operation']]} of {CONTENTS[row['carries']]}, {row['message_bytes'] / MIB:,.4g} MiB"
     return Node(
-        label=f"{what} {_among(row)}",
+        label=f"{what} {_among(plan, row)}",
         value=item_s * row["share_ratio"],
         unit="s",
         note=f"{row['per_step']:,.0f} per step of {row['message_s'] / MICRO:,.0f} µs each, "
@@ -57,7 +58,10 @@ def _collective_node(row: Doc, item_s: float) -> Node:
     )
 
 
-def _among(row: Doc) -> str:
+def _among(plan: Doc, row: Doc) -> str:
+    if not _has_nvlink(plan):
+        to = "to the next stage" if row["operation"] == "send" else f"among {row['gpus']:,} GPUs"
+        return f"{to} over PCIe" if _in_a_node(plan, row) else f"{to} without NVLink"
     if row["operation"] == "send":
         return "to the next stage" + (
             ", inside an NVLink domain" if row["domains"] == 1 else " in another NVLink domain"
@@ -65,6 +69,17 @@ def _among(row: Doc) -> str:
     if row["domains"] == 1:
         return f"among {row['gpus']:,} GPUs of an NVLink domain"
     return f"among {row['gpus']:,} GPUs of {row['domains']:,} NVLink domains"
+
+
+def _has_nvlink(plan: Doc) -> bool:
+    """Whether the GPUs of a plan have NVLink among them, as far as the catalogue knows them."""
+    gpu = load_gpus().get(plan.get("gpu", ""))
+    return gpu is None or gpu.nvlink_domain_gpus > 1
+
+
+def _in_a_node(plan: Doc, row: Doc) -> bool:
+    """Whether a group lies inside one machine for certain: tensor parallel is the innermost way to split."""
+    return bool(plan["nodes"] == 1 or (row["item"] == "tp_comm" and row["gpus"] * plan["nodes"] <= plan["gpus"]))
 
 
 def _exposed(exposed_ratio: float) -> str:

@@ -180,11 +180,11 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     totals = facts.doc.get("run_totals")
     if not totals:
         return spans
-    told = {"runs": f"{totals['runs']:,}", "within": f"{totals['below_high']:,}"}
     if not totals.get("asked_runs"):
+        told = {"runs": f"{totals['runs']:,}", "within": f"{totals['below_high']:,}"}
         return spans + words.spans("budget.validated", **told)
     asked = {"asked": f"{totals['asked_runs']:,}", "asked_within": f"{totals['asked_below_high']:,}"}
-    return spans + words.spans("budget.validated_asked", **told, **asked)
+    return spans + words.spans("budget.validated_asked", **asked)
 
 
 def _stand_ins(facts: Facts) -> list[dict[str, str]]:

@@ -68,6 +68,16 @@ def test_durations_without_a_unit_are_refused(text):
     assert "30d" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(8986, "2.5h"), (3600, "1h"), (3599, "60min"), (20, "0.4min"), (86_400, "1d"), (1.05 * 86_400, "1.1d"),
+     (14.04 * 86_400, "15d"), (100.2 * 86_400, "101d"), (0.1 * 24 * 3600, "2.4h")],
+)  # fmt: skip
+def test_durations_are_written_as_they_are_typed_and_never_too_short(seconds, text):
+    assert units.write_duration(seconds) == text
+    assert units.parse_duration_s(text, "--deadline") >= seconds * (1 - 1e-9)
+
+
 @given(st.floats(0, 1e15))
 def test_conversions_go_there_and_back(value):
     assert units.gib_from_bytes(value * 2**30) == pytest.approx(value)

@@ -16,8 +16,9 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts, of_sample
 from planner.performance.evaluation import Evaluation, Score
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import Choice, choose_each
-from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
+from planner.planning.choice import Choice, choose_each, risk_of
+from planner.planning.fitting.neighbours import next_above
+from planner.planning.targets import MAX_GPUS, ROOM_RATIO, Targets, at_confidence, digits_apart
 from planner.rates.terms import Draws
 from planner.units import DAY_S, GIB
 
@@ -65,19 +66,19 @@ def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets
     if not near.wall_s:
         return _too_big(case, fixed, near, targets)
     nearest = _Closest(case=case, fixed=fixed, draws=draws, near=near, targets=targets)
-    fastest_s, gpus = nearest.least(near.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
+    fastest = nearest.least(near.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
+    fastest_s = fastest.figure
     if not math.isfinite(fastest_s):  # what fits at mid does not under most draws
         return _too_big(case, fixed, near, targets)
     late = targets.deadline_s is not None and fastest_s > targets.deadline_s
     if late or targets.budget_usd is None or not near.cost_usd:
-        return _too_slow(case, gpus, fastest_s, targets)
+        return _too_slow(case, fastest, targets)
 
     def usd_in_time(drawn: Evaluation) -> float:
         in_time = replace(targets, budget_usd=None).met_by(drawn)
         return at_confidence(drawn.cost_usd, targets.confidence_ratio) if in_time else math.inf
 
-    least_usd, gpus = nearest.least(near.cost_usd, usd_in_time)
-    return _too_dear(case, gpus, least_usd, targets)
+    return _too_dear(case, nearest.least(near.cost_usd, usd_in_time), targets)
 
 
 MOST_TRIED = 16
@@ -87,6 +88,30 @@ TRIED_AT_ONCE = 4
 """Numbers of GPUs whose layouts are chosen in common passes."""
 RATIO_SLACK = 1.06
 """How far one plan's ratio of a figure under draws to that at mid may lie below the least of those tried before."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Least:
+    """The least figure of a plan under draws, with what it is of."""
+
+    gpus: int
+    figure: float = math.inf
+    choice: Choice | None = None
+    safe_figure: float = math.inf
+    """The least of those that are safe."""
+
+    def look(self, choice: Choice, figure: float) -> None:
+        """Take a plan into account."""
+        if figure < self.figure:
+            self.figure, self.gpus, self.choice = figure, choice.gpus, choice
+        if choice.safe:
+            self.safe_figure = min(self.safe_figure, figure)
+
+    def risk(self, case: Case) -> float | None:
+        """Probability that the plan runs out of memory; None where it, or one that a hint's room allows, is safe."""
+        if self.choice is None or self.safe_figure <= self.figure * ROOM_RATIO:
+            return None
+        return risk_of(case, self.choice.winner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,18 +124,19 @@ class _Closest:
     near: Nearest
     targets: Targets
 
-    def least(self, at_mid: dict[int, float], figure: Callable[[Evaluation], float]) -> tuple[float, int]:
-        """The least figure of a plan under draws, and its number of GPUs.
+    def least(self, at_mid: dict[int, float], figure: Callable[[Evaluation], float]) -> _Least:
+        """The least figure of a plan under draws.
 
         Args:
             at_mid: the least that a layout has of the figure at mid, by number of GPUs.
             figure: of an evaluation under draws; infinite where it does not count.
         """
         order = sorted(at_mid, key=lambda gpus: (at_mid[gpus], gpus))
-        best, best_gpus, least_ratio = math.inf, order[0], math.inf
+        best, least_ratio = _Least(gpus=order[0]), math.inf
         for start in range(0, len(order), TRIED_AT_ONCE):
             now = order[start : start + TRIED_AT_ONCE]
-            if best < math.inf and (start >= MOST_TRIED or at_mid[now[0]] * least_ratio > best * RATIO_SLACK):
+            enough = start >= MOST_TRIED or at_mid[now[0]] * least_ratio > best.figure * RATIO_SLACK
+            if best.figure < math.inf and enough:
                 break
             for choice in self._choices(now):
                 drawn = self.case.evaluate(choice.winner, self.draws)
@@ -118,9 +144,8 @@ class _Closest:
                 if choice.safe and self.near.met is None and self.targets.met_by(drawn):
                     self.near.met = choice
                 least_ratio = min(least_ratio, value / at_mid[choice.gpus])
-                if value < best:
-                    best, best_gpus = value, choice.gpus
-        return best, best_gpus
+                best.look(choice, value)
+        return best
 
     def _choices(self, counts: list[int]) -> tuple[Choice, ...]:
         """What would be planned on each of some numbers of GPUs, where a layout is more likely to fit than not."""
@@ -133,7 +158,10 @@ class _Closest:
         return tuple(choice for choice in found if choice.best is not None)
 
 
-def _too_slow(case: Case, gpus: int, fastest_s: float, targets: Targets) -> NoPlanError:
+def _too_slow(case: Case, fastest: _Least, targets: Targets) -> NoPlanError:
+    gpus, fastest_s = fastest.gpus, fastest.figure
+    key = "hint.later_deadline_or_gpus" if _at_most_allowed(case, gpus, targets) else "hint.later_deadline_or_batch"
+    hint = Message.of(key, deadline_days=fastest_s * ROOM_RATIO / DAY_S)
     return NoPlanError(
         Message.of(
             "error.too_slow",
@@ -144,10 +172,7 @@ def _too_slow(case: Case, gpus: int, fastest_s: float, targets: Targets) -> NoPl
             fastest_days=fastest_s / DAY_S,
             gpus=gpus,
         ),
-        hint=Message.of(
-            "hint.later_deadline_or_gpus" if _at_most_allowed(case, gpus, targets) else "hint.later_deadline_or_batch",
-            deadline_days=fastest_s * ROOM_RATIO / DAY_S,
-        ),
+        hint=at_risk(case, hint, fastest.risk(case)),
     )
 
 
@@ -160,7 +185,21 @@ NEXT_COUNT_RATIO = 1.25
 """The next number of GPUs with an even split is seldom farther."""
 
 
-def _too_dear(case: Case, gpus: int, least_usd: float, targets: Targets) -> NoPlanError:
+def at_risk(case: Case, hint: Message, *risks: float | None) -> Message:
+    """A hint with the largest risk of running out of memory of the ways that it names, where that is above the allowed.
+
+    Args:
+        case: the question on one kind of GPU.
+        hint: what to do.
+        risks: of each way; None where one is safe.
+    """
+    risk, allowed = max((risk for risk in risks if risk is not None), default=0.0), case.memory_risk
+    if risk <= allowed:
+        return hint
+    return Message.of("hint.at_risk", hint=hint, risk=risk, allowed=allowed, digits=digits_apart(risk, allowed))
+
+
+def _too_dear(case: Case, cheapest: _Least, targets: Targets) -> NoPlanError:
     in_time = "" if targets.deadline_s is None else Message.of("error.within_days", days=targets.deadline_s / DAY_S)
     return NoPlanError(
         Message.of(
@@ -170,10 +209,10 @@ def _too_dear(case: Case, gpus: int, least_usd: float, targets: Targets) -> NoPl
             budget_usd=targets.budget_usd or 0.0,
             in_time=in_time,
             confidence=targets.confidence_ratio,
-            cheapest_usd=least_usd,
-            gpus=gpus,
+            cheapest_usd=cheapest.figure,
+            gpus=cheapest.gpus,
         ),
-        hint=larger_budget(case, least_usd * ROOM_RATIO),
+        hint=at_risk(case, larger_budget(case, cheapest.figure * ROOM_RATIO), cheapest.risk(case)),
     )
 
 
@@ -188,21 +227,19 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
         why = Message.of(key, global_batch=recipe.global_batch)
         return NoPlanError(why, hint=Message.of(of_samples(recipe, "hint.more_divisors", "hint.more_divisors_images")))
     need, room = near.smallest_bytes / GIB, usable_bytes(gpu) / GIB
+    more = None if targets.most_gpus == MAX_GPUS else next_above(case, fixed, targets.most_gpus, MAX_GPUS)
     hint = Message.of("hint.larger_batch", ways=leaner(case, fixed))
+    if more is not None:
+        hint = Message.of("hint.fits_above", gpus=more, ways=leaner(case, fixed))
+    said: dict[str, str | int | float] = {"precision": case.policy.precision, "gpu": gpu.id}
+    if more is not None:
+        said["most"] = targets.most_gpus
     if need <= room:
-        why = Message.of("error.likely_fits_nowhere", precision=case.policy.precision, gpu=gpu.id)
-        return NoPlanError(why, hint=hint)
-    return NoPlanError(
-        Message.of(
-            "error.fits_nowhere",
-            precision=case.policy.precision,
-            gpu=gpu.id,
-            needed_gib=need,
-            short_gib=need - room,
-            capacity_gib=room,
-        ),
-        hint=hint,
-    )
+        key = "error.likely_fits_nowhere" if more is None else "error.likely_fits_not_within"
+    else:
+        key = "error.fits_nowhere" if more is None else "error.fits_not_within"
+        said |= {"needed_gib": need, "short_gib": need - room, "capacity_gib": room}
+    return NoPlanError(Message.of(key, **said), hint=hint)
 
 
 def larger_budget(case: Case, budget_usd: float) -> Message:

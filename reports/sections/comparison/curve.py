@@ -49,11 +49,12 @@ def curve(facts: Facts, words: Words) -> Section | None:
 
 
 def short_curve(facts: Facts, words: Words) -> Table | None:
-    """The plan, and what about half and double the GPUs would take and cost."""
+    """The plan, and what about half and double the GPUs would take and cost, and those of the knee."""
     points = facts.curve
     around = _around(points)
     if len(around) < 2:
         return None
+    around = [point for point in points if point["knee"] or point in around]
     note = "".join(span.text for span in _knee(points, words)).strip()
     return _table(facts, around, words, notes=(note,) if note else ())
 
@@ -80,7 +81,26 @@ def _knee(points: Sequence[Doc], words: Words) -> tuple[Span, ...]:
     days = [point["duration_days"]["mid"] for point in points[knee:]]
     faster = all(more < fewer for fewer, more in pairwise(days))
     gpus = strong(words.count("gpu_count", points[knee]["gpus"]))
-    return words.spans("curve.knee" if faster else "curve.knee_slower", gpus=gpus)
+    return words.spans("curve.knee" if faster else "curve.knee_slower", gpus=gpus) + _beyond(points, knee, words)
+
+
+def _beyond(points: Sequence[Doc], knee: int, words: Words) -> tuple[Span, ...]:
+    """What the plan costs and saves against about half its GPUs, where it lies beyond the knee."""
+    around = _around(points[knee:])
+    if len(around) < 2 or around[0]["chosen"]:
+        return ()
+    half, plan = around[:2]
+    longer_ratio = plan[DURATION]["mid"] / half[DURATION]["mid"]
+    priced = half[MARKET] and plan[MARKET] and half[MARKET]["mid"]
+    dearer_ratio = plan[MARKET]["mid"] / half[MARKET]["mid"] if priced else longer_ratio * plan["gpus"] / half["gpus"]
+    if dearer_ratio <= 1.0 or longer_ratio >= 1.0:
+        return ()
+    return words.spans(
+        "curve.beyond_knee" if priced else "curve.beyond_knee_hours",
+        dearer=words.value("change", dearer_ratio - 1.0),
+        sooner=words.value("change", 1.0 - longer_ratio),
+        fewer=words.count("gpu_count", half["gpus"]),
+    )
 
 
 def _rungs(facts: Facts, points: Sequence[Doc], metrics: tuple[str, ...], words: Words) -> dict[str, Rung]:

@@ -301,10 +301,17 @@ def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, 
     saving = facts.saving(metric, plan["precision"], view=name, gpu=gpu)
     if saving is None:
         return Cell(text=words("none"), tone="quiet")
-    figure = words.figure("percent", saving)
+    unsure = saving["low"] < 0 < saving["high"]
+    figure = words.figure("change" if unsure else "percent", saving)  # as `saving_phrase` has it
     assert figure is not None
+    none = unsure and figure.text == words.value("change", 0.0)
     tone = "good" if saving["low"] > 0 else "bad" if saving["high"] < 0 else ""
-    return Cell(text=figure.text, detail=figure.span, sort=figure.value, tone=tone)
+    return Cell(
+        text=words("saving.about", share=figure.text) if none else figure.text,
+        detail=figure.span,
+        sort=figure.value,
+        tone=tone,
+    )
 
 
 def views(facts: Facts, words: Words) -> Section | None:

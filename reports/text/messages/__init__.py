@@ -2,9 +2,9 @@
 
 `en.py` and `zh.py` have one template per key, filled by `str.format`. Beside Python's format specifications there are
 those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), GPUs (`gpu`),
-precisions (`precision`), probabilities (`chance`), days told in the unit that fits (`duration`), years told in days
-(`years_in_days`), every quantity with a ladder of units (`tokens`, `params` …), every noun with a plural (`providers`),
-and lists (`and`, `semicolon`; commas otherwise).
+precisions (`precision`), probabilities (`chance`), days told in the unit that fits (`duration`) and as they are typed
+(`time`), years told in days (`years_in_days`), every quantity with a ladder of units (`tokens`, `params` …), every noun
+with a plural (`providers`), and lists (`and`, `semicolon`; commas otherwise).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from planner.errors import Message
 from planner.lazy import dataclass
 from planner.question.input import flag_of
+from planner.units import DAY_S, write_duration
 from reports.text.clean import clean
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
@@ -73,6 +74,7 @@ class _Template(Formatter):
             "precision": lambda name: str(name).upper(),
             "chance": lambda ratio: words.chance(float(ratio)),
             "duration": lambda days: words.duration(float(days)),
+            "time": lambda days: write_duration(float(days) * DAY_S),
             "years_in_days": self._years_in_days,
             "sig": lambda value: f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}",
         }

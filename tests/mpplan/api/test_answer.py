@@ -145,6 +145,14 @@ def test_fine_tuning_that_fits_no_single_node_is_planned_on_several():
     assert plan.nodes > 1
 
 
+def test_fine_tuning_that_small_cards_refuse_says_how_many_would_hold_it():
+    with pytest.raises(NoPlanError) as caught:
+        estimate(method="sft", model="llama-3.1-70b", gpu="rtx-4090")
+
+    assert "BF16 on 1 × RTX 4090" in str(caught.value.message)
+    assert "it fits on 112 GPUs" in str(caught.value.hint)
+
+
 def test_the_stack_of_several_nodes_is_no_way_out_for_one():
     asked = {"method": "lora", "model": "llama-3.1-8b", "gpu": "h100-sxm5-80gb", "budget": 8, "max_gpus": 8}
 

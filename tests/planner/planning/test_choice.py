@@ -157,7 +157,7 @@ def test_a_layout_that_more_likely_runs_out_of_memory_than_not_does_not_fit():
     assert best_on(one, FREE, 8).best is not None
     with pytest.raises(NoPlanError) as refused:
         fewest(one, split, DRAWS, replace(NO_TARGETS, most_gpus=8))
-    assert refused.value.message.key == "error.likely_fits_nowhere"
+    assert refused.value.message.key == "error.likely_fits_not_within"
 
 
 def test_more_gpus_are_taken_where_fewer_have_no_safe_layout():

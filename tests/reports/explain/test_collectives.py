@@ -37,6 +37,18 @@ def test_what_slows_compute_beside_the_messages_is_a_line_of_its_own():
     assert beside.label.startswith("Compute that is slowed")
 
 
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "group", "item", "ending"),
+    [(8, 1, 8, "tp_comm", "among 8 GPUs over PCIe"), (64, 8, 8, "tp_comm", "among 8 GPUs over PCIe"),
+     (64, 8, 16, "tp_comm", "among 16 GPUs without NVLink"), (64, 8, 8, "dp_comm", "among 8 GPUs without NVLink")],
+)  # fmt: skip
+def test_cards_without_nvlink_are_joined_by_pcie_in_their_machine(gpus, nodes, group, item, ending):
+    cards = plan(ROW | {"item": item, "gpus": group, "domains": group, "share_ratio": 1.0})
+    (node,) = collective_nodes(cards | {"gpu": "rtx-4090", "gpus": gpus, "nodes": nodes}, item)
+
+    assert node.label.endswith(ending)
+
+
 @pytest.mark.parametrize(("exposed", "words"), [(0.0, "all hidden behind compute"), (1.0, "none of it hidden")])
 def test_all_and_none_are_said_in_words(exposed, words):
     (node,) = collective_nodes(plan(ROW | {"exposed_ratio": exposed, "share_ratio": 1.0}), "tp_comm")

@@ -148,13 +148,13 @@ def test_a_chinese_template_holds_no_english_beyond_names():
         ),
         (Message.of("skipped.reasons", reasons=("a: b", "c: d")), "a: b; c: d", "a: b；c: d"),
         (
-            Message.of("hint.later_deadline", deadline_days=0.04167),
-            "allow --deadline 0.0417d: no number of these GPUs is fast enough",
-            "放宽到 --deadline 0.0417d：这些 GPU 无论多少都不够快",
+            Message.of("hint.later_deadline", deadline_days=0.0437),
+            "allow --deadline 1.1h: no number of these GPUs is fast enough",
+            "放宽到 --deadline 1.1h：这些 GPU 无论多少都不够快",
         ),
         (
             Message.of("warning.years", gpus=992, gpu="a100-sxm4-80gb", years=507 / 365),
-            "992 x A100 SXM4 80\u00a0GB would train for 510 days: leave --gpus out and give a --deadline",
+            "992 × A100 SXM4 80\u00a0GB would train for 510 days: leave --gpus out and give a --deadline",
             "992 张 A100 SXM4 80\u00a0GB 要训练 510 天：请去掉 --gpus，改用 --deadline",
         ),
         (
@@ -167,9 +167,9 @@ def test_a_chinese_template_holds_no_english_beyond_names():
                 fastest_days=0.331,
                 gpus=2560,
             ),
-            "no number of t4 finishes BF16 in 1 hour with a probability of 80%: the fastest takes 7.94 hours at that "
+            "no number of T4 finishes BF16 in 1 hour with a probability of 80%: the fastest takes 7.94 hours at that "
             "probability, on 2,560 GPUs",
-            "无论用多少张 t4，BF16 都无法以 80% 的概率在 1 小时内完成：最快的方案用 2,560 张 GPU，按此概率需 7.94 小时",
+            "无论用多少张 T4，BF16 都无法以 80% 的概率在 1 小时内完成：最快的方案用 2,560 张 GPU，按此概率需 7.94 小时",
         ),
         (
             Message.of(
@@ -182,15 +182,15 @@ def test_a_chinese_template_holds_no_english_beyond_names():
                 gpus=1,
                 in_time=Message.of("error.within_days", days=1.0),
             ),
-            "no number of t4 trains FP16 for $2 within 1 day with a probability of 80%: the cheapest costs $10 at that "
+            "no number of T4 trains FP16 for $2 within 1 day with a probability of 80%: the cheapest costs $10 at that "
             "probability, on 1 GPU",
-            "无论用多少张 t4，都无法以 80% 的概率用 2 美元在 1 天内完成 FP16 训练："
+            "无论用多少张 T4，都无法以 80% 的概率用 2 美元在 1 天内完成 FP16 训练："
             "最便宜的方案用 1 张 GPU，按此概率需 10 美元",
         ),
         (
             Message.of("hint.more_gpus", gpus=8, deadline_days=1234.4),
-            "use --gpus 8, or --deadline 1234d",
-            "用 --gpus 8，或 --deadline 1234d",
+            "use --gpus 8, or --deadline 1235d",
+            "用 --gpus 8，或 --deadline 1235d",
         ),
         (
             Message.of(

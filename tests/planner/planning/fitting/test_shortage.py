@@ -78,6 +78,31 @@ def test_a_model_that_fits_nowhere_says_what_is_short():
     assert OFFLOAD in parts(caught.value.hint)["ways"]
 
 
+def test_a_model_that_fits_on_more_gpus_than_are_allowed_names_the_fewest_that_hold_it():
+    one = case(params="70B", precision="fp8", tokens="1B")
+    with pytest.raises(NoPlanError) as caught:
+        fewest(one, FREE, DRAWS, by(most_gpus=8))
+
+    short, hint = parts(caught.value.message), parts(caught.value.hint)
+    assert (short["key"], short["most"]) == ("error.fits_not_within", 8)
+    assert (hint["key"], hint["gpus"]) == ("hint.fits_above", 32)
+    assert fewest(one, FREE, DRAWS, by(most_gpus=32)).safe
+    assert not best_on(one, FREE, 24).safe
+
+
+def test_a_hint_that_leads_to_a_plan_at_a_risk_names_it():
+    one = case(params="7B", gpu="l4", tokens="1B")  # 8 of them hold it with a probability of running out of 17%
+    with pytest.raises(NoPlanError) as caught:
+        fewest(one, FREE, DRAWS, by(2 * 86400, most_gpus=8))
+    with pytest.raises(NoPlanError) as safe:
+        fewest(one, FREE, DRAWS, by(3600, most_gpus=64))
+
+    hint = parts(caught.value.hint)
+    assert (hint["key"], parts(hint["hint"])["key"]) == ("hint.at_risk", "hint.later_deadline_or_gpus")
+    assert hint["risk"] > one.memory_risk == hint["allowed"]
+    assert safe.value.hint.key == "hint.later_deadline_or_gpus"
+
+
 def test_a_batch_that_divides_into_no_layout_is_said_so():
     with pytest.raises(NoPlanError) as caught:
         fewest(small(layers=1, batch=1), FixedLayout(tp=1, pp=1, cp=1), DRAWS)

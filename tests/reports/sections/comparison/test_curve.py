@@ -32,6 +32,12 @@ def short_of(document: dict[str, Any]) -> Table | None:
     return short_curve(Facts(checked(document)), WORDS)
 
 
+def table_of(document: dict[str, Any]) -> Table:
+    table = short_of(document)
+    assert table is not None
+    return table
+
+
 def test_an_answer_without_a_curve_has_no_such_part():
     facts = Facts(checked(sample.document()))
 
@@ -46,6 +52,36 @@ def test_the_short_curve_is_half_the_plan_and_double():
     assert [row.cells[0].plain for row in table.rows] == ["256", "512 (plan)", "1,024 (knee)"]
     assert [row.strong for row in table.rows] == [False, True, False]
     assert table.notes == ("Beyond 1,024 GPUs, each further halving of the time costs markedly more.",)
+
+
+def marked(document: dict[str, Any], **at: int) -> dict[str, Any]:
+    """The document with the plan and the knee at other numbers of GPUs."""
+    for point in document["curve"]:
+        point |= {name: point["gpus"] == gpus for name, gpus in at.items()}
+    return document
+
+
+def test_the_knee_has_its_line_wherever_it_lies():
+    far, near = marked(sample.targets_document(), knee=2048), marked(sample.targets_document(), chosen=2048, knee=256)
+
+    assert [row.cells[0].plain for row in table_of(far).rows] == ["256", "512 (plan)", "1,024", "2,048 (knee)"]
+    assert [row.cells[0].plain for row in table_of(near).rows] == ["256 (knee)", "1,024", "2,048 (plan)"]
+
+
+def test_a_plan_beyond_the_knee_is_said_to_lie_there_with_what_its_last_doubling_costs():
+    document = marked(sample.targets_document(), chosen=2048, knee=512)
+    hours = marked(sample.targets_document(), chosen=2048, knee=512)
+    for point in hours["curve"]:
+        point["cost_usd"] = None
+
+    # 1.2 million against 0.94 million dollars, 9 against 15 days; 2,048 x 9 against 1,024 x 15 GPU-days
+    assert (
+        table_of(document)
+        .notes[0]
+        .endswith(" The plan lies beyond that: it costs 28% more than 1,024 GPUs and takes 40% less time.")
+    )
+    assert table_of(hours).notes[0].endswith(" it takes 20% more GPU-hours than 1,024 GPUs and 40% less time.")
+    assert "The plan" not in table_of(sample.targets_document()).notes[0]
 
 
 def test_counts_that_a_cap_on_power_does_not_allow_are_marked():

@@ -90,6 +90,23 @@ def test_a_saving_is_good_or_bad_only_where_its_whole_range_is(low, mid, high, t
     assert row.cells[saved].sort == mid
 
 
+@pytest.mark.parametrize(
+    ("low", "mid", "high", "text"),
+    [(-0.21, 0.0001, 0.174, "about 0% (−21 to 17)"), (-0.066, -0.003, 0.067, "about 0% (−7 to 7)"),
+     (-0.1, 0.016, 0.1, "2% (−10 to 10)"), (0.001, 0.003, 0.004, "0.3% (0.1–0.4)"), (0.0, 0.0, 0.0, "0%")],
+)  # fmt: skip
+def test_a_saving_that_may_be_none_is_told_in_whole_percent(low, mid, high, text):
+    document = sample.document()
+    for saving in document["savings"]:
+        if (saving["view"], saving["metric"], saving["from"]) == ("same_gpus", "cost_usd", "bf16"):
+            saving |= {"low": low, "mid": mid, "high": high}
+    table = comparison_table(Facts(checked(document)), "plans", WORDS)
+    saved = next(n for n, column in enumerate(table.columns) if "saved" in column.head)
+    row = next(row for row in table.rows if row.cells[0].text == "BF16")
+
+    assert row.cells[saved].plain == text
+
+
 def test_the_asked_precision_saves_nothing_against_itself():
     table = comparison_table(facts_of(), "plans", WORDS)
     saved = next(n for n, column in enumerate(table.columns) if "saved" in column.head)
