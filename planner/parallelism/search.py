@@ -73,12 +73,14 @@ MOST_UNEVEN = 32
 def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]:
     """Depths up to 128 that divide the layers, or the layers with the model's ends counted as up to three more.
 
-    Powers of two, and every depth where the GPUs are given, are tried with nearly even stages too (`UNEVEN`).
+    Powers of two and three times such, and every depth where the GPUs are given, are tried with nearly even stages too
+    (`UNEVEN`).
     """
     layers = recipe.model.layers
     padded = -(-layers // STAGE_MULTIPLE) * STAGE_MULTIPLE
     even = [depth for depth in {*divisors(layers), *divisors(padded)} if depth <= min(layers, 128)]
-    uneven = range(2, MOST_UNEVEN + 1) if on_given_gpus else _powers(MOST_UNEVEN)
+    round_ = [*_powers(MOST_UNEVEN), *(3 * power for power in _powers(MOST_UNEVEN // 3))]
+    uneven = range(2, MOST_UNEVEN + 1) if on_given_gpus else round_
     nearly = [depth for depth in uneven if depth <= layers and -(-layers // depth) * depth <= UNEVEN * layers]
     return sorted({*even, *nearly})
 

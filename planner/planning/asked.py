@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
-from planner.parallelism.layout import Layouts
 from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
-from planner.planning.choice import Choice, best_on, expected_paces, risk_of
+from planner.planning.choice import Choice, best_given, best_on, risk_of
 from planner.planning.counts import fewest, soonest
 from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import ways_that_fit
 from planner.planning.fitting.shortage import at_risk, larger_budget, leaner
 from planner.planning.ranges import Ranged, ranged_plan, why_not
-from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, targets_of
+from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S
@@ -61,28 +59,9 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
 
 def _as_given(question: Question, case: Case, chosen: Choice, targets: Targets, draws: Draws) -> Choice:
     """The best layout on the number of GPUs that was chosen, as if it had been given: more layouts are tried then."""
-    again = best_given(question, case, chosen.gpus)
+    again = best_given(case, question.fixed, chosen.gpus)
     sure = again.best is not None and again.safe >= chosen.safe
     return again if sure and targets.met_by(case.evaluate(again.winner, draws)) else chosen
-
-
-def best_given(question: Question, case: Case, gpus: int) -> Choice:
-    """The best layout on a number of GPUs, with the batch that a search over batches takes there.
-
-    Of each split of the GPUs such a search sees one batch, that nearest to the default; once a batch is taken, all
-    layouts that divide it are compared, as they are for the other precisions.
-    """
-    fixed = replace(question.fixed, on_given_gpus=True)
-    choice = best_on(case, fixed, gpus)
-    if choice.best is None or case.recipe.batch_band is None:
-        return choice
-    batch = int(choice.winner.global_batch[0])
-    recipe = replace(case.recipe, global_batch=batch, batch_band=None, keeps_batch=False)
-    of_batch = best_on(replace(case, recipe=recipe), fixed, gpus)
-    if of_batch.best is None or of_batch.safe < choice.safe:
-        return choice
-    chosen_s, of_batch_s = expected_paces(case, Layouts.of(choice.winner.at(0), of_batch.winner.at(0)))
-    return of_batch if of_batch_s < chosen_s else choice
 
 
 def _stays_alone(question: Question, case: Case) -> bool:
@@ -108,7 +87,7 @@ def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) ->
         NoPlanError: it does not fit, or misses a target.
     """
     gpus = question.gpus or 1
-    choice = best_given(question, case, gpus)
+    choice = best_given(case, question.fixed, gpus)
     if choice.best is None:
         raise NoPlanError(
             Message.of(
@@ -160,7 +139,7 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
     try:
         given = question.gpus or (1 if _stays_alone(question, case) else None)
         if given is not None:
-            choice = best_given(question, case, given)
+            choice = best_given(case, question.fixed, given)
         else:
             within = _within_a_node(question, case, targets, draws)
             chosen = within or chosen_count(question, case, targets, draws)
@@ -273,11 +252,11 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
         ratio = (likely.deadline if late else likely.budget) or 0.0
         key, missed = ("error.over_deadline", in_days) if late else ("error.over_budget", in_usd)
         message = Message.of(key, **said, **missed, likely=ratio, digits=digits_apart(ratio, confidence))
-    later_days, more_usd = days * ROOM_RATIO if late else None, usd * ROOM_RATIO if dear else None
+    later_days, needed_usd = days * ROOM_RATIO if late else None, usd if dear else None
     if likely.deadline is not None and likely.budget is not None:
-        hint = _what_holds_both(question, case, targets, draws, later_days, more_usd, plan.memory_risk)
-    elif more_usd is not None:
-        hint = at_risk(case, larger_budget(case, more_usd), plan.memory_risk)
+        hint = _what_holds_both(question, case, targets, draws, later_days, needed_usd, plan.memory_risk)
+    elif needed_usd is not None:
+        hint = at_risk(case, larger_budget(case, needed_usd), plan.memory_risk)
     else:
         hint = _what_is_in_time(question, case, targets, draws, days * ROOM_RATIO, plan.memory_risk)
     raise NoPlanError(message, hint=hint)
@@ -301,7 +280,7 @@ def _what_holds_both(
     targets: Targets,
     draws: Draws,
     later_days: float | None,
-    more_usd: float | None,
+    needed_usd: float | None,
     risk: float | None,
 ) -> Message:
     """Ways to hold deadline and budget: another number of GPUs; where none does, what each asks of the other.
@@ -312,14 +291,14 @@ def _what_holds_both(
         targets: deadline and budget.
         draws: the common draws.
         later_days: the deadline that the GPUs given hold; None: they hold the one asked for.
-        more_usd: the same of the budget.
+        needed_usd: what these GPUs cost; None: they hold the budget.
         risk: of running out of memory on the GPUs given.
     """
     key, flags = "hint.holds_both", []
     if later_days is not None:
         flags.append(Message.of("flag.deadline_days", deadline_days=later_days))
-    if more_usd is not None:
-        flags.append(Message.of("flag.budget_usd", budget_usd=math.ceil(more_usd)))
+    if needed_usd is not None:
+        flags.append(Message.of("flag.budget_usd", budget_usd=enough_usd(needed_usd)))
     ways = [Message.of("hint.on_these_gpus", flags=tuple(flags))]
     risks = [risk]
     try:
@@ -333,6 +312,6 @@ def _what_holds_both(
             days, gpus = within
             ways.insert(0, Message.of("hint.within_budget", gpus=gpus, deadline_days=days * ROOM_RATIO))
         if error.message.key == "error.too_dear":
-            usd = math.ceil(float(str(values["cheapest_usd"])) * ROOM_RATIO)
+            usd = enough_usd(float(str(values["cheapest_usd"])))
             ways.insert(0, Message.of("hint.within_deadline", gpus=values["gpus"], budget_usd=usd))
     return at_risk(case, Message.of(key, ways=tuple(ways)), *risks)

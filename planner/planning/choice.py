@@ -9,6 +9,7 @@ good as the least risky, and only if it is more likely to fit than not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -91,6 +92,25 @@ def best_on(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
     scores = case.score(layouts)
     return choose(case, layouts, scores, scores.memory_bytes <= usable_bytes(case.cluster.gpu), len(layouts))
+
+
+def best_given(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
+    """The best layout on a number of GPUs that is given, with the batch that a search over batches takes there.
+
+    Of each split of the GPUs such a search sees one batch, that nearest to the default; once a batch is taken, all
+    layouts that divide it are compared, as they are for the other precisions.
+    """
+    given = replace(fixed, on_given_gpus=True)
+    choice = best_on(case, given, gpus)
+    if choice.best is None or case.recipe.batch_band is None:
+        return choice
+    batch = int(choice.winner.global_batch[0])
+    recipe = replace(case.recipe, global_batch=batch, batch_band=None, keeps_batch=False)
+    of_batch = best_on(replace(case, recipe=recipe), given, gpus)
+    if of_batch.best is None or of_batch.safe < choice.safe:
+        return choice
+    chosen_s, of_batch_s = expected_paces(case, Layouts.of(choice.winner.at(0), of_batch.winner.at(0)))
+    return of_batch if of_batch_s < chosen_s else choice
 
 
 def choose(case: Case, layouts: Layouts, scores: Score, allowed: Bools, evaluated: int) -> Choice:

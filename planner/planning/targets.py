@@ -66,6 +66,17 @@ def at_confidence(values: Value, confidence_ratio: float) -> float:
     return float(ordered[min(max(math.ceil(confidence_ratio * len(ordered)) - 1, 0), len(ordered) - 1)])
 
 
+BUDGET_DIGITS = 3
+"""Digits of a budget that a hint names."""
+
+
+def enough_usd(usd: float) -> int:
+    """An amount as a hint names it: a little above what is needed (`ROOM_RATIO`), in round dollars."""
+    needed = math.ceil(usd * ROOM_RATIO)
+    step = 10 ** max(len(str(needed)) - BUDGET_DIGITS, 0)
+    return int(-(-needed // step) * step)
+
+
 MOST_DIGITS = 3
 """Decimals of a percentage that a sentence has at most."""
 

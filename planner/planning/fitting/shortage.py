@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 
 import numpy as np
@@ -12,13 +12,21 @@ import numpy.typing as npt
 from planner.errors import Message, NoPlanError
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.parallelism.search import FixedLayout, enumerate_layouts, of_samples
+from planner.parallelism.search import FixedLayout, of_samples
 from planner.performance.evaluation import Evaluation, Score
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import Choice, choose_each, risk_of
+from planner.planning.choice import Choice, best_given, risk_of
 from planner.planning.fitting.neighbours import next_above
-from planner.planning.targets import MAX_GPUS, ROOM_RATIO, Targets, at_confidence, digits_apart
+from planner.planning.targets import (
+    MAX_GPUS,
+    ROOM_RATIO,
+    Targets,
+    at_confidence,
+    digits_apart,
+    enough_usd,
+    probability,
+)
 from planner.rates.terms import Draws
 from planner.units import DAY_S, GIB
 
@@ -78,7 +86,7 @@ def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets
         in_time = replace(targets, budget_usd=None).met_by(drawn)
         return at_confidence(drawn.cost_usd, targets.confidence_ratio) if in_time else math.inf
 
-    return _too_dear(case, nearest.least(near.cost_usd, usd_in_time), targets)
+    return _too_dear(case, nearest.least(near.cost_usd, usd_in_time), targets, draws)
 
 
 MOST_TRIED = 16
@@ -147,15 +155,12 @@ class _Closest:
                 best.look(choice, value)
         return best
 
-    def _choices(self, counts: list[int]) -> tuple[Choice, ...]:
-        """What would be planned on each of some numbers of GPUs, where a layout is more likely to fit than not."""
-        numbers = np.array(counts, dtype=np.int64)
-        layouts = enumerate_layouts(self.case.recipe, self.case.cluster, self.fixed, gpus=numbers)
-        scores = self.case.score(layouts)
-        fits = scores.memory_bytes <= usable_bytes(self.case.cluster.gpu)
-        groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in counts]
-        found = choose_each(self.case, layouts, scores, groups, len(layouts))
-        return tuple(choice for choice in found if choice.best is not None)
+    def _choices(self, counts: list[int]) -> Iterator[Choice]:
+        """What would be planned on each of some numbers of GPUs, were it given, where a layout fits."""
+        for gpus in counts:
+            choice = best_given(self.case, self.fixed, gpus)
+            if choice.best is not None:
+                yield choice
 
 
 def _too_slow(case: Case, fastest: _Least, targets: Targets) -> NoPlanError:
@@ -199,7 +204,7 @@ def at_risk(case: Case, hint: Message, *risks: float | None) -> Message:
     return Message.of("hint.at_risk", hint=hint, risk=risk, allowed=allowed, digits=digits_apart(risk, allowed))
 
 
-def _too_dear(case: Case, cheapest: _Least, targets: Targets) -> NoPlanError:
+def _too_dear(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> NoPlanError:
     in_time = "" if targets.deadline_s is None else Message.of("error.within_days", days=targets.deadline_s / DAY_S)
     return NoPlanError(
         Message.of(
@@ -212,8 +217,18 @@ def _too_dear(case: Case, cheapest: _Least, targets: Targets) -> NoPlanError:
             cheapest_usd=cheapest.figure,
             gpus=cheapest.gpus,
         ),
-        hint=at_risk(case, larger_budget(case, cheapest.figure * ROOM_RATIO), cheapest.risk(case)),
+        hint=at_risk(case, _surer_or_dearer(case, cheapest, targets, draws), cheapest.risk(case)),
     )
+
+
+def _surer_or_dearer(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> Message:
+    """A budget that is large enough, or the confidence at which this one is, where that is more likely than not."""
+    hint = larger_budget(case, cheapest.figure)
+    if cheapest.choice is None or targets.budget_usd is None:
+        return hint
+    likely = probability(case.evaluate(cheapest.choice.winner, draws).cost_usd, targets.budget_usd)
+    percent = math.floor(likely * 100)
+    return Message.of("hint.or_confidence", hint=hint, confidence=percent / 100) if percent >= 50 else hint
 
 
 def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) -> NoPlanError:
@@ -242,11 +257,11 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
     return NoPlanError(Message.of(key, **said), hint=hint)
 
 
-def larger_budget(case: Case, budget_usd: float) -> Message:
-    """What would be enough, and what else would cost less."""
+def larger_budget(case: Case, needed_usd: float) -> Message:
+    """What would be enough where so much is needed, and what else would cost less."""
     tokens = "hint.larger_budget_examples" if case.by_examples else "hint.larger_budget"
     key = of_samples(case.recipe, tokens, "hint.larger_budget_images")
-    return Message.of(key, budget_usd=math.ceil(budget_usd))  # whole dollars, and never below what is needed
+    return Message.of(key, budget_usd=enough_usd(needed_usd))
 
 
 def leaner(case: Case, fixed: FixedLayout) -> tuple[Message, ...]:

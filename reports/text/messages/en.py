@@ -303,6 +303,7 @@ TEMPLATES: dict[str, str] = {
     "hint.larger_budget_images": "allow `--budget {budget_usd:.0f}`, fewer --samples or --epochs, or another --gpu or --precision",
     "hint.more_divisors_images": "use a global batch with more divisors, or leave --micro-batch to the planner",
     "hint.larger_batch": "a larger global batch allows more GPUs; or {ways}",
+    "hint.or_confidence": "{hint}; or ask for less certainty: `--confidence {confidence:.0%}`",
     "hint.at_risk": "{hint}; such a plan runs out of memory with a probability of up to {risk:.{digits}%}, above the {allowed:.{digits}%} allowed",
     "hint.with": "with {flags:space}",
     "hint.without": "without {input:flag} {value}",

@@ -303,6 +303,7 @@ TEMPLATES: dict[str, str] = {
     "hint.larger_budget_images": "放宽到 `--budget {budget_usd:.0f}`，减少 --samples 或 --epochs，或换 --gpu 或 --precision",
     "hint.more_divisors_images": "换一个约数更多的全局批次，或让规划器决定 --micro-batch",
     "hint.larger_batch": "更大的全局批次可用更多 GPU；或 {ways}",
+    "hint.or_confidence": "{hint}；或接受较低的把握：`--confidence {confidence:.0%}`",
     "hint.at_risk": "{hint}；这样的方案显存不足的概率可达 {risk:.{digits}%}，高于允许的 {allowed:.{digits}%}",
     "hint.with": "加上 {flags:space}",
     "hint.without": "去掉 {input:flag} {value}",
