@@ -14,6 +14,7 @@ from reports.launch.rules import (
     ENVIRONMENT,
     FILLED,
     NO_ADAPTERS,
+    NO_PAIRS,
     NOT_CHUNKED,
     NOT_IN_BACKWARD,
     POWER_LIMIT,
@@ -295,6 +296,7 @@ FRAMEWORK = Framework(
     takes=TAKES,
     refuses=(
         DECODERS,
+        NO_PAIRS,
         NO_ADAPTERS,
         FILLED,
         NOT_IN_BACKWARD,

@@ -23,9 +23,14 @@ DECODERS = Rule(
     what="it trains decoders only",
 )
 
+NO_PAIRS = Rule(
+    applies=lambda run: run.how.pairs,
+    what="it does not train on pairs of answers",
+)
+"""Another method would be another training, so that no flag mends it."""
 NO_ADAPTERS = Rule(
     applies=lambda run: run.adapts or run.needs_script,
-    what="it trains all weights, from scratch or from a checkpoint: no adapters, frozen layers or pairs of answers",
+    what="it trains all weights, from scratch or from a checkpoint: no adapters or frozen layers",
     hint="plan again with `--method sft --packed`",
 )
 

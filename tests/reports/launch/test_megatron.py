@@ -83,8 +83,15 @@ def test_every_second_layer_is_half_of_a_stage():
 
 
 def test_adapters_are_refused():
-    with pytest.raises(UsageError, match="no adapters, frozen layers"):
+    with pytest.raises(UsageError, match="no adapters or frozen layers"):
         file_of("megatron", "lora")
+
+
+def test_pairs_are_refused_without_a_hint_at_another_training():
+    with pytest.raises(UsageError, match="does not train on pairs of answers") as refused:
+        file_of("megatron", "dpo")
+
+    assert "--method" not in str(refused.value.hint)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
