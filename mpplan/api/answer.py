@@ -94,8 +94,8 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
             whole=whole,
         )  # fmt: skip
     except NoPlanError as error:
-        if not _may_outgrow_its_stack(question):
-            raise
+        if not _may_outgrow_its_stack(question) or error.message.key == "error.too_dear":
+            raise  # a larger budget would do, on a node
         try:
             over_nodes = answer_question(_over_nodes(ask), command=command, whole=whole)
         except NoPlanError as wider:  # several nodes are no way out of this question, yet may be of another

@@ -16,6 +16,7 @@ from planner.planning.fitting.shortage import at_risk, larger_budget, leaner
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
 from planner.question.question import Question
+from planner.question.resolve import DEFAULT_STACK
 from planner.rates.terms import Draws
 from planner.units import DAY_S
 
@@ -113,10 +114,11 @@ def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
 def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice | None:
     """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time.
 
-    None to pre-train, which takes whole nodes, and where a budget alone asks for the soonest end.
+    None to pre-train, which takes whole nodes, and with the stack of several nodes.
     """
-    if not question.fine_tunes or _budget_alone(targets):
+    if not question.fine_tunes or _over_nodes(question):
         return None
+    targets = _soon_enough(targets)
     whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
     for gpus in parts_of_a_node(case.cluster) + whole:
         if gpus > targets.most_gpus:
@@ -154,22 +156,45 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
 def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice:
     """With a budget alone the soonest end within it, else the fewest whole nodes that meet the targets.
 
-    Fine-tuning may end the soonest within a budget on a part of a node.
+    Fine-tuning may end the soonest within a budget on a part of a node, and no sooner than after `SOON_ENOUGH_S`.
 
     Raises:
         NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
     """
-    parts = parts_of_a_node(case.cluster) if question.fine_tunes else ()
+    at_least = case.cluster.gpus_per_node + 1 if _over_nodes(question) else 1
+    if _budget_alone(targets) and question.fine_tunes:
+        parts = parts_of_a_node(case.cluster) if at_least == 1 else ()
+        try:
+            return fewest(case, question.fixed, draws, _soon_enough(targets), at_least=at_least)
+        except NoPlanError:
+            return soonest(case, question.fixed, draws, targets, parts_of_a_node=parts, at_least=at_least)
     if _budget_alone(targets):
-        return soonest(case, question.fixed, draws, targets, parts_of_a_node=parts)
+        return soonest(case, question.fixed, draws, targets)
     try:
-        return fewest(case, question.fixed, draws, targets)
+        return fewest(case, question.fixed, draws, targets, at_least=at_least)
     except NoPlanError as error:
         within = _within_budget(question, case, targets, draws)
         if within is None or error.message.key != "error.too_dear":
             raise
         hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=within[0] * ROOM_RATIO)
         raise NoPlanError(error.message, hint=hint) from error
+
+
+SOON_ENOUGH_S = 3600.0
+"""A fine-tuning that ends within an hour takes no more GPUs for the same budget: to get them, to start and to load the
+model takes minutes that no plan holds."""
+
+
+def _soon_enough(targets: Targets) -> Targets:
+    """The same, where a budget alone asks for the soonest end: such an end is soon enough."""
+    return replace(targets, deadline_s=SOON_ENOUGH_S) if _budget_alone(targets) else targets
+
+
+def _over_nodes(question: Question) -> bool:
+    """Whether a fine-tuning is planned with the usual stack of several nodes, though nobody gave its GPUs."""
+    stack = question.inputs.get("stack")
+    by_default = stack is not None and (stack.source, stack.value) == ("default", DEFAULT_STACK)
+    return question.fine_tunes and question.gpus is None and by_default and len(question.clusters) == 1
 
 
 def _budget_alone(targets: Targets) -> bool:

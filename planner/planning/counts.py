@@ -109,7 +109,7 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     """
     search = _Search(case=case, fixed=fixed, draws=draws, targets=targets)
     risky: Choice | None = None
-    too_few = empty = 0
+    too_few, empty = at_least - 1, 0
     for window in _windows(case, search.targets, at_least):
         layouts = _layouts(search, window)
         empty = 0 if len(layouts) else empty + 1
@@ -223,11 +223,18 @@ def _gpu_s(choice: Choice) -> float:
 
 
 def soonest(
-    case: Case, fixed: FixedLayout, draws: Draws, targets: Targets, *, parts_of_a_node: tuple[int, ...] = ()
+    case: Case,
+    fixed: FixedLayout,
+    draws: Draws,
+    targets: Targets,
+    *,
+    parts_of_a_node: tuple[int, ...] = (),
+    at_least: int = 1,
 ) -> Choice:
     """The choice with the soonest end whose cost stays within the budget at the confidence, safely.
 
-    The numbers of GPUs are round ones (`search.round_counts`) up to the most allowed, and some below a node if given.
+    The numbers of GPUs are round ones (`search.round_counts`) from the least to the most allowed, and some below a node
+    if given.
 
     Raises:
         NoPlanError: no number of GPUs meets the budget; says by how much, and what would.
@@ -235,7 +242,7 @@ def soonest(
     search = _Search(case=case, fixed=fixed, draws=draws, targets=targets)
     best: Choice | None = None
     risky: Choice | None = None
-    for layouts in _falling(search, parts_of_a_node):
+    for layouts in _falling(search, at_least, parts_of_a_node):
         if not len(layouts):
             continue
         scores, fits = search.look(layouts)
@@ -248,11 +255,11 @@ def soonest(
     return best or risky or _met_or_refused(search)
 
 
-def _falling(search: _Search, parts_of_a_node: tuple[int, ...]) -> Iterator[Layouts]:
-    """Layouts of ranges of GPU counts from the most allowed down, then of those below a node."""
+def _falling(search: _Search, at_least: int, parts_of_a_node: tuple[int, ...]) -> Iterator[Layouts]:
+    """Layouts of ranges of GPU counts from the most to the fewest allowed, then of those below a node."""
     case, high = search.case, search.targets.most_gpus
-    while high >= 1:
-        low = high // 2 + 1 if high > 8 * case.cluster.gpus_per_node else 1
+    while high >= at_least:
+        low = max(at_least, high // 2 + 1 if high > 8 * case.cluster.gpus_per_node else 1)
         yield _layouts(search, (low, high))
         high = low - 1
     parts = np.array([gpus for gpus in parts_of_a_node if gpus <= search.targets.most_gpus], dtype=np.int64)

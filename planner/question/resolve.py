@@ -276,13 +276,17 @@ def _defaults(
     return read.value(OPTIMIZER) or usual, stack, framework
 
 
-def _fixed(read: Reader, framework: Framework | None) -> FixedLayout:
-    """What is fixed of the layout: as given; a named framework spreads a model over data parallel ranks alone."""
+def _fixed(read: Reader, method: Method, framework: Framework | None) -> FixedLayout:
+    """What is fixed of the layout: as given; a named framework spreads a model over data parallel ranks alone.
+
+    No usual software trains adapters in a pipeline: a stack must be named for that.
+    """
     alone = None if framework is None else 1
+    unpiped = 1 if method.adapts and read.inputs[STACK.name].source == "default" else alone
     return FixedLayout(
         tp=read.value(TP) or alone,
-        pp=read.value(PP) or alone,
-        vp=read.value(VP) or alone,
+        pp=read.value(PP) or unpiped,
+        vp=read.value(VP) or unpiped,
         cp=read.value(CP) or alone,
         ep=read.value(EP) or alone,
         zero=read.value(ZERO),
@@ -329,7 +333,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     asked, policies = _policies(read, model, framework)
     optimizer = find_optimizer(usual_optimizer)
     read.note(OPTIMIZER, optimizer.id)
-    fixed = read_one_copy(read, model) if images else _fixed(read, framework)
+    fixed = read_one_copy(read, model) if images else _fixed(read, method, framework)
     attention, tuning = read.value(ATTENTION), read_tuning(read, method, model)
     gpus, deadline_s, budget_usd = _targets(read)
     check_one_micro_batch(read, tuning, gpus)
