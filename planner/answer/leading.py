@@ -11,7 +11,9 @@ Row = TypeVar("Row", bound=PlanRow)
 
 
 def leading_gpu(plans: Sequence[PlanRow], precision: str) -> str:
-    """The cheapest GPU on which a precision fits; without prices the first on which it does. Empty without plans.
+    """The cheapest GPU on which a precision fits, or with a budget alone the one that ends the soonest within it.
+
+    Without prices the first on which it fits. Empty without plans.
 
     Args:
         plans: those on the same GPUs (`plans` of the document), in its order.
@@ -26,13 +28,15 @@ def leading_gpu(plans: Sequence[PlanRow], precision: str) -> str:
 
 
 def _rank(plan: PlanRow | None) -> tuple[int, float]:
-    """Where a GPU stands: those that fit at a known cost by it, then those that fit, then the others."""
+    """Where a GPU stands: those that fit at a known cost by it or the end that it buys, then those that fit."""
     if plan is None or not plan["fits"]:
         return (2, 0.0)
     cost = plan.get("cost_usd")
     if cost is None or cost.get("at_least"):  # without prices nothing ranks them: the first asked for
         return (1, 0.0)
-    return (0, float(cost["mid"]))
+    likely = plan.get("probability") or {}
+    is_budget_spent = likely.get("budget") is not None and likely.get("deadline") is None
+    return (0, float(plan["duration_days"]["mid"] if is_budget_spent else cost["mid"]))
 
 
 def leading_plan(rows: Sequence[Row], leading: str) -> Row:

@@ -36,3 +36,12 @@ def test_of_plans_in_a_view_the_leading_one_is_taken_where_it_fits() -> None:
 
     assert leading_plan([first, second], "b200") is second
     assert leading_plan([first, row("b200", None, fits=False)], "b200") is first
+
+
+def test_with_a_budget_alone_the_soonest_end_leads_and_with_a_deadline_too_the_cheapest() -> None:
+    def timed(gpu: str, usd: float, days: float, deadline: float | None) -> Any:
+        likely = {"budget": 0.9, "deadline": deadline}
+        return row(gpu, usd) | {"duration_days": {"mid": days}, "probability": likely}
+
+    assert leading_gpu([timed("h100", 3.0, 9.0, None), timed("b200", 4.0, 6.0, None)], "bf16") == "b200"
+    assert leading_gpu([timed("h100", 3.0, 9.0, 0.9), timed("b200", 4.0, 6.0, 0.9)], "bf16") == "h100"
