@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import TypeGuard
 
 from planner.answer.plan import Answer, CurvePoint, Saving, Unsupported
 from planner.answer.run_totals import RunTotals, load_run_totals
@@ -341,15 +342,14 @@ def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Dr
     whole = case.cluster.gpus_per_node
     if (question.gpus or whole) >= whole and not (question.fine_tunes and question.gpus is None):
         return None
+    targets = Targets(deadline_s=deadline_s, confidence_ratio=question.confidence_ratio)
     for gpus in sorted({*parts_of_a_node(case.cluster), question.gpus or 1}):
         try:
             ranged = _on(case, question, gpus, draws)
         except UsageError:  # the batch of the asked precision's plan does not split over so many
             continue
-        if ranged.plan.fits:
-            in_time_ratio = probability(ranged.draws["duration_days"] * DAY_S, deadline_s)
-            if in_time_ratio >= question.confidence_ratio:
-                return ranged
+        if _is_in_time(ranged, targets):
+            return ranged
     return None
 
 
@@ -366,7 +366,10 @@ BETTER_THAN_PROPORTION = 0.3
 
 
 def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on_same: Ranged | None = None) -> Ranged:
-    """The fewest whole nodes that finish in time; the plan on the same GPUs, if there is one, tells where to look."""
+    """The fewest whole nodes that finish in time; the plan on the same GPUs, if there is one, tells where to look.
+
+    It is taken itself where it finishes in time, and the one batch that is compared splits over no smaller number.
+    """
     part = _part_of_a_node(case, question, deadline_s, draws)
     if part is not None:
         return part
@@ -374,8 +377,17 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on
     try:
         choice = fewest(case, question.fixed, draws, targets, at_least=_surely_needed(on_same, targets))
     except NoPlanError as error:
-        return infeasible(case, 0, 0, error.message)
+        return on_same if _is_in_time(on_same, targets) else infeasible(case, 0, 0, error.message)
+    if on_same is not None and on_same.plan.gpus < choice.gpus and _is_in_time(on_same, targets):
+        return on_same
     over = over_cap(case, choice.gpus, question.money.power_cap_w, draws)
     if over is not None:
         return infeasible(case, choice.gpus, -(-choice.gpus // case.cluster.gpus_per_node), over, choice)
     return ranged_plan(case, choice, draws, targets_of(question))
+
+
+def _is_in_time(ranged: Ranged | None, targets: Targets) -> TypeGuard[Ranged]:
+    """Whether there is a plan, and it meets the deadline at the confidence."""
+    if ranged is None or not ranged.plan.fits or targets.deadline_s is None:
+        return False
+    return probability(ranged.draws["duration_days"] * DAY_S, targets.deadline_s) >= targets.confidence_ratio
