@@ -90,7 +90,7 @@ def chances(facts: Facts, words: Words) -> tuple[Span, ...]:
     limit_days, limit_usd = facts.doc.get("deadline_days"), facts.given("budget")
     parts = []
     if deadline is not None and limit_days:
-        days = words.value("days", float(limit_days))
+        days = words.duration(float(limit_days))
         parts.append(words("chance.deadline", days=days, chance=strong(words.chance(deadline))))
     if budget is not None and limit_usd:
         usd = words.value("money", float(limit_usd))
