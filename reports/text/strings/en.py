@@ -949,6 +949,7 @@ TEXT: dict[str, str] = {
     "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions.",
     # two answers
     "compare.and": " and ",
+    "compare.and_after": ", and ",
     "compare.title": "From {first} to {second}",
     "compare.subtitle": "What changes between two training plans",
     "compare.less_than": "{second} takes {share} less than {first}. {metric}: {after} instead of {before}.",

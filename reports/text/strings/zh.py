@@ -918,6 +918,7 @@ TEXT: dict[str, str] = {
     "whatif.formula": "GPU 小时 = 计划 × 词元数 ÷ 计划词元数 × 计划有效时间占比 ÷ 有效时间占比 × 次数。费用 = GPU 小时 × 单价，其他条目按比例。能耗 = 不含机房的能耗 × PUE，与 GPU 小时成比例。碳排放 = 能耗 × 电网排放因子。时间为一次训练的时间。区间保持计划中的比例。",
     # two answers
     "compare.and": "，",
+    "compare.and_after": "，",
     "compare.title": "从 {first} 到 {second}",
     "compare.subtitle": "两份训练计划之间有何变化",
     "compare.less_than": "{second} 比 {first} 省 {share}：{metric}为 {after}，原为 {before}。",
