@@ -109,12 +109,13 @@ def with_rows(path: Path | None, rows: Sequence[Mapping[str, str]]) -> str:
         InputFileError: the file is no CSV with the columns `id` and `metric`.
     """
     from planner.files import read_text
+    from planner.validation.runs import COLUMNS as EVERY_COLUMN
     from planner.validation.template import COLUMNS
 
     text = read_text(path) if path is not None and path.is_file() and path.stat().st_size else ""
     comments, header, kept = _parsed(text, "" if path is None else path.name)
     columns = header or list(COLUMNS)
-    added = sorted({name for row in rows for name in row if name not in columns}, key=list(COLUMNS).index)
+    added = sorted({name for row in rows for name in row if name not in columns}, key=EVERY_COLUMN.index)
     columns = [*columns, *added]
     again = {(row["id"], row["metric"]) for row in rows}
     kept = [row for row in kept if (row.get("id", ""), row.get("metric", "")) not in again]

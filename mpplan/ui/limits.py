@@ -27,7 +27,7 @@ class Limits:
     def crossed(self, plans: Iterable[Plan]) -> list[str]:
         """One phrase for each limit that the high figure of a plan crosses."""
         return [
-            f"{what} of {_where(plan)}, {_figure(estimate)} {unit}, is above {flag} {limit:g}"
+            f"the high {what} of {_where(plan)}, {_figure(estimate)} {unit}, is above {flag} {limit:g}"
             for plan in plans
             for what, unit, flag, limit, estimate in (
                 ("cost", "USD", "--max-cost", self.cost_usd, plan.cost_usd),
@@ -60,11 +60,11 @@ def check_limits(limits: Limits, answer: Answer) -> None:
     asked = answer.question[PRECISION.name].value
     crossed = limits.crossed(plan for plan in answer.plans if plan.precision == asked)
     if crossed:
-        raise LimitError(f"the high {'; '.join(crossed)}", hint="the answer above holds; change the plan or the limit")
+        raise LimitError("; ".join(crossed), hint="the answer above holds; change the plan or the limit")
 
 
 def _where(plan: Plan) -> str:
-    return f"{plan.precision} on {plan.gpus} {plan.gpu}"
+    return f"{plan.precision.upper()} on {plan.gpus} {plan.gpu}"
 
 
 def _figure(estimate: Estimate) -> str:

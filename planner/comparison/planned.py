@@ -31,6 +31,8 @@ class Planned:
     """Of the whole run, without padding."""
     stack: str
     """As asked; empty where the answer does not say."""
+    stated: Mapping[str, object]
+    """Machine and attention as columns of a file of runs, as far as the answer says what the catalogue does not."""
 
     @property
     def steps(self) -> int:
@@ -70,7 +72,21 @@ def planned_of(document: Document, precision: str | None, gpu: str | None) -> Pl
         recipe=_recipe(document, chosen, int(whole["seq_len"]), int(whole["global_batch"])),
         tokens=float(whole["tokens"]),
         stack=str(_asked(document, "stack") or ""),
+        stated=_stated(document),
     )
+
+
+STATED = {
+    "gpus_per_node": "gpus_per_node", "network": "network", "power_limit": "power_limit_w", "attention": "attention",
+}  # fmt: skip
+"""Columns of a file of runs by the input of a question."""
+
+
+def _stated(document: Document) -> dict[str, object]:
+    """What was asked of machine and attention; what is the catalogue's, a blank cell means, too."""
+    entries = {column: document["question"].get(name, {}) for name, column in STATED.items()}
+    known = {column: entry.get("value") for column, entry in entries.items() if entry.get("source") != "catalogue"}
+    return {column: value for column, value in known.items() if isinstance(value, int | float | str)}
 
 
 def check_counts_tokens(name: str, kind: str, flag: str) -> None:

@@ -11,11 +11,13 @@ from planner.comparison.basis import Basis
 from planner.comparison.pace import Pace
 from planner.comparison.planned import Planned
 from planner.lazy import dataclass
+from planner.models.shape import ModelShape
 from planner.runlog.log import RunLog
 from planner.training.frameworks import find_framework, named_stacks
 from planner.training.method import PRETRAIN, find_method
 from planner.training.recipe import Recipe
-from planner.validation.template import COLUMNS
+from planner.validation.model import catalogue_model
+from planner.validation.runs import COLUMNS
 
 LAYOUT = {
     "tp": "tp", "pp": "pp", "vp": "vp", "cp": "cp", "ep": "ep", "micro_batch": "micro_batch",
@@ -26,9 +28,12 @@ NEEDED = ("model", "precision", "gpu", "n_gpus", "seq_len", "global_batch_seqs")
 """Columns without which `mpplan calibrate` cannot predict a row."""
 SHAPE = {
     "params_total": "params_total", "n_layers": "layers", "hidden": "hidden", "n_heads": "heads",
-    "n_kv_heads": "kv_heads", "ffn_hidden": "ffn_hidden", "vocab": "vocab",
+    "n_kv_heads": "kv_heads", "ffn_hidden": "ffn_hidden", "vocab": "vocab", "n_experts": "experts", "top_k": "top_k",
+    "n_shared_experts": "shared_experts", "expert_ffn": "expert_ffn",
 }  # fmt: skip
-"""Columns of a shape, which a model of the log's own settings fills."""
+"""Columns of a shape, which a model that has no name in the catalogue fills: derived, a config.json's, the log's."""
+FAMILY = {"encoder": "bert", "encoder-decoder": "encdec"}
+"""Column `family` by the kind of model; blank: a decoder."""
 
 
 TRAINER = "Hugging Face"
@@ -93,6 +98,7 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     }
     if planned is not None:
         cells |= {"optimizer": planned.recipe.optimizer.id}
+        cells |= {} if "gpu" in basis.differs else planned.stated
     if basis.recipe is not None:
         cells |= _trained(basis.recipe)
     same = planned is not None and not {"gpus", "global_batch", "seq_len"} & set(basis.differs)
@@ -102,9 +108,18 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     stated = log.facts.get("micro_batch")
     if isinstance(stated, float):  # a log counts examples
         cells["micro_batch"] = stated * find_method(basis.method).sequences_per_example
-    if own and basis.model is not None:
-        cells |= {column: getattr(basis.model, name) for column, name in SHAPE.items()}
+    if basis.model is not None:
+        cells |= _shape(basis.model)
     return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
+
+
+def _shape(model: ModelShape) -> dict[str, object]:
+    """Cells of a shape, of which 0 is blank; none of a model whose name says them all."""
+    named = catalogue_model(model.name)
+    if named is not None and all(getattr(named, name) == getattr(model, name) for name in SHAPE.values()):
+        return {}
+    cells = {column: getattr(model, name) or None for column, name in SHAPE.items()}
+    return cells | {"family": FAMILY.get(model.kind)}
 
 
 def _trained(recipe: Recipe) -> dict[str, object]:

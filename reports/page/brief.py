@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reports.document.facts import Facts, memory_range
 from reports.sections.breakdown.limits import short_limits
+from reports.sections.breakdown.minimum import unused
 from reports.sections.comparison.curve import short_curve
 from reports.sections.comparison.gpus import gpus
 from reports.sections.comparison.layout import layout_text
@@ -71,6 +72,8 @@ def _warnings(facts: Facts, words: Words) -> Items | None:
         for sentence, message in zip(worded, messages, strict=True)
         if _key(message) not in hidden
     ]
+    idle = unused(facts, words)
+    cells += [] if idle is None else [idle]
     cells += [gap_cell(gap, words) for gap in doc["gaps"]]
     return Items(items=tuple(cells), title=words("brief.mind"), tone="bad") if cells else None
 

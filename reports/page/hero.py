@@ -90,7 +90,7 @@ def chances(facts: Facts, words: Words) -> tuple[Span, ...]:
     limit_days, limit_usd = facts.doc.get("deadline_days"), facts.given("budget")
     parts = []
     if deadline is not None and limit_days:
-        days = words.value("days", float(limit_days))
+        days = words.duration(float(limit_days))
         parts.append(words("chance.deadline", days=days, chance=strong(words.chance(deadline))))
     if budget is not None and limit_usd:
         usd = words.value("money", float(limit_usd))
@@ -112,8 +112,16 @@ def why_none(facts: Facts, words: Words) -> str:
 def _compared(facts: Facts, metric: str, words: Words) -> str:
     """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
     savings = {reference: facts.saving(metric, reference) for reference in facts.compared(metric)}
-    parts = [saving_phrase(saving, words.name("precision", name), words) for name, saving in savings.items() if saving]
-    return words("headline.compared", parts=words("compare.and").join(parts)) if parts else ""
+    known = [(name, saving) for name, saving in savings.items() if saving]
+    parts = [saving_phrase(saving, words.name("precision", name), words) for name, saving in known]
+    hedged = any(is_hedged(saving) for _, saving in known[:-1])
+    joint = words("compare.and_after" if hedged else "compare.and")
+    return words("headline.compared", parts=joint.join(parts)) if parts else ""
+
+
+def is_hedged(saving: Doc) -> bool:
+    """Whether a saving is told with what it may be instead, a clause of its own."""
+    return bool(saving["low"] < 0 < saving["high"] and abs(saving["mid"]) >= ABOUT_THE_SAME)
 
 
 def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
@@ -154,7 +162,7 @@ def saving_phrase(saving: Doc, other: str, words: Words) -> str:
     assert figure is not None
     if not figure.span and round(saving["mid"], 3) == 0:
         return words("compare.same", other=other)
-    if unsure and abs(saving["mid"]) < ABOUT_THE_SAME:
+    if unsure and not is_hedged(saving):
         return words("compare.unsure", other=other, span=figure.span)
     if unsure:
         key = "compare.perhaps_less" if less else "compare.perhaps_more"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+NO_BREAK = "\u00a0"
+
 _KNOWN = {
     **{name: name.upper() for name in ("gpt", "opt", "mpt", "bert", "bloom", "rtx", "sxm", "nvl", "gh", "pcie")},
     "deepseek": "DeepSeek",
@@ -18,7 +20,7 @@ def _pretty_word(word: str) -> str:
     if word in _KNOWN:
         return _KNOWN[word]
     if re.fullmatch(r"\d+gb", word):
-        return f"{word[:-2]}\u00a0GB"
+        return f"{word[:-2]}{NO_BREAK}GB"
     depth = re.fullmatch(r"(resnet|resnext|densenet|vgg)(\d+\w*)", word)
     if depth:
         return f"{_KNOWN[depth[1]]}-{depth[2]}"
@@ -34,12 +36,29 @@ def pretty_slug(name: str) -> str:
     return "-".join(_pretty_word(word) for word in name.split("-"))
 
 
+_OF_GPUS = {
+    **{name: name.upper() for name in ("gcd", "gtx", "pro", "rtx", "rx", "xt", "xtx")},
+    "dgx2h": "DGX-2H", "hbm2e": "HBM2e", "ti": "Ti",
+}  # fmt: skip
+"""Words of GPUs that are written otherwise than in names of models."""
+_SERIES = re.compile(r"(gtx|rtx|rx)(\d+)|(\d{4})(ti|xtx?|gre)|(\d+)(w)")
+"""What is written together in an id and apart by people: `rtx6000`, `7900xtx`, `500w`."""
+
+
+def _gpu_word(word: str) -> str:
+    if word in _OF_GPUS:
+        return _OF_GPUS[word]
+    apart = _SERIES.fullmatch(word)
+    if apart:
+        first, second = (part for part in apart.groups() if part)
+        return f"{first.upper()}{NO_BREAK if second == 'w' else ' '}{_OF_GPUS.get(second, second.upper())}"
+    return word.upper() if re.fullmatch(r"[a-z]+\d+[a-z]*", word) else _pretty_word(word)
+
+
 def pretty_gpu(name: str) -> str:
-    """`h100-sxm5-80gb` as `H100 SXM5 80 GB`; a CPU, which stands in no catalogue, as `local CPU`."""
+    """`h100-sxm5-80gb` as `H100 SXM5 80 GB`, `rx-7900xtx-24gb` as `RX 7900 XTX 24 GB`; a local CPU as `local CPU`."""
     if name == "cpu-local":
         return "local CPU"
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         return name
-    return " ".join(
-        word.upper() if re.fullmatch(r"[a-z]+\d+[a-z]*", word) else _pretty_word(word) for word in name.split("-")
-    )
+    return " ".join(map(_gpu_word, name.split("-")))

@@ -13,8 +13,9 @@ from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import details, table, wrapped
 from planner.costs.prices import GpuPrice
-from planner.errors import InputFileError, UsageError
-from planner.hardware.catalogue import find_gpu
+from planner.errors import InputFileError, Message, UsageError
+from planner.hardware.catalogue import find_gpu, load_gpus
+from planner.question.usual_names import taken_for
 from planner.rows import Row, near_names
 from planner.units import today
 from pricing.base.listing import listed
@@ -56,7 +57,7 @@ def list_rows(
 ) -> None:
     """List rows: provider, region, commitment, price, date and source."""
     day = read_day(as_of)
-    book = load_book(find_gpu(gpu).id if gpu else None)
+    book = load_book(_meant(gpu) if gpu else None)
     warn_of_bad_rows(book)
     rows = book.rows if everything else counting_rows(book.rows, day)
     kind = parse_commitment(commitment) if commitment else None
@@ -116,7 +117,7 @@ def show(
         text = details([(key, str(cells[key])) for key in COLUMNS])
         print_document({"row": cells}) if json else typer.echo(text, nl=False)
         return
-    gpu = find_gpu(name).id
+    gpu = _meant(name)
     price = quote_gpu(gpu, provider=provider, region=region, commitment=commitment, as_of=read_day(as_of))
     if json:
         from mpplan.api.document import worded
@@ -125,6 +126,17 @@ def show(
         print_document({"price": worded(plain(price))})
     else:
         _show_price(price)
+
+
+def _meant(name: str) -> str:
+    """The id of a GPU as a plan takes its name, which is told where it is that of several parts."""
+    usual = taken_for("gpu", name, load_gpus())
+    if usual is None:
+        return find_gpu(name).id
+    from reports.text.messages import word
+
+    note(word(Message.of("assumption.usual_name", note=usual[1])))
+    return usual[0]
 
 
 def _show_price(price: GpuPrice) -> None:

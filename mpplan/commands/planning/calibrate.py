@@ -61,7 +61,7 @@ def calibrate(
     from mpplan.api.calibrations import calibration_of
 
     place = open_output(output) if output is not None else None
-    rows = read_runs(file, quiet=quiet)
+    rows = read_runs(file, own=True, quiet=quiet)
     with working("learning", quiet=quiet):
         document, warnings = calibration_of(rows, source="stdin" if file == "-" else file, records=records)
     for warning in warnings:

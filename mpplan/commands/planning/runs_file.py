@@ -20,11 +20,12 @@ BLANK_HEADER = "Unnamed: "
 """How pandas begins the name of a column whose header is blank."""
 
 
-def read_runs(name: str | None, *, quiet: bool = False) -> list[dict[str, str]]:
-    """Rows of a CSV file of published runs as text by column; columns that no file of runs has are warned about.
+def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> list[dict[str, str]]:
+    """Rows of a CSV file of runs as text by column; columns that no file of runs has are warned about.
 
     Args:
         name: the file; `-` is stdin, None the runs that mpplan ships.
+        own: it is to hold the user's own runs, which an error's hint then says.
         quiet: without warnings.
 
     Raises:
@@ -53,20 +54,21 @@ def read_runs(name: str | None, *, quiet: bool = False) -> list[dict[str, str]]:
             missing = [column for column in REQUIRED if column not in chunk.columns]
             if missing:
                 raise InputFileError(
-                    f"{shown}:1: {missing[0]}: expected a column of this name", hint=_columns_hint(missing)
+                    f"{shown}:1: {missing[0]}: expected a column of this name", hint=_columns_hint(own, missing)
                 )
             if not rows:
                 _warn_of_unknown(chunk.columns, shown, quiet)
             rows += _cells(chunk)
     except pd.errors.EmptyDataError as error:
-        raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint()) from error
+        raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint(own)) from error
     except UnicodeDecodeError as error:
         raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from error
     except pd.errors.ParserError as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         raise InputFileError(f"{shown}: not a CSV file: {reason}", hint="quote cells that contain a comma") from error
     if not rows:
-        raise InputFileError(f"{shown}:2: expected a row, found none", hint="add a line per published run")
+        each = "run of your own" if own else "run"
+        raise InputFileError(f"{shown}:2: expected a row, found none", hint=f"add a line per {each}")
     return rows
 
 
@@ -106,10 +108,11 @@ def _without_comments(content: bytes) -> bytes:
     return content[begin:]
 
 
-def _columns_hint(missing: Iterable[str] = ()) -> str:
+def _columns_hint(own: bool, missing: Iterable[str] = ()) -> str:
     from planner.validation.runs import REQUIRED
 
     columns = list(missing) or REQUIRED
+    page = "docs/calibrating.md" if own else "docs/accuracy.md"
     if len(columns) == 1:
-        return f"add the column {columns[0]}; docs/accuracy.md describes it"
-    return f"add the columns {', '.join(columns)}; docs/accuracy.md describes them"
+        return f"add the column {columns[0]}; {page} describes it"
+    return f"add the columns {', '.join(columns)}; {page} describes them"

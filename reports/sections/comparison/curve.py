@@ -207,7 +207,8 @@ def _limit(facts: Facts, metric: str, words: Words) -> tuple[float | None, str]:
     value = facts.doc.get("deadline_days") if metric == DURATION else facts.given("budget")
     if not value:
         return None, ""
-    return float(value), words(key, value=words.value(QUANTITY[metric], float(value)))
+    text = words.duration(float(value)) if metric == DURATION else words.value(QUANTITY[metric], float(value))
+    return float(value), words(key, value=text)
 
 
 def _count_ticks(points: list[Doc], places: list[float]) -> tuple[Tick, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reports.charts import Mark, ScatterDrawing, linear_ticks, percent, ticks_on
-from reports.document.facts import Doc, Facts
-from reports.sections.comparison.precisions import axis_labels, described, figure_cell
+from reports.document.facts import DURATION, Doc, Facts
+from reports.sections.comparison.precisions import axis_labels, column_unit, described, figure_cell
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
 from reports.view import Cell, Column, ScatterChart, Section, Table, TableRow
@@ -37,7 +37,7 @@ def _name(point: Doc, words: Words) -> str:
 def _chart(facts: Facts, points: list[Doc], front: list[Doc], words: Words) -> ScatterChart:
     days = linear_ticks(max(p["duration_days"]["high"] for p in points))
     cost = linear_ticks(max(p["cost_usd"]["high"] for p in points))
-    day_rung = words.shared("days", [p["duration_days"] for p in points])
+    day_rung = column_unit(facts, DURATION, [p[DURATION] for p in points], words)
     cost_rung = words.shared("money", [p["cost_usd"] for p in points])
 
     def place(point: Doc, which: str) -> tuple[float, float]:
@@ -84,6 +84,7 @@ def _table(facts: Facts, points: list[Doc], words: Words) -> Table:
     kinds = (("duration_days", "days"), ("cost_usd", "money"), ("energy_mwh", "energy"))
     there = [(name, kind) for name, kind in kinds if any(p.get(name) for p in points)]
     rungs = {name: words.shared(kind, [p.get(name) for p in points]) for name, kind in there}
+    rungs[DURATION] = column_unit(facts, DURATION, [p[DURATION] for p in points], words)
     heads = [words.head(words.name("metric", n), rungs[n]) for n, _ in there]
     rows = tuple(
         TableRow(

@@ -11,7 +11,7 @@ from reports.sections.comparison.layout import layout_text
 from reports.text.language import Figure, Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
-from reports.text.numbers import Rung, grouped
+from reports.text.numbers import LONG, Rung, grouped, rung_for
 from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
 
 OVERVIEW = (MARKET, DURATION, ENERGY)
@@ -27,8 +27,17 @@ def unit_of(facts: Facts, metric: str, words: Words) -> Rung:
 
 
 def column_unit(facts: Facts, metric: str, values: list[Doc], words: Words) -> Rung:
-    """The unit of a column or an axis: that of the whole answer, or one for its own values."""
-    return unit_of(facts, metric, words) if metric in ONE_UNIT else words.shared(QUANTITY[metric], values)
+    """The unit of a column or an axis: that of the whole answer, or one for its own values.
+
+    A time is told in the unit in which the sentence tells that of the leading plan, unless others get long in it.
+    """
+    if metric in ONE_UNIT:
+        return unit_of(facts, metric, words)
+    own = words.shared(QUANTITY[metric], values)
+    if metric != DURATION or facts.answer is None or not facts.answer[DURATION] or not values:
+        return own
+    told = rung_for(words.ladder(QUANTITY[metric]), facts.answer[DURATION]["mid"], facts.answer[DURATION]["high"])
+    return told if max(value["mid"] for value in values) < LONG * told.per else own
 
 
 def axis_labels(values: tuple[float, ...], rung: Rung, *, unit: bool = True) -> list[str]:
@@ -249,7 +258,7 @@ def _caption(facts: Facts, view: str, words: Words) -> str:
         f"table.{view}_part" if in_part else f"table.{view}",
         gpus=f"{first['gpus']:,}",
         gpu=pretty_gpu(first["gpu"]),
-        days=words.value("days", float(deadline)) if deadline else words("none"),
+        days=words.duration(float(deadline)) if deadline else words("none"),
     )
 
 
@@ -333,6 +342,6 @@ def views(facts: Facts, words: Words) -> Section | None:
         facts.worded("views.lead", "views.lead_images"),
         gpus=f"{first['gpus']:,}",
         gpu=pretty_gpu(first["gpu"]),
-        days=words.value("days", float(deadline)) if deadline else words("none"),
+        days=words.duration(float(deadline)) if deadline else words("none"),
     )
     return Section(id="views", title=words("views.title"), lead=lead, blocks=tuple(blocks), group="compare")

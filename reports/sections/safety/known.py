@@ -157,10 +157,13 @@ def untested(rows: list[Doc], words: Words) -> str:
 
 
 def _lines(row: Doc, words: Words) -> list[str]:
-    """One line of what was measured, one of what is published, with what a nat costs after the one it is of."""
+    """One line of what was measured, with what a nat costs, and one of what is published.
+
+    What a nat of the published loss costs is in the full answer: that loss is another model's.
+    """
     name, lines = words.name("precision", row["precision"]), []
     measured, published, untrained = row["measured"], row["published"], failed(row)
-    cost = {basis: per_nat_text(rate, words) for basis, rate in rates(row).items()}
+    cost = per_nat_text(rates(row)["measured"], words)
     if untrained is not None:
         skips, tried = skipped_text(untrained, words), tested_on(untrained, words)
         lines.append(words("untrained.line", precision=name, skipped=skips, tested=tried))
@@ -169,10 +172,9 @@ def _lines(row: Doc, words: Words) -> list[str]:
             "parity.line", precision=name, difference=difference(measured, words), verdict=verdict(measured, words),
             baseline=words.name("precision", measured["baseline"]), tested=tested_on(measured, words),
         )  # fmt: skip
-        lines.append(text + cost["measured"])
+        lines.append(text + cost)
     if published is not None:
-        text = words("parity.published_line", precision=name, text=published_text(published, words))
-        lines.append(text + cost["published"])
+        lines.append(words("parity.published_line", precision=name, text=published_text(published, words)))
     return lines
 
 

@@ -41,8 +41,18 @@ def test_the_high_figure_decides(answer):
     cost = plan_of(answer, "fp8").cost_usd
 
     check_limits(limits(cost_usd=cost.high), answer)
-    with pytest.raises(LimitError, match="high cost of fp8 on 8 h100-sxm5-80gb"):
+    with pytest.raises(LimitError, match="the high cost of FP8 on 8 h100-sxm5-80gb"):
         check_limits(limits(cost_usd=(cost.mid + cost.high) / 2), answer)
+
+
+def test_every_limit_that_is_crossed_is_told_alike(answer):
+    with pytest.raises(LimitError) as told:
+        check_limits(limits(duration_days=1.0, energy_mwh=1.0), answer)
+
+    parts = str(told.value.message).split("; ")
+    assert [part.partition(" of FP8 on 8 h100-sxm5-80gb, ")[0] for part in parts] == [
+        "the high duration", "the high energy",
+    ]  # fmt: skip
 
 
 def test_other_precisions_may_cross_it(answer):

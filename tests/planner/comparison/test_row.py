@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 import pytest
 
 from planner.comparison.basis import Given
 from planner.comparison.compare import compare
-from planner.comparison.planned import planned_of
+from planner.comparison.planned import Planned, planned_of
 from planner.comparison.row import row_id
 from planner.hardware.catalogue import find_gpu
+from planner.models.catalogue import find_model
+from planner.models.from_params import shape_from_params
+from planner.models.shape import ModelShape
 from planner.runlog.log import RunLog
 from planner.training.frameworks import find_framework
 from planner.validation.runs import PublishedRun, parse_run
@@ -51,6 +55,62 @@ def test_a_row_of_the_logs_own_settings_has_the_shape_and_can_be_predicted():
     run = parse_run(row)
     assert isinstance(run, PublishedRun)
     assert isinstance(prepare_run(run), Prepared)
+
+
+def planned_as(model: ModelShape, **asked: object) -> Planned:
+    """The plan as if it were of another model."""
+    document = tuned(**asked)
+    document["model"] |= {name: value for name, value in asdict(model).items() if name in document["model"]}
+    return planned_of(document, None, None)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        shape_from_params(70e9),
+        replace(find_model("mixtral-8x7b"), name="ours"),
+        replace(find_model("bert-large"), name="ours"),
+        replace(LLAMA, layers=40),
+    ],
+    ids=["a bare parameter count", "experts", "an encoder", "a name of the catalogue with other layers"],
+)
+def test_the_shape_of_a_model_that_the_catalogue_lacks_is_in_the_row_and_the_same_is_predicted(model):
+    lines, _ = megatron_log([2.0] * 10, of=100)
+    (row,) = compare(log_of(lines), planned_as(model), Given()).row.lines
+    run = parse_run(row)
+
+    assert isinstance(run, PublishedRun)
+    prepared = prepare_run(run)
+    assert isinstance(prepared, Prepared)
+    found = prepared.recipe.model
+    for name in ("kind", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "gated_mlp", "experts"):
+        assert getattr(found, name) == getattr(model, name), name
+    assert found.params_total == pytest.approx(model.params_total, rel=0.001)
+
+
+def test_a_name_of_the_catalogue_says_the_shape_and_nothing_repeats_it():
+    lines, _ = megatron_log([2.0] * 10, of=100)
+    (row,) = compare(log_of(lines), planned_as(LLAMA), Given()).row.lines
+
+    assert not {"hidden", "n_layers", "params_total"} & set(row)
+
+
+def test_what_was_asked_of_machine_and_attention_is_in_the_row():
+    asked = {"gpus_per_node": 4, "network": "200 Gbit/s per GPU", "power_limit": 500.0, "attention": "naive"}
+    lines, _ = megatron_log([2.0] * 10, of=100)
+    (row,) = compare(log_of(lines), planned_of(tuned(**asked), None, None), Given()).row.lines
+    (other,) = compare(
+        log_of(lines), planned_of(tuned(**asked), None, None), Given(gpu=find_gpu("h200-sxm-141gb"))
+    ).row.lines
+
+    assert {name: row[name] for name in ("gpus_per_node", "network", "power_limit_w", "attention")} == {
+        "gpus_per_node": "4", "network": "200 Gbit/s per GPU", "power_limit_w": "500", "attention": "naive",
+    }  # fmt: skip
+    assert "power_limit_w" not in other
+    run = parse_run(row)
+    assert isinstance(run, PublishedRun)
+    assert isinstance(prepared := prepare_run(run), Prepared)
+    assert prepared.cluster.nic_bytes_per_s == 25e9
 
 
 def test_what_nothing_tells_is_blank_and_named():

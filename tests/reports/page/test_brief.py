@@ -119,3 +119,10 @@ def test_a_comparison_of_two_answers_has_no_short_form():
 
 def test_every_notice_is_a_message():
     assert sorted(NOTICES - set(templates("en"))) == []
+
+
+def test_a_deadline_is_told_in_the_largest_unit_that_it_fills():
+    document = sample.targets_document()
+    document["deadline_days"] = 0.0833333333  # 2 hours, as the document rounds them
+
+    assert "within 2 hours with" in " ".join(brief_of(document).split())

@@ -69,6 +69,16 @@ def test_a_saving_that_may_be_none_keeps_its_middle_unless_that_is_small(ratios,
     assert said(view_of(document, "zh").hero.headline).endswith(zh)
 
 
+def test_a_saving_that_may_be_none_is_parted_by_a_comma_from_the_next():
+    document = sample.document()
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("bf16", "fp8"):
+            saving |= {"low": -0.02, "mid": 0.22, "high": 0.40}
+
+    told = said(view_of(document).hero.headline)
+    assert "about 22% less than BF16, though perhaps no less (−2 to 40), and 74% less than TF32" in told
+
+
 def test_without_a_price_a_narrower_precision_is_compared_by_its_gpu_time_and_not_its_cost():
     document = asked("bf16")
     for plan in document["plans"] + document["same_deadline"]:

@@ -27,6 +27,15 @@ def test_without_a_word_more_it_lists_rows_with_dates_and_sources(run):
     assert all(part in line for part in ("aws", "us-east-1", "6.88", "2025-11-01/2026-08-28", "skypilot-catalog"))
 
 
+def test_a_short_name_of_several_parts_is_taken_for_the_usual_one_and_the_answer_says_so(run):
+    shown, listed = run("prices", "show", "h100", *AS_OF), run("prices", "list", "--gpu", "H100", *AS_OF, "--json")
+
+    assert (shown.code, listed.code) == (0, 0)
+    assert shown.out.splitlines()[0].split() == ["gpu", "h100-sxm5-80gb"]
+    assert {row["gpu"] for row in json.loads(listed.out)["rows"]} == {"h100-sxm5-80gb"}
+    assert "`h100` is taken for h100-sxm5-80gb, the usual one" in shown.err
+
+
 def test_a_list_can_be_narrowed_and_is_json_where_asked(run):
     done = run(
         "prices", "list", "--gpu", "H100 SXM5 80GB", "--provider", "aws", "--commitment", "spot", *AS_OF, "--json"

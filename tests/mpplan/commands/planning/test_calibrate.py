@@ -209,6 +209,16 @@ def test_an_empty_template_is_refused(run, home):
 
     assert result.code == 3
     assert "expected a row, found none" in result.err
+    assert "hint: add a line per run of your own" in result.err
+
+
+def test_a_header_without_its_columns_is_refused_with_the_page_on_own_runs(run, home):
+    (home / "runs.csv").write_text("id,model\nmine,llama-3-8b\n", encoding="utf-8")
+
+    result = run("calibrate", "runs.csv")
+
+    assert result.code == 3
+    assert "docs/calibrating.md describes them" in result.err
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,23 @@ def test_calibrate_takes_the_row(run, log, home):
     assert json.loads((home / "our-stack.json").read_text(encoding="utf-8"))["rows"][0]["id"] == "run"
 
 
+def test_a_model_without_a_name_goes_the_whole_way_from_its_plan_to_a_calibration(run, home):
+    answer = run("estimate", "--params", "70B", "--precision", "fp8", "--json")
+    (home / "plan.json").write_text(answer.out, encoding="utf-8")
+    plan = next(plan for plan in json.loads(answer.out)["plans"] if plan["precision"] == "fp8")
+    batch = json.loads(answer.out)["question"]["global_batch"]["value"]
+    lines, _ = megatron_log([1.1 * plan["step_s"]["total"]] * 40, of=20_000, batch=batch)
+    (home / "run.log").write_bytes(text_of(lines))
+
+    assert run("compare", "run.log", "--plan", "plan.json", "--row", "rows.csv").code == 0
+    result = run("calibrate", "rows.csv", "-o", "ours.json")
+    assert result.code == 0
+    assert "Learned from 1 run of rows.csv" in result.out
+    (row,) = json.loads(run("validate", "rows.csv", "--json").out)["runs"]
+    assert row["low"] <= plan["tokens_per_s_per_gpu"]["mid"] <= row["high"]
+    assert not any(item.startswith(("shape", "n_layers", "tp, pp")) for item in row["filled"])
+
+
 def test_a_fine_tuning_comes_back_as_the_run_that_was_planned(run, home):
     asked = (
         "--model",

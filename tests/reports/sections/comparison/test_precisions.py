@@ -182,6 +182,32 @@ def test_sentences_and_tables_tell_a_figure_in_one_unit():
     assert "$0.80 million" in "".join(span.text for span in hero.budget)
 
 
+def test_the_time_of_a_plan_is_in_the_same_unit_in_every_table():
+    document = sample.targets_document()
+    for row in document["plans"]:
+        row["duration_days"] = {"low": 0.05, "mid": 0.16, "high": 0.6}
+    for row in document["curve"]:
+        row["duration_days"] = {
+            end: size * 512 / row["gpus"] for end, size in (("low", 0.05), ("mid", 0.16), ("high", 0.6))
+        }
+    facts = facts_of_document(document)
+
+    short, around = short_table(facts, WORDS), short_curve(facts, WORDS)
+    assert around is not None
+    heads = [[c.head for c in table.columns if c.head.startswith("Time")] for table in (short, around)]
+    assert heads == [["Time, hours"], ["Time, hours"]]
+
+
+def test_a_time_far_beyond_the_plans_is_in_a_larger_unit():
+    document = sample.document()
+    for row in document["plans"]:
+        days = 0.02 if row["precision"] == "fp8" else 100.0
+        row["duration_days"] = {"low": days, "mid": days, "high": days}
+
+    heads = [column.head for column in short_table(facts_of_document(document), WORDS).columns]
+    assert "Time, hours" in heads  # 144,000 minutes are too long to read
+
+
 def test_what_is_little_beside_the_answer_is_told_in_a_smaller_unit():
     document = sample.document()
     document["question"]["precision"]["value"] = "bf16"

@@ -1,0 +1,51 @@
+"""What an offer bills beyond the hours that the plan uses, for the short answer."""
+
+from __future__ import annotations
+
+from reports.document.facts import DURATION, MARKET, Doc, Facts
+from reports.text.language import Words
+from reports.view import Cell
+
+LINE = "minimum_term"
+"""Id of the line of a bill with these hours."""
+WORTH_TELLING = 0.01
+"""Of the cost: less changes no decision."""
+SAME_COST_RATIO = 0.005
+"""A bill that is higher by less is the same one."""
+
+
+def unused(facts: Facts, words: Words) -> Cell | None:
+    """How much of the cost is the offer's minimum that the plan does not use; None where it is little or nothing."""
+    plan = facts.answer
+    if plan is None or plan[MARKET] is None:
+        return None
+    quote = next((row for row in (facts.doc.get("money") or {}).get("quotes", ()) if row["gpu"] == plan["gpu"]), None)
+    line = next((row for row in plan["cost_lines"] or () if row["id"] == LINE), None)
+    if quote is None or line is None or line["usd"]["mid"] < WORTH_TELLING * plan[MARKET]["mid"]:
+        return None
+    more = _sooner(plan, quote["minimum_gpus"], facts.curve)
+    text = words(
+        "brief.unused" if more is None else "brief.unused_sooner", least=_least(quote, words), gpus=more,
+        unused=words.value("money", line["usd"]["mid"]), cost=words.value("money", plan[MARKET]["mid"]),
+    )  # fmt: skip
+    return Cell(text=text)
+
+
+def _least(quote: Doc, words: Words) -> str:
+    """The offer's minimum: GPUs, time, or both."""
+    days, gpus = quote["minimum_term_days"], quote["minimum_gpus"]
+    key = "brief.least_both" if days > 0 and gpus > 1 else "brief.least_days" if days > 0 else "brief.least_gpus"
+    return words(key, gpus=f"{gpus:,}", days=f"{days:g}")
+
+
+def _sooner(plan: Doc, most: int, points: list[Doc]) -> int | None:
+    """The most GPUs of the offer's minimum that were planned, cost no more and end sooner; None where none do."""
+    cost = plan[MARKET]
+    same = [
+        point["gpus"]
+        for point in points
+        if plan["gpus"] < point["gpus"] <= most
+        and all(point[MARKET][end] <= cost[end] * (1.0 + SAME_COST_RATIO) for end in ("mid", "high"))
+        and point[DURATION]["mid"] < plan[DURATION]["mid"]
+    ]
+    return max(same, default=None)

@@ -1,0 +1,56 @@
+"""The part of a bill that an offer's minimum makes, before one decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reports.document.facts import Facts
+from reports.page.build import checked
+from reports.sections.breakdown.minimum import unused
+from reports.text.language import words_for
+from tests.reports import sample
+from tests.reports.sections.breakdown.test_money import ends, line
+
+
+def told(*, of: float = 800e3, cost: float = 900e3, gpus: int = 2048, days: float = 90.0, lang: str = "en") -> str:
+    """What is said of a plan on 512 GPUs whose curve costs as much at 1,024 and more at 2,048."""
+    document: dict[str, Any] = sample.targets_document()
+    document["plans"][-1] |= {"cost_lines": [line("minimum_term", of)], "cost_usd": ends(cost)}
+    document["money"] = {
+        "prices": [], "owned": [], "here": None, "elsewhere": [], "start_hours": [], "power_limits": [],
+        "quotes": [
+            {"gpu": sample.GPU, "vendor": "Acme", "minimum_term_days": days, "minimum_gpus": gpus,
+             "setup_fee_usd": 0.0, "expired": False}
+        ],
+    }  # fmt: skip
+    for point in document["curve"]:
+        point["cost_usd"] = ends(cost if point["gpus"] < 2048 else 1.2 * cost)
+    cell = unused(Facts(checked(document)), words_for(lang))
+    return "" if cell is None else cell.text
+
+
+def test_the_amount_is_told_and_the_count_that_pays_the_same_and_ends_sooner():
+    assert told() == (
+        "The offer bills at least 2,048 GPUs for 90 days: $800,000 of the $900,000 are hours that this plan does not "
+        "use; `--gpus 1024` pays the same and ends sooner."
+    )
+    assert "`--gpus 1024` 花费相同" in told(lang="zh")
+
+
+@pytest.mark.parametrize("gpus", [1, 512, 600])
+def test_no_count_is_named_beyond_the_offers_minimum(gpus):
+    assert "--gpus" not in told(gpus=gpus)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "days", "least"),
+    [(1, 90.0, "at least 90 days:"), (2048, 0.0, "at least 2,048 GPUs:"), (2048, 0.5, "2,048 GPUs for 0.5 days:")],
+)
+def test_the_minimum_is_what_the_offer_has(gpus, days, least):
+    assert least in told(gpus=gpus, days=days)
+
+
+def test_little_is_not_worth_telling():
+    assert told(of=8e3) == ""
