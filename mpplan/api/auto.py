@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,15 +14,14 @@ from planner.evidence import Assumption
 from planner.lazy import dataclass
 from planner.question.asked import Ask
 from planner.question.cost_inputs import PRICE
-from planner.question.inputs import GPU, METHOD
+from planner.question.inputs import BUDGET, DEADLINE, GPU, GPUS, MAX_GPUS, METHOD
 from planner.question.parsers import AUTO, is_auto
 
 if TYPE_CHECKING:
     from planner.answer.plan import Answer
-    from planner.costs.prices import GpuPrice
+    from planner.planning.case import Case
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
-    from pricing.answer.priced import Priced
 
 AUTO_METHODS = ("sft", "lora", "qlora")
 """Methods of which `--method auto` takes the cheapest: the usual ones, from the most to the fewest trained weights."""
@@ -29,6 +29,8 @@ SHOWN = 3
 """GPUs of the answer: the cheapest and those that come after it."""
 CHOICE_DRAWS = 301
 """Draws behind the check of memory and targets."""
+MOST_ASKED = 4
+"""GPUs that are asked what budget they need, where none stays within the one given: those that compute the cheapest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     if not offers:
         raise NoPlanError(
             Message.of("error.no_offer", gpus=len(looked_at)),
-            hint=Message.of("hint.no_offer"),
+            hint=_enough(ask, methods, parameters),
         )
     offers.sort(key=lambda offer: (not offer.current, offer.usd))
     best = offers[0]
@@ -110,6 +112,62 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
         notes[METHOD.name] = Message.of("note.method_auto", methods=tried)
     settled = _with(ask, method=best.method, gpu=",".join(shown) if is_auto(ask.text(GPU)) else ask.text(GPU))
     return Settled(ask=settled, notes=notes)
+
+
+def _enough(ask: Ask, methods: tuple[str | None, ...], parameters: Parameters | None) -> Message:
+    """What to change where no GPU does what is asked: the budget that one of them keeps, or what else is left."""
+    enough = min(
+        (found for method in methods for found in _budgets(_with(ask, method=method, gpu=None), parameters)),
+        default=None, key=lambda found: found[1],
+    )  # fmt: skip
+    if enough is not None:
+        gpu, usd = enough
+        return Message.of("hint.enough_for", gpu=gpu, flags=(Message.of("flag.budget_usd", budget_usd=math.ceil(usd)),))
+    given = [item for item in (DEADLINE, BUDGET, MAX_GPUS) if ask.text(item) is not None]
+    tuned = [METHOD] if ask.text(METHOD) not in (None, "pretrain") else []
+    flags = tuple(Message.of("flag.alone", input=item.name) for item in (*given, GPUS, *tuned))
+    return Message.of("hint.no_offer", flags=flags)
+
+
+def _budgets(ask: Ask, parameters: Parameters | None) -> Iterator[tuple[str, float]]:
+    """GPUs that only the budget excludes, with the one that each would keep, of those that compute the cheapest."""
+    from planner.planning.asked import asked_plan
+    from planner.rates.terms import Draws
+
+    if ask.text(BUDGET) is None:
+        return
+    cases: list[tuple[Question, Case]] = []
+    for gpu in _all_gpus() if is_auto(ask.text(GPU)) else (ask.text(GPU),):
+        try:
+            cases += _cases(_with(ask, method=None, gpu=gpu), parameters)
+        except UsageError:  # an input that this GPU has no use for
+            continue
+    cases.sort(key=lambda each: _usd_per_flop(each[1]))
+    for question, case in cases[:MOST_ASKED]:
+        try:
+            asked_plan(question, case, Draws(count=CHOICE_DRAWS, seed=question.seed))
+        except NoPlanError as error:
+            usd = _larger_budget(error.hint)
+            if usd is not None:
+                yield case.cluster.gpu.id, usd
+        except UsageError:  # a layout that was fixed and that this GPU cannot have
+            continue
+
+
+def _usd_per_flop(case: Case) -> float:
+    """Price of computing at the peak."""
+    usd_per_gpu_h = case.price.usd_per_gpu_h
+    peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
+    return math.inf if usd_per_gpu_h is None else usd_per_gpu_h.mid / peak
+
+
+def _larger_budget(hint: Message) -> float | None:
+    """The budget that a refusal says is enough by itself, without a risk; None where it says none."""
+    values = dict(hint.values)
+    inner = values.get("hint")
+    if hint.key == "hint.budget_or_deadline" and isinstance(inner, Message):
+        return _larger_budget(inner)
+    return float(str(values["budget_usd"])) if hint.key.startswith("hint.larger_budget") else None
 
 
 def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:
@@ -138,34 +196,41 @@ def _with(ask: Ask, *, method: str | None, gpu: str | None) -> Ask:
 
 def _offers(ask: Ask, looked_at: set[str], parameters: Parameters | None) -> Iterator[Offer]:
     """What the GPUs of a question cost for it, of those that have a price and can run it."""
+    for question, case in _cases(ask, parameters, looked_at):
+        offer = _offer(question, case)
+        if offer is not None:
+            yield offer
+
+
+def _cases(
+    ask: Ask, parameters: Parameters | None, looked_at: set[str] | None = None
+) -> Iterator[tuple[Question, Case]]:
+    """A question for each of its GPUs that has a price and can run it; those with a price go into `looked_at`."""
+    from planner.planning.case import make_case
     from planner.question.resolve import resolve
+    from planner.training.support import why_unable
     from pricing.answer.priced import price_question
 
     question = resolve(ask)
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
     for cluster in question.clusters:
-        if priced.prices[cluster.gpu.id].usd_per_gpu_h is None and not priced.ledgers[cluster.gpu.id].has_lines:
+        gpu = cluster.gpu.id
+        if priced.prices[gpu].usd_per_gpu_h is None and not priced.ledgers[gpu].has_lines:
             continue
-        looked_at.add(cluster.gpu.id)
-        offer = _offer(replace(question, clusters=(cluster,)), priced, parameters)
-        if offer is not None:
-            yield offer
+        if looked_at is not None:
+            looked_at.add(gpu)
+        if why_unable(question.model, question.asked, cluster.gpu) is None:
+            one = replace(question, clusters=(cluster,))
+            yield one, make_case(
+                one, one.asked, cluster, priced.prices[gpu], priced.site, None, priced.ledgers[gpu],
+                parameters=parameters,
+            )  # fmt: skip
 
 
-def _offer(question: Question, priced: Priced, parameters: Parameters | None) -> Offer | None:
+def _offer(question: Question, case: Case) -> Offer | None:
     from planner.planning.asked import offered
-    from planner.planning.case import make_case
     from planner.rates.terms import Draws
-    from planner.training.support import why_unable
 
-    (cluster,) = question.clusters
-    gpu = cluster.gpu.id
-    if why_unable(question.model, question.asked, cluster.gpu) is not None:
-        return None
-    price: GpuPrice = priced.prices[gpu]
-    case = make_case(
-        question, question.asked, cluster, price, priced.site, None, priced.ledgers[gpu], parameters=parameters
-    )
     try:
         choice = offered(question, case, Draws(count=CHOICE_DRAWS, seed=question.seed))
     except UsageError:  # a layout that was fixed and that this GPU cannot have
@@ -173,5 +238,5 @@ def _offer(question: Question, priced: Priced, parameters: Parameters | None) ->
     if choice is None:
         return None
     usd = float(np.ravel(case.evaluate(choice.winner).cost_usd)[0])
-    current = all(warning.key != "price.warning.historic" for warning in price.warnings)
-    return Offer(gpu=gpu, method=question.method, gpus=choice.gpus, usd=usd, current=current)
+    current = all(warning.key != "price.warning.historic" for warning in case.price.warnings)
+    return Offer(gpu=case.cluster.gpu.id, method=question.method, gpus=choice.gpus, usd=usd, current=current)

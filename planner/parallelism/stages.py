@@ -17,21 +17,28 @@ def even_chunks(layers: int, chunks: int) -> bool:
 
 
 def check_chunks(model: ModelShape, fixed: FixedLayout) -> None:
-    """Refuse virtual stages that do not split the layers evenly over the pipeline that is fixed with them.
+    """Refuse virtual stages that do not split the layers evenly over the pipeline fixed with them, or over any.
 
     Raises:
         UsageError: they do not; names the nearest numbers that do.
     """
-    if fixed.pp is None or fixed.pp < 2 or fixed.vp is None or fixed.vp < 2:
+    if fixed.pp == 1 or fixed.vp is None or fixed.vp < 2:
         return
-    if fixed.pp > model.layers or even_chunks(model.layers, fixed.pp * fixed.vp):
+    if fixed.pp is None:
+        depths = [depth for depth in range(2, model.layers + 1) if even_chunks(model.layers, depth)]
+        message = Message.of("error.vp_layers_any", vp=fixed.vp, layers=model.layers, model=model.name)
+    else:
+        depths = [fixed.pp]
+        message = Message.of("error.vp_layers", vp=fixed.vp, pp=fixed.pp, layers=model.layers, model=model.name)
+    if not depths or depths[0] > model.layers or _splits(model.layers, depths, fixed.vp):
         return
-    able = [vp for vp in range(2, model.layers // fixed.pp + 2) if even_chunks(model.layers, fixed.pp * vp)]
+    able = [vp for vp in range(2, model.layers // depths[0] + 2) if _splits(model.layers, depths, vp)]
     fewer = max((vp for vp in able if vp < fixed.vp), default=1)
     more = min((vp for vp in able if vp > fixed.vp), default=None)
-    raise UsageError(
-        Message.of("error.vp_layers", vp=fixed.vp, pp=fixed.pp, layers=model.layers, model=model.name),
-        hint=Message.of("hint.vp_only", vp=fewer)
-        if more is None
-        else Message.of("hint.vp_near", fewer=fewer, more=more),
-    )
+    near = Message.of("hint.vp_only", vp=fewer)
+    raise UsageError(message, hint=near if more is None else Message.of("hint.vp_near", fewer=fewer, more=more))
+
+
+def _splits(layers: int, depths: list[int], vp: int) -> bool:
+    """Whether so many virtual stages split the layers evenly over a pipeline of one of some depths."""
+    return any(even_chunks(layers, depth * vp) for depth in depths)

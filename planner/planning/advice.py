@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from planner.answer.plan import CurvePoint, Plan
 from planner.costs.facility_power import CapEffect
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
+from planner.parallelism.layout import Layout
 from planner.parallelism.search import FixedLayout
 from planner.performance.memory import usable_bytes
+from planner.planning.asked import best_given
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
 from planner.planning.case import Case
 from planner.planning.choice import MOST_RISK, Choice, risk_of, splits_of
@@ -34,6 +37,19 @@ RISKY_SOONER = 1.25
 RISKY_AT_MOST = 0.15
 """Risk of running out of memory above which nobody should try a layout for its speed; above that of a plan that is
 risky itself, by so much."""
+ABOUT_AS_FAST = 1.1
+"""How much longer a plan at a higher risk may take than the fastest at it: a further percentage is then not tried."""
+SHORT = {"tp": "TP", "pp": "PP", "vp": "VP", "cp": "CP", "ep": "EP", "zero": "ZeRO-"}
+"""Settings of a layout that reports write as a few letters and a number."""
+LONG = {"micro_batch": "setting.micro_batch", "global_batch": "setting.global_batch"}
+"""Those that take words, with the message of each."""
+CHECKPOINTING = {
+    "none": "setting.no_act_ckpt", "selective": "setting.selective_act_ckpt", "full": "setting.full_act_ckpt",
+    "every-2": "setting.second_act_ckpt", "every-4": "setting.fourth_act_ckpt",
+}  # fmt: skip
+"""Messages of the ways to checkpoint."""
+CLEARLY = 0.97
+"""Share of a plan's time and cost that others must stay below to be worth a word."""
 
 
 def warnings_of(
@@ -105,22 +121,30 @@ def advice_on(
         case_of: puts another question for that GPU together; None: the GPU cannot run it.
         draws: the common draws.
     """
-    risky = None if anchor.choice is None else faster_at_a_risk(case, anchor.choice)
+    risky = None if anchor.choice is None else faster_at_a_risk(question, case, anchor.choice)
     advice = () if risky is None else (risky,)
     if anchor.choice is not None and (risky is not None or not anchor.choice.safe):  # memory is what is short
         least_ratio = RISKY_SOONER if anchor.choice.safe else 0.0
         advice = (*advice, *quickest_safe_way(question, case, anchor.plan, draws, case_of, least_ratio))
     if question.gpus is None:
         return advice
-    below = rounder_below(case, question.fixed, anchor.plan, targets_of(question), draws)
-    return (*advice, *sooner_on_fewer((*curve, *below)))
+    targets = targets_of(question)
+    below = rounder_below(case, question.fixed, anchor.plan, targets, draws)
+    near = (*curve, *below)
+    whole = on_whole_nodes(case, question.fixed, anchor.plan, near, targets, draws)
+    return (*advice, *sooner_on_fewer(near), *whole)
 
 
-def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:
+def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message | None:
     """That a much faster layout on the same GPUs would risk the memory by somewhat more than is allowed.
 
-    Of a plan that is risky itself, by somewhat more than it does. The fastest such layout of those that are the leanest
-    of their way to split the model; None where there is none.
+    Of a plan that is risky itself, by somewhat more than it does. What is named is what would be planned there at the
+    least whole percentage that leads to a plan about as fast as the fastest; None where there is none.
+
+    Args:
+        question: what was asked.
+        case: the asked precision on one kind of GPU.
+        choice: the plan's layout, and those that it won against.
     """
     if choice.best is None:
         return None
@@ -128,6 +152,30 @@ def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:
     if not choice.safe:
         least = risk_of(case, choice.winner)
         most = min(least + RISKY_AT_MOST, MOST_RISK)
+    plan_s = float(choice.scores.wall_s[choice.best])
+    first = _fastest_at_a_risk(case, choice, least, most)
+    if first is None:
+        return None
+    percent, fastest_s = first
+    best: tuple[Choice, int] | None = None
+    best_s = plan_s / RISKY_SOONER
+    for allowed in range(percent, math.floor(most * 100) + 1):
+        bolder = best_given(question, replace(case, memory_risk=allowed / 100), choice.gpus)
+        if bolder.best is None or not bolder.safe:
+            continue
+        wall_s = float(bolder.scores.wall_s[bolder.best])
+        if wall_s < best_s:
+            best, best_s = (bolder, allowed), wall_s
+        if wall_s <= ABOUT_AS_FAST * fastest_s:
+            break
+    return None if best is None else _told_at_a_risk(question, case, choice, *best)
+
+
+def _fastest_at_a_risk(case: Case, choice: Choice, least: float, most: float) -> tuple[int, float] | None:
+    """The fastest layout with a risk above one and up to another: its risk in whole percent, rounded up, and its time.
+
+    Of those that are much faster than the plan, only the leanest of each way to split the model are looked at.
+    """
     layouts, scores, room = choice.layouts, choice.scores, usable_bytes(case.cluster.gpu)
     plan_s = float(scores.wall_s[choice.best])
     faster = (layouts.gpus == choice.gpus) & (scores.memory_bytes <= room) & (scores.wall_s * RISKY_SOONER <= plan_s)
@@ -136,13 +184,34 @@ def faster_at_a_risk(case: Case, choice: Choice) -> Message | None:
     for i in leanest[np.argsort(scores.wall_s[leanest], kind="stable")].tolist():
         risk = risk_of(case, layouts.take(slice(i, i + 1)))
         if least < risk <= most:
-            layout = layouts.at(i)
-            return Message.of(
-                "warning.faster_at_a_risk", gpu=case.cluster.gpu.id, tp=layout.tp, pp=layout.pp, risk=risk,
-                allowed=case.memory_risk, sooner=1.0 - float(scores.wall_s[i]) / plan_s,
-                digits=digits_apart(risk, case.memory_risk), flag=f"{math.ceil(risk * 100)}%",
-            )  # fmt: skip
+            return math.ceil(risk * 100), float(scores.wall_s[i])
     return None
+
+
+def _told_at_a_risk(question: Question, case: Case, choice: Choice, bolder: Choice, percent: int) -> Message:
+    """What differs in a bolder layout, what it gains and risks, and the flags that plan it."""
+    risk = risk_of(case, bolder.winner)
+    flags = [Message.of("flag.with_value", input="memory_risk", value=f"{percent}%")]
+    if question.gpus is None:
+        flags.insert(0, Message.of("flag.with_value", input="gpus", value=choice.gpus))
+    old, new = choice.winner.at(0), bolder.winner.at(0)
+    differ = [name for name in (*SHORT, *LONG, "act_ckpt") if getattr(old, name) != getattr(new, name)]
+    return Message.of(
+        "warning.faster_at_a_risk", gpu=case.cluster.gpu.id, risk=risk, allowed=case.memory_risk,
+        new=tuple(_setting(new, name) for name in differ), old=tuple(_setting(old, name) for name in differ),
+        sooner=1.0 - float(bolder.scores.wall_s[bolder.best]) / float(choice.scores.wall_s[choice.best]),
+        digits=digits_apart(risk, case.memory_risk), flags=tuple(flags),
+    )  # fmt: skip
+
+
+def _setting(layout: Layout, name: str) -> Message:
+    """One setting of a layout, as reports write it."""
+    if name == "act_ckpt":
+        return Message.of(CHECKPOINTING[layout.act_ckpt])
+    value = getattr(layout, name)
+    if name in LONG:
+        return Message.of(LONG[name], value=value)
+    return Message.of("setting.short", name=SHORT[name], value=value)
 
 
 def rounder_below(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> tuple[CurvePoint, ...]:
@@ -170,4 +239,29 @@ def sooner_on_fewer(points: Iterable[CurvePoint]) -> Iterator[Message]:
             yield Message.of(
                 "warning.fewer_gpus", gpu=gpu, gpus=plan.gpus, fewer=best.gpus, sooner=1.0 - ratio,
                 saved=1.0 - ratio * best.gpus / plan.gpus,
+            )  # fmt: skip
+
+
+def on_whole_nodes(
+    case: Case, fixed: FixedLayout, plan: Plan, near: Iterable[CurvePoint], targets: Targets, draws: Draws
+) -> Iterator[Message]:
+    """That all GPUs of a plan's nodes end sooner and are cheaper than the part of them that was given.
+
+    Nothing is said of it where fewer GPUs, of those points that are `near`, end as soon.
+    """
+    whole = plan.nodes * case.cluster.gpus_per_node
+    if not plan.gpus < whole <= targets.most_gpus:
+        return
+    assert plan.duration_days is not None
+    fewer_days = min((point.duration_days.mid for point in near if point.gpus < plan.gpus), default=math.inf)
+    for point in points_on(case, fixed, [whole], targets, draws):
+        days = point.duration_days.mid
+        time_ratio = days / plan.duration_days.mid
+        key, cost_ratio = "warning.whole_nodes_hours", time_ratio * whole / plan.gpus
+        if point.cost_usd is not None and plan.cost_usd is not None:
+            key, cost_ratio = "warning.whole_nodes", point.cost_usd.mid / plan.cost_usd.mid
+        if max(time_ratio, cost_ratio) <= CLEARLY and days <= SOONER_RATIO * fewer_days:
+            yield Message.of(
+                key, gpu=plan.gpu, gpus=plan.gpus, whole=whole, nodes=plan.nodes, sooner=1.0 - time_ratio,
+                saved=1.0 - cost_ratio,
             )  # fmt: skip

@@ -125,9 +125,14 @@ FRAMEWORK = Framework(
     refuses=(
         NOT_IN_BACKWARD,
         Rule(
+            applies=lambda run: run.layout.pp > 1 and run.layout.tp * run.layout.cp * run.layout.ep > 1,
+            what="this file cannot ask for a pipeline with tensor, context or expert parallelism",
+            hint="plan again with `--pp 1`",
+        ),
+        Rule(
             applies=lambda run: run.layout.pp > 1 and run.layout.vp > 1,
             what="its pipelines have no virtual stages",
-            hint="plan again with `--vp 1`",
+            hint="plan again with `--pp 1`, or `--vp 1 --tp 1 --cp 1`",
         ),
         Rule(
             applies=lambda run: run.layout.pp > 1 and stage(run) > 1,
@@ -138,11 +143,6 @@ FRAMEWORK = Framework(
             applies=lambda run: run.layout.ep > 1 and run.layout.tp > 1,
             what="it does not split experts by tensor parallelism",
             hint="plan again with `--tp 1`",
-        ),
-        Rule(
-            applies=lambda run: run.layout.pp > 1 and run.layout.tp * run.layout.cp * run.layout.ep > 1,
-            what="this file cannot ask for a pipeline with tensor, context or expert parallelism",
-            hint="plan again with `--pp 1`",
         ),
         Rule(
             applies=lambda run: run.layout.tp > 1 and run.layout.cp > 1,

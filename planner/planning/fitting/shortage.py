@@ -240,7 +240,7 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
         recipe = case.recipe
         key = of_samples(recipe, "error.no_even_split", "error.no_even_split_images")
         why = Message.of(key, global_batch=recipe.global_batch)
-        return NoPlanError(why, hint=Message.of(of_samples(recipe, "hint.more_divisors", "hint.more_divisors_images")))
+        return NoPlanError(why, hint=_more_divisors(case, fixed))
     need, room = near.smallest_bytes / GIB, usable_bytes(gpu) / GIB
     more = None if targets.most_gpus == MAX_GPUS else next_above(case, fixed, targets.most_gpus, MAX_GPUS)
     hint = Message.of("hint.larger_batch", ways=leaner(case, fixed))
@@ -255,6 +255,20 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
         key = "error.fits_nowhere" if more is None else "error.fits_not_within"
         said |= {"needed_gib": need, "short_gib": need - room, "capacity_gib": room}
     return NoPlanError(Message.of(key, **said), hint=hint)
+
+
+def _more_divisors(case: Case, fixed: FixedLayout) -> Message:
+    """What may divide the GPUs, the model and the batch: less that is fixed, or another batch."""
+    set_by_hand = given(case, fixed, "tp", "pp", "vp", "cp", "ep", "micro_batch")
+    flags = tuple(Message.of("flag.alone", input=name) for name in set_by_hand)
+    return Message.of("hint.left_or_divisors", flags=flags) if flags else Message.of("hint.more_divisors")
+
+
+def given(case: Case, fixed: FixedLayout, *names: str) -> tuple[str, ...]:
+    """Which of some parts of a layout a user fixed: not those that a framework, or a model of images, has one of."""
+    recipe = case.recipe
+    as_usual = (None, 1) if recipe.how.fine_tunes or recipe.model.has_network else (None,)
+    return tuple(name for name in names if getattr(fixed, name) not in (as_usual if name != "micro_batch" else (None,)))
 
 
 def larger_budget(case: Case, needed_usd: float) -> Message:
@@ -272,9 +286,7 @@ def leaner(case: Case, fixed: FixedLayout) -> tuple[Message, ...]:
     ways = [_set("loss", "fused")] if _has_large_logits(case) else []
     ways += [
         Message.of("hint.without", input=name, value=getattr(fixed, name))
-        for name in ("tp", "pp", "zero")
-        if getattr(fixed, name) is not None
-        and not (recipe.how.fine_tunes and getattr(fixed, name) == 1)  # as its framework has it
+        for name in given(case, fixed, "tp", "pp", "zero")
     ]
     if fixed.act_ckpt not in (None, "full"):
         ways.append(_set("act_ckpt", "full"))

@@ -8,6 +8,7 @@ from mpplan.api.answer import estimate
 from mpplan.api.auto import AUTO_METHODS, is_open, settle
 from planner.errors import NoPlanError
 from planner.question.asked import Ask
+from reports.text.messages import word
 
 SMALL = {"model": "llama-3.1-8b", "examples": "10k", "lengths": "400", "seq_len": "2048", "as_of": "2026-08-22"}
 
@@ -61,3 +62,23 @@ def test_nothing_cheap_holds_what_nothing_holds():
         settle(Ask(texts={**SMALL, "model": "llama-3.1-405b", "method": "sft", "gpu": "auto", "gpus": "1"}))
 
     assert caught.value.exit_code == 8
+
+
+def test_a_budget_that_no_gpu_keeps_is_answered_with_one_that_does():
+    asked = {"params": "13B", "precision": "bf16", "gpu": "auto", "as_of": "2026-08-22"}
+    with pytest.raises(NoPlanError) as caught:
+        settle(Ask(texts={**asked, "budget": "60k"}))
+    assert caught.value.hint.key == "hint.enough_for"
+    (flag,) = dict(caught.value.hint.values)["flags"]
+    enough = dict(flag.values)["budget_usd"]
+
+    assert 60e3 < enough < 120e3
+    settled = settle(Ask(texts={**asked, "budget": str(enough)}))
+    assert dict(caught.value.hint.values)["gpu"] in settled.ask.text(_item("gpu")).split(",")
+
+
+def test_only_what_was_given_or_may_help_is_named_where_no_budget_is_short():
+    with pytest.raises(NoPlanError) as caught:
+        settle(Ask(texts={"params": "13B", "gpu": "auto", "gpus": "8", "deadline": "1d", "as_of": "2026-08-22"}))
+
+    assert word(caught.value.hint).startswith("try other values of --deadline and --gpus,")

@@ -43,5 +43,16 @@ def test_what_is_refused_is_what_a_search_has_no_layout_for(pp):
 
 def test_a_pipeline_or_virtual_stages_alone_are_left_to_the_search():
     model = recipe(LLAMA).model
-    for fixed in (FixedLayout(), FixedLayout(vp=3), FixedLayout(pp=3), FixedLayout(pp=3, vp=1)):
+    for fixed in (FixedLayout(), FixedLayout(vp=4), FixedLayout(pp=3), FixedLayout(pp=3, vp=1)):
         check_chunks(model, fixed)
+
+
+def test_virtual_stages_that_split_the_layers_over_no_pipeline_are_refused():
+    for vp in range(2, 12):
+        found = len(enumerate_layouts(recipe(LLAMA), H100, FixedLayout(vp=vp), gpus_between=(1, 1024)))
+        if found:
+            check_chunks(recipe(LLAMA).model, FixedLayout(vp=vp))
+            continue
+        with pytest.raises(UsageError) as caught:
+            check_chunks(recipe(LLAMA).model, FixedLayout(vp=vp))
+        assert parts(caught.value.message)["key"] == "error.vp_layers_any"

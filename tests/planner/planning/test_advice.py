@@ -9,7 +9,8 @@ import pytest
 
 from planner.errors import Message
 from planner.parallelism.search import FixedLayout
-from planner.planning.advice import RISKY_SOONER, faster_at_a_risk, rounder_below, warnings_of
+from planner.planning.advice import RISKY_SOONER, faster_at_a_risk, on_whole_nodes, rounder_below, warnings_of
+from planner.planning.asked import best_given
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on, risk_of
 from planner.planning.ranges import ranged_plan
@@ -37,10 +38,19 @@ def test_rounder_numbers_of_nodes_below_the_one_given_are_looked_at(gpus, expect
     assert [point.gpus for point in points] == expected
 
 
-def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_that_plans_it():
-    one = case(model="bloom-176b", gpus="64", tokens="100B")
-    choice = best_on(one, FixedLayout(), 64)
-    found = faster_at_a_risk(one, choice)
+RISKY = (
+    {"model": "bloom-176b", "gpus": "64", "tokens": "100B"},
+    {"params": "70B", "gpu": "l40s", "precision": "fp8", "gpus": "256", "tokens": "100B"},
+    {"model": "llama-3.1-8b", "method": "lora", "gpu": "rtx-4090", "gpus": "8"},
+)
+"""Questions whose plans are slow for want of memory."""
+
+
+@pytest.mark.parametrize("asked", RISKY)
+def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_that_plans_it(asked):
+    one, about = case(**asked), question(**asked)
+    choice = best_given(about, one, about.gpus)
+    found = faster_at_a_risk(about, one, choice)
     assert found is not None
     values = dict(found.values)
 
@@ -48,11 +58,41 @@ def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_t
     just_above = Message.of(found.key, **(values | {"risk": 0.0504, "digits": digits_apart(0.0504, 0.05)}))
     assert "probability of 5.04%, above the 5.00% allowed" in word(just_above)
     assert values["digits"] == digits_apart(values["risk"], one.memory_risk)
-    allowed = float(values["flag"].rstrip("%")) / 100
-    bolder = best_on(replace(one, memory_risk=allowed), FixedLayout(), 64)
+    (flag,) = (dict(each.values) for each in values["flags"])
+    allowed = question(**asked, **{flag["input"]: flag["value"]})
+    bolder = best_given(allowed, replace(one, memory_risk=allowed.memory_risk), allowed.gpus)
     pace_s = [float(np.min(c.scores.wall_s[c.best])) for c in (choice, bolder)]
     assert pace_s[1] * RISKY_SOONER <= pace_s[0]
-    assert pace_s[1] == pytest.approx(pace_s[0] * (1 - values["sooner"]), rel=0.1)
+    assert pace_s[1] == pytest.approx(pace_s[0] * (1 - values["sooner"]))
+    assert values["risk"] == risk_of(one, bolder.winner)
+
+
+def test_what_is_named_of_a_faster_layout_is_what_differs_from_the_plan():
+    about = question(**RISKY[1])
+    one = case(**RISKY[1])
+    found = faster_at_a_risk(about, one, best_given(about, one, 256))
+
+    assert found is not None
+    assert "VP5 instead of VP1 on the same GPUs" in word(found)
+    assert word(found).endswith("plan it with --memory-risk 9%")
+    open_one = question(**{name: value for name, value in RISKY[1].items() if name != "gpus"})
+    elsewhere = faster_at_a_risk(open_one, one, best_given(about, one, 256))
+    assert elsewhere is not None
+    assert word(elsewhere).endswith("plan it with --gpus 256 --memory-risk 9%")
+
+
+@pytest.mark.parametrize(("gpus", "said"), [("37", True), ("40", False), ("36", False)])
+def test_all_gpus_of_the_nodes_are_named_where_they_end_sooner_and_cost_less(gpus, said):
+    asked = {"params": "13B", "tokens": "300B", "gpus": gpus, "precision": "bf16"}
+    about, one = question(**asked), case(**asked)
+    plan = ranged_plan(one, best_given(about, one, about.gpus), DRAWS).plan
+
+    told = list(on_whole_nodes(one, about.fixed, plan, (), NO_TARGETS, DRAWS))
+
+    assert len(told) == said
+    for text in map(word, told):
+        assert text.startswith("40 × H100 SXM5 80\N{NO-BREAK SPACE}GB, all of the same 5 nodes, would finish ")
+        assert "sooner than the 37 asked for and cost" in text
 
 
 @pytest.mark.parametrize(
@@ -73,4 +113,4 @@ def test_where_memory_is_no_limit_nothing_is_said_of_risk():
     choice = best_on(one, FixedLayout(), 8)
 
     assert risk_of(one, choice.winner) <= one.memory_risk
-    assert faster_at_a_risk(one, choice) is None
+    assert faster_at_a_risk(question(params="1B", gpus="8"), one, choice) is None

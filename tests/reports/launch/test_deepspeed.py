@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planner.errors import UsageError
-from reports.launch.deepspeed import settings
+from reports.launch.deepspeed import FRAMEWORK, settings
 from tests.reports.launch.runs import file_of, run_of
 
 
@@ -71,7 +72,7 @@ def test_a_pipeline_checkpoints_every_layer():
 @pytest.mark.parametrize(
     ("name", "precision", "why"),
     [
-        ("pipeline-virtual", "bf16", "no virtual stages"),
+        ("pipeline-virtual", "bf16", "a pipeline with tensor"),
         ("pipeline", "bf16", "a pipeline with tensor"),
         ("dense", "fp8", "no FP8"),
         ("offload-activations", "bf16", "the plan has none"),
@@ -80,3 +81,13 @@ def test_a_pipeline_checkpoints_every_layer():
 def test_what_it_cannot_run_is_refused(name, precision, why):
     with pytest.raises(UsageError, match=why):
         file_of("deepspeed", name, precision)
+
+
+def test_what_is_asked_of_a_pipeline_with_virtual_stages_is_enough():
+    run = run_of("pipeline-virtual")
+    alone = replace(run, layout=replace(run.layout, tp=1, cp=1, ep=1))
+    hints = [next(rule for rule in FRAMEWORK.refuses if rule.applies(one)).hint for one in (run, alone)]
+
+    assert run.layout.tp > 1
+    assert hints[0] == "plan again with `--pp 1`"  # without a pipeline there are no virtual stages either
+    assert hints[1].endswith("`--vp 1 --tp 1 --cp 1`")  # a plan without virtual stages may take tensor parallel instead
