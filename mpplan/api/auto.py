@@ -165,7 +165,7 @@ def _larger_budget(hint: Message) -> float | None:
     """The budget that a refusal says is enough by itself, without a risk; None where it says none."""
     values = dict(hint.values)
     inner = values.get("hint")
-    if hint.key == "hint.budget_or_deadline" and isinstance(inner, Message):
+    if hint.key in ("hint.budget_or_deadline", "hint.or_confidence") and isinstance(inner, Message):
         return _larger_budget(inner)
     return float(str(values["budget_usd"])) if hint.key.startswith("hint.larger_budget") else None
 

@@ -15,10 +15,9 @@ from planner.errors import Message
 from planner.parallelism.layout import Layout
 from planner.parallelism.search import FixedLayout
 from planner.performance.memory import usable_bytes
-from planner.planning.asked import best_given
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
 from planner.planning.case import Case
-from planner.planning.choice import MOST_RISK, Choice, risk_of, splits_of
+from planner.planning.choice import MOST_RISK, Choice, best_given, risk_of, splits_of
 from planner.planning.curve import points_on
 from planner.planning.fitting.safer import quickest_safe_way
 from planner.planning.fitting.shortage import NEXT_COUNT_RATIO
@@ -160,7 +159,7 @@ def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message 
     best: tuple[Choice, int] | None = None
     best_s = plan_s / RISKY_SOONER
     for allowed in range(percent, math.floor(most * 100) + 1):
-        bolder = best_given(question, replace(case, memory_risk=allowed / 100), choice.gpus)
+        bolder = best_given(replace(case, memory_risk=allowed / 100), question.fixed, choice.gpus)
         if bolder.best is None or not bolder.safe:
             continue
         wall_s = float(bolder.scores.wall_s[bolder.best])

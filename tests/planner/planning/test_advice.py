@@ -10,9 +10,8 @@ import pytest
 from planner.errors import Message
 from planner.parallelism.search import FixedLayout
 from planner.planning.advice import RISKY_SOONER, faster_at_a_risk, on_whole_nodes, rounder_below, warnings_of
-from planner.planning.asked import best_given
 from planner.planning.case import Case, make_case
-from planner.planning.choice import best_on, risk_of
+from planner.planning.choice import best_given, best_on, risk_of
 from planner.planning.ranges import ranged_plan
 from planner.planning.targets import NO_TARGETS, digits_apart
 from planner.rates.terms import Draws
@@ -49,7 +48,7 @@ RISKY = (
 @pytest.mark.parametrize("asked", RISKY)
 def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_that_plans_it(asked):
     one, about = case(**asked), question(**asked)
-    choice = best_given(about, one, about.gpus)
+    choice = best_given(one, about.fixed, about.gpus)
     found = faster_at_a_risk(about, one, choice)
     assert found is not None
     values = dict(found.values)
@@ -60,7 +59,7 @@ def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_t
     assert values["digits"] == digits_apart(values["risk"], one.memory_risk)
     (flag,) = (dict(each.values) for each in values["flags"])
     allowed = question(**asked, **{flag["input"]: flag["value"]})
-    bolder = best_given(allowed, replace(one, memory_risk=allowed.memory_risk), allowed.gpus)
+    bolder = best_given(replace(one, memory_risk=allowed.memory_risk), allowed.fixed, allowed.gpus)
     pace_s = [float(np.min(c.scores.wall_s[c.best])) for c in (choice, bolder)]
     assert pace_s[1] * RISKY_SOONER <= pace_s[0]
     assert pace_s[1] == pytest.approx(pace_s[0] * (1 - values["sooner"]))
@@ -70,13 +69,13 @@ def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_t
 def test_what_is_named_of_a_faster_layout_is_what_differs_from_the_plan():
     about = question(**RISKY[1])
     one = case(**RISKY[1])
-    found = faster_at_a_risk(about, one, best_given(about, one, 256))
+    found = faster_at_a_risk(about, one, best_given(one, about.fixed, 256))
 
     assert found is not None
     assert "VP5 instead of VP1 on the same GPUs" in word(found)
     assert word(found).endswith("plan it with --memory-risk 9%")
     open_one = question(**{name: value for name, value in RISKY[1].items() if name != "gpus"})
-    elsewhere = faster_at_a_risk(open_one, one, best_given(about, one, 256))
+    elsewhere = faster_at_a_risk(open_one, one, best_given(one, about.fixed, 256))
     assert elsewhere is not None
     assert word(elsewhere).endswith("plan it with --gpus 256 --memory-risk 9%")
 
@@ -85,7 +84,7 @@ def test_what_is_named_of_a_faster_layout_is_what_differs_from_the_plan():
 def test_all_gpus_of_the_nodes_are_named_where_they_end_sooner_and_cost_less(gpus, said):
     asked = {"params": "13B", "tokens": "300B", "gpus": gpus, "precision": "bf16"}
     about, one = question(**asked), case(**asked)
-    plan = ranged_plan(one, best_given(about, one, about.gpus), DRAWS).plan
+    plan = ranged_plan(one, best_given(one, about.fixed, about.gpus), DRAWS).plan
 
     told = list(on_whole_nodes(one, about.fixed, plan, (), NO_TARGETS, DRAWS))
 
