@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import mpplan
 from mpplan.api.answer import estimate
-from planner.answer.plan import Answer
+from planner.answer.plan import Answer, Plan
 from planner.errors import NoPlanError, UsageError
 from planner.question.inputs import INPUTS
 from tests.examples import examples
@@ -160,3 +160,33 @@ def test_the_stack_of_several_nodes_is_no_way_out_for_one():
         estimate(**asked, gpus=1)
     with pytest.raises(NoPlanError):
         estimate(**asked)
+
+
+def planned(**asked: object) -> Plan:
+    (plan,) = (plan for plan in estimate(**asked).plans if plan.precision == "bf16")  # type: ignore[arg-type]
+    return plan
+
+
+@pytest.mark.parametrize("deadline", ["1h", "2h"])
+def test_adapters_that_one_node_cannot_train_in_time_take_more_nodes_and_no_pipeline(deadline):
+    asked = {"method": "lora", "model": "llama-3.1-70b", "gpu": "h100-sxm5-80gb", "deadline": deadline}
+    plan = planned(**asked)
+    with pytest.raises(NoPlanError) as caught:
+        estimate(**asked, gpus=8)
+
+    assert plan.nodes > 1
+    assert plan.layout.pp == 1
+    assert f"--gpus {plan.gpus}" in str(caught.value.hint)
+
+
+def test_a_larger_budget_never_ends_a_fine_tuning_later():
+    asked = {"method": "lora", "model": "llama-3.1-70b", "gpu": "h100-sxm5-80gb"}
+    days = []
+    for budget in (60, 80, 100, 103, 150, 1000):
+        try:
+            days.append(planned(**asked, budget=budget).duration_days.mid)
+        except NoPlanError:
+            days.append(float("inf"))
+
+    assert days == sorted(days, reverse=True)
+    assert days[0] > days[-1] > 0.01  # minutes are for starting up

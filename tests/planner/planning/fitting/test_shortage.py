@@ -12,7 +12,7 @@ from planner.parallelism.search import FixedLayout
 from planner.planning.choice import best_on
 from planner.planning.counts import fewest, soonest
 from planner.planning.fitting.shortage import leaner
-from planner.planning.targets import ROOM_RATIO, at_confidence
+from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from tests.planner.build import parts
 from tests.planner.planning.test_choice import DRAWS, FREE, case, small
 from tests.planner.planning.test_counts import by
@@ -131,6 +131,26 @@ def test_the_cheapest_that_is_named_is_the_cheapest_at_the_confidence_and_a_budg
     at_mid = {gpus: best_on(one, FREE, gpus).scores.cost_usd.min() for gpus in counts}
     assert min(at_mid, key=lambda gpus: at_mid[gpus]) != dear["gpus"]  # at mid another one is the cheapest
     assert soonest(one, FREE, DRAWS, by(budget_usd=dear["cheapest_usd"], most_gpus=512)).best is not None
+
+
+@pytest.mark.parametrize(("budget_usd", "holds_at"), [(0.97, 0.7), (0.3, None)])
+def test_the_confidence_at_which_the_budget_holds_is_named_where_that_is_more_likely_than_not(budget_usd, holds_at):
+    one = case(params="30B")
+    with pytest.raises(NoPlanError) as first:
+        soonest(one, FREE, DRAWS, by(budget_usd=1.0, most_gpus=512))
+    budget = budget_usd * parts(first.value.message)["cheapest_usd"]
+    with pytest.raises(NoPlanError) as caught:
+        soonest(one, FREE, DRAWS, by(budget_usd=budget, most_gpus=512))
+
+    hint = parts(caught.value.hint)
+    assert (hint["key"] == "hint.or_confidence") == (holds_at is not None)
+    if holds_at is not None:
+        assert holds_at <= hint["confidence"] < 0.8
+        less = Targets(budget_usd=budget, most_gpus=512, confidence_ratio=hint["confidence"])
+        assert soonest(one, FREE, DRAWS, less).best is not None
+        larger = parts(hint["hint"])["budget_usd"]
+        assert larger % 1000 == 0
+        assert soonest(one, FREE, DRAWS, by(budget_usd=larger, most_gpus=512)).best is not None
 
 
 @pytest.mark.parametrize("deadline_days", [20, 40, 80])
