@@ -172,6 +172,7 @@ TEMPLATES: dict[str, str] = {
     "setting.full_act_ckpt": "full checkpointing",
     "setting.second_act_ckpt": "checkpointing of every second layer",
     "setting.fourth_act_ckpt": "checkpointing of every fourth layer",
+    "warning.held_back": "{gpu:gpu}: {precision:precision} takes longer than {other:precision} for want of memory: with {new:and} instead of {old:and}, as {other:precision} has it, it would run out with a probability of {risk:.{digits}%}, above the {allowed:.{digits}%} allowed",
     "warning.faster_at_a_risk": "{gpu:gpu}: {new:and} instead of {old:and} on the same GPUs would finish {sooner:.0%} sooner, but runs out of memory with a probability of {risk:.{digits}%}, above the {allowed:.{digits}%} allowed: try a few steps of it, then plan it with {flags:space}",
     "warning.safe_way": "{gpu:gpu}: {way} the run would take {days:days} on the same GPUs, {time_ratio:.0%} of the time planned, and run out of memory with a probability of {risk:chance}",
     "warning.years": "{gpus:,} × {gpu:gpu} would train for {years:years_in_days}: leave --gpus out and give a --deadline",

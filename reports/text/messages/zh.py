@@ -172,6 +172,7 @@ TEMPLATES: dict[str, str] = {
     "setting.full_act_ckpt": "完全激活检查点",
     "setting.second_act_ckpt": "每两层一个激活检查点",
     "setting.fourth_act_ckpt": "每四层一个激活检查点",
+    "warning.held_back": "{gpu:gpu}：{precision:precision} 因显存不够而比 {other:precision} 慢：像 {other:precision} 那样用 {new:and}代替 {old:and}，显存不足的概率为 {risk:.{digits}%}，高于允许的 {allowed:.{digits}%}",
     "warning.faster_at_a_risk": "{gpu:gpu}：在同样的 GPU 上，用 {new:and}代替 {old:and}会早 {sooner:.0%} 完成，但显存不足的概率为 {risk:.{digits}%}，高于允许的 {allowed:.{digits}%}：请先试跑几步，再用 {flags:space} 规划",
     "warning.safe_way": "{gpu:gpu}：{way}，在同样的 GPU 上需 {days:days}（为所选方案时间的 {time_ratio:.0%}），显存不足的概率为 {risk:chance}",
     "warning.years": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：请去掉 --gpus，改用 --deadline",
