@@ -123,7 +123,10 @@ def _enough(ask: Ask, methods: tuple[str | None, ...], parameters: Parameters | 
     if enough is not None:
         gpu, usd = enough
         return Message.of("hint.enough_for", gpu=gpu, flags=(Message.of("flag.budget_usd", budget_usd=math.ceil(usd)),))
-    given = [item for item in (DEADLINE, BUDGET, MAX_GPUS) if ask.text(item) is not None]
+    open_end = ask.text(GPUS) is None and ask.text(BUDGET) is None  # the default deadline counts
+    given = [
+        item for item in (DEADLINE, BUDGET, MAX_GPUS) if ask.text(item) is not None or (open_end and item is DEADLINE)
+    ]
     tuned = [METHOD] if ask.text(METHOD) not in (None, "pretrain") else []
     flags = tuple(Message.of("flag.alone", input=item.name) for item in (*given, GPUS, *tuned))
     return Message.of("hint.no_offer", flags=flags)

@@ -12,7 +12,6 @@ from planner.answer.plan import CurvePoint, Plan
 from planner.costs.facility_power import CapEffect
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
-from planner.parallelism.layout import Layout
 from planner.parallelism.search import FixedLayout
 from planner.performance.memory import usable_bytes
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
@@ -20,6 +19,7 @@ from planner.planning.case import Case
 from planner.planning.choice import MOST_RISK, Choice, best_given, risk_of, splits_of
 from planner.planning.curve import points_on
 from planner.planning.fitting.safer import quickest_safe_way
+from planner.planning.fitting.settings import differences
 from planner.planning.fitting.shortage import NEXT_COUNT_RATIO
 from planner.planning.power_cap import cap_warning
 from planner.planning.ranges import Ranged
@@ -38,15 +38,6 @@ RISKY_AT_MOST = 0.15
 risky itself, by so much."""
 ABOUT_AS_FAST = 1.1
 """How much longer a plan at a higher risk may take than the fastest at it: a further percentage is then not tried."""
-SHORT = {"tp": "TP", "pp": "PP", "vp": "VP", "cp": "CP", "ep": "EP", "zero": "ZeRO-"}
-"""Settings of a layout that reports write as a few letters and a number."""
-LONG = {"micro_batch": "setting.micro_batch", "global_batch": "setting.global_batch"}
-"""Those that take words, with the message of each."""
-CHECKPOINTING = {
-    "none": "setting.no_act_ckpt", "selective": "setting.selective_act_ckpt", "full": "setting.full_act_ckpt",
-    "every-2": "setting.second_act_ckpt", "every-4": "setting.fourth_act_ckpt",
-}  # fmt: skip
-"""Messages of the ways to checkpoint."""
 CLEARLY = 0.97
 """Share of a plan's time and cost that others must stay below to be worth a word."""
 
@@ -193,24 +184,13 @@ def _told_at_a_risk(question: Question, case: Case, choice: Choice, bolder: Choi
     flags = [Message.of("flag.with_value", input="memory_risk", value=f"{percent}%")]
     if question.gpus is None:
         flags.insert(0, Message.of("flag.with_value", input="gpus", value=choice.gpus))
-    old, new = choice.winner.at(0), bolder.winner.at(0)
-    differ = [name for name in (*SHORT, *LONG, "act_ckpt") if getattr(old, name) != getattr(new, name)]
+    new, old = differences(bolder.winner.at(0), choice.winner.at(0))
     return Message.of(
         "warning.faster_at_a_risk", gpu=case.cluster.gpu.id, risk=risk, allowed=case.memory_risk,
-        new=tuple(_setting(new, name) for name in differ), old=tuple(_setting(old, name) for name in differ),
+        new=new, old=old,
         sooner=1.0 - float(bolder.scores.wall_s[bolder.best]) / float(choice.scores.wall_s[choice.best]),
         digits=digits_apart(risk, case.memory_risk), flags=tuple(flags),
     )  # fmt: skip
-
-
-def _setting(layout: Layout, name: str) -> Message:
-    """One setting of a layout, as reports write it."""
-    if name == "act_ckpt":
-        return Message.of(CHECKPOINTING[layout.act_ckpt])
-    value = getattr(layout, name)
-    if name in LONG:
-        return Message.of(LONG[name], value=value)
-    return Message.of("setting.short", name=SHORT[name], value=value)
 
 
 def rounder_below(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> tuple[CurvePoint, ...]:

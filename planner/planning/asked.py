@@ -10,9 +10,10 @@ from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, best_on, risk_of
 from planner.planning.counts import fewest, soonest
+from planner.planning.fitting.lean import helpful, with_ways
 from planner.planning.fitting.neighbours import next_above, next_below
-from planner.planning.fitting.rows import ways_that_fit
-from planner.planning.fitting.shortage import at_risk, larger_budget, leaner
+from planner.planning.fitting.rows import fits_with, ways_that_fit
+from planner.planning.fitting.shortage import at_risk, larger_budget
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
 from planner.question.question import Question
@@ -222,7 +223,7 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
     """Other numbers of GPUs, and where memory is short what needs less of it."""
     ways = ways_that_fit(question, case, question.gpus or 1) if question.fine_tunes and len(choice.layouts) else ()
     if ways:
-        return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)
+        return fits_with(case, question, ways, targets_of(question).most_gpus)
     splits, fixed = len(choice.layouts) > 0, question.fixed
     fewer = None if splits else next_below(case, fixed, question.gpus or 1)
     more = next_above(case, fixed, question.gpus or 1, targets_of(question).most_gpus)
@@ -233,10 +234,12 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
         try:
             far = fewest(case, fixed, draws)
         except NoPlanError as error:
-            return error.hint
+            return with_ways(error.hint, helpful(case, fixed, question.gpus or 1)) if splits else error.hint
         other, risk = far.gpus, _risk(case, far)
     if splits:
-        return at_risk(case, Message.of("hint.fits_on", gpus=other, ways=leaner(case, fixed)), risk)
+        return at_risk(
+            case, Message.of("hint.fits_on", gpus=other, ways=helpful(case, fixed, question.gpus or 1)), risk
+        )
     return at_risk(case, Message.of("hint.splits_on", gpus=other), risk)
 
 

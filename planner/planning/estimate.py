@@ -27,6 +27,7 @@ from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on
 from planner.planning.counts import fewest
 from planner.planning.curve import curve_around
+from planner.planning.fitting.held_back import held_back
 from planner.planning.inputs import shown_inputs
 from planner.planning.power_cap import over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
@@ -285,9 +286,10 @@ def _side(
         if c.whole
     )
     curve = curve_around(asked, question.fixed, anchor.plan, targets_of(question), draws)
+    advice = (*held_back(asked, cases, same_gpus), *advice_on(question, asked, anchor, curve, case_of, draws))
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
-        failure=None, cap=cap, curve=curve, advice=advice_on(question, asked, anchor, curve, case_of, draws),
+        failure=None, cap=cap, curve=curve, advice=advice,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import choose_each
+from planner.planning.targets import MAX_GPUS
 
 MOST_STEPS = 64
 """Steps on each side that are all looked at; beyond them only the numbers that a search takes."""
@@ -35,6 +36,11 @@ def next_above(case: Case, fixed: FixedLayout, gpus: int, most: int) -> int | No
     whole = range(gpus // node * node + node, most + 1, node)[:MOST_STEPS]
     near = [count for count in (*parts, *whole) if count <= most]
     return _first_safe(case, _layouts(case, fixed, near, (max(near, default=most) + 1, min(most, MOST_RATIO * gpus))))
+
+
+def fewest_safe(case: Case, fixed: FixedLayout) -> int | None:
+    """The fewest GPUs of those that a search takes that hold a plan safely; None where none do."""
+    return _first_safe(case, iter([enumerate_layouts(case.recipe, case.cluster, fixed, gpus_between=(1, MAX_GPUS))]))
 
 
 def _layouts(case: Case, fixed: FixedLayout, near: list[int], far: tuple[int, int]) -> Iterator[Layouts]:

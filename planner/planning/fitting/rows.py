@@ -15,6 +15,7 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.memory import memory_range_gib, usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import best_on, risk_of
+from planner.planning.fitting.neighbours import next_above
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
@@ -134,3 +135,11 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
         if risk <= max(case.memory_risk, WORTH_TRYING):
             ways.append(Message.of(key, flags=flags, needed_gib=float(needed_bytes[leanest]) / GIB, risk=risk))
     return tuple(ways)
+
+
+def fits_with(case: Case, question: Question, ways: tuple[Message, ...], most_gpus: int) -> Message:
+    """Ways that fit on the GPUs given, after the fewest more GPUs that hold the training as asked."""
+    more = next_above(case, question.fixed, question.gpus or 1, most_gpus)
+    if more is None:
+        return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)
+    return Message.of("hint.fits_on_or_with", ways=ways, gpus=more)

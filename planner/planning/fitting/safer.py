@@ -12,7 +12,7 @@ from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_on, risk_of
-from planner.planning.fitting.shortage import leaner
+from planner.planning.fitting.lean import leaner
 from planner.planning.fitting.variants import asked_as, changes, variants_of
 from planner.question.question import Question
 from planner.rates.terms import Draws

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from planner.errors import Message, NoPlanError
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.parallelism.search import FixedLayout, of_samples
+from planner.parallelism.search import FixedLayout, enumerate_layouts, of_samples
 from planner.performance.evaluation import Evaluation, Score
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, risk_of
-from planner.planning.fitting.neighbours import next_above
+from planner.planning.fitting.lean import given, helpful
+from planner.planning.fitting.neighbours import fewest_safe, next_above
 from planner.planning.targets import (
     MAX_GPUS,
     ROOM_RATIO,
@@ -32,9 +33,6 @@ from planner.units import DAY_S, GIB
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-MORE_MEMORY = Message.of("hint.more_memory")
-"""The last resort where nothing fits."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,7 +78,7 @@ def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets
         return _too_big(case, fixed, near, targets)
     late = targets.deadline_s is not None and fastest_s > targets.deadline_s
     if late or targets.budget_usd is None or not near.cost_usd:
-        return _too_slow(case, fastest, targets)
+        return _too_slow(nearest, fastest)
 
     def usd_in_time(drawn: Evaluation) -> float:
         in_time = replace(targets, budget_usd=None).met_by(drawn)
@@ -163,10 +161,15 @@ class _Closest:
                 yield choice
 
 
-def _too_slow(case: Case, fastest: _Least, targets: Targets) -> NoPlanError:
+def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:
+    case, targets = nearest.case, nearest.targets
     gpus, fastest_s = fastest.gpus, fastest.figure
-    key = "hint.later_deadline_or_gpus" if _at_most_allowed(case, gpus, targets) else "hint.later_deadline_or_batch"
-    hint = Message.of(key, deadline_days=fastest_s * ROOM_RATIO / DAY_S)
+    later_days = fastest_s * ROOM_RATIO / DAY_S
+    hint = Message.of("hint.later_deadline_or_gpus", deadline_days=later_days)
+    if not _at_most_allowed(case, gpus, targets):
+        batch = _batch_in_time(nearest)
+        key = "hint.later_deadline" if batch is None else "hint.later_deadline_or_batch"
+        hint = Message.of(key, deadline_days=later_days, global_batch=batch or 0)
     return NoPlanError(
         Message.of(
             "error.too_slow",
@@ -179,6 +182,23 @@ def _too_slow(case: Case, fastest: _Least, targets: Targets) -> NoPlanError:
         ),
         hint=at_risk(case, hint, fastest.risk(case)),
     )
+
+
+def _batch_in_time(nearest: _Closest) -> int | None:
+    """The smallest batch of a power of two above the question's with which more GPUs meet the targets safely."""
+    targets = nearest.targets
+    for batch in _larger_batches(nearest.case):
+        case, near = _with_batch(nearest.case, batch), Nearest()
+        layouts = enumerate_layouts(case.recipe, case.cluster, nearest.fixed, gpus_between=(1, targets.most_gpus))
+        if not len(layouts):
+            continue
+        near.look(case, layouts, case.score(layouts), targets.deadline_s)
+        if near.wall_s and min(near.wall_s.values()) <= (targets.deadline_s or math.inf):
+            again = replace(nearest, case=case, near=near)
+            again.least(near.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
+        if near.met is not None:
+            return batch
+    return None
 
 
 def _at_most_allowed(case: Case, gpus: int, targets: Targets) -> bool:
@@ -243,9 +263,12 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
         return NoPlanError(why, hint=_more_divisors(case, fixed))
     need, room = near.smallest_bytes / GIB, usable_bytes(gpu) / GIB
     more = None if targets.most_gpus == MAX_GPUS else next_above(case, fixed, targets.most_gpus, MAX_GPUS)
-    hint = Message.of("hint.larger_batch", ways=leaner(case, fixed))
+    ways = helpful(case, fixed, (1, targets.most_gpus))
+    hint = Message.of("hint.try_ways", ways=ways)
     if more is not None:
-        hint = Message.of("hint.fits_above", gpus=more, ways=leaner(case, fixed))
+        hint = Message.of("hint.fits_above", gpus=more, ways=ways)
+    elif (larger := _batch_that_fits(case, fixed)) is not None:
+        hint = Message.of("hint.larger_batch", global_batch=larger[0], gpus=larger[1], ways=ways)
     said: dict[str, str | int | float] = {"precision": case.policy.precision, "gpu": gpu.id}
     if more is not None:
         said["most"] = targets.most_gpus
@@ -257,6 +280,31 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
     return NoPlanError(Message.of(key, **said), hint=hint)
 
 
+def _batch_that_fits(case: Case, fixed: FixedLayout) -> tuple[int, int] | None:
+    """The smallest batch of a power of two above the question's that more GPUs hold safely, and how many do."""
+    for batch in _larger_batches(case):
+        gpus = fewest_safe(_with_batch(case, batch), fixed)
+        if gpus is not None:
+            return batch, gpus
+    return None
+
+
+def _larger_batches(case: Case) -> tuple[int, ...]:
+    """Powers of two above a question's batch, as far as one is worth a try."""
+    first = case.recipe.global_batch.bit_length()
+    return tuple(2**power for power in range(first, first + LARGER_BATCHES))
+
+
+LARGER_BATCHES = 6
+"""Doublings of a batch that a refusal tries."""
+
+
+def _with_batch(case: Case, batch: int) -> Case:
+    """The case with a batch as if it had been asked for."""
+    recipe = replace(case.recipe, global_batch=batch, batch_band=None, critical_batch=None, keeps_batch=False)
+    return replace(case, recipe=recipe)
+
+
 def _more_divisors(case: Case, fixed: FixedLayout) -> Message:
     """What may divide the GPUs, the model and the batch: less that is fixed, or another batch."""
     set_by_hand = given(case, fixed, "tp", "pp", "vp", "cp", "ep", "micro_batch")
@@ -264,51 +312,8 @@ def _more_divisors(case: Case, fixed: FixedLayout) -> Message:
     return Message.of("hint.left_or_divisors", flags=flags) if flags else Message.of("hint.more_divisors")
 
 
-def given(case: Case, fixed: FixedLayout, *names: str) -> tuple[str, ...]:
-    """Which of some parts of a layout a user fixed: not those that a framework, or a model of images, has one of."""
-    recipe = case.recipe
-    as_usual = (None, 1) if recipe.how.fine_tunes or recipe.model.has_network else (None,)
-    return tuple(name for name in names if getattr(fixed, name) not in (as_usual if name != "micro_batch" else (None,)))
-
-
 def larger_budget(case: Case, needed_usd: float) -> Message:
     """What would be enough where so much is needed, and what else would cost less."""
     tokens = "hint.larger_budget_examples" if case.by_examples else "hint.larger_budget"
     key = of_samples(case.recipe, tokens, "hint.larger_budget_images")
     return Message.of(key, budget_usd=enough_usd(needed_usd))
-
-
-def leaner(case: Case, fixed: FixedLayout) -> tuple[Message, ...]:
-    """What would need less memory and is not tried yet; a model that sees images has no other layout."""
-    if case.recipe.model.has_network:
-        return (MORE_MEMORY,) if fixed.micro_batch in (None, 1) else (_set("micro_batch", 1), MORE_MEMORY)
-    recipe = case.recipe
-    ways = [_set("loss", "fused")] if _has_large_logits(case) else []
-    ways += [
-        Message.of("hint.without", input=name, value=getattr(fixed, name))
-        for name in given(case, fixed, "tp", "pp", "zero")
-    ]
-    if fixed.act_ckpt not in (None, "full"):
-        ways.append(_set("act_ckpt", "full"))
-    if fixed.micro_batch not in (None, 1):
-        ways.append(_set("micro_batch", 1))
-    if recipe.offload != "optimizer" and not recipe.how.adapts:  # adapters have next to no states
-        ways.append(_set("offload", "optimizer"))
-    if recipe.optimizer.full_moments and not recipe.how.adapts:
-        ways.append(_set("optimizer", "adamw-8bit"))
-    return (*ways, MORE_MEMORY)
-
-
-LARGE_LOGITS = 0.1
-"""Share of a GPU's memory from which the logits of one sequence are worth a hint."""
-
-
-def _has_large_logits(case: Case) -> bool:
-    """Whether computing the loss in pieces would save a good part of the memory."""
-    recipe = case.recipe
-    logits_bytes = recipe.seq_len * recipe.model.vocab * float(np.ravel(case.mid.logit_stored_bytes)[0])
-    return not recipe.fused_head and logits_bytes > LARGE_LOGITS * usable_bytes(case.cluster.gpu)
-
-
-def _set(name: str, value: str | int) -> Message:
-    return Message.of("flag.with_value", input=name, value=value)

@@ -137,9 +137,9 @@ def test_a_chinese_template_holds_no_english_beyond_names():
             "GPU 为 H100 SXM5 80\u00a0GB。",
         ),
         (
-            Message.of("hint.larger_batch", ways=(Message.of("hint.without", input="micro_batch", value=2), "x")),
-            "a larger global batch allows more GPUs; or without --micro-batch 2, x",
-            "更大的全局批次可用更多 GPU；或 去掉 --micro-batch 2、x",
+            Message.of("hint.try_ways", ways=(Message.of("hint.without", input="micro_batch", value=2), "x")),
+            "try without --micro-batch 2, x",
+            "试试 去掉 --micro-batch 2、x",
         ),
         (
             Message.of("price.warning.few_providers", count=1, gpu="l4"),

@@ -11,7 +11,7 @@ from planner.errors import Message, NoPlanError
 from planner.parallelism.search import FixedLayout
 from planner.planning.choice import best_on
 from planner.planning.counts import fewest, soonest
-from planner.planning.fitting.shortage import leaner
+from planner.planning.fitting.lean import MORE_MEMORY, leaner
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from tests.planner.build import parts
 from tests.planner.planning.test_choice import DRAWS, FREE, case, small
@@ -38,7 +38,28 @@ def test_a_deadline_beyond_what_the_batch_can_keep_busy_names_the_fastest_too():
         fewest(case(params="1T", global_batch="8"), FREE, DRAWS, by(86400))
 
     assert parts(caught.value.message)["fastest_days"] > 1
-    assert caught.value.hint.key == "hint.later_deadline_or_batch"
+    assert caught.value.hint.key == "hint.later_deadline"  # nor do larger batches keep enough busy for a day
+
+
+def test_a_larger_batch_that_is_named_is_the_smallest_that_meets_the_deadline():
+    asked, month_s = {"params": "1T", "gpu": "gb200"}, 30 * 86400
+    with pytest.raises(NoPlanError) as caught:
+        fewest(case(**asked), FREE, DRAWS, by(month_s))
+    batch = parts(caught.value.hint)["global_batch"]
+
+    assert fewest(case(**asked, global_batch=str(batch)), FREE, DRAWS, by(month_s)).safe
+    with pytest.raises(NoPlanError):
+        fewest(case(**asked, global_batch=str(batch // 2)), FREE, DRAWS, by(month_s))
+
+
+def test_a_batch_that_fits_on_more_gpus_is_named_with_their_number():
+    asked = {"params": "1T", "gpu": "rtx-4090", "tokens": "1B"}
+    with pytest.raises(NoPlanError) as caught:
+        fewest(case(**asked, global_batch="1"), FREE, DRAWS)
+    hint = parts(caught.value.hint)
+
+    assert hint["key"] == "hint.larger_batch"
+    assert fewest(case(**asked, global_batch=str(hint["global_batch"])), FREE, DRAWS).gpus == hint["gpus"]
 
 
 def test_with_a_deadline_and_a_budget_the_one_that_is_missed_is_named():
@@ -75,7 +96,7 @@ def test_a_model_that_fits_nowhere_says_what_is_short():
     assert short["key"] == "error.fits_nowhere"
     assert short["capacity_gib"] == pytest.approx(1.0 - 0.55)  # the driver keeps 0.55 GiB
     assert short["needed_gib"] == pytest.approx(short["short_gib"] + 0.45)
-    assert OFFLOAD in parts(caught.value.hint)["ways"]
+    assert parts(caught.value.hint) == {"key": "hint.try_ways", "ways": (MORE_MEMORY,)}
 
 
 def test_a_model_that_fits_on_more_gpus_than_are_allowed_names_the_fewest_that_hold_it():

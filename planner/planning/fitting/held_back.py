@@ -1,0 +1,64 @@
+"""A lower precision that takes longer than a higher one, since memory leaves it only a slower layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from planner.errors import Message
+from planner.parallelism.layout import Layouts
+from planner.planning.case import Case
+from planner.planning.choice import risk_of
+from planner.planning.fitting.settings import differences
+from planner.planning.ranges import Ranged
+from planner.planning.targets import digits_apart
+
+CLEARLY = 0.98
+"""Share of a time that another must stay below to be shorter by more than a rounding."""
+
+
+def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> Iterator[Message]:
+    """That a precision with the faster arithmetic is slower for want of memory, where one of the two was asked for.
+
+    Said where the layout of the higher precision would make the lower one clearly faster than its own does, but
+    risks more than is allowed.
+
+    Args:
+        asked: the asked precision on one kind of GPU.
+        cases: all precisions there, each with the batch of that asked for.
+        planned: their plans on the same GPUs.
+    """
+    pairs = list(zip(cases, planned, strict=True))
+    for lower, slow in pairs:
+        for higher, quick in pairs:
+            if asked.policy.id in (lower.policy.id, higher.policy.id) and _peak(lower) > _peak(higher):
+                yield from _said(lower, slow, higher, quick)
+
+
+def _said(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> Iterator[Message]:
+    """The sentence about one pair, if the layout is what holds the lower precision back."""
+    if slow.choice is None or quick.choice is None or not slow.choice.safe:
+        return
+    one, other = slow.choice.winner, quick.choice.winner
+    slow_s, quick_s = _seconds(lower, one), _seconds(higher, other)
+    bold_s = _seconds(lower, other)
+    risk = risk_of(lower, other)
+    if quick_s > CLEARLY * slow_s or bold_s > CLEARLY * slow_s or risk <= lower.memory_risk:
+        return
+    new, old = differences(other.at(0), one.at(0))
+    yield Message.of(
+        "warning.held_back", gpu=lower.cluster.gpu.id, precision=lower.policy.precision,
+        other=higher.policy.precision, new=new, old=old, risk=risk,
+        allowed=lower.memory_risk, digits=digits_apart(risk, lower.memory_risk),
+    )  # fmt: skip
+
+
+def _peak(case: Case) -> float:
+    """Dense peak of the arithmetic of a precision."""
+    return float(case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute])
+
+
+def _seconds(case: Case, at: Layouts) -> float:
+    """Time of a run on the clock at mid."""
+    return float(np.ravel(case.evaluate(at).wall_s)[0])

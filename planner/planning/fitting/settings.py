@@ -1,0 +1,32 @@
+"""What two layouts set differently, in the words of reports."""
+
+from __future__ import annotations
+
+from planner.errors import Message
+from planner.parallelism.layout import Layout
+
+SHORT = {"tp": "TP", "pp": "PP", "vp": "VP", "cp": "CP", "ep": "EP", "zero": "ZeRO-"}
+"""Settings of a layout that reports write as a few letters and a number."""
+LONG = {"micro_batch": "setting.micro_batch", "global_batch": "setting.global_batch"}
+"""Those that take words, with the message of each."""
+CHECKPOINTING = {
+    "none": "setting.no_act_ckpt", "selective": "setting.selective_act_ckpt", "full": "setting.full_act_ckpt",
+    "every-2": "setting.second_act_ckpt", "every-4": "setting.fourth_act_ckpt",
+}  # fmt: skip
+"""Messages of the ways to checkpoint."""
+
+
+def differences(one: Layout, other: Layout) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """The settings of one layout that another has not, and what that has in their place."""
+    names = [name for name in (*SHORT, *LONG, "act_ckpt") if getattr(one, name) != getattr(other, name)]
+    return tuple(_setting(one, name) for name in names), tuple(_setting(other, name) for name in names)
+
+
+def _setting(layout: Layout, name: str) -> Message:
+    """One setting of a layout, as reports write it."""
+    if name == "act_ckpt":
+        return Message.of(CHECKPOINTING[layout.act_ckpt])
+    value = getattr(layout, name)
+    if name in LONG:
+        return Message.of(LONG[name], value=value)
+    return Message.of("setting.short", name=SHORT[name], value=value)

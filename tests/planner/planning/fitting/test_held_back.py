@@ -1,0 +1,40 @@
+"""A lower precision that is slower for want of memory says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.parallelism.search import FixedLayout
+from planner.planning.case import Case
+from planner.planning.choice import best_on
+from planner.planning.fitting.held_back import held_back
+from planner.planning.ranges import Ranged, ranged_plan
+from planner.rates.terms import Draws
+from reports.text.messages import word
+from tests.planner.planning.test_advice import RISKY, case
+
+DRAWS = Draws(count=101, seed=0)
+
+
+def planned(memory_risk: str) -> tuple[list[Case], list[Ranged]]:
+    asked = {name: value for name, value in RISKY[1].items() if name != "precision"}
+    cases = [case(**asked, precision=name, memory_risk=memory_risk) for name in ("fp8", "bf16")]
+    return cases, [ranged_plan(one, best_on(one, FixedLayout(on_given_gpus=True), 256), DRAWS) for one in cases]
+
+
+@pytest.mark.parametrize("asked", [0, 1])
+def test_a_lower_precision_that_memory_makes_slower_says_which_setting_it_lacks(asked):
+    cases, plans = planned("5%")
+    days = [plan.plan.duration_days.mid for plan in plans]
+    (text,) = map(word, held_back(cases[asked], cases, plans))
+
+    assert days[0] > days[1]
+    assert text.startswith(
+        "L40S: FP8 takes longer than BF16 for want of memory: with VP5 instead of VP1, as BF16 has it"
+    )
+
+
+def test_nothing_is_said_where_the_lower_precision_has_the_faster_layout():
+    cases, plans = planned("9%")
+
+    assert list(held_back(cases[0], cases, plans)) == []
