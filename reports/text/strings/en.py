@@ -1085,6 +1085,8 @@ TEXT: dict[str, str] = {
     "compare.unit.minutes": "minutes",
     "compare.unit.seconds": "seconds",
     "compare.ahead.end": "end",
+    "compare.ahead.stops": "stops",
+    "compare.ahead.stops_planned": "the plan's, since none was seen so far; without any {time} {unit}",
     "compare.ahead.cost": "cost",
     "compare.ahead.spent": "spent so far",
     "compare.ahead.so_far": "{time} {unit}; ",

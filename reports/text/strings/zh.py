@@ -1054,6 +1054,8 @@ TEXT: dict[str, str] = {
     "compare.unit.minutes": "分钟",
     "compare.unit.seconds": "秒",
     "compare.ahead.end": "结束",
+    "compare.ahead.stops": "停机",
+    "compare.ahead.stops_planned": "按计划计入，因为至今未见停机；若一次不停则为 {time} {unit}",
     "compare.ahead.cost": "费用",
     "compare.ahead.spent": "已花费",
     "compare.ahead.so_far": "{time} {unit}；",
