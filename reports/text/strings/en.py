@@ -371,7 +371,7 @@ TEXT: dict[str, str] = {
     "column.batch": "Batch, sequences",
     "column.in_time": "In time",
     "column.in_budget": "In budget",
-    "column.saving": "{metric} saved by {asked}",
+    "column.saving": "{metric} of {asked} against it",
     "column.item": "Item",
     "column.line": "Line",
     "column.quantity": "Quantity",
@@ -452,6 +452,9 @@ TEXT: dict[str, str] = {
     "risky.note": "* {name}: this plan runs out of memory with a probability of {risk}.",
     "saving.itself": "asked",
     "saving.about": "about {share}",
+    "saving.less": "{share} less",
+    "saving.more": "{share} more",
+    "saving.none": "{share}",
     # parts of the page
     "part.answer": "Answer",
     "part.compare": "Comparison",
