@@ -85,7 +85,7 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
     if last is not None:
         ahead = forecast(
             log, durations, use, remaining_steps=max(last - log.reached, 0), tokens_per_step=basis.tokens_per_step,
-            gpus=basis.gpus, usd_per_gpu_h=price, seed=seed,
+            gpus=basis.gpus, usd_per_gpu_h=price, goodput_ratio=_goodput(planned, basis), seed=seed,
         )  # fmt: skip
     return Comparison(
         log=log,
@@ -116,6 +116,12 @@ def _length(log: RunLog, planned: Planned | None, basis: Basis) -> tuple[int | N
     if planned is None or not log.reached:
         return None, ""
     return max(round(planned.tokens / (basis.tokens_per_step or planned.recipe.tokens_per_step)), 1), "plan"
+
+
+def _goodput(planned: Planned | None, basis: Basis) -> Estimate | None:
+    """The plan's share of the time that is training; None where it has none, or the run has other GPUs."""
+    ratio = None if planned is None or {"gpu", "gpus"} & set(basis.differs) else planned.plan.get("goodput_ratio")
+    return None if not ratio or not ratio["low"] > 0 else Estimate(**{e: ratio[e] for e in ("low", "mid", "high")})
 
 
 def _data_s(log: RunLog, durations: Durations) -> float | None:

@@ -200,8 +200,10 @@ def cannot_tell(comparison: Comparison) -> tuple[Message, ...]:
     elif log.durations_from == "clock":
         told.append(Message.of("compare.lacks.pauses"))
     told += _end_and_bill(comparison)
-    if comparison.forecast is not None and log.attempts == 1 and comparison.remaining_steps:
-        told.append(Message.of("compare.lacks.stops"))
+    ahead = comparison.forecast
+    if ahead is not None and log.attempts == 1 and comparison.remaining_steps:
+        planned = ahead.stops_from == "plan"
+        told.append(Message.of("compare.lacks.stops_planned" if planned else "compare.lacks.stops"))
     return tuple(told)
 
 

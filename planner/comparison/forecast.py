@@ -3,6 +3,7 @@
 The mean step so far is uncertain (its error follows from the means of blocks of lines, which hold what is slow to
 change), so is the mean of the steps to come, and so are the stops: their number is negative binomial with a rate that
 the stops so far leave open (Jeffreys' prior), and their lengths are exponential with a mean that they leave open, too.
+Where none was seen in a log that is too short to show one, the goodput of the plan stands for them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import numpy.typing as npt
 
 from planner.comparison.lost import TimeUse
 from planner.comparison.pace import Durations
-from planner.evidence import Estimate
+from planner.evidence import Estimate, middle
+from planner.hardware.failures import interruptions_per_gpu_hour
 from planner.lazy import dataclass
 from planner.runlog.log import RunLog
 from planner.units import DAY_S, HOUR_S
@@ -29,6 +31,11 @@ REGULAR, IRREGULAR = ("checkpoint", "evaluation"), ("stops", "replayed", "other"
 CLUSTER = 1.5
 """Variance of the number of stops over its mean: a bad node fails again, and steps done again stop again. Assumed: with
 1 (Poisson) the 90 % range held 82 % of simulated ends whose replayed steps can stop again, with this 86 to 90 %."""
+QUIET = 3.0
+"""Mean times between stops that a log without one must last before the plan's stops are not believed: with so many, one
+run in twenty has none (exp(-3))."""
+P95 = 1.645
+"""Of a normal distribution, in standard deviations."""
 MOST_STOPS = 1e6
 """To come: a run with more does not come to its end."""
 
@@ -50,11 +57,15 @@ class Forecast:
     spent_usd: Estimate | None
     stops_expected: float
     """Mean number of stops to come."""
+    stops_from: str = "log"
+    """`plan` where the log is too short to have seen one: the plan's goodput stands for them, checkpoints included."""
+    days_without_stops: float | None = None
+    """At mid, where the stops are the plan's."""
 
 
 def forecast(
     log: RunLog, durations: Durations, use: TimeUse, *, remaining_steps: int, tokens_per_step: float | None,
-    gpus: int | None, usd_per_gpu_h: Estimate | None, seed: int = 0,
+    gpus: int | None, usd_per_gpu_h: Estimate | None, goodput_ratio: Estimate | None = None, seed: int = 0,
 ) -> Forecast | None:  # fmt: skip
     """The rest of a run; None where the log has no time of a step, unless nothing is left.
 
@@ -66,6 +77,7 @@ def forecast(
         tokens_per_step: of all GPUs; None where unknown.
         gpus: all of them; None where unknown.
         usd_per_gpu_h: price; None where unknown.
+        goodput_ratio: of the plan; None without one, or of another number of GPUs.
         seed: of the draws.
     """
     draw = np.random.default_rng(seed)
@@ -78,8 +90,13 @@ def forecast(
     seconds = remaining_steps * step_s + _pauses(use, remaining_steps / done, draw)
     sure = _spent_s(log, use)
     stops_s, mean_stops = _stops(log, use, remaining_steps, draw)
+    calm_s, mid_s = middle(seconds), None
     seconds = seconds + stops_s
-    days = Estimate.of_draws(seconds / DAY_S)
+    if goodput_ratio is not None and remaining_steps and _is_quiet(log, use, sure, gpus):
+        mid_s = max(calm_s, middle(remaining_steps * step_s) / goodput_ratio.mid)  # as the plan's own end has it
+        seconds = np.maximum(seconds, remaining_steps * step_s / _goodput(goodput_ratio, draw))
+        mean_stops = mid_s / _between_stops_s(gpus)
+    days = _ranged(seconds / DAY_S, mid_s, 1.0 / DAY_S)
     price = None if usd_per_gpu_h is None else _price(usd_per_gpu_h, draw)
     hours = None if gpus is None else seconds / HOUR_S * gpus
     spent_hours = None if gpus is None or sure is None else sure / HOUR_S * gpus
@@ -88,13 +105,47 @@ def forecast(
         remaining_steps=remaining_steps,
         remaining_tokens=None if tokens_per_step is None else remaining_steps * tokens_per_step,
         days=days,
-        end_s=None if final is None else Estimate.of_draws(final + seconds),
-        gpu_hours=None if hours is None else Estimate.of_draws(hours),
-        cost_usd=None if hours is None or price is None else Estimate.of_draws(hours * price),
+        end_s=None if final is None else _ranged(final + seconds, mid_s, 1.0, final),
+        gpu_hours=None if hours is None or gpus is None else _ranged(hours, mid_s, gpus / HOUR_S),
+        cost_usd=None if hours is None or gpus is None or price is None or usd_per_gpu_h is None
+        else _ranged(hours * price, mid_s, gpus / HOUR_S * usd_per_gpu_h.mid),
         spent_days=None if sure is None else sure / DAY_S,
         spent_usd=None if spent_hours is None or price is None else Estimate.of_draws(spent_hours * price),
         stops_expected=mean_stops,
-    )
+        stops_from="log" if mid_s is None else "plan",
+        days_without_stops=None if mid_s is None else calm_s / DAY_S,
+    )  # fmt: skip
+
+
+def _ranged(draws: Floats, mid_s: float | None, per_s: float, begin: float = 0.0) -> Estimate:
+    """The range of draws; where the seconds to come have a middle of their own, it is that of what follows from it."""
+    return Estimate.of_draws(draws, mid=None if mid_s is None else begin + mid_s * per_s)
+
+
+def _seen(log: RunLog, use: TimeUse) -> int:
+    """Stops so far: restarts, and pauses that nothing explains."""
+    other = use.of("other")
+    return log.attempts - 1 + (0 if other is None else other.count)
+
+
+def _between_stops_s(gpus: int | None) -> float:
+    """Mean time between the failures that a plan assumes."""
+    rate = interruptions_per_gpu_hour().rate_per_gpu_hour
+    assert rate is not None  # the row is one of a rate
+    return HOUR_S / (rate * (gpus or 1))
+
+
+def _is_quiet(log: RunLog, use: TimeUse, spent_s: float | None, gpus: int | None) -> bool:
+    """Whether no stop was seen, in a time too short for that to mean anything."""
+    return _seen(log, use) < 1 and (spent_s or 0.0) < QUIET * _between_stops_s(gpus)
+
+
+def _goodput(ratio: Estimate, draw: np.random.Generator) -> Floats:
+    """Draws of a goodput: its logarithm spreads to either side as its range does, and never over 1."""
+    normal = draw.standard_normal(DRAWS)
+    up, down = np.log(ratio.high / ratio.mid) / P95, np.log(ratio.mid / ratio.low) / P95
+    drawn = ratio.mid * np.exp(normal * np.where(normal > 0, up, down))
+    return np.asarray(np.minimum(drawn, 1.0), dtype=np.float64)
 
 
 def _spent_s(log: RunLog, use: TimeUse) -> float | None:
@@ -151,9 +202,9 @@ def _stops(log: RunLog, use: TimeUse, ahead: int, draw: np.random.Generator) -> 
 
     Stops come by the step that counts; lengths spread like an exponential, whose mean is as sure as the stops are many.
     """
-    steps, other = use.of("steps"), use.of("other")
+    steps = use.of("steps")
     lost = sum(spent.seconds for kind in IRREGULAR if (spent := use.of(kind)) is not None)
-    seen = log.attempts - 1 + (0 if other is None else other.count)
+    seen = _seen(log, use)
     if seen < 1 or lost <= 0 or steps is None or steps.count < 1:
         return np.zeros(DRAWS), 0.0
     sure = (seen + 0.5) / CLUSTER
@@ -167,5 +218,5 @@ def _stops(log: RunLog, use: TimeUse, ahead: int, draw: np.random.Generator) -> 
 def _price(price: Estimate, draw: np.random.Generator) -> Floats:
     """Draws of a price: its logarithm spreads to either side as its range does."""
     normal = draw.standard_normal(DRAWS)
-    up, down = np.log(price.high / price.mid) / 1.645, np.log(price.mid / price.low) / 1.645
+    up, down = np.log(price.high / price.mid) / P95, np.log(price.mid / price.low) / P95
     return np.asarray(price.mid * np.exp(normal * np.where(normal > 0, up, down)), dtype=np.float64)

@@ -200,6 +200,9 @@ def _forecast(document: Document, say: Say, lang: str) -> str:
         rows.append((unit, ranged(ahead["days"], lambda days: _figure(days * DAY_S / per))))
         if ahead["end_s"] is not None:
             rows.append(("end", ranged(ahead["end_s"], _moment)))
+        if ahead.get("days_without_stops") is not None:
+            calm = ahead["days_without_stops"] * DAY_S / per
+            rows.append(("stops", say("compare.ahead.stops_planned", time=calm, unit=say(f"compare.unit.{unit}"))))
         cost = ahead["cost_usd"]
         rows.append(("cost", say(f"compare.ahead.{reason}") if cost is None else ranged(cost, _usd)))
     rows.append(("spent", _spent(ahead, say, ranged, reason)))

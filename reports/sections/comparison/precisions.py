@@ -310,17 +310,15 @@ def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, 
     saving = facts.saving(metric, plan["precision"], view=name, gpu=gpu)
     if saving is None:
         return Cell(text=words("none"), tone="quiet")
-    unsure = saving["low"] < 0 < saving["high"]
-    figure = words.figure("change" if unsure else "percent", saving)  # as `saving_phrase` has it
+    less, unsure = saving["mid"] >= 0, saving["low"] < 0 < saving["high"]
+    low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
+    quantity = "change" if unsure else "percent"  # as `saving_phrase` has it
+    figure = words.figure(quantity, {"low": low, "mid": abs(saving["mid"]), "high": high})
     assert figure is not None
-    none = unsure and figure.text == words.value("change", 0.0)
+    none = figure.text == words.value("change", 0.0)
+    key = ("saving.about" if unsure else "saving.none") if none else "saving.less" if less else "saving.more"
     tone = "good" if saving["low"] > 0 else "bad" if saving["high"] < 0 else ""
-    return Cell(
-        text=words("saving.about", share=figure.text) if none else figure.text,
-        detail=figure.span,
-        sort=figure.value,
-        tone=tone,
-    )
+    return Cell(text=words(key, share=figure.text), detail=figure.span, sort=saving["mid"], tone=tone)
 
 
 def views(facts: Facts, words: Words) -> Section | None:

@@ -444,6 +444,7 @@ TEMPLATES: dict[str, str] = {
     "compare.lacks.price": "The bill: no price is known; `--price` or a plan gives one.",
     "compare.lacks.gpus": "The bill: the number of GPUs is unknown; `--gpus` gives it.",
     "compare.lacks.stops": "How long a stop would take: none happened so far, and the forecast holds none.",
+    "compare.lacks.stops_planned": "How often the run stops, and for how long: none happened so far, and the forecast has those of the plan.",
     "compare.note.cut": "the log is cut in its last line ({line:,}), which was left out",
     "compare.note.damaged": "{count:log_lines} with no number where one should be left out; the first are {lines}",
     "compare.note.ranks": "{count:log_lines} of other ranks about the same steps left out",

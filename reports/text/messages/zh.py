@@ -444,6 +444,7 @@ TEMPLATES: dict[str, str] = {
     "compare.lacks.price": "费用：没有价格；可用 `--price` 或计划给出。",
     "compare.lacks.gpus": "费用：GPU 数量未知；可用 `--gpus` 给出。",
     "compare.lacks.stops": "停机一次要多久：至今没有发生，预测中也不含停机。",
+    "compare.lacks.stops_planned": "会停机几次、每次多久：至今一次也没有，预测用的是计划中的停机。",
     "compare.note.cut": "日志在最后一行（{line:,}）中断，该行未采用",
     "compare.note.damaged": "{count:log_lines}在应有数字处没有数字，未采用；最先的是 {lines}",
     "compare.note.ranks": "其他进程关于同样步的 {count:log_lines}未采用",

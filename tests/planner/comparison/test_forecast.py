@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from planner.comparison.basis import Given
+from planner.comparison.compare import Comparison, compare
+from planner.comparison.findings import cannot_tell
+from planner.comparison.planned import planned_of
 from planner.units import DAY_S, HOUR_S
 from tests.planner.comparison.runs import compared, log_of, simulate
+from tests.planner.comparison.test_gap import answer
 from tests.planner.runlog.test_read import sample
-from tests.planner.runlog.writers import megatron_log
+from tests.planner.runlog.writers import BEGIN, LLAMA_8B, megatron_arguments, megatron_log
 
 SEEDS = range(1000, 1200)
 """None of those by which the method was chosen."""
@@ -93,3 +99,55 @@ def test_at_the_end_nothing_is_left_and_one_line_gives_no_range():
     assert alone is not None
     assert (done.remaining_steps, done.days.high) == (0, 0.0)
     assert alone.days.low == alone.days.high == pytest.approx(20 / DAY_S)
+
+
+def planned_run(step_s: float, steps: int = 20, *, stops: int = 0) -> Comparison:
+    """The first steps of a thousand of the plan of 64 GPUs, and stops of ten minutes between them."""
+    lines: list[str] = []
+    at = BEGIN
+    for number in range(stops + 1):
+        own, at = megatron_log([step_s] * steps, of=20_000, begin=number * steps, at=at)
+        restart = megatron_arguments(LLAMA_8B)
+        lines += [*restart, *own]
+        at += timedelta(minutes=10)
+    return compare(log_of(lines), planned_of(answer(), None, None), Given())
+
+
+def test_a_run_that_is_slower_than_its_plan_ends_later_and_costs_more_though_no_stop_was_seen():
+    planned = planned_of(answer(), None, None)
+    comparison = planned_run(1.1 * planned.plan["step_s"]["total"])
+    ahead = comparison.forecast
+    whole = planned.plan["step_s"]["total"] * 1.1 * 19_980 / DAY_S
+
+    assert ahead is not None
+    assert ahead.stops_from == "plan"
+    assert ahead.days_without_stops == pytest.approx(whole, rel=0.01)
+    assert ahead.days.mid == pytest.approx(whole / planned.plan["goodput_ratio"]["mid"], rel=0.01)
+    assert ahead.days.low <= ahead.days.mid <= ahead.days.high
+    assert ahead.gpu_hours is not None
+    assert ahead.gpu_hours.mid == pytest.approx(ahead.days.mid * 24 * 64)
+    assert "compare.lacks.stops_planned" in {message.key for message in cannot_tell(comparison)}
+
+
+def test_stops_that_were_seen_count_and_not_the_plans():
+    ahead = planned_run(2.0, stops=3).forecast
+
+    assert ahead is not None
+    assert (ahead.stops_from, ahead.days_without_stops) == ("log", None)
+    assert ahead.stops_expected > 0
+
+
+def test_a_long_log_without_a_stop_is_believed():
+    between_s = HOUR_S / (1.97e-5 * 64)  # of 64 GPUs, at the rate of Llama 3's 54 days
+    ahead = planned_run(3.3 * between_s / 20).forecast
+
+    assert ahead is not None
+    assert (ahead.stops_from, ahead.stops_expected) == ("log", 0.0)
+
+
+def test_the_stops_of_a_plan_for_other_gpus_are_not_the_runs():
+    lines, _ = megatron_log([2.0] * 20, of=20_000)
+    ahead = compare(log_of(lines), planned_of(answer(), None, None), Given(gpus=8)).forecast
+
+    assert ahead is not None
+    assert ahead.stops_from == "log"

@@ -83,7 +83,7 @@ def test_a_saving_is_good_or_bad_only_where_its_whole_range_is(low, mid, high, t
         if (saving["view"], saving["metric"], saving["from"]) == ("same_gpus", "cost_usd", "bf16"):
             saving |= {"low": low, "mid": mid, "high": high}
     table = comparison_table(Facts(checked(document)), "plans", WORDS)
-    saved = next(n for n, column in enumerate(table.columns) if "saved" in column.head)
+    saved = next(n for n, column in enumerate(table.columns) if "against it" in column.head)
     row = next(row for row in table.rows if row.cells[0].text == "BF16")
 
     assert row.cells[saved].tone == tone
@@ -93,15 +93,16 @@ def test_a_saving_is_good_or_bad_only_where_its_whole_range_is(low, mid, high, t
 @pytest.mark.parametrize(
     ("low", "mid", "high", "text"),
     [(-0.21, 0.0001, 0.174, "about 0% (−21 to 17)"), (-0.066, -0.003, 0.067, "about 0% (−7 to 7)"),
-     (-0.1, 0.016, 0.1, "2% (−10 to 10)"), (0.001, 0.003, 0.004, "0.3% (0.1–0.4)"), (0.0, 0.0, 0.0, "0%")],
+     (-0.1, 0.016, 0.1, "2% less (−10 to 10)"), (0.001, 0.003, 0.004, "0.3% less (0.1–0.4)"),
+     (-0.62, -0.48, -0.35, "48% more (35–62)"), (-0.15, -0.03, 0.08, "3% more (−8 to 15)"), (0.0, 0.0, 0.0, "0%")],
 )  # fmt: skip
-def test_a_saving_that_may_be_none_is_told_in_whole_percent(low, mid, high, text):
+def test_what_the_asked_precision_costs_beside_another_is_told_in_words(low, mid, high, text):
     document = sample.document()
     for saving in document["savings"]:
         if (saving["view"], saving["metric"], saving["from"]) == ("same_gpus", "cost_usd", "bf16"):
             saving |= {"low": low, "mid": mid, "high": high}
     table = comparison_table(Facts(checked(document)), "plans", WORDS)
-    saved = next(n for n, column in enumerate(table.columns) if "saved" in column.head)
+    saved = next(n for n, column in enumerate(table.columns) if "against it" in column.head)
     row = next(row for row in table.rows if row.cells[0].text == "BF16")
 
     assert row.cells[saved].plain == text
@@ -109,7 +110,7 @@ def test_a_saving_that_may_be_none_is_told_in_whole_percent(low, mid, high, text
 
 def test_the_asked_precision_saves_nothing_against_itself():
     table = comparison_table(facts_of(), "plans", WORDS)
-    saved = next(n for n, column in enumerate(table.columns) if "saved" in column.head)
+    saved = next(n for n, column in enumerate(table.columns) if "against it" in column.head)
     own = next(row for row in table.rows if row.strong)
 
     assert (own.cells[saved].text, own.cells[saved].sort) == (WORDS("saving.itself"), None)
@@ -137,10 +138,10 @@ def test_without_a_price_the_short_table_has_the_gpu_hours_whose_saving_it_shows
     priced, unpriced = (short_table(Facts(checked(one)), WORDS) for one in (sample.document(), document))
 
     assert [column.head for column in priced.columns] == [
-        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost saved by FP8",
+        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost of FP8 against it",
     ]  # fmt: skip
     assert [column.head for column in unpriced.columns] == [
-        "Precision", "Time, days", "Energy, MWh", "GPU-hours saved by FP8", "GPU-hours, million",
+        "Precision", "Time, days", "Energy, MWh", "GPU-hours of FP8 against it", "GPU-hours, million",
     ]  # fmt: skip
 
 
