@@ -178,10 +178,25 @@ def style() -> str:
 
 @lru_cache
 def script() -> str:
-    """The script without its comment lines and indentation."""
+    """The script without its comment lines, indentation and spaces around what parts words anyway."""
     texts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in ("arithmetic.js", "report.js")]
     kept = (line.strip() for text in texts for line in text.splitlines())
-    return "\n".join(line for line in kept if line and not line.startswith("//"))
+    return "\n".join(closer(line) for line in kept if line and not line.startswith("//"))
+
+
+_STRING = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+_EXPRESSION = re.compile(r"([(=!:,]|return) ?/[^/*]")
+"""Where a regular expression begins, whose spaces count."""
+_LOOSE = re.compile(r" ?([,;:=<>&|*(){}\[\]]+) ?")
+"""Marks that part words by themselves; not `+` and `-`, which may be signs, nor `?`."""
+
+
+def closer(line: str) -> str:
+    """A line of the script without those spaces; strings stay, and lines with a regular expression."""
+    if _EXPRESSION.search(line):
+        return line
+    parts = _STRING.split(line)
+    return "".join(part if number % 2 else _LOOSE.sub(r"\1", part) for number, part in enumerate(parts))
 
 
 @lru_cache

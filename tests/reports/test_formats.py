@@ -25,7 +25,7 @@ from planner.errors import UsageError
 from planner.question.asked import InputValue
 from reports.formats import FORMATS, pdf
 from reports.formats.csv import head_of, paths_of
-from reports.formats.html import embedded, packed, short, with_code
+from reports.formats.html import closer, embedded, packed, short, with_code
 from reports.formats.markdown import escaped
 from reports.formats.terminal import cells_wide, pad, wrapped
 from reports.page.build import checked
@@ -465,3 +465,17 @@ def test_a_browser_that_fails_is_named(monkeypatch):
 
     with pytest.raises(UsageError, match="`false` could not print the page"):
         reports.render(sample.document(), "pdf")
+
+
+@pytest.mark.parametrize(
+    ("line", "shorter"),
+    [
+        ("const a = (x, y) => { one.open = x; };", "const a=(x,y)=>{one.open=x;};"),
+        ("const text = ' a = b, ' + \"it's (c)\" + d;", "const text=' a = b, ' + \"it's (c)\" + d;"),
+        ("return a - -b + +c in d;", "return a - -b + +c in d;"),
+        ("return /a = b, c/.test(x) ? 1 : 2;", "return /a = b, c/.test(x) ? 1 : 2;"),
+        ("x = text.replace(/[, ]/g, '');", "x = text.replace(/[, ]/g, '');"),
+    ],
+)
+def test_the_script_loses_spaces_that_part_nothing(line, shorter):
+    assert closer(line) == shorter

@@ -29,4 +29,4 @@ def _setting(layout: Layout, name: str) -> Message:
     value = getattr(layout, name)
     if name in LONG:
         return Message.of(LONG[name], value=value)
-    return Message.of("setting.short", name=SHORT[name], value=value)
+    return Message.of("setting.short", label=SHORT[name], value=value)

@@ -164,7 +164,7 @@ TEMPLATES: dict[str, str] = {
     "warning.cap": "a cap of {cap_mw:.3g} MW at the peak allows {gpus_allowed:,} × {gpu:gpu}: the plan takes {gpus:,} for {days:.3g} days in place of {gpus_wanted:,} for {days_wanted:.3g}",
     "warning.memory_risk": "{gpu:gpu}: every layout runs out of memory with a probability above {allowed:.{digits}%}; the one planned does with {risk:.{digits}%}: try it on one node first, or use more GPUs",
     "warning.memory_risk_tuning": "{gpu:gpu}: every layout runs out of memory with a probability above {allowed:.{digits}%}; the one planned does with {risk:.{digits}%}: try the longest examples first; --loss fused, a shorter --seq-len or another --method leaves more room",
-    "setting.short": "{name}{value}",
+    "setting.short": "{label}{value}",
     "setting.micro_batch": "micro-batch {value}",
     "setting.global_batch": "a global batch of {value:,}",
     "setting.no_act_ckpt": "no checkpointing",

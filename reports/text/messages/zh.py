@@ -164,7 +164,7 @@ TEMPLATES: dict[str, str] = {
     "warning.cap": "峰值功率封顶 {cap_mw:.3g} 兆瓦，允许 {gpus_allowed:,} 张 {gpu:gpu}：计划以 {gpus:,} 张用 {days:.3g} 天，代替 {gpus_wanted:,} 张用 {days_wanted:.3g} 天",
     "warning.memory_risk": "{gpu:gpu}：每种方案显存不足的概率都高于 {allowed:.{digits}%}；所选方案为 {risk:.{digits}%}：请先在一个节点上试跑，或使用更多 GPU",
     "warning.memory_risk_tuning": "{gpu:gpu}：每种方案显存不足的概率都高于 {allowed:.{digits}%}；所选方案为 {risk:.{digits}%}：请先用最长的样本试跑；--loss fused、更短的 --seq-len 或其他 --method 可留出余量",
-    "setting.short": "{name}{value}",
+    "setting.short": "{label}{value}",
     "setting.micro_batch": "微批量 {value}",
     "setting.global_batch": "全局批次 {value:,}",
     "setting.no_act_ckpt": "不用激活检查点",
