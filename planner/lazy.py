@@ -1,7 +1,7 @@
 """Frozen dataclasses whose methods are compiled when they are first needed: those of most classes never are.
 
 A drop-in for `dataclasses.dataclass`: fields, `replace`, `asdict`, `fields`, pickling and equality are the same. The
-standard one compiles six methods of every class at import, a sixth of what a short command takes
+standard one compiles six methods of every class at import, a good tenth of what a short command takes
 (`make startup`; docs/decisions/0024-dataclasses-compile-when-used.md). Type checkers see the standard one.
 """
 
