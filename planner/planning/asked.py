@@ -157,7 +157,7 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
 def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice:
     """With a budget alone the soonest end within it, else the fewest whole nodes that meet the targets.
 
-    Fine-tuning may end the soonest within a budget on a part of a node, and no sooner than after `SOON_ENOUGH_S`.
+    To fine-tune, a budget alone takes the fewest GPUs that end within `SOON_ENOUGH_S`, parts of a node among them.
 
     Raises:
         NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.

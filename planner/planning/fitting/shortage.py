@@ -91,7 +91,7 @@ MOST_TRIED = 16
 """Numbers of GPUs whose plans are evaluated for a refusal, those with the least figure at mid first; more only where
 none of these counts."""
 TRIED_AT_ONCE = 4
-"""Numbers of GPUs whose layouts are chosen in common passes."""
+"""Numbers of GPUs that are planned before it is asked whether more are worth it."""
 RATIO_SLACK = 1.06
 """How far one plan's ratio of a figure under draws to that at mid may lie below the least of those tried before."""
 
