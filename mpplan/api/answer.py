@@ -19,7 +19,7 @@ from planner.safety.training import NO_TRAINING, Training
 
 if TYPE_CHECKING:
     from mpplan.api.network import MeasuredNetwork
-    from planner.answer.plan import Answer
+    from planner.answer.plan import Answer, Plan
     from planner.calibration.document import ReadCalibration
     from planner.planning.estimate import Measured
     from planner.question.question import Question
@@ -71,7 +71,7 @@ class Result:
 
 
 def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = True) -> Result:
-    """Resolve, price and plan.
+    """Resolve, price and plan; fine-tuning that one node does not hold or end in time, on several with their stack.
 
     Args:
         ask: the question as typed.
@@ -81,34 +81,41 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
     """
-    from mpplan.api.auto import chosen
-    from mpplan.api.planned import planned
-    from planner.safety.answered import with_safety
-
-    records = ask.text(RECORDS)
     known = resolved(ask)
-    question, calibration = known.question, known.calibration
+    question = known.question
     try:
-        answer = planned(
-            question, command=command, records=records, measured=known.measured, parameters=known.parameters,
-            whole=whole,
-        )  # fmt: skip
+        result = _planned(ask, known, command, whole)
     except NoPlanError as error:
         if not _may_outgrow_its_stack(question) or error.message.key == "error.too_dear":
             raise  # a larger budget would do, on a node
         try:
-            over_nodes = answer_question(_over_nodes(ask), command=command, whole=whole)
-        except NoPlanError as wider:  # several nodes are no way out of this question, yet may be of another
-            raise _with_way_out_of(wider, error) from None
-        if not _has_nodes(question, over_nodes.answer):
+            over_nodes = _over_nodes(ask, [cluster.gpu.id for cluster in question.clusters])
+            wider = _planned(ask, over_nodes, command, whole)
+        except NoPlanError as refusal:  # several nodes are no way out of this question, yet may be of another
+            raise _with_way_out_of(refusal, error) from None
+        if not _fitting(question, wider.answer):
             raise  # the stack of several nodes is no way out for one
-        return over_nodes
-    if _may_outgrow_its_stack(question) and _has_nodes(question, answer):
-        return answer_question(_over_nodes(ask), command=command, whole=whole)
+        return wider
+    outgrown = [plan.gpu for plan in _fitting(question, result.answer) if plan.nodes > 1]
+    if outgrown and _may_outgrow_its_stack(question):
+        return _planned(ask, _over_nodes(ask, outgrown), command, whole)
+    return result
+
+
+def _planned(ask: Ask, known: Known, command: tuple[str, ...], whole: bool) -> Result:
+    """Price and plan, with what a reader must know of everything that was measured, learned or chosen for it."""
+    from mpplan.api.auto import chosen
+    from mpplan.api.planned import planned
+    from planner.safety.answered import with_safety
+
+    question, records = known.question, ask.text(RECORDS)
+    answer = planned(
+        question, command=command, records=records, measured=known.measured, parameters=known.parameters, whole=whole
+    )
     answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_of_the_network(known, answer)))
     answer = chosen(answer, known.chosen) if known.chosen else answer
     answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)
-    return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
+    return Result(answer=_noted(answer, question, known.calibration), damage=known.damage if records else ())
 
 
 def _may_outgrow_its_stack(question: Question) -> bool:
@@ -117,10 +124,9 @@ def _may_outgrow_its_stack(question: Question) -> bool:
     return question.fine_tunes and question.gpus is None and (stack.source, stack.value) == ("default", TUNING_STACK)
 
 
-def _has_nodes(question: Question, answer: Answer) -> bool:
-    """Whether the plan has several nodes."""
-    asked = (plan for plan in answer.plans if plan.precision == question.asked.precision)
-    return any(plan.fits and plan.nodes > 1 for plan in asked)
+def _fitting(question: Question, answer: Answer) -> list[Plan]:
+    """The plans of the asked precision that fit, one for each GPU."""
+    return [plan for plan in answer.plans if plan.fits and plan.precision == question.asked.precision]
 
 
 def _with_way_out_of(wider: NoPlanError, error: NoPlanError) -> NoPlanError:
@@ -130,10 +136,16 @@ def _with_way_out_of(wider: NoPlanError, error: NoPlanError) -> NoPlanError:
     return NoPlanError(error.message, hint=wider.hint)
 
 
-def _over_nodes(ask: Ask) -> Ask:
-    """The same question with the usual stack of several nodes."""
+def _over_nodes(ask: Ask, gpus: Iterable[str]) -> Known:
+    """The same question resolved with the usual stack of several nodes.
+
+    Args:
+        ask: the question as typed.
+        gpus: catalogue ids of the GPUs of which one node is not enough.
+    """
     texts, sources = {**ask.texts, STACK.name: DEFAULT_STACK}, {**ask.sources, STACK.name: "default"}
-    return replace(ask, texts=texts, sources=sources)
+    known = resolved(replace(ask, texts=texts, sources=sources))
+    return replace(known, question=replace(known.question, over_nodes=frozenset(gpus)))
 
 
 def resolved(ask: Ask) -> Known:

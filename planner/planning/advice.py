@@ -23,12 +23,10 @@ from planner.planning.fitting.settings import differences
 from planner.planning.fitting.shortage import NEXT_COUNT_RATIO
 from planner.planning.power_cap import cap_warning
 from planner.planning.ranges import Ranged
-from planner.planning.targets import Targets, digits_apart, targets_of
+from planner.planning.targets import SOONER_RATIO, Targets, digits_apart, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 
-SOONER_RATIO = 0.98
-"""A run that ends sooner by less is as soon, by what the rates may be."""
 LEAST_BELOW = 0.75
 """Share of the GPUs given below which rounder numbers are not looked at."""
 RISKY_SOONER = 1.25
@@ -38,8 +36,8 @@ RISKY_AT_MOST = 0.15
 risky itself, by so much."""
 ABOUT_AS_FAST = 1.1
 """How much longer a plan at a higher risk may take than the fastest at it: a further percentage is then not tried."""
-CLEARLY = 0.97
-"""Share of a plan's time and cost that others must stay below to be worth a word."""
+WORTH_A_WORD_RATIO = 0.97
+"""Share of a plan's time and cost that other GPUs of its nodes must stay below to be named."""
 
 
 def warnings_of(
@@ -239,7 +237,7 @@ def on_whole_nodes(
         key, cost_ratio = "warning.whole_nodes_hours", time_ratio * whole / plan.gpus
         if point.cost_usd is not None and plan.cost_usd is not None:
             key, cost_ratio = "warning.whole_nodes", point.cost_usd.mid / plan.cost_usd.mid
-        if max(time_ratio, cost_ratio) <= CLEARLY and days <= SOONER_RATIO * fewer_days:
+        if max(time_ratio, cost_ratio) <= WORTH_A_WORD_RATIO and days <= SOONER_RATIO * fewer_days:
             yield Message.of(
                 key, gpu=plan.gpu, gpus=plan.gpus, whole=whole, nodes=plan.nodes, sooner=1.0 - time_ratio,
                 saved=1.0 - cost_ratio,

@@ -17,7 +17,6 @@ from planner.planning.fitting.shortage import at_risk, larger_budget
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
 from planner.question.question import Question
-from planner.question.resolve import DEFAULT_STACK
 from planner.rates.terms import Draws
 from planner.units import DAY_S
 
@@ -115,9 +114,9 @@ def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
 def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice | None:
     """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time.
 
-    None to pre-train, which takes whole nodes, and with the stack of several nodes.
+    None to pre-train, which takes whole nodes, and on GPUs of which one node is not enough.
     """
-    if not question.fine_tunes or _over_nodes(question):
+    if not question.fine_tunes or case.cluster.gpu.id in question.over_nodes:
         return None
     targets = _soon_enough(targets)
     whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
@@ -162,7 +161,7 @@ def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws)
     Raises:
         NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
     """
-    at_least = case.cluster.gpus_per_node + 1 if _over_nodes(question) else 1
+    at_least = case.cluster.gpus_per_node + 1 if case.cluster.gpu.id in question.over_nodes else 1
     if _budget_alone(targets) and question.fine_tunes:
         parts = parts_of_a_node(case.cluster) if at_least == 1 else ()
         try:
@@ -189,13 +188,6 @@ model takes minutes that no plan holds."""
 def _soon_enough(targets: Targets) -> Targets:
     """The same, where a budget alone asks for the soonest end: such an end is soon enough."""
     return replace(targets, deadline_s=SOON_ENOUGH_S) if _budget_alone(targets) else targets
-
-
-def _over_nodes(question: Question) -> bool:
-    """Whether a fine-tuning is planned with the usual stack of several nodes, though nobody gave its GPUs."""
-    stack = question.inputs.get("stack")
-    by_default = stack is not None and (stack.source, stack.value) == ("default", DEFAULT_STACK)
-    return question.fine_tunes and question.gpus is None and by_default and len(question.clusters) == 1
 
 
 def _budget_alone(targets: Targets) -> bool:

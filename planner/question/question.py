@@ -119,6 +119,8 @@ class Question:
     seed: int
     searches_power_limit: bool = False
     """Whether the power limit of each GPU is to be searched for: `clusters` have theirs as sold until it is settled."""
+    over_nodes: frozenset[str] = frozenset()
+    """Catalogue ids of the GPUs of which one node is not enough: their number, where open, begins above one node."""
     inputs: dict[str, InputValue]
     """Every input by name with its source, in the order in which they are shown."""
 

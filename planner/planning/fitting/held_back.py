@@ -12,10 +12,7 @@ from planner.planning.case import Case
 from planner.planning.choice import risk_of
 from planner.planning.fitting.settings import differences
 from planner.planning.ranges import Ranged
-from planner.planning.targets import digits_apart
-
-CLEARLY = 0.98
-"""Share of a time that another must stay below to be shorter by more than a rounding."""
+from planner.planning.targets import SOONER_RATIO, digits_apart
 
 
 def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> Iterator[Message]:
@@ -44,7 +41,7 @@ def _said(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> Iterator[Me
     slow_s, quick_s = _seconds(lower, one), _seconds(higher, other)
     bold_s = _seconds(lower, other)
     risk = risk_of(lower, other)
-    if quick_s > CLEARLY * slow_s or bold_s > CLEARLY * slow_s or risk <= lower.memory_risk:
+    if quick_s > SOONER_RATIO * slow_s or bold_s > SOONER_RATIO * slow_s or risk <= lower.memory_risk:
         return
     new, old = differences(other.at(0), one.at(0))
     yield Message.of(

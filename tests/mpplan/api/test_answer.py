@@ -145,6 +145,16 @@ def test_fine_tuning_that_fits_no_single_node_is_planned_on_several():
     assert plan.nodes > 1
 
 
+def test_beside_a_gpu_whose_node_is_enough_another_takes_as_many_nodes_as_alone():
+    asked = {"method": "lora", "model": "llama-3.1-8b", "examples": 50_000, "epochs": 3, "deadline": "1h"}
+    alone = planned(**asked, gpu="h100-sxm5-80gb")
+    answer = estimate(**asked, gpu=["h100-sxm5-80gb", "b200-sxm-180gb"])
+    beside = {plan.gpu: plan for plan in answer.plans if plan.precision == "bf16"}
+
+    assert alone.nodes > 1 == beside["b200-sxm-180gb"].nodes
+    assert beside["h100-sxm5-80gb"].gpus == alone.gpus
+
+
 def test_fine_tuning_that_small_cards_refuse_says_how_many_would_hold_it():
     with pytest.raises(NoPlanError) as caught:
         estimate(method="sft", model="llama-3.1-70b", gpu="rtx-4090")

@@ -20,6 +20,7 @@ from reports.sections.comparison.precisions import (
 )
 from reports.text.language import words_for
 from reports.text.numbers import Rung
+from reports.view import Cell
 from tests.reports import sample
 
 WORDS = words_for("en")
@@ -72,22 +73,27 @@ def test_a_reference_that_takes_many_times_as_long_does_not_set_the_scale():
     assert tf32.mid / fp8.mid == pytest.approx(1.45 / 0.38, rel=0.002)
 
 
-@pytest.mark.parametrize(
-    ("low", "mid", "high", "tone"),
-    [(0.1, 0.3, 0.4, "good"), (-0.4, -0.3, -0.1, "bad"), (-0.1, 0.1, 0.3, ""), (0.0, 0.1, 0.2, ""),
-     (-0.2, -0.1, 0.0, "")],
-)  # fmt: skip
-def test_a_saving_is_good_or_bad_only_where_its_whole_range_is(low, mid, high, tone):
+def bf16_saving(low: float, mid: float, high: float) -> Cell:
+    """The cell of BF16 in the column of what the asked precision saves, with this saving of cost."""
     document = sample.document()
     for saving in document["savings"]:
         if (saving["view"], saving["metric"], saving["from"]) == ("same_gpus", "cost_usd", "bf16"):
             saving |= {"low": low, "mid": mid, "high": high}
     table = comparison_table(Facts(checked(document)), "plans", WORDS)
     saved = next(n for n, column in enumerate(table.columns) if "against it" in column.head)
-    row = next(row for row in table.rows if row.cells[0].text == "BF16")
+    return next(row for row in table.rows if row.cells[0].text == "BF16").cells[saved]
 
-    assert row.cells[saved].tone == tone
-    assert row.cells[saved].sort == mid
+
+@pytest.mark.parametrize(
+    ("low", "mid", "high", "tone"),
+    [(0.1, 0.3, 0.4, "good"), (-0.4, -0.3, -0.1, "bad"), (-0.1, 0.1, 0.3, ""), (0.0, 0.1, 0.2, ""),
+     (-0.2, -0.1, 0.0, "")],
+)  # fmt: skip
+def test_a_saving_is_good_or_bad_only_where_its_whole_range_is(low, mid, high, tone):
+    cell = bf16_saving(low, mid, high)
+
+    assert cell.tone == tone
+    assert cell.sort == mid
 
 
 @pytest.mark.parametrize(
@@ -97,15 +103,9 @@ def test_a_saving_is_good_or_bad_only_where_its_whole_range_is(low, mid, high, t
      (-0.62, -0.48, -0.35, "48% more (35–62)"), (-0.15, -0.03, 0.08, "3% more (−8 to 15)"), (0.0, 0.0, 0.0, "0%")],
 )  # fmt: skip
 def test_what_the_asked_precision_costs_beside_another_is_told_in_words(low, mid, high, text):
-    document = sample.document()
-    for saving in document["savings"]:
-        if (saving["view"], saving["metric"], saving["from"]) == ("same_gpus", "cost_usd", "bf16"):
-            saving |= {"low": low, "mid": mid, "high": high}
-    table = comparison_table(Facts(checked(document)), "plans", WORDS)
-    saved = next(n for n, column in enumerate(table.columns) if "against it" in column.head)
-    row = next(row for row in table.rows if row.cells[0].text == "BF16")
+    cell = bf16_saving(low, mid, high)
 
-    assert row.cells[saved].plain == text
+    assert cell.plain == text
 
 
 def test_the_asked_precision_saves_nothing_against_itself():
