@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mpplan.api.network import MeasuredNetwork
     from planner.answer.plan import Answer, Plan
     from planner.calibration.document import ReadCalibration
-    from planner.planning.estimate import Measured
+    from planner.planning.case import Measured
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
     from planner.records.store import StoredRecord

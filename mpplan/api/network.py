@@ -10,7 +10,7 @@ from planner.lazy import dataclass
 from planner.measured.network.recorded import collective_runs
 from planner.measured.network.runs import CollectiveRun, read_nccl_tests
 from planner.measured.network.terms import BETWEEN, NetworkSource, network_terms
-from planner.planning.estimate import Measured
+from planner.planning.case import Measured
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters

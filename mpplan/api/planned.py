@@ -12,7 +12,7 @@ from planner.lazy import dataclass
 if TYPE_CHECKING:
     from planner.answer.plan import Answer
     from planner.costs.facility_power import LimitSearch
-    from planner.planning.estimate import Measured
+    from planner.planning.case import Measured
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
     from planner.records.measurement import Measurement
@@ -70,7 +70,7 @@ def _plan(
 
     limits: tuple[LimitSearch, ...] = ()
     if question.searches_power_limit:
-        from planner.planning.power_limit import Market, settle_limits
+        from planner.planning.power.limit import Market, settle_limits
 
         market = Market(
             prices=priced.prices, site=priced.site, measured=known.measured or {}, ledgers=priced.ledgers,

@@ -12,7 +12,7 @@ from planner.answer.training_shown import TrainingShown
 from planner.errors import InputFileError, Message, UsageError
 from planner.measured.skipped_steps import skipped_step_terms
 from planner.measured.training import PrecisionFinding, precision_findings
-from planner.planning.estimate import Measured
+from planner.planning.case import Measured
 from planner.question.question import Question
 from planner.question.resolve_images import policy_of
 from planner.rates.ladder import resolve_rates

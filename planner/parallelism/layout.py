@@ -87,6 +87,10 @@ class Layouts:
         """The layouts at an index, mask or slice."""
         return Layouts(**{name: getattr(self, name)[index] for name in COLUMNS})
 
+    def only(self, i: int) -> Layouts:
+        """One layout as columns of length 1."""
+        return self.take(slice(i, i + 1))
+
     def at(self, i: int) -> Layout:
         """One layout as plain Python values."""
         values = {name: int(getattr(self, name)[i]) for name in COLUMNS}

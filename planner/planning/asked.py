@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.errors import Message, NoPlanError, UsageError
-from planner.hardware.cluster import Cluster
 from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
-from planner.planning.choice import Choice, best_given, best_on, risk_of
-from planner.planning.counts import fewest, soonest
+from planner.planning.choice import Choice, best_given, risk_of
+from planner.planning.counts import fewest
 from planner.planning.fitting.lean import helpful, with_ways
 from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import fits_with, ways_that_fit
 from planner.planning.fitting.shortage import at_risk, larger_budget
+from planner.planning.open_count import counted, within_budget
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
 from planner.question.question import Question
@@ -47,38 +47,10 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
             hint=Message.of("hint.price_or_target"),
         )
     targets = targets_of(question)
-    if question.gpus is not None:
-        return _on_given(question, case, targets, draws)
-    if _stays_alone(question, case):
-        return _on_given(replace(question, gpus=1), case, targets, draws)
-    within = _within_a_node(question, case, targets, draws)
-    if within is None and _is_sold_alone(question, case):
-        return _on_given(replace(question, gpus=1), case, targets, draws)  # says what is short
-    chosen = within or chosen_count(question, case, targets, draws)
-    return ranged_plan(case, _as_given(question, case, chosen, targets, draws), draws, targets)
-
-
-def _as_given(question: Question, case: Case, chosen: Choice, targets: Targets, draws: Draws) -> Choice:
-    """The best layout on the number of GPUs that was chosen, as if it had been given: more layouts are tried then."""
-    again = best_given(case, question.fixed, chosen.gpus)
-    sure = again.best is not None and again.safe >= chosen.safe
-    return again if sure and targets.met_by(case.evaluate(again.winner, draws)) else chosen
-
-
-def _stays_alone(question: Question, case: Case) -> bool:
-    """Whether one GPU is taken, though more may hold the run more safely: cards without a fast link are slow."""
-    return _is_sold_alone(question, case) and best_on(case, question.fixed, 1).best is not None
-
-
-def _is_sold_alone(question: Question, case: Case) -> bool:
-    """Whether one GPU may be all there is: to fine-tune without a target on GPUs that are sold one by one."""
-    return question.fine_tunes and case.cluster.gpu.gpus_per_node == 1 and _no_target(question)
-
-
-def _no_target(question: Question) -> bool:
-    """Whether nobody asked for an end or a budget."""
-    deadline = question.inputs.get("deadline")
-    return question.budget_usd is None and (deadline is None or deadline.source == "default")
+    found = None if question.gpus is not None else counted(question, case, targets, draws)
+    if found is None:
+        return _on_given(replace(question, gpus=question.gpus or 1), case, targets, draws)
+    return replace(ranged_plan(case, found.choice, draws, targets), why_so_many=found.why)
 
 
 def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) -> Ranged:
@@ -105,30 +77,6 @@ def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) ->
     return result
 
 
-def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
-    """Numbers of GPUs below a whole node that a plan may have: powers of two, which divide what a node has."""
-    whole = cluster.gpus_per_node
-    return tuple(2**power for power in range(whole.bit_length()) if 2**power < whole)
-
-
-def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice | None:
-    """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time.
-
-    None to pre-train, which takes whole nodes, and on GPUs of which one node is not enough.
-    """
-    if not question.fine_tunes or case.cluster.gpu.id in question.over_nodes:
-        return None
-    targets = _soon_enough(targets)
-    whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
-    for gpus in parts_of_a_node(case.cluster) + whole:
-        if gpus > targets.most_gpus:
-            break
-        choice = best_on(case, question.fixed, gpus)
-        if choice.best is not None and choice.safe and targets.met_by(case.evaluate(choice.winner, draws)):
-            return choice
-    return None
-
-
 def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
     """What would be planned, without its ranges; None where that meets no target or risks the memory.
 
@@ -139,76 +87,13 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
     """
     targets = targets_of(question)
     try:
-        given = question.gpus or (1 if _stays_alone(question, case) else None)
-        if given is not None:
-            choice = best_given(case, question.fixed, given)
-        else:
-            within = _within_a_node(question, case, targets, draws)
-            chosen = within or chosen_count(question, case, targets, draws)
-            choice = _as_given(question, case, chosen, targets, draws)
+        found = None if question.gpus is not None else counted(question, case, targets, draws)
     except NoPlanError:
         return None
+    choice = best_given(case, question.fixed, question.gpus or 1) if found is None else found.choice
     if choice.best is None or not choice.safe or not targets.met_by(case.evaluate(choice.winner, draws)):
         return None
     return choice
-
-
-def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice:
-    """With a budget alone the soonest end within it, else the fewest whole nodes that meet the targets.
-
-    To fine-tune, a budget alone takes the fewest GPUs that end within `SOON_ENOUGH_S`, parts of a node among them.
-
-    Raises:
-        NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
-    """
-    at_least = case.cluster.gpus_per_node + 1 if case.cluster.gpu.id in question.over_nodes else 1
-    if _budget_alone(targets) and question.fine_tunes:
-        parts = parts_of_a_node(case.cluster) if at_least == 1 else ()
-        try:
-            return fewest(case, question.fixed, draws, _soon_enough(targets), at_least=at_least)
-        except NoPlanError:
-            return soonest(case, question.fixed, draws, targets, parts_of_a_node=parts, at_least=at_least)
-    if _budget_alone(targets):
-        return soonest(case, question.fixed, draws, targets)
-    try:
-        return fewest(case, question.fixed, draws, targets, at_least=at_least)
-    except NoPlanError as error:
-        within = _within_budget(question, case, targets, draws)
-        if within is None or error.message.key != "error.too_dear":
-            raise
-        hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=within[0] * ROOM_RATIO)
-        raise NoPlanError(error.message, hint=hint) from error
-
-
-SOON_ENOUGH_S = 3600.0
-"""A fine-tuning that ends within an hour takes no more GPUs for the same budget: to get them, to start and to load the
-model takes minutes that no plan holds."""
-
-
-def _soon_enough(targets: Targets) -> Targets:
-    """The same, where a budget alone asks for the soonest end: such an end is soon enough."""
-    return replace(targets, deadline_s=SOON_ENOUGH_S) if _budget_alone(targets) else targets
-
-
-def _budget_alone(targets: Targets) -> bool:
-    """Whether a budget is to be spent on the soonest end."""
-    return targets.deadline_s is None and targets.budget_usd is not None
-
-
-def _within_budget(question: Question, case: Case, targets: Targets, draws: Draws) -> tuple[float, int] | None:
-    """The soonest end within the budget, in days at the confidence, and on how many GPUs; None where there is none."""
-    if targets.budget_usd is None or targets.deadline_s is None:
-        return None
-    try:
-        choice = soonest(case, question.fixed, draws, replace(targets, deadline_s=None, most_gpus=LATER_MOST_GPUS))
-    except NoPlanError:
-        return None
-    days = at_confidence(case.evaluate(choice.winner, draws).wall_s, targets.confidence_ratio) / DAY_S
-    return days, choice.gpus
-
-
-LATER_MOST_GPUS = 4096
-"""Most GPUs of the plan that says which deadline a budget allows."""
 
 
 def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws) -> Message:
@@ -327,7 +212,7 @@ def _what_holds_both(
         risks.append(_risk(case, enough))
     except NoPlanError as error:
         key, values = "hint.none_holds_both", dict(error.message.values)
-        within = _within_budget(question, case, targets, draws)
+        within = within_budget(question, case, targets, draws)
         if within is not None:
             days, gpus = within
             ways.insert(0, Message.of("hint.within_budget", gpus=gpus, deadline_days=days * ROOM_RATIO))

@@ -26,6 +26,9 @@ from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import Recipe
 from planner.units import HOUR_S
 
+Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
+"""Terms from measurement records: by GPU id, then by policy id, then by term name."""
+
 LEAST_LOW = 0.001
 """Least low end over mid that is drawn: a range down to 0 has no logarithm."""
 TIMED_UP_TO = 1.25
@@ -56,10 +59,18 @@ class Case:
     """Carbon is asked for with that of making the GPUs, as a second number. The SCI score always holds it."""
     by_examples: bool = False
     """The length of the run was told in examples and passes over them, not in tokens."""
+    measured: Mapping[str, Term] | None = None
+    """Terms from records of this GPU in this precision, which `rates` hold."""
     drawn: dict[tuple[Layout, Draws], Evaluation] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Layouts evaluated under draws before: a search asks for those of its winner again."""
     needed: dict[tuple[Layout, Draws], MemoryItems] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Their memory, which is asked for before anything else: a layout at risk is not evaluated."""
+
+    def trained_as(self, recipe: Recipe) -> Case:
+        """The case of another recipe on the same GPUs; what was measured holds for the precision it was measured in."""
+        measured = self.measured if recipe.policy.id == self.policy.id else None
+        rates = resolve_rates(self.cluster, recipe, measured, self.rates.parameters)
+        return replace(self, recipe=recipe, rates=rates, mid=rates.sample(), measured=measured)
 
     @property
     def policy(self) -> PrecisionPolicy:
@@ -116,6 +127,10 @@ class Case:
         cost_usd = np.full(len(at), np.inf)
         cost_usd[timed] = total_draws_usd(run, self.billed)
         return replace(scores, cost_usd=cost_usd)
+
+    def fits(self, scores: Score) -> npt.NDArray[np.bool_]:
+        """Which layouts need no more memory at mid than a process gets, `[layout]`."""
+        return np.asarray(scores.memory_bytes <= usable_bytes(self.cluster.gpu))
 
     @property
     def billed(self) -> BillPrices:
@@ -197,4 +212,5 @@ def make_case(
         whole=whole,
         embodied_on=question.money.embodied,
         by_examples="examples" in question.inputs,
+        measured=measured,
     )

@@ -79,7 +79,7 @@ class Choice:
     def winner(self) -> Layouts:
         """The winning layout as columns of length 1."""
         assert self.best is not None
-        return self.layouts.take(slice(self.best, self.best + 1))
+        return self.layouts.only(self.best)
 
     @property
     def gpus(self) -> int:
@@ -91,7 +91,7 @@ def best_on(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
     """The best layout of those that fit on exactly `gpus` GPUs."""
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
     scores = case.score(layouts)
-    return choose(case, layouts, scores, scores.memory_bytes <= usable_bytes(case.cluster.gpu), len(layouts))
+    return choose(case, layouts, scores, case.fits(scores), len(layouts))
 
 
 def best_given(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
@@ -176,7 +176,7 @@ def _safety(case: Case, layouts: Layouts, needed: Mapping[int, Floats], allowed_
 
     @cache
     def is_safe(i: int) -> bool:
-        return float(needed[i].max()) <= room or risk_of(case, layouts.take(slice(i, i + 1))) <= allowed_risk
+        return float(needed[i].max()) <= room or risk_of(case, layouts.only(i)) <= allowed_risk
 
     return is_safe
 
@@ -209,7 +209,7 @@ def _least_risky(
     """
     order = group[np.lexsort((pace_s[group], scores.memory_bytes[group]))]
     faster = pace_s[order] < np.minimum.accumulate(np.append(np.inf, pace_s[order]))[:-1]
-    risks = {i: risk_of(case, layouts.take(slice(i, i + 1))) for i in order[faster][:MOST_LEAN].tolist()}
+    risks = {i: risk_of(case, layouts.only(i)) for i in order[faster][:MOST_LEAN].tolist()}
     most = min(min(risks.values(), default=0.0) + LITTLE_RISKIER, MOST_RISK)
     able = [i for i, risk in risks.items() if risk <= most]
     return _simplest_of_the_best(able, simplicity, {i: float(pace_s[i]) for i in able})[0] if able else None

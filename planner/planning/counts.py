@@ -13,7 +13,6 @@ from planner.errors import NoPlanError
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
 from planner.performance.evaluation import Score, flop_of
-from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose_each
 from planner.planning.fitting.shortage import Nearest, nothing
@@ -65,7 +64,7 @@ class _Search:
         """Scores of some layouts, and which of them fit."""
         scores = self.case.score(layouts)
         self.near.look(self.case, layouts, scores, self.targets.deadline_s)
-        return scores, scores.memory_bytes <= usable_bytes(self.case.cluster.gpu)
+        return scores, self.case.fits(scores)
 
     def within(self, scores: Score) -> Bools:
         """Which layouts could meet the targets, as far as mid values tell."""

@@ -15,7 +15,6 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Evaluation, Score
-from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose_each
 from planner.planning.footprint import booked
@@ -73,7 +72,7 @@ class _Search:
 def _looked_at(case: Case, fixed: FixedLayout, counts: Sequence[int]) -> _Search:
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=np.array(counts, dtype=np.int64))
     scores = case.score(layouts)
-    return _Search(layouts=layouts, scores=scores, fits=scores.memory_bytes <= usable_bytes(case.cluster.gpu))
+    return _Search(layouts=layouts, scores=scores, fits=case.fits(scores))
 
 
 def _points(case: Case, search: _Search, counts: Sequence[int], targets: Targets, draws: Draws) -> Iterator[CurvePoint]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeGuard
 
 from planner.answer.plan import Answer, CurvePoint, Saving, Unsupported
 from planner.answer.run_totals import RunTotals, load_run_totals
@@ -15,32 +14,28 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
-from planner.planning.advice import advice_on, warnings_of
-from planner.planning.asked import UnpricedError, asked_plan, parts_of_a_node
+from planner.planning.advice.held_back import held_back
+from planner.planning.advice.warnings import advice_on, warnings_of
+from planner.planning.asked import UnpricedError, asked_plan
 from planner.planning.basis import (
     collect_assumptions,
     collect_evidence,
     collect_gaps,
     lacking_gaps,
 )
-from planner.planning.case import Case, make_case
-from planner.planning.choice import best_on
-from planner.planning.counts import fewest
+from planner.planning.case import Case, Measured, make_case
 from planner.planning.curve import curve_around
-from planner.planning.fitting.held_back import held_back
 from planner.planning.inputs import shown_inputs
-from planner.planning.power_cap import over_cap, under_cap, without_default_deadline
-from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
+from planner.planning.power.cap import under_cap, without_default_deadline
+from planner.planning.ranges import DRAWS, Ranged, infeasible
 from planner.planning.savings import savings_between
-from planner.planning.targets import Targets, at_confidence, probability, targets_of
+from planner.planning.targets import at_confidence, targets_of
+from planner.planning.views import in_time, on_same_gpus
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
-from planner.rates.terms import Draws, Term
+from planner.rates.terms import Draws
 from planner.training.support import best_able, why_unable
 from planner.units import DAY_S
-
-Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
-"""Terms from measurement records: by GPU id, then by policy id, then by term name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +120,9 @@ def estimate(
     caps = tuple(s.cap for s in sides if s.cap is not None)
     curve = tuple(point for side in sides for point in side.curve)
     shown = without_default_deadline(question) if any(cap.binding for cap in caps) else question
-    inputs = shown_inputs(shown, plans, prices, site, billed=any(case.electricity_on for case in cases))
+    inputs = shown_inputs(
+        shown, plans, prices, site, billed=any(case.electricity_on for case in cases), why_so_many=_why_so_many(sides)
+    )
     return Answer(
         question=inputs, model=question.model, plans=plans,
         same_deadline=tuple(r.plan for s in sides for r in s.same_deadline),
@@ -141,6 +138,14 @@ def estimate(
         run_totals=_run_totals(question),
         tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
+
+
+def _why_so_many(sides: Iterable[_Side]) -> str:
+    """Key of the note that says what decided how many GPUs there are, where the user did not."""
+    if any(side.cap is not None and side.cap.binding for side in sides):
+        return "note.fastest_under_cap"
+    reasons = (ranged.why_so_many for side in sides for ranged in side.same_gpus)
+    return next((reason for reason in reasons if reason is not None), "note.sold_alone")
 
 
 def _deadline_s(question: Question, sides: list[_Side]) -> float:
@@ -276,12 +281,12 @@ def _side(
     deadline_s = question.deadline_s or earlier_s
     gpus = anchor.plan.gpus
     cases = tuple(c if c is asked else _with_batch_of(anchor, c) for c in cases)
-    same_gpus = tuple(anchor if c is asked else _on(c, question, gpus, draws) for c in cases)
+    same_gpus = tuple(anchor if c is asked else on_same_gpus(c, question, gpus, draws) for c in cases)
     assert anchor.plan.duration_days is not None
     limit_s = deadline_s or at_confidence(anchor.draws["duration_days"], question.confidence_ratio) * DAY_S
     kept = question.gpus is None and (question.deadline_s is not None or deadline_s is None)
     same_deadline = tuple(
-        anchor if c is asked and kept else _in_time(_with_batch_of(anchor, c), question, limit_s, draws, on_same)
+        anchor if c is asked and kept else in_time(_with_batch_of(anchor, c), question, limit_s, draws, on_same)
         for c, on_same in zip(cases, same_gpus, strict=True)
         if c.whole
     )
@@ -315,81 +320,18 @@ def _failed_side(
     def on_same(case: Case) -> Ranged:
         if gpus is None or case.policy.id == question.asked.id:
             return infeasible(case, gpus or 0, -(-(gpus or 0) // cluster.gpus_per_node), error.message)
-        return _on(case, question, gpus, draws)
+        return on_same_gpus(case, question, gpus, draws)
 
-    def in_time(case: Case) -> Ranged:
+    def by_deadline(case: Case) -> Ranged:
         if deadline_s is None:
             return infeasible(case, 0, 0, error.message)
-        return _in_time(case, question, deadline_s, draws)
+        return in_time(case, question, deadline_s, draws)
 
     return _Side(
         cluster=cluster,
         cases=cases,
         same_gpus=tuple(on_same(c) for c in cases),
-        same_deadline=tuple(in_time(c) for c in cases if c.whole),
+        same_deadline=tuple(by_deadline(c) for c in cases if c.whole),
         deadline_s=None,
         failure=error,
     )
-
-
-def _on(case: Case, question: Question, gpus: int, draws: Draws) -> Ranged:
-    choice = best_on(case, question.fixed, gpus)
-    if choice.best is None:
-        return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), why_not(case, choice), choice)
-    return ranged_plan(case, choice, draws, targets_of(question))
-
-
-def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged | None:
-    """The fewest GPUs of one node that finish in time, where the question is about less than a node."""
-    whole = case.cluster.gpus_per_node
-    if (question.gpus or whole) >= whole and not (question.fine_tunes and question.gpus is None):
-        return None
-    targets = Targets(deadline_s=deadline_s, confidence_ratio=question.confidence_ratio)
-    for gpus in sorted({*parts_of_a_node(case.cluster), question.gpus or 1}):
-        try:
-            ranged = _on(case, question, gpus, draws)
-        except UsageError:  # the batch of the asked precision's plan does not split over so many
-            continue
-        if _is_in_time(ranged, targets):
-            return ranged
-    return None
-
-
-def _surely_needed(on_same: Ranged | None, targets: Targets) -> int:
-    """GPUs below which a plan could meet the deadline only by scaling far better than in proportion."""
-    if on_same is None or not on_same.plan.fits or targets.deadline_s is None:
-        return 1
-    taken_s = at_confidence(on_same.draws["duration_days"], targets.confidence_ratio) * DAY_S
-    return max(1, int(BETTER_THAN_PROPORTION * on_same.plan.gpus * taken_s / targets.deadline_s))
-
-
-BETTER_THAN_PROPORTION = 0.3
-"""GPU-hours on fewer GPUs over those on more, at the least."""
-
-
-def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on_same: Ranged | None = None) -> Ranged:
-    """The fewest whole nodes that finish in time; the plan on the same GPUs, if there is one, tells where to look.
-
-    It is taken itself where it finishes in time, and the one batch that is compared splits over no smaller number.
-    """
-    part = _part_of_a_node(case, question, deadline_s, draws)
-    if part is not None:
-        return part
-    targets = Targets(deadline_s=deadline_s, confidence_ratio=question.confidence_ratio)
-    try:
-        choice = fewest(case, question.fixed, draws, targets, at_least=_surely_needed(on_same, targets))
-    except NoPlanError as error:
-        return on_same if _is_in_time(on_same, targets) else infeasible(case, 0, 0, error.message)
-    if on_same is not None and on_same.plan.gpus < choice.gpus and _is_in_time(on_same, targets):
-        return on_same
-    over = over_cap(case, choice.gpus, question.money.power_cap_w, draws)
-    if over is not None:
-        return infeasible(case, choice.gpus, -(-choice.gpus // case.cluster.gpus_per_node), over, choice)
-    return ranged_plan(case, choice, draws, targets_of(question))
-
-
-def _is_in_time(ranged: Ranged | None, targets: Targets) -> TypeGuard[Ranged]:
-    """Whether there is a plan, and it meets the deadline at the confidence."""
-    if ranged is None or not ranged.plan.fits or targets.deadline_s is None:
-        return False
-    return probability(ranged.draws["duration_days"] * DAY_S, targets.deadline_s) >= targets.confidence_ratio

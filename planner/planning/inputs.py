@@ -13,7 +13,13 @@ from planner.question.question import Question
 
 
 def shown_inputs(
-    question: Question, plans: tuple[Plan, ...], prices: Mapping[str, GpuPrice], site: SiteFacts, *, billed: bool
+    question: Question,
+    plans: tuple[Plan, ...],
+    prices: Mapping[str, GpuPrice],
+    site: SiteFacts,
+    *,
+    billed: bool,
+    why_so_many: str,
 ) -> dict[str, InputValue]:
     """Every input with its value and where it came from.
 
@@ -23,12 +29,13 @@ def shown_inputs(
         prices: by GPU id.
         site: PUE, electricity and grid of the place.
         billed: whether electricity is in a bill; its price is shown only then.
+        why_so_many: key of the note that says what decided how many GPUs there are, where the user did not.
     """
     inputs = dict(question.inputs)
     if "gpus" not in inputs:
         counts = {p.gpu: p.gpus for p in plans}
         value: object = next(iter(counts.values())) if len(counts) == 1 else counts
-        inputs["gpus"] = InputValue(value=value, source="derived", note=Message.of(_why_so_many(inputs)))
+        inputs["gpus"] = InputValue(value=value, source="derived", note=Message.of(why_so_many))
     _note_batch(inputs, question, plans)
     for gpu, price in prices.items():
         name = "price" if len(prices) == 1 else f"price {gpu}"
@@ -51,13 +58,6 @@ def shown_inputs(
         if name not in inputs and figure is not None and row is not None:
             inputs[name] = _fact(figure, row, key)
     return inputs
-
-
-def _why_so_many(inputs: Mapping[str, InputValue]) -> str:
-    """Key of the note that says what decided how many GPUs there are."""
-    if "deadline" in inputs:
-        return "note.fewest_nodes"
-    return "note.soonest_in_budget" if "budget" in inputs else "note.fastest_under_cap"
 
 
 def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[Plan, ...]) -> None:

@@ -44,6 +44,8 @@ class Ranged:
     """By metric, `[draw]`; empty where the plan does not fit."""
     choice: Choice | None = None
     """The layout among those that it won against."""
+    why_so_many: str | None = None
+    """Key of the note that says what decided how many GPUs there are; None where the number was given."""
 
 
 def _at(value: Value, index: int) -> float:
@@ -93,7 +95,7 @@ def why_not(case: Case, choice: Choice) -> Message:
     leanest = int(np.argmin(choice.scores.memory_bytes))
     need, room = float(choice.scores.memory_bytes[leanest]) / GIB, usable_bytes(gpu) / GIB
     if need <= room:  # at mid, though not under most draws
-        risk = round(risk_of(case, choice.layouts.take(slice(leanest, leanest + 1))), SHOWN_DIGITS)
+        risk = round(risk_of(case, choice.layouts.only(leanest)), SHOWN_DIGITS)
         return Message.of("why.likely_too_big", layouts=len(choice.layouts), risk=risk, gpu=gpu.id)
     return Message.of(
         "why.does_not_fit",
@@ -159,7 +161,7 @@ def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float
     slower_ratio = float(choice.scores.wall_s[index]) / best_s - 1
     if slower_ratio >= AS_FAST_RATIO:
         return Message.of("why.slower", slower_ratio=round(slower_ratio, SHOWN_DIGITS))
-    at = choice.layouts.take(slice(index, index + 1))
+    at = choice.layouts.only(index)
     risk = risk_of(case, at)
     if risk > case.memory_risk:
         return Message.of("why.too_risky", risk=round(risk, SHOWN_DIGITS))
@@ -307,5 +309,8 @@ def _without_power(plan: Plan) -> Plan:
         mean_power_mw=None,
         carbon_tco2e=None,
         carbon_market_tco2e=None,
+        carbon_with_embodied_tco2e=None,
+        sci_kg_per_run=None,
+        sci_kg_per_1e21_flop=None,
         cost_usd=plan.cost_usd if plan.cost_usd is not None and plan.cost_usd.mid > 0 else None,
     )

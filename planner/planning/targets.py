@@ -35,6 +35,11 @@ class Targets:
     most_gpus: int = MAX_GPUS
     """No plan takes more."""
 
+    @property
+    def budget_alone(self) -> bool:
+        """Whether a budget is to be spent on the soonest end."""
+        return self.budget_usd is not None and self.deadline_s is None
+
     def met_by(self, drawn: Evaluation) -> bool:
         """Whether a layout, evaluated under draws, meets both."""
         return all(
@@ -51,7 +56,7 @@ def targets_of(question: Question) -> Targets:
     """What a question asks to be met."""
     return Targets(
         deadline_s=question.deadline_s, budget_usd=question.budget_usd, confidence_ratio=question.confidence_ratio,
-        most_gpus=question.max_gpus or MAX_GPUS,
+        most_gpus=question.most_gpus or MAX_GPUS,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import InputValue
+from planner.question.inputs import DEFAULT_MAX_GPUS
 from planner.training.adapters import ALL_LINEAR
 from planner.training.frameworks import Framework
 from planner.training.grad_compression import GradCompression
@@ -111,7 +112,7 @@ class Question:
     confidence_ratio: float
     """Least probability of meeting the deadline and the budget, each."""
     max_gpus: int | None
-    """No plan takes more; None: as many as the deadline needs."""
+    """No plan takes more; None: as many as the deadline needs, and a budget alone is spent on `most_gpus`."""
     fixed: FixedLayout
     memory_risk: float
     """Highest probability of running out of memory that a layout may have."""
@@ -155,6 +156,16 @@ class Question:
             lengths=self.lengths,
             lengths_assumed=self.lengths_assumed,
         )
+
+    @property
+    def most_gpus(self) -> int | None:
+        """Most GPUs that the asked precision may take: the user's limit, or the default where only a budget limits."""
+        return DEFAULT_MAX_GPUS if self.max_gpus is None and self.budget_alone else self.max_gpus
+
+    @property
+    def budget_alone(self) -> bool:
+        """Whether a budget is to be spent on the soonest end."""
+        return self.budget_usd is not None and self.gpus is None and self.deadline_s is None
 
     @property
     def mean_len(self) -> float:

@@ -243,12 +243,11 @@ def _targets(read: Reader) -> tuple[int | None, float | None, float | None]:
 
 
 def _max_gpus(read: Reader, *, budget_alone: bool) -> int | None:
-    """The most GPUs to plan with; the default where only a budget limits them."""
+    """The most GPUs that the user allows; where only a budget limits them, the default is noted."""
     given = read.value(MAX_GPUS)
-    if given is not None or not budget_alone:
-        return given
-    read.note(MAX_GPUS, DEFAULT_MAX_GPUS, "default")
-    return DEFAULT_MAX_GPUS
+    if given is None and budget_alone:
+        read.note(MAX_GPUS, DEFAULT_MAX_GPUS, "default")
+    return given
 
 
 def _stack(read: Reader, method: Method, clusters: tuple[Cluster, ...]) -> tuple[str, Framework | None]:

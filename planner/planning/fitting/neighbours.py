@@ -8,7 +8,6 @@ import numpy as np
 
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import choose_each
 from planner.planning.targets import MAX_GPUS
@@ -54,7 +53,7 @@ def _first_safe(case: Case, several: Iterator[Layouts], nearest: int = 1) -> int
     """The first number of GPUs with a safe layout, in rising order, or with `nearest` -1 in falling order."""
     for layouts in several:
         scores = case.score(layouts)
-        fits = scores.memory_bytes <= usable_bytes(case.cluster.gpu)
+        fits = case.fits(scores)
         counts = sorted(set(layouts.gpus[fits].tolist()))[::nearest]
         for start in range(0, len(counts), AT_ONCE):
             groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in counts[start : start + AT_ONCE]]

@@ -18,7 +18,6 @@ from planner.planning.choice import best_on, risk_of
 from planner.planning.fitting.neighbours import next_above
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
 from planner.question.question import Question
-from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
 from planner.training.support import why_unable
 from planner.units import GIB, HOUR_S, MEGA
@@ -91,7 +90,7 @@ def _row(
     if not len(choice.layouts):
         return None
     index = int(np.argmin(choice.scores.memory_bytes)) if choice.best is None else choice.best
-    at = choice.layouts.take(slice(index, index + 1))
+    at = choice.layouts.only(index)
     drawn = case.evaluate(at, draws)
     risk, speed = risk_of(case, at), None
     if choice.best is not None:
@@ -120,17 +119,15 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
         flags, asked = changes(question, variant), asked_as(question, variant)
         if not flags or why_unable(asked.model, asked.asked, case.cluster.gpu) is not None:
             continue
-        recipe = asked.recipe(asked.asked, case.cluster)
-        rates = resolve_rates(case.cluster, recipe, None, case.rates.parameters)
-        other = replace(case, recipe=recipe, rates=rates, mid=rates.sample())
-        layouts = enumerate_layouts(recipe, case.cluster, question.fixed, gpus=gpus)
+        other = case.trained_as(asked.recipe(asked.asked, case.cluster))
+        layouts = enumerate_layouts(other.recipe, case.cluster, question.fixed, gpus=gpus)
         if not len(layouts):
             continue
         needed_bytes = other.score(layouts).memory_bytes
         leanest = int(np.argmin(needed_bytes))
         if needed_bytes[leanest] > usable_bytes(case.cluster.gpu):
             continue
-        risk = risk_of(other, layouts.take(slice(leanest, leanest + 1)))
+        risk = risk_of(other, layouts.only(leanest))
         key = "hint.way" if risk <= case.memory_risk else "hint.way_at_risk"
         if risk <= max(case.memory_risk, WORTH_TRYING):
             ways.append(Message.of(key, flags=flags, needed_gib=float(needed_bytes[leanest]) / GIB, risk=risk))

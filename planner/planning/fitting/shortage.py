@@ -17,8 +17,9 @@ from planner.performance.evaluation import Evaluation, Score
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, risk_of
-from planner.planning.fitting.lean import given, helpful
+from planner.planning.fitting.lean import helpful
 from planner.planning.fitting.neighbours import fewest_safe, next_above
+from planner.planning.fitting.ways import given
 from planner.planning.targets import (
     MAX_GPUS,
     ROOM_RATIO,
@@ -50,7 +51,7 @@ class Nearest:
 
     def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
         """Take some layouts into account."""
-        fits = scores.memory_bytes <= usable_bytes(case.cluster.gpu)
+        fits = case.fits(scores)
         in_time = fits if deadline_s is None else fits & (scores.wall_s <= deadline_s)
         self.evaluated += len(layouts)
         self.smallest_bytes = min(self.smallest_bytes, float(scores.memory_bytes.min()))
@@ -170,18 +171,19 @@ def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:
         batch = _batch_in_time(nearest)
         key = "hint.later_deadline" if batch is None else "hint.later_deadline_or_batch"
         hint = Message.of(key, deadline_days=later_days, global_batch=batch or 0)
-    return NoPlanError(
-        Message.of(
-            "error.too_slow",
-            gpu=case.cluster.gpu.id,
-            precision=case.policy.precision,
-            deadline_days=(targets.deadline_s or 0.0) / DAY_S,
-            confidence=targets.confidence_ratio,
-            fastest_days=fastest_s / DAY_S,
-            gpus=gpus,
-        ),
-        hint=at_risk(case, hint, fastest.risk(case)),
-    )
+    said: dict[str, str | int | float] = {
+        "gpu": case.cluster.gpu.id,
+        "precision": case.policy.precision,
+        "deadline_days": (targets.deadline_s or 0.0) / DAY_S,
+        "confidence": targets.confidence_ratio,
+        "fastest_days": fastest_s / DAY_S,
+        "gpus": gpus,
+    }
+    if targets.most_gpus == MAX_GPUS:
+        message = Message.of("error.too_slow", **said)
+    else:
+        message = Message.of("error.too_slow_within", **said, most=targets.most_gpus)
+    return NoPlanError(message, hint=at_risk(case, hint, fastest.risk(case)))
 
 
 def _batch_in_time(nearest: _Closest) -> int | None:

@@ -13,6 +13,8 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.memory import usable_bytes
 from planner.planning.case import drawn, make_case
 from planner.rates.terms import Draws
+from planner.training.policies import find_policy
+from planner.units import GIB
 from tests.planner.build import layout, price, question, site, unknown_price
 
 DRAWS = Draws(count=20_001, seed=5)
@@ -85,3 +87,17 @@ def test_one_layout_under_draws_gives_as_many_figures():
 
     assert np.shape(few.step_s) == np.shape(few.cost_usd) == np.shape(few.wall_s) == (11,)
     assert one.policy.id == "bf16"
+
+
+def test_what_was_measured_of_a_gpu_still_holds_where_the_recipe_changes_and_not_in_another_precision():
+    one = question(params="8B")
+    (cluster,) = one.clusters
+    plain = make(params="8B")
+    term = replace(plain.rates.terms["context_bytes"], value=10 * GIB, rests_on=())
+    known = make_case(one, one.asked, cluster, price(cluster.gpu.id), site(), {"context_bytes": term})
+    offloaded = known.trained_as(replace(known.recipe, offload="optimizer"))
+    other = known.trained_as(replace(known.recipe, policy=find_policy("fp16")))
+
+    assert float(plain.mid.context_bytes) < 2 * GIB
+    assert float(offloaded.mid.context_bytes) == float(known.mid.context_bytes) == 10 * GIB
+    assert float(other.mid.context_bytes) < 2 * GIB

@@ -23,7 +23,9 @@ MARKET = Evidence(id="grid:market", kind=EvidenceKind.GIVEN, what="market-based 
 
 def shown(prices=None, here=None, billed=False, **asked):
     one = question(**asked)
-    return shown_inputs(one, (), prices or {H100: price(H100)}, here or site(), billed=billed)
+    return shown_inputs(
+        one, (), prices or {H100: price(H100)}, here or site(), billed=billed, why_so_many="note.fewest_nodes"
+    )
 
 
 def test_the_price_found_is_shown_with_what_it_rests_on():
@@ -77,7 +79,7 @@ def test_where_each_gpu_has_its_own_batch_the_question_keeps_its_own_and_the_ass
     groups = {H100: 96, "b200-sxm-180gb": b200}
     plans = tuple(replace(p, layout=replace(p.layout, dp=groups[p.gpu], micro_batch=1, grad_accum=2)) for p in found)
 
-    inputs = shown_inputs(one, plans, prices(one), site(), billed=False)
+    inputs = shown_inputs(one, plans, prices(one), site(), billed=False, why_so_many="note.fewest_nodes")
     (told,) = (word(row.message) for row in collect_assumptions(one, inputs, (), plans) if row.id == "global_batch")
 
     assert inputs["global_batch"].value == (192 if b200 == 96 else one.global_batch)

@@ -208,3 +208,16 @@ def test_the_middle_of_a_figure_hardly_depends_on_the_seed():
     mids = [ranged(one, drawn=Draws(count=DRAWS, seed=seed)).plan.gpu_hours.mid for seed in range(10)]
 
     assert max(mids) / min(mids) < 1.01
+
+
+def test_what_a_device_of_unknown_watts_uses_and_emits_is_unknown_in_every_figure():
+    one = case(params="8B")
+    dark = replace(one, cluster=replace(one.cluster, gpu=replace(one.cluster.gpu, tdp_w=0.0)))
+    known, unknown = (ranged(which).plan for which in (one, dark))
+    figures = [
+        "energy_mwh", "energy_items_mwh", "gpu_power_w", "peak_power_mw", "mean_power_mw", "carbon_tco2e",
+        "sci_kg_per_run", "sci_kg_per_1e21_flop",
+    ]  # fmt: skip
+
+    assert all(getattr(known, name) is not None for name in figures)
+    assert all(getattr(unknown, name) is None for name in figures)

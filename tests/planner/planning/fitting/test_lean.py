@@ -7,8 +7,9 @@ import pytest
 from planner.errors import Message
 from planner.parallelism.search import FixedLayout
 from planner.planning.choice import best_on
-from planner.planning.fitting.lean import MORE_MEMORY, helpful, leaner
-from tests.planner.planning.test_advice import case
+from planner.planning.fitting.lean import MORE_MEMORY, helpful
+from planner.planning.fitting.ways import leaner
+from tests.planner.planning.advice.test_warnings import case
 
 FUSED = Message.of("flag.with_value", input="loss", value="fused")
 SMALL = {"params": "70B", "gpu": "rtx-4090", "tokens": "10B"}
@@ -22,7 +23,7 @@ def test_what_lowers_nothing_is_not_offered():
     one, fixed = case(**SMALL), FixedLayout(on_given_gpus=True)
     assert best_on(one, fixed, 64).best is None
 
-    assert FUSED in leaner(one, fixed)
+    assert FUSED in [way.flag for way in leaner(one, fixed)]
     assert names(helpful(one, fixed, 64)) == ["offload", "optimizer", MORE_MEMORY.key]
     assert best_on(case(**SMALL, optimizer="adamw-8bit"), fixed, 64).best is not None
     assert best_on(case(**SMALL, offload="optimizer"), fixed, 64).best is not None

@@ -9,9 +9,11 @@ import pytest
 
 from planner.errors import Message, NoPlanError
 from planner.parallelism.search import FixedLayout
+from planner.planning.case import Case
 from planner.planning.choice import best_on
 from planner.planning.counts import fewest, soonest
-from planner.planning.fitting.lean import MORE_MEMORY, leaner
+from planner.planning.fitting.lean import MORE_MEMORY
+from planner.planning.fitting.ways import leaner
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from tests.planner.build import parts
 from tests.planner.planning.test_choice import DRAWS, FREE, case, small
@@ -131,12 +133,16 @@ def test_a_batch_that_divides_into_no_layout_is_said_so():
     assert parts(caught.value.message) == {"key": "error.no_even_split", "global_batch": 1}
 
 
+def flags(case: Case, fixed: FixedLayout) -> list[Message]:
+    return [way.flag for way in leaner(case, fixed)]
+
+
 def test_only_ways_that_are_not_taken_yet_are_offered():
     one = small()
-    assert RECOMPUTE not in leaner(one, FREE)
-    assert RECOMPUTE in leaner(one, FixedLayout(act_ckpt="none"))
-    assert Message.of("hint.without", input="tp", value=2) in leaner(one, FixedLayout(tp=2))
-    assert OFFLOAD not in leaner(replace(one, recipe=replace(one.recipe, offload="optimizer")), FREE)
+    assert RECOMPUTE not in flags(one, FREE)
+    assert RECOMPUTE in flags(one, FixedLayout(act_ckpt="none"))
+    assert Message.of("hint.without", input="tp", value=2) in flags(one, FixedLayout(tp=2))
+    assert OFFLOAD not in flags(replace(one, recipe=replace(one.recipe, offload="optimizer")), FREE)
 
 
 def test_the_cheapest_that_is_named_is_the_cheapest_at_the_confidence_and_a_budget_that_is_met():

@@ -13,15 +13,14 @@ from planner.costs.facility_power import CapEffect
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.parallelism.search import FixedLayout
-from planner.performance.memory import usable_bytes
+from planner.planning.advice.safer import quickest_safe_way
+from planner.planning.advice.settings import differences
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
 from planner.planning.case import Case
 from planner.planning.choice import MOST_RISK, Choice, best_given, risk_of, splits_of
 from planner.planning.curve import points_on
-from planner.planning.fitting.safer import quickest_safe_way
-from planner.planning.fitting.settings import differences
 from planner.planning.fitting.shortage import NEXT_COUNT_RATIO
-from planner.planning.power_cap import cap_warning
+from planner.planning.power.cap import cap_warning
 from planner.planning.ranges import Ranged
 from planner.planning.targets import SOONER_RATIO, Targets, digits_apart, targets_of
 from planner.question.question import Question
@@ -77,7 +76,7 @@ def warnings_of(
         if plan.duration_days and plan.duration_days.mid > 365:
             years = plan.duration_days.mid / 365
             key = _key_of_years(question, plan)
-            most = question.max_gpus or plan.gpus
+            most = question.most_gpus or plan.gpus
             warnings.append(Message.of(key, gpus=plan.gpus, gpu=plan.gpu, years=years, most=most))
     return warnings
 
@@ -86,7 +85,7 @@ def _key_of_years(question: Question, plan: Plan) -> str:
     """Which warning a run of years gets: by what keeps it from taking more GPUs."""
     if question.gpus is not None:
         return "warning.years"
-    if question.max_gpus is not None and plan.gpus * NEXT_COUNT_RATIO > question.max_gpus:
+    if question.most_gpus is not None and plan.gpus * NEXT_COUNT_RATIO > question.most_gpus:
         return "warning.years_capped"
     return "warning.years_asked"
 
@@ -164,13 +163,13 @@ def _fastest_at_a_risk(case: Case, choice: Choice, least: float, most: float) ->
 
     Of those that are much faster than the plan, only the leanest of each way to split the model are looked at.
     """
-    layouts, scores, room = choice.layouts, choice.scores, usable_bytes(case.cluster.gpu)
+    layouts, scores = choice.layouts, choice.scores
     plan_s = float(scores.wall_s[choice.best])
-    faster = (layouts.gpus == choice.gpus) & (scores.memory_bytes <= room) & (scores.wall_s * RISKY_SOONER <= plan_s)
+    faster = (layouts.gpus == choice.gpus) & case.fits(scores) & (scores.wall_s * RISKY_SOONER <= plan_s)
     by_memory = np.flatnonzero(faster)[np.argsort(scores.memory_bytes[faster], kind="stable")]
     leanest = by_memory[np.unique(splits_of(layouts)[by_memory], return_index=True)[1]]
     for i in leanest[np.argsort(scores.wall_s[leanest], kind="stable")].tolist():
-        risk = risk_of(case, layouts.take(slice(i, i + 1)))
+        risk = risk_of(case, layouts.only(i))
         if least < risk <= most:
             return math.ceil(risk * 100), float(scores.wall_s[i])
     return None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
 
 from planner.answer.plan import Plan
 from planner.errors import Message, UsageError
@@ -12,11 +10,10 @@ from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_on, risk_of
-from planner.planning.fitting.lean import leaner
 from planner.planning.fitting.variants import asked_as, changes, variants_of
+from planner.planning.fitting.ways import leaner
 from planner.question.question import Question
 from planner.rates.terms import Draws
-from planner.training.optimizers import find_optimizer
 from planner.units import DAY_S
 
 
@@ -75,36 +72,12 @@ def _safely(way: _Way, gpus: int, case_of: Callable[[Question], Case | None]) ->
 
 def _ways(question: Question, case: Case) -> Iterator[_Way]:
     """What a refusal offers where nothing fits, as far as it trains the same weights."""
-    for flag in leaner(case, question.fixed):
-        other = _with_flag(question, flag)
-        if other is not None:
-            said = flag if flag.key == "hint.without" else Message.of("hint.with", flags=(flag,))
-            yield _Way(said=said, question=other)
+    for way in leaner(case, question.fixed):
+        said = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))
+        yield _Way(said=said, question=way.asked(question))
     if not question.fine_tunes:
         return
     for variant in variants_of(question):
         flags = changes(question, variant)
         if flags and variant.method == question.method:
             yield _Way(said=Message.of("hint.with", flags=flags), question=asked_as(question, variant))
-
-
-def _with_flag(question: Question, flag: Message) -> Question | None:
-    """The question with a flag of a refusal put in, or left out; None where that is no flag."""
-    values = dict(flag.values)
-    name, value = str(values.get("input")), values.get("value")
-    if flag.key == "hint.without":
-        return _fixing(question, name, None)
-    if flag.key != "flag.with_value":
-        return None
-    if name == "loss":
-        return replace(question, tuning=replace(question.tuning, loss=str(value)))
-    if name == "optimizer":
-        return replace(question, optimizer=find_optimizer(str(value)))
-    if name == "offload":
-        return replace(question, offload=str(value))
-    return _fixing(question, name, value)
-
-
-def _fixing(question: Question, name: str, value: Any) -> Question:
-    """The question with a part of its layout fixed, or left open."""
-    return replace(question, fixed=replace(question.fixed, **{name: value}))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.parallelism.layout import Layout
-from planner.planning.fitting.settings import differences
+from planner.planning.advice.settings import differences
 from planner.training.recipe import ACT_CKPT
 from reports.text.messages import word
 

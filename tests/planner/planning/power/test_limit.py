@@ -10,7 +10,7 @@ from planner.costs.facility_power import LimitSearch
 from planner.errors import UsageError
 from planner.evidence import Estimate
 from planner.planning.estimate import estimate
-from planner.planning.power_limit import Market, limits_of, settle_limits
+from planner.planning.power.limit import Market, limits_of, settle_limits
 from planner.question.question import Question
 from tests.planner.build import cluster, parts, price, question, site, unknown_price
 

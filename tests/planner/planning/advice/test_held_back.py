@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from planner.parallelism.search import FixedLayout
+from planner.planning.advice.held_back import held_back
 from planner.planning.case import Case
 from planner.planning.choice import best_on
-from planner.planning.fitting.held_back import held_back
 from planner.planning.ranges import Ranged, ranged_plan
 from planner.rates.terms import Draws
 from reports.text.messages import word
-from tests.planner.planning.test_advice import RISKY, case
+from tests.planner.planning.advice.test_warnings import RISKY, case
 
 DRAWS = Draws(count=101, seed=0)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from planner.answer.plan import Answer
+from planner.planning.advice.safer import _ways
 from planner.planning.case import make_case
 from planner.planning.estimate import estimate
-from planner.planning.fitting.safer import _ways
 from planner.question.question import Question
 from reports.text.messages import word
 from tests.planner.build import parts, price, question, site

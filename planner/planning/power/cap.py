@@ -11,7 +11,6 @@ from planner.costs.facility_power import CapEffect
 from planner.errors import Message, NoPlanError
 from planner.evidence import middle
 from planner.parallelism.search import enumerate_layouts
-from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose
 from planner.planning.counts import fewest
@@ -49,7 +48,7 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
             raise NoPlanError(over, hint=Message.of("hint.fewer_gpus", gpus=most, wider=wider))
         return question, free
     targets = targets_of(question)
-    if targets.deadline_s is None and targets.budget_usd is not None:  # the cap is one more limit on their number
+    if targets.budget_alone:  # the cap is one more limit on their number
         return replace(question, max_gpus=min(most, targets.most_gpus)), free
     uncapped = fewest(case, question.fixed, draws, targets)
     if uncapped.gpus <= most:
@@ -140,11 +139,10 @@ def over_cap(case: Case, gpus: int, cap_w: float | None, draws: Draws) -> Messag
 
 def _fastest(question: Question, case: Case, most: int) -> Choice | None:
     """The fastest layout that fits on up to `most` GPUs, in whole servers; a safe one where there is one."""
-    room = usable_bytes(case.cluster.gpu)
     for least in (max(1, most // 2), 1):
         layouts = enumerate_layouts(case.recipe, case.cluster, question.fixed, gpus_between=(least, most))
         scores = case.score(layouts)
-        choice = choose(case, layouts, scores, scores.memory_bytes <= room, len(layouts))
+        choice = choose(case, layouts, scores, case.fits(scores), len(layouts))
         if choice.safe:
             return choice
     return None if choice.best is None else choice

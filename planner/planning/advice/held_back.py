@@ -8,9 +8,9 @@ import numpy as np
 
 from planner.errors import Message
 from planner.parallelism.layout import Layouts
+from planner.planning.advice.settings import differences
 from planner.planning.case import Case
 from planner.planning.choice import risk_of
-from planner.planning.fitting.settings import differences
 from planner.planning.ranges import Ranged
 from planner.planning.targets import SOONER_RATIO, digits_apart
 

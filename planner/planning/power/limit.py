@@ -15,10 +15,11 @@ from planner.errors import NoPlanError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.planning.asked import UnpricedError, asked_plan, chosen_count
-from planner.planning.case import Case, make_case
-from planner.planning.choice import Choice, best_on
-from planner.planning.estimate import Measured
+from planner.parallelism.search import enumerate_layouts
+from planner.planning.asked import UnpricedError, asked_plan
+from planner.planning.case import Case, Measured, make_case
+from planner.planning.choice import Choice, best_given, choose_each
+from planner.planning.open_count import counted
 from planner.planning.ranges import DRAWS
 from planner.planning.targets import at_confidence, targets_of
 from planner.question.question import Question
@@ -32,6 +33,10 @@ STEP_RATIO = 0.05
 """The same as a share of the limit as sold, for GPUs below `COARSE_FROM_W`."""
 COARSE_FROM_W = 250.0
 """Limit as sold from which `STEP_W` is a tenth of it or less."""
+MORE = 1.5
+"""How many times the plan's GPUs are looked at for a lower limit."""
+MOST_COUNTS = 8
+"""Numbers of GPUs above the plan's that are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,16 +139,18 @@ class _Candidates:
 
 
 def _candidates(question: Question, case: Case) -> _Candidates:
-    """The fastest layout that fits on each number of GPUs that may be needed: lower limits keep its shape."""
-    draws = Draws(count=DRAWS, seed=question.seed)
-    if question.gpus is not None:
-        choice = best_on(case, question.fixed, question.gpus)
+    """The best safe layout on each number of GPUs that may be needed: lower limits keep its shape."""
+    draws, targets = Draws(count=DRAWS, seed=question.seed), targets_of(question)
+    found = None if question.gpus is not None else counted(question, case, targets, draws)
+    if found is None:
+        choice = best_given(case, question.fixed, question.gpus or 1)
         layouts = choice.layouts if choice.best is None else choice.winner
         return _Candidates(layouts=layouts, wall_ratio=1.0, usd_ratio=1.0)
-    choice = chosen_count(question, case, targets_of(question), draws)
-    mid, drawn = case.evaluate(choice.winner), case.evaluate(choice.winner, draws)
+    winner = found.choice.winner
+    mid, drawn = case.evaluate(winner), case.evaluate(winner, draws)
+    more = _on_more(question, case, found.choice.gpus, targets.most_gpus)
     return _Candidates(
-        layouts=choice.layouts.take(_fastest_of_each(choice, case.cluster.gpu.memory_bytes)),
+        layouts=Layouts.of(winner.at(0), *(choice.winner.at(0) for choice in more)),
         wall_ratio=_over(drawn.wall_s, mid.wall_s, question.confidence_ratio),
         usd_ratio=_over(drawn.cost_usd, mid.cost_usd, question.confidence_ratio),
     )
@@ -155,13 +162,18 @@ def _over(drawn: Value, mid: Value, confidence_ratio: float) -> float:
     return at_confidence(drawn, confidence_ratio) / at_mid if at_mid else 1.0
 
 
-def _fastest_of_each(choice: Choice, memory_bytes: float) -> np.ndarray:
-    """Index of the fastest layout that fits on each number of GPUs, from the winner's number on."""
-    gpus, step_s = choice.layouts.gpus, choice.scores.step_s
-    fits = np.flatnonzero((choice.scores.memory_bytes <= memory_bytes) & (gpus >= int(choice.winner.gpus[0])))
-    order = fits[np.lexsort((step_s[fits], gpus[fits]))]
-    _, first = np.unique(gpus[order], return_index=True)
-    return np.asarray(order[first])
+def _on_more(question: Question, case: Case, gpus: int, most_gpus: int) -> list[Choice]:
+    """The safe choices on somewhat more GPUs, which a lower limit may need to end in time."""
+    most = min(most_gpus, max(MORE * gpus, gpus + case.cluster.gpus_per_node))
+    layouts = enumerate_layouts(case.recipe, case.cluster, question.fixed, gpus_between=(gpus + 1, most))
+    if not len(layouts):
+        return []
+    scores = case.score(layouts)
+    fits = case.fits(scores)
+    counts = np.unique(layouts.gpus[fits])
+    groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in counts[:MOST_COUNTS]]
+    choices = choose_each(case, layouts, scores, groups, len(layouts))
+    return [choice for choice in choices if choice.best is not None and choice.safe]
 
 
 def _point(question: Question, cluster: Cluster, market: Market, limit_w: float) -> LimitPoint:

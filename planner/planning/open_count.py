@@ -1,0 +1,146 @@
+"""How many GPUs where the question leaves it open, on which layout, and what decided the number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.errors import Message, NoPlanError
+from planner.hardware.cluster import Cluster
+from planner.lazy import dataclass
+from planner.planning.case import Case
+from planner.planning.choice import Choice, best_given, best_on
+from planner.planning.counts import fewest, soonest
+from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
+from planner.question.question import Question
+from planner.rates.terms import Draws
+from planner.units import DAY_S
+
+SOON_ENOUGH_S = 3600.0
+"""A fine-tuning that ends within an hour takes no more GPUs for the same budget: to get them, to start and to load the
+model takes minutes that no plan holds."""
+LATER_MOST_GPUS = 4096
+"""Most GPUs of the plan that says which deadline a budget allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A layout on a number of GPUs that the question left open."""
+
+    choice: Choice
+    why: str
+    """Key of the note that says what decided the number."""
+
+
+def counted(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted | None:
+    """The fewest GPUs that hold and meet what was asked, or with a budget alone those that end the soonest.
+
+    Args:
+        question: what was asked, without a number of GPUs.
+        case: the asked precision on one kind of GPU.
+        targets: deadline and budget.
+        draws: the common draws.
+
+    Returns:
+        None where one GPU is all there is, whether or not it is enough.
+
+    Raises:
+        NoPlanError: no number of GPUs meets the targets.
+    """
+    alone = _is_sold_alone(question, case)
+    if alone and best_on(case, question.fixed, 1).best is not None:
+        return None  # though more may hold the run more safely: cards without a fast link are slow
+    within = _within_a_node(question, case, targets, draws)
+    if within is None and alone:
+        return None
+    found = within or _whole_nodes(question, case, targets, draws)
+    return replace(found, choice=_as_given(question, case, found.choice, targets, draws))
+
+
+def _as_given(question: Question, case: Case, chosen: Choice, targets: Targets, draws: Draws) -> Choice:
+    """The best layout on the number of GPUs that was chosen, as if it had been given: more layouts are tried then."""
+    again = best_given(case, question.fixed, chosen.gpus)
+    sure = again.best is not None and again.safe >= chosen.safe
+    return again if sure and targets.met_by(case.evaluate(again.winner, draws)) else chosen
+
+
+def _is_sold_alone(question: Question, case: Case) -> bool:
+    """Whether one GPU may be all there is: to fine-tune without a target on GPUs that are sold one by one."""
+    return question.fine_tunes and case.cluster.gpu.gpus_per_node == 1 and _no_target(question)
+
+
+def _no_target(question: Question) -> bool:
+    """Whether nobody asked for an end or a budget."""
+    deadline = question.inputs.get("deadline")
+    return question.budget_usd is None and (deadline is None or deadline.source == "default")
+
+
+def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
+    """Numbers of GPUs below a whole node that a plan may have: powers of two, which divide what a node has."""
+    whole = cluster.gpus_per_node
+    return tuple(2**power for power in range(whole.bit_length()) if 2**power < whole)
+
+
+def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted | None:
+    """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time.
+
+    None to pre-train, which takes whole nodes, and on GPUs of which one node is not enough.
+    """
+    if not question.fine_tunes or case.cluster.gpu.id in question.over_nodes:
+        return None
+    why = "note.within_the_hour" if targets.budget_alone else "note.fewest_gpus"
+    targets = _soon_enough(targets)
+    whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
+    for gpus in parts_of_a_node(case.cluster) + whole:
+        if gpus > targets.most_gpus:
+            break
+        choice = best_on(case, question.fixed, gpus)
+        if choice.best is not None and choice.safe and targets.met_by(case.evaluate(choice.winner, draws)):
+            return Counted(choice=choice, why=why)
+    return None
+
+
+def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted:
+    """With a budget alone the soonest end within it, else the fewest whole nodes that meet the targets.
+
+    To fine-tune, a budget alone takes the fewest GPUs that end within `SOON_ENOUGH_S`, parts of a node among them.
+
+    Raises:
+        NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
+    """
+    at_least = case.cluster.gpus_per_node + 1 if case.cluster.gpu.id in question.over_nodes else 1
+    if targets.budget_alone and question.fine_tunes:
+        parts = parts_of_a_node(case.cluster) if at_least == 1 else ()
+        try:
+            choice = fewest(case, question.fixed, draws, _soon_enough(targets), at_least=at_least)
+            return Counted(choice=choice, why="note.within_the_hour")
+        except NoPlanError:
+            choice = soonest(case, question.fixed, draws, targets, parts_of_a_node=parts, at_least=at_least)
+            return Counted(choice=choice, why="note.soonest_in_budget")
+    if targets.budget_alone:
+        return Counted(choice=soonest(case, question.fixed, draws, targets), why="note.soonest_in_budget")
+    try:
+        choice = fewest(case, question.fixed, draws, targets, at_least=at_least)
+        return Counted(choice=choice, why="note.fewest_nodes")
+    except NoPlanError as error:
+        within = within_budget(question, case, targets, draws)
+        if within is None or error.message.key != "error.too_dear":
+            raise
+        hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=within[0] * ROOM_RATIO)
+        raise NoPlanError(error.message, hint=hint) from error
+
+
+def _soon_enough(targets: Targets) -> Targets:
+    """The same, where a budget alone asks for the soonest end: such an end is soon enough."""
+    return replace(targets, deadline_s=SOON_ENOUGH_S) if targets.budget_alone else targets
+
+
+def within_budget(question: Question, case: Case, targets: Targets, draws: Draws) -> tuple[float, int] | None:
+    """The soonest end within the budget, in days at the confidence, and on how many GPUs; None where there is none."""
+    if targets.budget_usd is None or targets.deadline_s is None:
+        return None
+    try:
+        choice = soonest(case, question.fixed, draws, replace(targets, deadline_s=None, most_gpus=LATER_MOST_GPUS))
+    except NoPlanError:
+        return None
+    days = at_confidence(case.evaluate(choice.winner, draws).wall_s, targets.confidence_ratio) / DAY_S
+    return days, choice.gpus

@@ -1,0 +1,86 @@
+"""The two views of a precision: on the GPUs of the asked one, and on the fewest that meet a common deadline."""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+from planner.errors import NoPlanError, UsageError
+from planner.planning.case import Case
+from planner.planning.choice import best_on
+from planner.planning.counts import fewest
+from planner.planning.open_count import parts_of_a_node
+from planner.planning.power.cap import over_cap
+from planner.planning.ranges import Ranged, infeasible, ranged_plan, why_not
+from planner.planning.targets import MAX_GPUS, Targets, at_confidence, probability, targets_of
+from planner.question.question import Question
+from planner.rates.terms import Draws
+from planner.units import DAY_S
+
+BETTER_THAN_PROPORTION = 0.3
+"""GPU-hours on fewer GPUs over those on more, at the least."""
+
+
+def on_same_gpus(case: Case, question: Question, gpus: int, draws: Draws) -> Ranged:
+    """The best plan on a number of GPUs, or why there is none."""
+    choice = best_on(case, question.fixed, gpus)
+    if choice.best is None:
+        return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), why_not(case, choice), choice)
+    return ranged_plan(case, choice, draws, targets_of(question))
+
+
+def in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on_same: Ranged | None = None) -> Ranged:
+    """The fewest whole nodes that finish in time; the plan on the same GPUs, if there is one, tells where to look.
+
+    It is taken itself where it finishes in time, and the one batch that is compared splits over no smaller number.
+    """
+    part = _part_of_a_node(case, question, deadline_s, draws)
+    if part is not None:
+        return part
+    targets = _by(question, deadline_s)
+    try:
+        choice = fewest(case, question.fixed, draws, targets, at_least=_surely_needed(on_same, targets))
+    except NoPlanError as error:
+        return on_same if _is_in_time(on_same, targets) else infeasible(case, 0, 0, error.message)
+    if on_same is not None and on_same.plan.gpus < choice.gpus and _is_in_time(on_same, targets):
+        return on_same
+    over = over_cap(case, choice.gpus, question.money.power_cap_w, draws)
+    if over is not None:
+        return infeasible(case, choice.gpus, -(-choice.gpus // case.cluster.gpus_per_node), over, choice)
+    return ranged_plan(case, choice, draws, targets_of(question))
+
+
+def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged | None:
+    """The fewest GPUs of one node that finish in time, where the question is about less than a node."""
+    whole = case.cluster.gpus_per_node
+    if (question.gpus or whole) >= whole and not (question.fine_tunes and question.gpus is None):
+        return None
+    targets = _by(question, deadline_s)
+    for gpus in sorted({*parts_of_a_node(case.cluster), question.gpus or 1}):
+        try:
+            ranged = on_same_gpus(case, question, gpus, draws)
+        except UsageError:  # the batch of the asked precision's plan does not split over so many
+            continue
+        if _is_in_time(ranged, targets):
+            return ranged
+    return None
+
+
+def _surely_needed(on_same: Ranged | None, targets: Targets) -> int:
+    """GPUs below which a plan could meet the deadline only by scaling far better than in proportion."""
+    if on_same is None or not on_same.plan.fits or targets.deadline_s is None:
+        return 1
+    taken_s = at_confidence(on_same.draws["duration_days"], targets.confidence_ratio) * DAY_S
+    return max(1, int(BETTER_THAN_PROPORTION * on_same.plan.gpus * taken_s / targets.deadline_s))
+
+
+def _by(question: Question, deadline_s: float) -> Targets:
+    """What the second view holds a plan to: its deadline, whatever that costs, on no more GPUs than the user allows."""
+    most = question.max_gpus or MAX_GPUS
+    return Targets(deadline_s=deadline_s, confidence_ratio=question.confidence_ratio, most_gpus=most)
+
+
+def _is_in_time(ranged: Ranged | None, targets: Targets) -> TypeGuard[Ranged]:
+    """Whether there is a plan, and it meets the deadline at the confidence."""
+    if ranged is None or not ranged.plan.fits or targets.deadline_s is None:
+        return False
+    return probability(ranged.draws["duration_days"] * DAY_S, targets.deadline_s) >= targets.confidence_ratio

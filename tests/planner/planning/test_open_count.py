@@ -1,0 +1,84 @@
+"""A number of GPUs that is left open: what is planned is what a comparison of GPUs counts on, and it says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import NoPlanError
+from planner.planning.asked import asked_plan, offered
+from planner.planning.case import Case, make_case
+from planner.planning.estimate import estimate
+from planner.question.question import Question
+from planner.rates.terms import Draws
+from tests.planner.build import price, prices, question, site
+
+DRAWS = Draws(count=101, seed=0)
+TUNED = {"model": "llama-3.1-8b", "params": None, "examples": "50000", "tokens": None}
+QUESTIONS = [
+    {"params": "70B", "precision": "fp8", "deadline": "30d"},
+    {"params": "7B", "budget": "100k"},
+    {"params": "7B", "deadline": "10d", "budget": "100k"},
+    {"params": "7B", "deadline": "10d", "budget": "1k"},
+    {"params": "8B", "gpus": "64"},
+    TUNED | {"method": "sft"},
+    TUNED | {"method": "sft", "stack": "hf", "gpu": "rtx-4090"},
+    TUNED | {"method": "sft", "stack": "hf", "gpu": "l4"},
+    TUNED | {"method": "qlora", "gpu": "rtx-4090"},
+    TUNED | {"method": "lora", "budget": "50"},
+    TUNED | {"method": "lora", "max_gpus": "2"},
+]
+
+
+def of(asked: dict[str, str]) -> tuple[Question, Case]:
+    one = question(**asked)
+    return one, make_case(one, one.asked, one.clusters[0], price(one.clusters[0].gpu.id), site())
+
+
+@pytest.mark.parametrize("asked", QUESTIONS)
+def test_what_is_offered_is_what_would_be_planned(asked):
+    one, case = of(asked)
+    choice = offered(one, case, DRAWS)
+    try:
+        plan = asked_plan(one, case, DRAWS).plan
+    except NoPlanError:
+        assert choice is None
+        return
+
+    if choice is None:  # a plan at a risk is shown with its warning, and is no offer
+        assert plan.memory_risk > one.memory_risk
+    else:
+        assert (choice.gpus, choice.winner.at(0)) == (plan.gpus, plan.layout)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"params": "7B", "deadline": "20d"}, "note.fewest_nodes"),
+        ({"params": "7B", "budget": "100k"}, "note.soonest_in_budget"),
+        (TUNED | {"method": "sft"}, "note.fewest_gpus"),
+        (TUNED | {"method": "lora", "budget": "50"}, "note.within_the_hour"),
+        (TUNED | {"method": "qlora", "gpu": "rtx-4090"}, "note.sold_alone"),
+    ],
+)
+def test_an_answer_says_what_decided_how_many_gpus_there_are(asked, why):
+    one = question(**asked)
+    shown = estimate(one, prices(one), site(), whole=False).question["gpus"]
+
+    assert (shown.source, shown.note.key) == ("derived", why)
+
+
+def test_no_view_takes_more_gpus_than_the_user_allows():
+    one = question(params="70B", tokens="300B", max_gpus="512")
+    plans = {plan.precision: plan for plan in estimate(one, prices(one), site()).same_deadline}
+
+    assert plans["fp32"].why_not.key == "error.too_slow_within"
+    assert max(plan.gpus for plan in plans.values()) <= 512
+
+
+def test_a_default_limit_of_what_a_budget_buys_does_not_bind_the_other_precisions():
+    one = question(params="70B", budget="4M")
+    answer = estimate(one, prices(one), site())
+    asked = next(plan for plan in answer.plans if plan.precision == one.asked.precision)
+    tf32 = next(plan for plan in answer.same_deadline if plan.precision == "tf32")
+
+    assert asked.gpus <= 1024 < tf32.gpus
