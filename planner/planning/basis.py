@@ -255,12 +255,11 @@ def _like(case: Case) -> Assumption:
     return Assumption(id="price_like", message=message, input="price_like")
 
 
-def _idle(case: Case, inputs: Mapping[str, InputValue]) -> Assumption | None:
+def _idle(case: Case, plans: Iterable[Plan]) -> Assumption | None:
     """That an offer bills more GPUs than the plan uses; None where it does not."""
     gpu, quote = case.cluster.gpu.id, case.ledger.quote
-    counts = inputs["gpus"].value if "gpus" in inputs else None
-    used = counts.get(gpu) if isinstance(counts, Mapping) else counts
-    if quote is None or not isinstance(used, int) or not 0 < used < quote.minimum_gpus:
+    used = next((plan.gpus for plan in plans if plan.gpu == gpu), 0)
+    if quote is None or not 0 < used < quote.minimum_gpus:
         return None
     billed, days = quote.minimum_gpus, quote.minimum_term_h * HOUR_S / DAY_S
     if days > 0:
@@ -337,7 +336,7 @@ def collect_assumptions(
     ]  # fmt: skip
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)
-    assumptions += dict.fromkeys(idle for idle in (_idle(case, inputs) for case in cases) if idle is not None)
+    assumptions += dict.fromkeys(idle for idle in (_idle(case, plans) for case in cases) if idle is not None)
     kinds = dict.fromkeys(case.price.commitment for case in cases)
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
     return (*assumptions, *(_model_assumptions(cases[0]) if cases else ()))

@@ -211,6 +211,6 @@ def make_case(
         memory_risk=question.memory_risk,
         whole=whole,
         embodied_on=question.money.embodied,
-        by_examples="examples" in question.inputs,
+        by_examples=question.by_examples,
         measured=measured,
     )

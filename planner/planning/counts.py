@@ -100,8 +100,9 @@ class _Search:
 def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_TARGETS, *, at_least: int = 1) -> Choice:
     """The best layout on the fewest whole nodes that meet the targets, safely; `at_least` are known to be needed.
 
-    Where up to a quarter more GPUs end sooner and cost less, the fewest of these close to the cheapest are taken. Where
-    no number of GPUs has a safe layout that meets the targets, the fewest whose leanest layout does.
+    Where somewhat more GPUs (`_cheaper`) end sooner and cost less, the fewest of these close to the cheapest are taken.
+    Where no number of GPUs has a safe layout that meets the targets, the fewest on which a layout does that is more
+    likely to fit than not.
 
     Raises:
         NoPlanError: no number of GPUs meets the targets; says by how much, and what would.
@@ -195,7 +196,10 @@ def _finer(search: _Search, too_few: int, found: Choice) -> Choice:
 
 
 def _cheaper(search: _Search, found: Choice) -> Choice:
-    """Up to a quarter more GPUs where these end sooner and are cheaper: the fewest that are close to the cheapest."""
+    """Somewhat more GPUs where these end sooner and are cheaper: the fewest that are close to the cheapest.
+
+    Looked at are a quarter more, twice as many to fine-tune, and `MORE_NODES` more nodes in any case.
+    """
     if search.targets.deadline_s is None:
         return found
     case = search.case

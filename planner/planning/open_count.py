@@ -65,13 +65,7 @@ def _as_given(question: Question, case: Case, chosen: Choice, targets: Targets, 
 
 def _is_sold_alone(question: Question, case: Case) -> bool:
     """Whether one GPU may be all there is: to fine-tune without a target on GPUs that are sold one by one."""
-    return question.fine_tunes and case.cluster.gpu.gpus_per_node == 1 and _no_target(question)
-
-
-def _no_target(question: Question) -> bool:
-    """Whether nobody asked for an end or a budget."""
-    deadline = question.inputs.get("deadline")
-    return question.budget_usd is None and (deadline is None or deadline.source == "default")
+    return question.fine_tunes and case.cluster.gpu.gpus_per_node == 1 and question.deadline_assumed
 
 
 def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:

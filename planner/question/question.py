@@ -78,6 +78,8 @@ class Question:
     method: str
     tokens: float
     """Of the whole run, without padding."""
+    by_examples: bool = False
+    """Whether the length of the run was told in examples and passes over them, not in tokens."""
     seq_len: int
     global_batch: int
     """Sequences per step."""
@@ -108,6 +110,8 @@ class Question:
     clusters: tuple[Cluster, ...]
     gpus: int | None
     deadline_s: float | None
+    deadline_assumed: bool = False
+    """Whether that is the default, which holds where nobody gave a number of GPUs, a deadline or a budget."""
     budget_usd: float | None
     confidence_ratio: float
     """Least probability of meeting the deadline and the budget, each."""

@@ -83,7 +83,7 @@ from planner.question.resolve_tuning import (
     stack_with,
     tuning_length,
 )
-from planner.question.tuning_inputs import IN_BACKWARD
+from planner.question.tuning_inputs import EXAMPLES, IN_BACKWARD
 from planner.question.usual_names import taken_for
 from planner.records.home import CPU_LOCAL
 from planner.rows import compact
@@ -233,15 +233,6 @@ def _gbit_per_s(rate_bytes_per_s: float) -> float:
     return rate_bytes_per_s * 8 / GIGA
 
 
-def _targets(read: Reader) -> tuple[int | None, float | None, float | None]:
-    """Number of GPUs, deadline in seconds, budget in USD; the default deadline where none of them is given."""
-    gpus, deadline_s, budget_usd = read.value(GPUS), read.value(DEADLINE), read.value(BUDGET)
-    if gpus is None and deadline_s is None and budget_usd is None:
-        deadline_s = DEADLINE.parse(DEFAULT_DEADLINE, DEADLINE.flag)
-        read.note(DEADLINE, DEFAULT_DEADLINE, note=Message.of("note.no_target"))
-    return gpus, deadline_s, budget_usd
-
-
 def _max_gpus(read: Reader, *, budget_alone: bool) -> int | None:
     """The most GPUs that the user allows; where only a budget limits them, the default is noted."""
     given = read.value(MAX_GPUS)
@@ -334,7 +325,11 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     read.note(OPTIMIZER, optimizer.id)
     fixed = read_one_copy(read, model) if images else _fixed(read, method, framework)
     attention, tuning = read.value(ATTENTION), read_tuning(read, method, model)
-    gpus, deadline_s, budget_usd = _targets(read)
+    gpus, deadline_s, budget_usd = read.value(GPUS), read.value(DEADLINE), read.value(BUDGET)
+    deadline_assumed = gpus is None and deadline_s is None and budget_usd is None
+    if deadline_assumed:
+        deadline_s = DEADLINE.parse(DEFAULT_DEADLINE, DEADLINE.flag)
+        read.note(DEADLINE, DEFAULT_DEADLINE, note=Message.of("note.no_target"))
     check_one_micro_batch(read, tuning, gpus)
     confidence_ratio = read.value_or_default(CONFIDENCE)
     max_gpus = _max_gpus(read, budget_alone=budget_usd is not None and gpus is None and deadline_s is None)
@@ -349,13 +344,15 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     if _searches_power_limit(read) and money.power_cap_w is not None:
         raise UsageError(Message.of("error.auto_under_cap"), hint=Message.of("hint.limit_under_cap"))
     return Question(
-        model=model, method=method.id, tokens=data.tokens, seq_len=data.seq_len, global_batch=batch.sequences,
+        model=model, method=method.id, tokens=data.tokens, by_examples=EXAMPLES.name in read.inputs,
+        seq_len=data.seq_len, global_batch=batch.sequences,
         batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.published,
         asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, framework=framework, tuning=tuning,
         lengths=data.lengths, lengths_assumed=data.lengths_assumed,
         attention=attention, offload=offload, grad_compression=compression, clusters=clusters, gpus=gpus,
-        deadline_s=deadline_s, budget_usd=budget_usd, confidence_ratio=confidence_ratio, max_gpus=max_gpus,
+        deadline_s=deadline_s, deadline_assumed=deadline_assumed, budget_usd=budget_usd,
+        confidence_ratio=confidence_ratio, max_gpus=max_gpus,
         fixed=fixed, memory_risk=memory_risk, money=money,
         seed=_seed(read), searches_power_limit=_searches_power_limit(read), inputs=read.inputs,
     )  # fmt: skip

@@ -98,7 +98,7 @@ def advice_on(
     case_of: Callable[[Question], Case | None],
     draws: Draws,
 ) -> tuple[Message, ...]:
-    """Better plans close to that of the asked precision: at another risk, or on fewer GPUs than were given.
+    """Better plans close to that of the asked precision: at another risk, on fewer GPUs or on all of its nodes.
 
     Args:
         question: what was asked.

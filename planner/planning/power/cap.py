@@ -16,7 +16,6 @@ from planner.planning.choice import Choice, choose
 from planner.planning.counts import fewest
 from planner.planning.footprint import gpus_allowed, peak_of
 from planner.planning.targets import ROOM_RATIO, at_confidence, targets_of
-from planner.question.asked import InputValue
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S, kw_from_w, mw_from_w
@@ -80,7 +79,7 @@ def _capped(
             hint=_wider(case, gpus, draws),
         )
     capped_s = at_confidence(case.evaluate(capped.winner, draws).wall_s, question.confidence_ratio)
-    if question.inputs.get("deadline", _GIVEN).source != "default":
+    if not question.deadline_assumed:
         over = over_cap(case, gpus, cap_w, draws)
         assert over is not None
         raise NoPlanError(
@@ -117,9 +116,6 @@ def cap_warning(cap: CapEffect, plans: Iterable[Plan], precision: str) -> Messag
         gpus_wanted=cap.gpus_wanted,
         days_wanted=cap.days_wanted,
     )
-
-
-_GIVEN = InputValue(value=None, source="flag")
 
 
 def over_cap(case: Case, gpus: int, cap_w: float | None, draws: Draws) -> Message | None:
