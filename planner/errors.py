@@ -94,12 +94,27 @@ class LimitError(MpplanError):
     exit_code = 7
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnoughBudget:
+    """What a refusal for want of money says would do."""
+
+    usd: int
+    """A budget that holds at the confidence, rounded up."""
+    gpus: int
+    """The GPUs of the plan that costs so much."""
+    safe: bool
+    """Whether that plan's risk of running out of memory is within what the question allows."""
+
+
 class NoPlanError(MpplanError):
     """Nothing feasible: the message says what is short and by how much, the hint what would fit (exit 8)."""
 
     exit_code = 8
     message: Message
     hint: Message
+    enough: EnoughBudget | None
+    """The budget that would do where only money is short; None where something else is."""
 
-    def __init__(self, message: Message, *, hint: Message) -> None:
+    def __init__(self, message: Message, *, hint: Message, enough: EnoughBudget | None = None) -> None:
         super().__init__(message, hint=hint)
+        self.enough = enough

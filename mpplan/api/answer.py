@@ -86,7 +86,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
     try:
         result = _planned(ask, known, command, whole)
     except NoPlanError as error:
-        if not _may_outgrow_its_stack(question) or error.message.key == "error.too_dear":
+        if not _may_outgrow_its_stack(question) or error.enough is not None:
             raise  # a larger budget would do, on a node
         try:
             over_nodes = _over_nodes(ask, [cluster.gpu.id for cluster in question.clusters])

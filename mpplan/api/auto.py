@@ -150,9 +150,8 @@ def _budgets(ask: Ask, parameters: Parameters | None) -> Iterator[tuple[str, flo
         try:
             asked_plan(question, case, Draws(count=CHOICE_DRAWS, seed=question.seed))
         except NoPlanError as error:
-            usd = _larger_budget(error.hint)
-            if usd is not None:
-                yield case.cluster.gpu.id, usd
+            if error.enough is not None and error.enough.safe:
+                yield case.cluster.gpu.id, error.enough.usd
         except UsageError:  # a layout that was fixed and that this GPU cannot have
             continue
 
@@ -162,15 +161,6 @@ def _usd_per_flop(case: Case) -> float:
     usd_per_gpu_h = case.price.usd_per_gpu_h
     peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
     return math.inf if usd_per_gpu_h is None else usd_per_gpu_h.mid / peak
-
-
-def _larger_budget(hint: Message) -> float | None:
-    """The budget that a refusal says is enough by itself, without a risk; None where it says none."""
-    values = dict(hint.values)
-    inner = values.get("hint")
-    if hint.key in ("hint.budget_or_deadline", "hint.or_confidence") and isinstance(inner, Message):
-        return _larger_budget(inner)
-    return float(str(values["budget_usd"])) if hint.key.startswith("hint.larger_budget") else None
 
 
 def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Message, NoPlanError, UsageError
+from planner.errors import EnoughBudget, Message, NoPlanError, UsageError
 from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, risk_of
@@ -157,14 +157,17 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
         ratio = (likely.deadline if late else likely.budget) or 0.0
         key, missed = ("error.over_deadline", in_days) if late else ("error.over_budget", in_usd)
         message = Message.of(key, **said, **missed, likely=ratio, digits=digits_apart(ratio, confidence))
+    enough: EnoughBudget | None = None
     later_days, needed_usd = days * ROOM_RATIO if late else None, usd if dear else None
     if likely.deadline is not None and likely.budget is not None:
         hint = _what_holds_both(question, case, targets, draws, later_days, needed_usd, plan.memory_risk)
     elif needed_usd is not None:
+        safe = (plan.memory_risk or 0.0) <= case.memory_risk
+        enough = EnoughBudget(usd=enough_usd(needed_usd), gpus=plan.gpus, safe=safe)
         hint = at_risk(case, larger_budget(case, needed_usd), plan.memory_risk)
     else:
         hint = _what_is_in_time(question, case, targets, draws, days * ROOM_RATIO, plan.memory_risk)
-    raise NoPlanError(message, hint=hint)
+    raise NoPlanError(message, hint=hint, enough=enough)
 
 
 def _what_is_in_time(
@@ -211,12 +214,11 @@ def _what_holds_both(
         ways.insert(0, Message.of("flag.gpus", gpus=enough.gpus))
         risks.append(_risk(case, enough))
     except NoPlanError as error:
-        key, values = "hint.none_holds_both", dict(error.message.values)
+        key = "hint.none_holds_both"
         within = within_budget(question, case, targets, draws)
         if within is not None:
             days, gpus = within
             ways.insert(0, Message.of("hint.within_budget", gpus=gpus, deadline_days=days * ROOM_RATIO))
-        if error.message.key == "error.too_dear":
-            usd = enough_usd(float(str(values["cheapest_usd"])))
-            ways.insert(0, Message.of("hint.within_deadline", gpus=values["gpus"], budget_usd=usd))
+        if error.enough is not None:
+            ways.insert(0, Message.of("hint.within_deadline", gpus=error.enough.gpus, budget_usd=error.enough.usd))
     return at_risk(case, Message.of(key, ways=tuple(ways)), *risks)

@@ -117,10 +117,10 @@ def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws)
         return Counted(choice=choice, why="note.fewest_nodes")
     except NoPlanError as error:
         within = within_budget(question, case, targets, draws)
-        if within is None or error.message.key != "error.too_dear":
+        if within is None or error.enough is None:
             raise
         hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=within[0] * ROOM_RATIO)
-        raise NoPlanError(error.message, hint=hint) from error
+        raise NoPlanError(error.message, hint=hint, enough=error.enough) from error
 
 
 def _soon_enough(targets: Targets) -> Targets:

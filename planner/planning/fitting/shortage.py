@@ -9,7 +9,7 @@ from dataclasses import field, replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.errors import Message, NoPlanError
+from planner.errors import EnoughBudget, Message, NoPlanError
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts, of_samples
@@ -240,6 +240,9 @@ def _too_dear(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> N
             gpus=cheapest.gpus,
         ),
         hint=at_risk(case, _surer_or_dearer(case, cheapest, targets, draws), cheapest.risk(case)),
+        enough=EnoughBudget(
+            usd=enough_usd(cheapest.figure), gpus=cheapest.gpus, safe=(cheapest.risk(case) or 0.0) <= case.memory_risk
+        ),
     )
 
 
