@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from planner.hardware.gpu import Gpu
+from planner.parallelism.layout import full_share
 from planner.performance.operations import model_flop_per_token
 from planner.training.recipe import Recipe
 
@@ -35,10 +36,10 @@ def counted_flop_per_token(convention: str, recipe: Recipe, act_ckpt: str) -> fl
     """FLOP per token as the source counts them.
 
     Hardware FLOP under full checkpointing are those of Narayanan et al. 2021, `96 B s l h^2 (1 + s/6h + V/16lh)`: four
-    thirds of the layers and no recomputed output layer.
+    thirds of the layers that are checkpointed whole and no recomputed output layer.
     """
     model = recipe.model
-    again = 4.0 / 3.0 if act_ckpt == "full" and counts_recompute(convention) else 1.0
+    again = 1.0 + full_share(act_ckpt) / 3.0 if counts_recompute(convention) else 1.0
     head = 6.0 * model.head_params
     if counts_parameters_only(convention):
         return again * (6.0 * model.matrix_params_active - head)
