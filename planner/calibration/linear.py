@@ -25,6 +25,7 @@ from planner.validation.predict import metric_values, predict_prepared, run_rate
 from planner.validation.runs import PublishedResult, PublishedRun
 from planner.validation.setup import Prepared
 from planner.validation.validate import DRAWS
+from planner.validation.words import limit_unsaid
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -90,8 +91,7 @@ def observe(prepared: object, result: object, lineage: str) -> Observation | Non
     """
     if not isinstance(prepared, Prepared) or not isinstance(result, PublishedResult) or result.value is None:
         return None
-    unknown_limit = "power-limited" in prepared.run.gpu and prepared.run.power_limit_w is None
-    if prepared.run.flag or unknown_limit:
+    if prepared.run.flag or limit_unsaid(prepared.run.gpu, prepared.run.power_limit_w):
         return None
     return Observation(prepared=prepared, value=result.value, lineage=lineage)
 
