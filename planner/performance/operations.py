@@ -103,6 +103,8 @@ class Work:
     """Elements of the feed-forward's inner activation of one dense layer, `[layout]`."""
     expert_elements: Array
     """The same of one MoE layer."""
+    routed_elements: Array
+    """Elements of the hidden size that one MoE layer sends to its experts, once for each expert of a token."""
     head_elements: Array
     """Elements of q, k, v of one layer (rotary embedding, layout changes), `[layout]`."""
     logit_elements: Array
@@ -257,6 +259,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, a
         split_elements=tokens * model.hidden / split * (1.0 + 0.5 * model.cross_share),
         ffn_elements=tokens * model.ffn_hidden / tp,
         expert_elements=expert_elements,
+        routed_elements=tokens * model.hidden * model.top_k / tp,
         head_elements=tokens * (heads * model.head_dim + kv_heads * (model.head_dim + model.value_dim)),
         logit_elements=tokens * model.head_ratio * model.vocab / tp,
     )

@@ -280,7 +280,7 @@ def _product_power(setting: Setting, large_flop_per_s: float) -> ProductPower | 
     at_limit_j = (held_w - law.idle_ratio * gpu.tdp_w) / large_flop_per_s
     full_clock_j = at_limit_j * known.find("sustained_clock").value ** (1.0 - law.clock_exponent)
     return ProductPower(
-        law=law, compute=key, sold_w=gpu.tdp_w, limit_w=min(setting.cluster.power_limit_w or gpu.tdp_w, gpu.tdp_w),
+        law=law, compute=key, sold_w=gpu.tdp_w, limit_w=setting.cluster.limit_w,
         held_w=held_w, j_per_flop=full_clock_j if row is None else row.value * PICO,
         j_per_byte=_row(known, "memory_pj_per_byte", (), gpu.arch).value * PICO,
     )  # fmt: skip
@@ -376,8 +376,7 @@ def _routing_age_term(setting: Setting, family: Family, name: str) -> Term:
 
 def _board_power_term(setting: Setting, family: Family, name: str) -> Term:
     """Share of the board power limit as sold, never above the enforced limit."""
-    tdp_w = setting.gpu.tdp_w
-    limit_w = min(setting.cluster.power_limit_w or tdp_w, tdp_w)
+    tdp_w, limit_w = setting.gpu.tdp_w, setting.cluster.limit_w
     term = _term(setting, family, name, tdp_w, bounded=True)
     if term.value <= limit_w == tdp_w:
         return term
