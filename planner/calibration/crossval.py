@@ -138,7 +138,7 @@ def log_density(error: Floats, sd: Floats) -> Floats:
     return density
 
 
-def learn(
+def predict_left_out(
     hierarchy: Hierarchy, left_out: LeftOut, counts: Sequence[int] = COUNTS, repeats: int = REPEATS
 ) -> list[Learned]:
     """Predict a left-out lineage after learning from each count of its rows that leaves at least two to predict."""
@@ -173,7 +173,7 @@ def learning_curve(
     hierarchy: Hierarchy, given: Iterable[LeftOut], counts: Sequence[int] = COUNTS, repeats: int = REPEATS
 ) -> list[Learned]:
     """Every left-out lineage after learning from each count of its rows, where it has enough."""
-    return [entry for left_out in given for entry in learn(hierarchy, left_out, counts, repeats)]
+    return [entry for left_out in given for entry in predict_left_out(hierarchy, left_out, counts, repeats)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

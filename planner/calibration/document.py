@@ -38,8 +38,8 @@ LARGEST_VALUE = 1e18
 LARGEST_SD = 5.0
 LEARNED = ("learned.surer", "learned.more", "learned.less", "learned.hidden_better", "learned.hidden_worse")
 """Keys of the sentences about what was learned."""
-SYMMETRIC_RATIO = 0.03
-"""Change of a parameter, below which it is said to be as with most teams."""
+HARDLY_MOVED_RATIO = 0.03
+"""Change of a parameter's middle, up or down, below which it is told of as being with most teams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ def _term(term: LearnedTerm) -> Document:
 def words_of(term: LearnedTerm) -> Message:
     """What was learned of a term, as a sentence to be worded."""
     family, ratio = term.family, term.ratio
-    if abs(ratio - 1.0) < SYMMETRIC_RATIO:
+    if abs(ratio - 1.0) < HARDLY_MOVED_RATIO:
         return Message.of("learned.surer", label=term.name)
     if family.startswith("overlap_"):
         before, after = term.before[1], term.after[1]
