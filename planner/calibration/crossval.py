@@ -21,10 +21,10 @@ from planner.calibration.hierarchy import (
     apart_from_team,
     robust_weight,
 )
-from planner.calibration.linear import Figure, Observation, mapped
+from planner.calibration.linear import Observation, mapped
 from planner.calibration.shifts import at_shift, cholesky
 from planner.lazy import dataclass
-from planner.rates.parameters import Z90, Joint, Parameters
+from planner.rates.parameters import Z90, Figure, Joint, Parameters
 from planner.rates.terms import Draws, Floats
 from planner.validation.predict import predict_prepared, run_rates
 

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import field
-from enum import StrEnum
 from multiprocessing import get_context
 from typing import TypeVar
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from planner.lazy import dataclass
 from planner.rates.ladder import resolve_rates
-from planner.rates.parameters import Parameters
+from planner.rates.parameters import Figure, Parameters
 from planner.rates.terms import Floats, Term
 from planner.validation.predict import metric_values, predict_prepared, run_rates
 from planner.validation.runs import PublishedResult, PublishedRun
@@ -36,15 +35,6 @@ FEW = 64
 """Fewer rows are not worth a second process."""
 
 
-class Figure(StrEnum):
-    """What a row's metric is about: each has a residual of its own."""
-
-    TIME = "time"
-    MEMORY = "memory"
-    POWER = "power"
-    RUN = "run"
-
-
 _FIGURES = {
     "peak_mem_gib": Figure.MEMORY, "avg_gpu_power_w": Figure.POWER, "avg_node_power_w": Figure.POWER,
     "gpu_hours": Figure.RUN, "time_to_train_min": Figure.RUN, "energy_mwh": Figure.RUN,
@@ -52,7 +42,7 @@ _FIGURES = {
 
 
 def figure_of(metric: str) -> Figure:
-    """The figure of a metric; speeds, step times and utilisations are time."""
+    """The figure of a metric, each of which has a residual of its own; speeds, step times and utilisations are time."""
     return _FIGURES.get(metric, Figure.TIME)
 
 

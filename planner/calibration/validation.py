@@ -10,9 +10,9 @@ import numpy as np
 
 from planner.answer.document import Document
 from planner.calibration.learn import learn
-from planner.calibration.linear import Figure, Observation, figure_of, observe
+from planner.calibration.linear import Observation, figure_of, observe
 from planner.lazy import dataclass
-from planner.rates.parameters import Parameters
+from planner.rates.parameters import Figure, Parameters
 from planner.validation.possible import checked
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.score import ScoredRun

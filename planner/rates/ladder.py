@@ -139,7 +139,7 @@ def resolve_rates(
     setting = Setting(cluster=cluster, recipe=recipe, parameters=parameters or shipped_parameters())
     terms: dict[str, Term] = {}
     for family in setting.parameters.families.values():
-        for name in family.terms if read_for(family.when, recipe) else ():
+        for name in family.terms if read_for(family, recipe) else ():
             terms[name] = LIMITS[family.limit](setting, family, name)
     measured = {name: under_limit(term, cluster, setting.parameters) for name, term in (overrides or {}).items()}
     return RateSet(terms=terms | measured, parameters=setting.parameters)
@@ -181,7 +181,7 @@ def _evidence(row: Parameter, name: str) -> Evidence:
         source=row.origin,
         date=row.date,
         terms=(name,),
-        public=row.kind is not EvidenceKind.MEASURED,  # a calibration names the user's file
+        public=not row.learned,  # a calibration names the user's file
     )
 
 

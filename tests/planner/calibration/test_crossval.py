@@ -17,7 +17,7 @@ from planner.calibration.crossval import (
     own_scale,
     predict_left_out,
 )
-from planner.calibration.linear import Figure
+from planner.rates.parameters import Figure
 from tests.planner.calibration.test_hierarchy import hierarchy, of
 
 
