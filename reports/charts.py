@@ -146,7 +146,6 @@ class Mark:
     """Whether its ranges are drawn even where it is not strong."""
     name: str = ""
     """Label written beside the point; empty for none."""
-    name_anchor: str = "start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,10 @@ from planner.calibration.hierarchy import (
     apart_from_team,
     robust_weight,
 )
-from planner.calibration.linear import Figure, Observation, mapped
+from planner.calibration.linear import Observation, mapped
 from planner.calibration.shifts import at_shift, cholesky
 from planner.lazy import dataclass
-from planner.rates.parameters import Z90, Joint, Parameters
+from planner.rates.parameters import Z90, Figure, Joint, Parameters
 from planner.rates.terms import Draws, Floats
 from planner.validation.predict import predict_prepared, run_rates
 
@@ -138,7 +138,7 @@ def log_density(error: Floats, sd: Floats) -> Floats:
     return density
 
 
-def learn(
+def predict_left_out(
     hierarchy: Hierarchy, left_out: LeftOut, counts: Sequence[int] = COUNTS, repeats: int = REPEATS
 ) -> list[Learned]:
     """Predict a left-out lineage after learning from each count of its rows that leaves at least two to predict."""
@@ -173,7 +173,7 @@ def learning_curve(
     hierarchy: Hierarchy, given: Iterable[LeftOut], counts: Sequence[int] = COUNTS, repeats: int = REPEATS
 ) -> list[Learned]:
     """Every left-out lineage after learning from each count of its rows, where it has enough."""
-    return [entry for left_out in given for entry in learn(hierarchy, left_out, counts, repeats)]
+    return [entry for left_out in given for entry in predict_left_out(hierarchy, left_out, counts, repeats)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from planner.calibration.linear import Figure, Linear, Observation
+from planner.calibration.linear import Linear, Observation
 from planner.calibration.spreads import BY_PART, RESIDUALS, deviation_groups, joint_ids
 from planner.lazy import dataclass
 from planner.rates.ladder import part_label
-from planner.rates.parameters import Parameters
+from planner.rates.parameters import Figure, Parameters
 from planner.rates.terms import Floats
 from planner.validation.predict import decisive_defaults
 from planner.validation.runs import one_configuration

@@ -24,7 +24,6 @@ from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned
 from planner.calibration.shifts import with_range
 from planner.calibration.spreads import RESIDUALS
 from planner.errors import InputFileError, Message
-from planner.evidence import EvidenceKind
 from planner.files import read_text
 from planner.lazy import dataclass
 from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
@@ -38,8 +37,8 @@ LARGEST_VALUE = 1e18
 LARGEST_SD = 5.0
 LEARNED = ("learned.surer", "learned.more", "learned.less", "learned.hidden_better", "learned.hidden_worse")
 """Keys of the sentences about what was learned."""
-SYMMETRIC_RATIO = 0.03
-"""Change of a parameter, below which it is said to be as with most teams."""
+HARDLY_MOVED_RATIO = 0.03
+"""Change of a parameter's middle, up or down, below which it is told of as being with most teams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +101,7 @@ def to_calibration_document(
         "posterior": {
             "ids": list(joint.ids),
             "values": [float(f"{row.value:.6g}") for row in rows],
-            "changed": [row.id for row in rows if row.kind is EvidenceKind.MEASURED],
+            "changed": [row.id for row in rows if row.learned],
             "own_sd": {name: round(calibration.parameters.rows[name].log_sd, 6) for name in RESIDUALS},
             "factor": [
                 [float(f"{entry:.5g}") for entry in line[: number + 1]] for number, line in enumerate(joint.factor)
@@ -134,10 +133,10 @@ def _term(term: LearnedTerm) -> Document:
 
 def words_of(term: LearnedTerm) -> Message:
     """What was learned of a term, as a sentence to be worded."""
-    family, ratio = term.family, term.ratio
-    if abs(ratio - 1.0) < SYMMETRIC_RATIO:
+    ratio = term.ratio
+    if abs(ratio - 1.0) < HARDLY_MOVED_RATIO:
         return Message.of("learned.surer", label=term.name)
-    if family.startswith("overlap_"):
+    if term.told_as == "hidden":
         before, after = term.before[1], term.after[1]
         if ratio > 1.0:
             return Message.of("learned.hidden_better", label=term.name, before=before, after=after)

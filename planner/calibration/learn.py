@@ -15,12 +15,12 @@ import numpy as np
 from planner.calibration.crossval import own_scale
 from planner.calibration.design import count_defaults, own_repeats, part_labels, vote_weight
 from planner.calibration.hierarchy import LEAST_VARIANCE, apart_from_team, own_sd, robust_weight
-from planner.calibration.linear import Figure, Linear, Observation, linearize, residuals
+from planner.calibration.linear import Linear, Observation, linearize, residuals
 from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned, learned_terms, own_rows
 from planner.calibration.shifts import at_shift, cholesky, is_share, slope_ratios, with_range
 from planner.calibration.spreads import BY_PART, RESIDUALS
 from planner.lazy import dataclass
-from planner.rates.parameters import Z90, Joint, Parameters
+from planner.rates.parameters import Z90, Figure, Joint, Parameters
 from planner.rates.terms import Floats
 
 ITERATIONS = 3

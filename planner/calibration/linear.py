@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import field
-from enum import StrEnum
 from multiprocessing import get_context
 from typing import TypeVar
 
@@ -19,12 +18,13 @@ import numpy as np
 
 from planner.lazy import dataclass
 from planner.rates.ladder import resolve_rates
-from planner.rates.parameters import Parameters
+from planner.rates.parameters import Figure, Parameters
 from planner.rates.terms import Floats, Term
 from planner.validation.predict import metric_values, predict_prepared, run_rates
 from planner.validation.runs import PublishedResult, PublishedRun
 from planner.validation.setup import Prepared
 from planner.validation.validate import DRAWS
+from planner.validation.words import limit_unsaid
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,15 +35,6 @@ FEW = 64
 """Fewer rows are not worth a second process."""
 
 
-class Figure(StrEnum):
-    """What a row's metric is about: each has a residual of its own."""
-
-    TIME = "time"
-    MEMORY = "memory"
-    POWER = "power"
-    RUN = "run"
-
-
 _FIGURES = {
     "peak_mem_gib": Figure.MEMORY, "avg_gpu_power_w": Figure.POWER, "avg_node_power_w": Figure.POWER,
     "gpu_hours": Figure.RUN, "time_to_train_min": Figure.RUN, "energy_mwh": Figure.RUN,
@@ -51,7 +42,7 @@ _FIGURES = {
 
 
 def figure_of(metric: str) -> Figure:
-    """The figure of a metric; speeds, step times and utilisations are time."""
+    """The figure of a metric, each of which has a residual of its own; speeds, step times and utilisations are time."""
     return _FIGURES.get(metric, Figure.TIME)
 
 
@@ -90,8 +81,7 @@ def observe(prepared: object, result: object, lineage: str) -> Observation | Non
     """
     if not isinstance(prepared, Prepared) or not isinstance(result, PublishedResult) or result.value is None:
         return None
-    unknown_limit = "power-limited" in prepared.run.gpu and prepared.run.power_limit_w is None
-    if prepared.run.flag or unknown_limit:
+    if prepared.run.flag or limit_unsaid(prepared.run.gpu, prepared.run.power_limit_w):
         return None
     return Observation(prepared=prepared, value=result.value, lineage=lineage)
 

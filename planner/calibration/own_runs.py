@@ -54,13 +54,10 @@ class LearnedTerm:
     before: tuple[float, float, float]
     """Low, mid and high."""
     after: tuple[float, float, float]
+    told_as: str
+    """How its change is worded (`Family.told_as`)."""
     bounded: bool
     """Whether the runs asked for more than three standard deviations, and it was kept at three."""
-
-    @property
-    def family(self) -> str:
-        """The part of the id before the first point."""
-        return self.term.partition(".")[0]
 
     @property
     def ratio(self) -> float:
@@ -147,7 +144,7 @@ def learned_terms(prior: Parameters, after: Parameters, bounded: np.ndarray) -> 
         old, new = prior.rows[name], after.rows[name]
         centre, sd = in_coordinate(old, new.value, share=is_share(prior, name))
         change = max(abs(centre) / sd, 1.0 - new.log_sd / max(old.log_sd, 1e-9))
-        if change < LEAST_SHIFT or new.source == old.source:
+        if change < LEAST_SHIFT or not new.learned:
             continue
         family = prior.families[old.family]
         entry = LearnedTerm(
@@ -157,6 +154,7 @@ def learned_terms(prior: Parameters, after: Parameters, bounded: np.ndarray) -> 
             unit=old.unit,
             before=(old.low, old.value, old.high),
             after=(new.low, new.value, new.high),
+            told_as=family.told_as,
             bounded=bool(bounded[number]),
         )
         if change > entries.get(old.family, (0.0, entry))[0]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.calibration.linear import Figure
 from planner.calibration.shifts import with_range
-from planner.rates.parameters import Parameter, Parameters
+from planner.rates.parameters import Figure, Parameter, Parameters
 from planner.validation.predict import WIDENED
 
 TEAM = {
@@ -76,18 +75,6 @@ def deviation_groups(parameters: Parameters) -> dict[str, list[str]]:
     return groups
 
 
-_METRIC = {
-    Figure.TIME: "step_s", Figure.MEMORY: "memory_gib", Figure.RUN: "goodput_ratio", Figure.POWER: "energy_mwh",
-}  # fmt: skip
-"""The figure of a plan that tells what a row is about, the first that it is used in."""
-
-
-def figure_of_group(parameters: Parameters, holder: str) -> Figure:
-    """The figure that a deviation is about."""
-    used_in = parameters.families[parameters.rows[holder].family].used_in
-    return next(figure for figure, metric in _METRIC.items() if metric in used_in)
-
-
 def spread(parameters: Parameters, name: str) -> float:
     """A spread, in the logarithm: of a deviation between lineages by its holder, of what is left out by its row."""
     row = parameters.rows[name]
@@ -108,6 +95,7 @@ def _with_spread(row: Parameter, sd: float) -> Parameter:
 
 def spreads_of(parameters: Parameters, figure: Figure) -> list[str]:
     """Names of all spreads that the range of a figure rests on."""
-    groups = [name for name in deviation_groups(parameters) if figure_of_group(parameters, name) is figure]
+    about = {family.name for family in parameters.families.values() if family.figure is figure}
+    groups = [name for name in deviation_groups(parameters) if parameters.rows[name].family in about]
     parts = [name for rows in (BY_PART, RESIDUALS) for name, of in rows.items() if of is figure]
     return [*groups, *parts, *(WIDENED[name] for name in parts if name in WIDENED)]

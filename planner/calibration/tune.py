@@ -14,9 +14,8 @@ import numpy as np
 
 from planner.calibration.crossval import LeftOut, drawn_left_out, learning_curve, leave_out
 from planner.calibration.hierarchy import Hierarchy
-from planner.calibration.linear import Figure
 from planner.calibration.spreads import RESIDUALS, TEAM, deviation_groups, spread, spreads_of, with_spreads
-from planner.rates.parameters import Parameters
+from planner.rates.parameters import Figure, Parameters
 
 COVERAGE = (0.92, 0.95)
 """Share of left-out rows that the ranges are to hold at least and at most, one vote a lineage.

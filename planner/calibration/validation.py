@@ -10,9 +10,9 @@ import numpy as np
 
 from planner.answer.document import Document
 from planner.calibration.learn import learn
-from planner.calibration.linear import Figure, Observation, figure_of, observe
+from planner.calibration.linear import Observation, figure_of, observe
 from planner.lazy import dataclass
-from planner.rates.parameters import Parameters
+from planner.rates.parameters import Figure, Parameters
 from planner.validation.possible import checked
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.score import ScoredRun
@@ -21,7 +21,7 @@ from planner.validation.validate import MeasuredOf, Validation, unmeasured, vali
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class HeldOutScore:
     """Of the rows of one lineage and figure that were not learned from."""
 
     median_abs_error: float
@@ -37,8 +37,8 @@ class LineageScore:
     figure: Figure
     rows: int
     learned_from: tuple[str, ...]
-    before: Score
-    after: Score
+    before: HeldOutScore
+    after: HeldOutScore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class LearnedValidation:
     seed: int
     scores: tuple[LineageScore, ...]
 
-    def mean(self, figure: Figure) -> tuple[Score, Score] | None:
+    def mean(self, figure: Figure) -> tuple[HeldOutScore, HeldOutScore] | None:
         """Before and after, the mean over lineages, one vote each; None where no lineage has the figure."""
         scores = [score for score in self.scores if score.figure is figure]
         if not scores:
@@ -58,8 +58,8 @@ class LearnedValidation:
         return _mean([score.before for score in scores]), _mean([score.after for score in scores])
 
 
-def _mean(scores: Sequence[Score]) -> Score:
-    return Score(
+def _mean(scores: Sequence[HeldOutScore]) -> HeldOutScore:
+    return HeldOutScore(
         median_abs_error=float(np.mean([score.median_abs_error for score in scores])),
         coverage=float(np.mean([score.coverage for score in scores])),
         median_width=float(np.mean([score.median_width for score in scores])),
@@ -161,8 +161,8 @@ def _scores(
     return scores
 
 
-def _score(rows: Sequence[ScoredRun]) -> Score:
-    return Score(
+def _score(rows: Sequence[ScoredRun]) -> HeldOutScore:
+    return HeldOutScore(
         median_abs_error=float(np.median([abs(row.error_ratio or 0.0) for row in rows])),
         coverage=float(np.mean([bool(row.inside) for row in rows])),
         median_width=float(np.median([row.prediction.width_ratio for row in rows if row.prediction])),
@@ -186,7 +186,7 @@ def to_learning_document(learned: LearnedValidation) -> Document:
     }  # fmt: skip
 
 
-def _both(before: Score, after: Score) -> Document:
+def _both(before: HeldOutScore, after: HeldOutScore) -> Document:
     return {
         name: {
             "median_abs_error": score.median_abs_error, "coverage": score.coverage, "median_width": score.median_width

@@ -20,6 +20,7 @@ from planner.training.method import PRETRAIN, Method, find_method
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import default_policy
 from planner.training.recipe import Recipe
+from planner.validation.filled import Filled
 from planner.validation.model import CannotPredictError, model_of
 from planner.validation.runs import PublishedRun
 
@@ -226,7 +227,7 @@ def model_of_settings(log: RunLog) -> ModelShape | None:
     kv_heads = _whole(log, "query_groups") if "grouped" in log.facts else whole["n_heads"]
     run = PublishedRun(id="", metric="step_time_s", gpu="", model="", n_kv_heads=kv_heads, **whole)  # type: ignore[arg-type]
     try:
-        shape = model_of(run, [])
+        shape = model_of(run, Filled())
     except CannotPredictError:
         return None
     return replace(

@@ -24,11 +24,6 @@ class Energy:
     """Joules."""
 
     @classmethod
-    def from_kwh(cls, value: Value) -> Energy:
-        """From kilowatt-hours."""
-        return cls(j=value * KWH_J)
-
-    @classmethod
     def from_mwh(cls, value: Value) -> Energy:
         """From megawatt-hours."""
         return cls(j=value * MWH_J)
@@ -93,12 +88,7 @@ class DataSize:
 
     size_bytes: Value
 
-    @classmethod
-    def from_gb(cls, value: Value) -> DataSize:
-        """From decimal gigabytes, as storage and traffic are billed."""
-        return cls(size_bytes=value * GB)
-
     @property
     def gb(self) -> Value:
-        """Decimal gigabytes."""
+        """Decimal gigabytes, as storage and traffic are billed."""
         return self.size_bytes / GB

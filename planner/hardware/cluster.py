@@ -25,6 +25,11 @@ class Cluster:
     power_limit_w: float | None = None
     """Enforced board power limit, where it is not the datasheet's."""
 
+    @property
+    def limit_w(self) -> float:
+        """Power limit of each GPU: the one that is set, never above the datasheet's."""
+        return min(self.power_limit_w or self.gpu.tdp_w, self.gpu.tdp_w)
+
 
 DEFAULT_NIC_BYTES_PER_S = 12.5e9
 """100 Gbit/s per GPU: assumed where neither the catalogue nor the user gives a value, and listed as an assumption."""

@@ -87,6 +87,11 @@ class ModelShape:
         return 0 if not self.experts else -(-(self.layers - self.dense_layers) // self.moe_every)
 
     @property
+    def moe_share(self) -> float:
+        """Layers with routed experts over all layers, 0..1."""
+        return self.moe_layers / max(self.layers, 1)
+
+    @property
     def cross_share(self) -> float:
         """Layers with cross-attention over all layers."""
         return self.cross_attention_layers / max(self.layers, 1)

@@ -21,6 +21,11 @@ FULL_SHARE = np.array([0.0, 0.0, 1.0, 0.5, 0.25])
 """Share of the layers that are checkpointed whole, by code of `ACT_CKPT`."""
 
 
+def full_share(act_ckpt: str) -> float:
+    """Share of the layers that are checkpointed whole, 0..1, by one of `ACT_CKPT`."""
+    return float(FULL_SHARE[ACT_CKPT.index(act_ckpt)])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """One way to split a model and its batch over GPUs."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
+from planner.parallelism.chunks import even_chunks
 from planner.parallelism.layout import Layouts
 from planner.training.recipe import ACT_CKPT, Recipe
 
@@ -228,11 +229,7 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, most_gpus:
         _one(fixed.ep, experts),
         _one(fixed.micro_batch, micro_batches(recipe, on_given_gpus=fixed.on_given_gpus)),
     )
-    chunks = pp * vp
-    # Megatron's interleaving wants even chunks; a model two layers short of even counts embedding and head as layers,
-    # one three short its layer that predicts a second token as well (DeepSeek-V3: `Et*2|(tt|)*29,t|mL`).
-    even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0) | ((model.layers + 3) % chunks == 0)
-    keep = (vp == 1) | ((pp > 1) & even & (chunks <= model.layers + 2))
+    keep = (vp == 1) | ((pp > 1) & even_chunks(model.layers, pp * vp))
     if fixed.micro_batch is None and recipe.seq_len >= 8192:
         keep &= mb * (recipe.seq_len // np.maximum(cp, 1)) <= 262144
     return [axis[keep] for axis in (tp, cp, pp, vp, ep, mb)]

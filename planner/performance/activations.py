@@ -25,7 +25,7 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     """
     each = recipe.policy.activation_bytes
     hidden = work.split_elements
-    ffn, routed = _inner_elements(recipe, work), _routed_elements(recipe, work, at)
+    ffn, routed = _inner_elements(recipe, work), recipe.model.moe_share * work.routed_elements
     attention_out = work.tokens * recipe.model.heads * recipe.model.value_dim / at.tp
     into_attention, into_mlp = _read_again(recipe)
     norms = 0.5 * (into_attention + into_mlp) * _norm_outputs(recipe, work, at, rates)
@@ -134,12 +134,5 @@ def _inner_tensors(recipe: Recipe) -> float:
 
 
 def _inner_elements(recipe: Recipe, work: Work) -> Value:
-    share = recipe.model.moe_layers / max(recipe.model.layers, 1)
+    share = recipe.model.moe_share
     return (1.0 - share) * work.ffn_elements + share * work.expert_elements
-
-
-def _routed_elements(recipe: Recipe, work: Work, at: Layouts) -> Value:
-    model = recipe.model
-    share = model.moe_layers / max(model.layers, 1)
-    routed: Value = share * work.tokens * model.hidden * model.top_k / np.maximum(at.tp, 1)
-    return routed

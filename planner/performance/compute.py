@@ -15,6 +15,14 @@ from planner.training.recipe import Recipe
 FORWARD_SHARE = 0.4
 """Forward part of memory-bound traffic (reads and writes of norms, activations: 2 of 5 passes)."""
 
+END_LAUNCHES = 60.0
+"""Kernels of embedding, output layer and loss that the host launches in one micro-batch; assumed."""
+END_GAPS = 20.0
+"""Kernels of the same whose start and drain the GPU waits for; assumed.
+
+`launch_s` and `kernel_s` were fitted with these two as they are: neither may take the other's number without a new fit.
+"""
+
 FLASH_BACKWARD = 2.5
 """Backward over forward FLOP of fused attention, which recomputes the scores (FlashAttention's own benchmark)."""
 
@@ -119,21 +127,19 @@ def _merges(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Valu
     return out * element_s, work.head_elements * element_s
 
 
-def _memory(recipe: Recipe, work: Work, at: Layouts, rates: Rates, moe: bool) -> Value:
-    model, each = recipe.model, recipe.policy.activation_bytes
+def _memory(recipe: Recipe, work: Work, rates: Rates, moe: bool) -> Value:
+    each = recipe.policy.activation_bytes
     norm = rates.norm_passes + (rates.dropout_passes if recipe.dropout else 0.0)
     elements = work.split_elements * norm + work.head_elements * rates.qkv_passes
     elements = elements + (work.expert_elements if moe else work.ffn_elements) * rates.ffn_passes
     if moe:
-        routed = work.tokens * model.hidden * model.top_k / np.maximum(at.tp, 1)
-        elements = elements + routed * rates.moe_passes
+        elements = elements + work.routed_elements * rates.moe_passes
     return elements * each * rates.fusion_ratio / rates.memory_bytes_per_s
 
 
 def kernels(recipe: Recipe, rates: Rates) -> Value:
     """Kernels launched for the mean layer, forward and backward: routing and adapters add many small ones."""
-    share = recipe.model.moe_layers / max(recipe.model.layers, 1)
-    launched = rates.kernels_per_layer + share * rates.kernels_per_moe_layer
+    launched = rates.kernels_per_layer + recipe.model.moe_share * rates.kernels_per_moe_layer
     if not recipe.adapted:
         return launched
     return launched + sum(weight.met for weight in recipe.adapted) * rates.kernels_per_adapter
@@ -145,8 +151,7 @@ ADAPTER_PRODUCTS = 3.0
 
 def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTime:
     """Mean layer of the model: dense and MoE layers weighted by their number."""
-    model = recipe.model
-    share = model.moe_layers / max(model.layers, 1)
+    share = recipe.model.moe_share
     forward: Value = 0.0
     total: Value = 0.0
     casts: Value = 0.0
@@ -158,7 +163,7 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
             products = product_times(ops, work.splits, recipe, rates)
             forward, total = forward + weight * products.forward, total + weight * products.total
             casts = casts + weight * sum((cast_s(op, recipe, rates) for op in ops), 0.0)
-            memory = memory + weight * _memory(recipe, work, at, rates, moe)
+            memory = memory + weight * _memory(recipe, work, rates, moe)
             accumulate = accumulate + weight * _accumulate_s(ops, recipe, rates)
             unpack = unpack + weight * _unpack_s(ops, recipe, rates)
     attention = attention_time(recipe, work, at, rates)
@@ -231,4 +236,4 @@ def head_time(recipe: Recipe, work: Work, rates: Rates) -> HeadTime:
     passes = 1.0 + (recipe.forward_passes - 1.0) * FORWARD_SHARE
     loss = work.logit_elements * rates.logit_bytes * (recipe.policy.activation_bytes / 2.0) * passes
     embedding = 6.0 * work.tokens * model.hidden * recipe.policy.activation_bytes
-    return HeadTime(matmul=products, memory=(loss + embedding) / rates.memory_bytes_per_s + 20.0 * rates.kernel_s)
+    return HeadTime(matmul=products, memory=(loss + embedding) / rates.memory_bytes_per_s + END_GAPS * rates.kernel_s)

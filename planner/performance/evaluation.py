@@ -150,8 +150,7 @@ def evaluate(
         busy_s = busy_s * rates.example_length_ratio
     wall_s = busy_s / goodput
     gpu_h = gpus * wall_s / HOUR_S
-    limit_w = min(cluster.power_limit_w or cluster.gpu.tdp_w, cluster.gpu.tdp_w)
-    power = np.minimum(gpu_step_j(step, rates, draw_ratio_of(recipe, at, rates, work)) / step_s, limit_w)
+    power = np.minimum(gpu_step_j(step, rates, draw_ratio_of(recipe, at, rates, work)) / step_s, cluster.limit_w)
     energy = run_energy(power, gpus, busy_s, wall_s, rates, prices.pue)
     facility_kwh = energy.total / KWH_J
     rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
-from planner.parallelism.layout import Layouts
+from planner.parallelism.layout import Layouts, full_share
 from planner.parallelism.slowest import busiest_ratio
 from planner.rates.terms import Rates
 from planner.training.recipe import Recipe
@@ -103,6 +103,8 @@ class Work:
     """Elements of the feed-forward's inner activation of one dense layer, `[layout]`."""
     expert_elements: Array
     """The same of one MoE layer."""
+    routed_elements: Array
+    """Elements of the hidden size that one MoE layer sends to its experts, once for each expert of a token."""
     head_elements: Array
     """Elements of q, k, v of one layer (rotary embedding, layout changes), `[layout]`."""
     logit_elements: Array
@@ -257,6 +259,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, a
         split_elements=tokens * model.hidden / split * (1.0 + 0.5 * model.cross_share),
         ffn_elements=tokens * model.ffn_hidden / tp,
         expert_elements=expert_elements,
+        routed_elements=tokens * model.hidden * model.top_k / tp,
         head_elements=tokens * (heads * model.head_dim + kv_heads * (model.head_dim + model.value_dim)),
         logit_elements=tokens * model.head_ratio * model.vocab / tp,
     )
@@ -313,19 +316,18 @@ def attention_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: 
 def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: bool = True) -> float:
     """FLOP per token that checkpointing does again; what HFU counts beyond MFU.
 
-    `full`: the forward pass of the layers, not of the output layer (Narayanan et al. 2021, equation 3). `selective`:
-    the attention core (Korthikanti et al. 2022), but nothing that counts where a tuned stack runs norms and activations
-    again (layers with experts), and in FSDP stacks half of the matrix products (torchtitan's per-operation policy,
-    which keeps attention).
+    `full`: the forward pass of the layers, not of the output layer (Narayanan et al. 2021, equation 3); `every-2` and
+    `every-4`: that of the layers that are checkpointed whole, half and a quarter of them. `selective`: the attention
+    core (Korthikanti et al. 2022), but nothing that counts where a tuned stack runs norms and activations again (layers
+    with experts), and in FSDP stacks half of the matrix products (torchtitan's per-operation policy, which keeps
+    attention).
     """
-    if act_ckpt == "none":
-        return 0.0
     model = recipe.model
     core = attention_flop_per_token(model, recipe.mean_len, causal_half=causal_half)
     layers = 2.0 * (model.matrix_params_active - model.head_params * model.head_ratio)
     layers, core = layers * recipe.backward_share, core * recipe.backward_share
-    if act_ckpt == "full":
-        return layers + core
+    if act_ckpt != "selective":
+        return full_share(act_ckpt) * (layers + core)
     if recipe.reruns_attention:
         return core
     return 0.0 if recipe.fused else 0.5 * layers

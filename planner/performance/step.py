@@ -15,7 +15,7 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.parallelism.slowest import expected_max
 from planner.performance.communication import LayerComm, data_parallel, layer_comm
-from planner.performance.compute import HeadTime, LayerTime, head_time, kernels, layer_time
+from planner.performance.compute import END_LAUNCHES, HeadTime, LayerTime, head_time, kernels, layer_time
 from planner.performance.operations import Work, work_of
 from planner.performance.optimizer_step import offload_s, optimizer_s
 from planner.performance.shards import Shards, shard_params
@@ -27,8 +27,6 @@ ALLOCATOR_FROM = 0.95
 """Share of the memory from which the allocator finds no free block now and then: assumed."""
 ALLOCATOR_RAMP = 0.05
 """Share of the memory over which it goes from no flush to one in every micro-batch: assumed."""
-END_KERNELS = 60.0
-"""Kernels of embedding, output layer and loss in one micro-batch; assumed."""
 LAUNCH_NORM = 6.0
 """Order of the norm that joins the host's and the GPU's time of a micro-batch: 12 % above both where they are equal."""
 
@@ -219,7 +217,7 @@ def _launch(recipe: Recipe, cluster: Cluster, at: Layouts, layers: Value, gpu_s:
     passes = (recipe.forward_passes + 2.0 * recipe.backward_share) / 3.0  # a forward pass launches a third
     again = passes + recipe.backward_share * FULL_SHARE[at.act_ckpt] / 3.0
     layer_s = kernels(recipe, rates) * rates.launch_s + _tensor_calls_s(recipe, cluster, at, rates)
-    return waiting_s(layers * layer_s * again + END_KERNELS * rates.launch_s, gpu_s)
+    return waiting_s(layers * layer_s * again + END_LAUNCHES * rates.launch_s, gpu_s)
 
 
 def waiting_s(host_s: Value, gpu_s: Value) -> Value:

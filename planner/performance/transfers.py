@@ -132,7 +132,7 @@ def expert_transfers(
     domains = np.maximum(group.size / group.inside, 1.0)
     # A token's k experts lie on fewer than k domains: expected share of distinct ones, (1-(1-1/D)^k) D/k.
     distinct = (1.0 - (1.0 - 1.0 / domains) ** model.top_k) * domains / model.top_k
-    share = model.moe_layers / model.layers
+    share = model.moe_share
     exchange = Transfer(
         operation="all_to_all", carries="tokens", payload_bytes=busiest, group=group,
         once_s=all_to_all_s(busiest, group, rates, np.minimum(distinct, 1.0)), times=4.0 * share,

@@ -98,8 +98,7 @@ def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate 
 
 def node_power(case: Case) -> NodePower:
     """A GPU at its limit, and its share of host and network at their mid shares of that."""
-    gpu = case.cluster.gpu
-    limit = min(case.cluster.power_limit_w or gpu.tdp_w, gpu.tdp_w)
+    limit = case.cluster.limit_w
     host = limit * (float(case.mid.host_energy_ratio) + float(case.mid.network_energy_ratio))
     return NodePower(gpu_limit=Power(w=limit), host=Power(w=host))
 

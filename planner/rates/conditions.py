@@ -1,4 +1,4 @@
-"""When a term has any effect: the words of the column `when` of `catalog/parameters.csv`."""
+"""When a term has any effect: the columns `when` and `models` of `catalog/parameters.csv`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from planner.models.shape import ModelShape
+from planner.rates.parameters import Family
 from planner.rates.terms import Rates, Term
 from planner.training.recipe import Recipe
 
@@ -46,36 +47,19 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "operands": lambda recipe, rates: _by_law(rates) or recipe.attention == "naive",
     "own_network": lambda recipe, rates: bool(np.any(rates.measured_domains)),
     "skipped_steps": lambda recipe, rates: bool(np.any(np.less(rates.useful_step_ratio, 1.0))),
-    "images": lambda recipe, rates: recipe.model.has_network,
-    "images_channels_first": lambda recipe, rates: recipe.model.has_network and not recipe.channels_last,
-    "images_stored_scores": lambda recipe, rates: recipe.model.has_network and recipe.attention == "naive",
+    "channels_first": lambda recipe, rates: not recipe.channels_last,
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""
 
 
-TRANSFORMERS_ALONE = frozenset({
-    "adapter_passes", "aligned_bytes", "allocator_retry_s", "attention_backward_ratio", "beyond_measured_ratio",
-    "cast_fusion_ratio",
-    "collective_launch_s", "dropout_passes", "example_length_ratio",
-    "expert_load_sd_ratio", "ffn_passes", "framework_ratio", "fusion_ratio",
-    "gathered_input_ratio", "grouped_matmul_ratio", "interference_ratio", "kernels_per_adapter", "kernels_per_layer",
-    "kernels_per_moe_layer", "logit_bytes", "logit_stored_bytes", "magnitude_passes", "matmul_overlap_ratio",
-    "misaligned_ratio",
-    "moe_passes", "norm_passes", "overlap_cp_ratio", "overlap_ep_ratio", "overlap_pp_ratio", "overlap_tp_ratio",
-    "pcie_bytes_per_s", "pipelined_rank_s", "qkv_passes", "score_passes", "send_stall_s", "stall_gpus",
-    "step_overhead_s",
-    "stored_activation_ratio", "unaligned_product_ratio", "unpacked_bytes",
-})  # fmt: skip
-"""Terms that the equations of models that see images do not read."""
-
-
 def has_effect(term: Term, recipe: Recipe, rates: Rates) -> bool:
     """Whether a term has any effect on what a recipe takes at some rates."""
-    if recipe.model.has_network and term.name in TRANSFORMERS_ALONE:
+    alone = term.family.models
+    if alone and (alone == "images") != recipe.model.has_network:
         return False
     return CONDITIONS[term.family.when](recipe, rates)
 
 
-def read_for(when: str, recipe: Recipe) -> bool:
-    """Whether the equations of a recipe's model read the terms of a condition at all."""
-    return recipe.model.has_network or not when.startswith("images")
+def read_for(family: Family, recipe: Recipe) -> bool:
+    """Whether a recipe has terms of a family: those of models that see images are no transformer's."""
+    return recipe.model.has_network or family.models != "images"

@@ -139,24 +139,16 @@ def resolve_rates(
     setting = Setting(cluster=cluster, recipe=recipe, parameters=parameters or shipped_parameters())
     terms: dict[str, Term] = {}
     for family in setting.parameters.families.values():
-        for name in family.terms if read_for(family.when, recipe) else ():
+        for name in family.terms if read_for(family, recipe) else ():
             terms[name] = LIMITS[family.limit](setting, family, name)
     measured = {name: under_limit(term, cluster, setting.parameters) for name, term in (overrides or {}).items()}
     return RateSet(terms=terms | measured, parameters=setting.parameters)
 
 
-def _term(
-    setting: Setting,
-    family: Family,
-    name: str,
-    scale: float = 1.0,
-    *,
-    bounded: bool = False,
-    row: Parameter | None = None,
-) -> Term:
-    """A term from the row that holds, times a scale; `bounded` terms never exceed the scale."""
+def _term(setting: Setting, family: Family, name: str, scale: float = 1.0, *, row: Parameter | None = None) -> Term:
+    """A term from the row that holds, times a scale, which those of a family with a bound never exceed."""
     row = row or setting.row(family)
-    ceiling = 1.0 if bounded or family.bound else float("inf")
+    ceiling = 1.0 if family.bound else float("inf")
     return Term(
         name=name, value=row.value * scale, ceiling=ceiling * scale, family=family, evidence=_evidence(row, name),
         rests_on=(Dependence(row=row, share=family.bound == "share"),),
@@ -189,7 +181,7 @@ def _evidence(row: Parameter, name: str) -> Evidence:
         source=row.origin,
         date=row.date,
         terms=(name,),
-        public=row.kind is not EvidenceKind.MEASURED,  # a calibration names the user's file
+        public=not row.learned,  # a calibration names the user's file
     )
 
 
@@ -280,7 +272,7 @@ def _product_power(setting: Setting, large_flop_per_s: float) -> ProductPower | 
     at_limit_j = (held_w - law.idle_ratio * gpu.tdp_w) / large_flop_per_s
     full_clock_j = at_limit_j * known.find("sustained_clock").value ** (1.0 - law.clock_exponent)
     return ProductPower(
-        law=law, compute=key, sold_w=gpu.tdp_w, limit_w=min(setting.cluster.power_limit_w or gpu.tdp_w, gpu.tdp_w),
+        law=law, compute=key, sold_w=gpu.tdp_w, limit_w=setting.cluster.limit_w,
         held_w=held_w, j_per_flop=full_clock_j if row is None else row.value * PICO,
         j_per_byte=_row(known, "memory_pj_per_byte", (), gpu.arch).value * PICO,
     )  # fmt: skip
@@ -310,7 +302,7 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
         return at_clock(term, setting.cluster, setting.parameters, "power_attention")
     peaks = gpu.peak_flop_per_s
     peak = peaks[compute] if compute != "fp32" else max(peaks["fp32"], peaks.get("tf32", 0.0) / 3.0)
-    term = _term(setting, family, name, peak, bounded=True)
+    term = _term(setting, family, name, peak)
     return at_clock(term, setting.cluster, setting.parameters, "power_attention")
 
 
@@ -328,7 +320,7 @@ def _older_generation_share(setting: Setting) -> float:
 
 def _memory_term(setting: Setting, family: Family, name: str) -> Term:
     """A share of the memory's bandwidth; slower only under a limit below what memory-bound work draws."""
-    term = _term(setting, family, name, setting.gpu.memory_bytes_per_s, bounded=True)
+    term = _term(setting, family, name, setting.gpu.memory_bytes_per_s)
     return at_clock(term, setting.cluster, setting.parameters, "power_memory")
 
 
@@ -339,9 +331,9 @@ def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
         collectives = collective_surfaces(gpu)
         if collectives is not None:
             return _collectives_term(setting, family, name, collectives)
-        return _term(setting, family, name, gpu.nvlink_bytes_per_s, bounded=True)
+        return _term(setting, family, name, gpu.nvlink_bytes_per_s)
     pcie = setting.parameters.find("pcie_efficiency")
-    return _term(setting, family, name, gpu.pcie_bytes_per_s, bounded=True, row=pcie)
+    return _term(setting, family, name, gpu.pcie_bytes_per_s, row=pcie)
 
 
 def _collectives_term(setting: Setting, family: Family, name: str, collectives: CollectiveSurfaces) -> Term:
@@ -376,9 +368,8 @@ def _routing_age_term(setting: Setting, family: Family, name: str) -> Term:
 
 def _board_power_term(setting: Setting, family: Family, name: str) -> Term:
     """Share of the board power limit as sold, never above the enforced limit."""
-    tdp_w = setting.gpu.tdp_w
-    limit_w = min(setting.cluster.power_limit_w or tdp_w, tdp_w)
-    term = _term(setting, family, name, tdp_w, bounded=True)
+    tdp_w, limit_w = setting.gpu.tdp_w, setting.cluster.limit_w
+    term = _term(setting, family, name, tdp_w)
     if term.value <= limit_w == tdp_w:
         return term
     return replace(term, value=min(term.value, limit_w), ceiling=limit_w)
@@ -391,8 +382,8 @@ LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "memory_bandwidth": _memory_term,
     "inside_node": _inside_node_term,
     "switch_reduction": _switch_reduction_term,
-    "network": lambda s, family, name: _term(s, family, name, s.cluster.nic_bytes_per_s, bounded=True),
-    "pcie": lambda s, family, name: _term(s, family, name, s.gpu.pcie_bytes_per_s, bounded=True),
+    "network": lambda s, family, name: _term(s, family, name, s.cluster.nic_bytes_per_s),
+    "pcie": lambda s, family, name: _term(s, family, name, s.gpu.pcie_bytes_per_s),
     "routing_age": _routing_age_term,
     "board_power": _board_power_term,
     "gib": lambda s, family, name: _term(s, family, name, GIB),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
@@ -27,18 +28,27 @@ POSTERIOR = CATALOG / "posterior.csv"
 Z90 = 1.6449
 """Normal quantile of a 90 % two-sided range."""
 
-FITS = ("time", "memory", "power", "run")
-"""Figures whose published runs a parameter is fitted to."""
 
-FIGURES = {
-    "time": ("step_s", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e"),
-    "power": ("energy_mwh", "carbon_tco2e"),
-    "memory": ("memory_gib",),
-    "run": ("goodput_ratio", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e"),
+class Figure(StrEnum):
+    """What a parameter or the metric of a run is about: the words of the columns `used_in` and `fitted_to`."""
+
+    TIME = "time"
+    MEMORY = "memory"
+    POWER = "power"
+    RUN = "run"
+
+
+FIGURES: Mapping[str, tuple[str, ...]] = {
+    Figure.TIME: ("step_s", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e"),
+    Figure.POWER: ("energy_mwh", "carbon_tco2e"),
+    Figure.MEMORY: ("memory_gib",),
+    Figure.RUN: ("goodput_ratio", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e"),
 }
 """Figures of a plan that rest on a term, by the word in the column `used_in`."""
 
-ITEMISED = {"time": "step_s", "power": "energy_items_mwh", "memory": "memory_gib", "run": "goodput_ratio"}
+ITEMISED = {
+    Figure.TIME: "step_s", Figure.POWER: "energy_items_mwh", Figure.MEMORY: "memory_gib", Figure.RUN: "goodput_ratio",
+}  # fmt: skip
 """The itemised figure that the column `moves` names items of."""
 
 
@@ -80,16 +90,23 @@ class Family:
     """What a row's value is multiplied by (`ladder.LIMITS`), for example `memory_bandwidth`; empty: nothing."""
     bound: str
     """`share`: a share of something, drawn and fitted below 1; `ceiling`: drawn up to 1 times the limit; empty."""
+    figure: Figure | None
+    """What it is about, of which `used_in` are the figures of a plan; None: a constant that enters others."""
     used_in: tuple[str, ...]
-    """Figures that rest on it, items included: `step_s`, `step_s.matmul`."""
+    """Figures of a plan that rest on it, items included: `step_s`, `step_s.matmul`."""
     narrowed_by: str | None
     """What would narrow it: the key of a message; None where nothing that a user can do would."""
     when: str
     """Condition under which it has any effect (`conditions.CONDITIONS`); empty: always."""
-    fitted_to: str | None
-    """The figure whose published runs move it, one of `FITS`; None: none says anything about it."""
+    models: str
+    """The only models whose equations read it: `transformers`, or `images` (those that see images); empty: all."""
+    fitted_to: Figure | None
+    """The figure whose published runs move it; None: none says anything about it."""
     evidence_group: str
     """Group (`EVIDENCE_GROUPS`) whose rows stand in one row of an answer's evidence; empty: each has its own."""
+    told_as: str
+    """How a calibration words that it moved: `hidden`: of communication, more or less is hidden; empty: it is more or
+    less."""
     deviates: str
     """How one lineage (a team and its software) differs from the others: all its rows `together`, each row `apart`;
     empty: it does not."""
@@ -134,6 +151,11 @@ class Parameter:
         if self.low <= 0:
             return math.log(self.high / self.value) / Z90
         return math.log(self.high / self.low) / (2 * Z90)
+
+    @property
+    def learned(self) -> bool:
+        """Whether runs of the user moved it, or left its range narrower: its evidence is then theirs."""
+        return self.kind is EvidenceKind.MEASURED
 
     @property
     def origin(self) -> str:
@@ -266,8 +288,8 @@ def _parameter(row: Row) -> Parameter:
 
 
 def _family(row: Row, name: str) -> Family:
-    group = row.choice("used_in", ("", *FIGURES))
-    items = tuple(f"{ITEMISED[group]}.{item}" for item in row.words("moves") if item != "total") if group else ()
+    figure = _figure(row, "used_in")
+    items = tuple(f"{ITEMISED[figure]}.{item}" for item in row.words("moves") if item != "total") if figure else ()
     terms = row.words("terms") or (name,)
     return Family(
         name=name,
@@ -276,10 +298,18 @@ def _family(row: Row, name: str) -> Family:
         by=row.words("by"),
         limit=row.cell("limit"),
         bound=row.choice("bound", ("", "share", "ceiling")),
-        used_in=(*FIGURES[group], *items) if group else (),
+        figure=figure,
+        used_in=(*FIGURES[figure], *items) if figure else (),
         narrowed_by=row.opt_text("narrowed_by"),
         when=row.cell("when"),
-        fitted_to=row.choice("fitted_to", ("", *FITS)) or None,
+        models=row.choice("models", ("", "transformers", "images")),
+        fitted_to=_figure(row, "fitted_to"),
         evidence_group=row.choice("evidence_group", tuple(EVIDENCE_GROUPS)),
+        told_as=row.choice("told_as", ("", "hidden")),
         deviates=row.choice("deviates", ("", "together", "apart")),
     )
+
+
+def _figure(row: Row, column: str) -> Figure | None:
+    word = row.choice(column, ("", *Figure))
+    return Figure(word) if word else None

@@ -246,20 +246,13 @@ class RateSet:
             self.spreads[draws] = {name: _about_mean(term.log_change(shifts, draws)) for name, term in terms.items()}
         return self.spreads[draws]
 
-    def sample(self, draws: Draws | None = None, only: str | None = None) -> Rates:
-        """Mid values (`draws=None`) or draws `[draw]`; with `only`, just that term varies."""
+    def sample(self, draws: Draws | None = None) -> Rates:
+        """Mid values (`draws=None`) or draws `[draw]`."""
         if draws is None:
             return self._rates({name: term.value for name, term in self.terms.items()})
-        if only is None:
-            if draws not in self.drawn:
-                self.drawn[draws] = self._sample(draws, None)
-            return self.drawn[draws]
-        return self._sample(draws, only)
-
-    def _sample(self, draws: Draws, only: str | None) -> Rates:
-        return self._rates({
-            name: self._drawn(term, draws) if only in (None, name) else term.value for name, term in self.terms.items()
-        })  # fmt: skip
+        if draws not in self.drawn:
+            self.drawn[draws] = self._rates({name: self._drawn(term, draws) for name, term in self.terms.items()})
+        return self.drawn[draws]
 
     def _rates(self, values: Mapping[str, Value]) -> Rates:
         surfaces = {name: term.surface for name, term in self.terms.items() if term.surface is not None}

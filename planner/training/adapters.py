@@ -59,7 +59,7 @@ def _attention(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
 
 def _mlp(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
     """Up, gate and down of dense layers, of routed experts and of shared ones, as the mean layer has them."""
-    moe = model.moe_layers / max(model.layers, 1)
+    moe = model.moe_share
     kinds = (
         (model.ffn_hidden, 1.0 - moe, 1.0 - moe),
         (model.expert_ffn, moe * model.experts, moe * model.top_k),

@@ -12,6 +12,7 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import Layout, Layouts
 from planner.parallelism.search import FixedLayout, divisors, enumerate_layouts
 from planner.training.recipe import ACT_CKPT, Recipe
+from planner.validation.filled import Filled
 from planner.validation.model import CannotPredictError
 from planner.validation.runs import PublishedRun
 
@@ -54,7 +55,7 @@ def parse_sharding(text: str) -> Sharding | None:
 
 
 def parse_ckpt(text: str) -> str | None:
-    """none, selective or full; None where the row does not say or says what this model does not know."""
+    """The way of `ACT_CKPT` that a text starts with; None where the row does not say or says what no plan knows."""
     return next((name for name in ACT_CKPT if text.lower().startswith(name)), None)
 
 
@@ -110,17 +111,17 @@ def replicas(partial: PartialLayout, dp: int, cp: int, tp: int, ep: int) -> int:
     return ranks // inside if inside < ranks and ranks % inside == 0 else 1
 
 
-def _chunks(recipe: Recipe, partial: PartialLayout, pp: int, filled: list[str]) -> list[int]:
+def _chunks(recipe: Recipe, partial: PartialLayout, pp: int, filled: Filled) -> list[int]:
     """Layer chunks of a stage: as stated, or where a tuned stack's pipeline is stated without them, all even ones."""
     layers = recipe.model.layers
     if partial.vp is not None or pp == 1 or recipe.kernels != "tuned" or layers % pp:
         vp = partial.vp or 1
         return [vp if pp > 1 and vp * pp <= layers + 2 else 1]
-    filled.append("vp: the fastest that fits")
+    filled.take("vp", as_="the fastest that fits")
     return divisors(layers // pp)
 
 
-def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: list[str]) -> Layouts:
+def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: Filled) -> Layouts:
     """Candidates where tp and pp are known; `grad_accum` follows from the batch.
 
     Raises:
@@ -132,13 +133,13 @@ def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: list[str]) ->
     eps = [partial.ep or 1]
     if model.experts and partial.ep is None:
         eps = [e for e in divisors(model.experts) if (tp * cp * dp) % e == 0]
-        filled.append("ep: the fastest that fits")
+        filled.take("ep", as_="the fastest that fits")
     elif model.experts and (tp * cp * dp) % eps[0]:
         raise CannotPredictError(f"layout: ep {eps[0]} does not divide the {tp * cp * dp} GPUs of a pipeline stage")
     per_rank = recipe.global_batch / dp
     micro = _micro_batches(partial, per_rank)
     if len(micro) > 1:
-        filled.append("micro_batch: the fastest that fits")
+        filled.take("micro_batch", as_="the fastest that fits")
     ckpts = [partial.act_ckpt] if partial.act_ckpt else list(ACT_CKPT)
     chunks = _chunks(recipe, partial, pp, filled)
     # One rank shards nothing; where FSDP's policy computes with gathered copies, it still makes those.
@@ -158,14 +159,14 @@ def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: list[str]) ->
     return Layouts.of(*candidates)
 
 
-def searched_layouts(recipe: Recipe, cluster: Cluster, partial: PartialLayout, filled: list[str]) -> Layouts:
+def searched_layouts(recipe: Recipe, cluster: Cluster, partial: PartialLayout, filled: Filled) -> Layouts:
     """All layouts of the planner's own search that keep what the row fixes.
 
     Raises:
         CannotPredictError: none is consistent.
     """
     open_axes = [name for name in ("tp", "pp", "micro_batch") if getattr(partial, name) is None]
-    filled.append(f"{', '.join(open_axes)}: chosen by the layout search")
+    filled.take(*open_axes, as_="chosen by the layout search")
     micro = 1 if recipe.seq_len > LONG_SEQUENCE and partial.micro_batch is None else partial.micro_batch
     fixed = FixedLayout(
         tp=partial.tp, pp=partial.pp, vp=partial.vp, cp=partial.cp, ep=partial.ep, micro_batch=micro,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from planner.models.catalogue import model_named
 from planner.models.images.catalogue import image_model_named
 from planner.models.shape import ModelShape
+from planner.validation.filled import Filled
 from planner.validation.runs import PublishedRun
 
 DEFAULT_VOCAB = 50257
@@ -45,8 +46,8 @@ def _agrees(run: PublishedRun, base: ModelShape) -> bool:
     return run.hidden in (None, base.hidden) and run.n_heads in (None, base.heads)
 
 
-def model_of(run: PublishedRun, filled: list[str]) -> ModelShape:
-    """The shape of a transformer; what was not in the row is appended to `filled`.
+def model_of(run: PublishedRun, filled: Filled) -> ModelShape:
+    """The shape of a transformer; what was not in the row is noted in `filled`.
 
     Raises:
         CannotPredictError: neither the row nor the catalogue gives a shape.
@@ -75,26 +76,26 @@ def _network(run: PublishedRun) -> ModelShape:
     return model
 
 
-def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) -> ModelShape:
+def _assembled(run: PublishedRun, base: ModelShape | None, filled: Filled) -> ModelShape:
     """The row's figures over the catalogue's, then documented defaults."""
     hidden = _first(run.hidden, base.hidden if base else None) or 0
     heads = _first(run.n_heads, base.heads if base else None)
     if heads is None:
         heads = max(1, hidden // 128)
-        filled.append(f"n_heads: {heads} of 128")
+        filled.take("n_heads", as_=f"{heads} of 128")
     ffn = _first(run.ffn_hidden, base.ffn_hidden if base else None)
     experts = _first(run.n_experts, base.experts if base else None) or 0
     if ffn is None and not experts:
         ffn = 4 * hidden
-        filled.append(f"ffn_hidden: {ffn}, 4 x hidden")
+        filled.take("ffn_hidden", as_=f"{ffn}, 4 x hidden")
     vocab = _first(run.vocab, base.vocab if base else None)
     if vocab is None:
         vocab = DEFAULT_VOCAB
-        filled.append(f"vocab: {vocab}")
+        filled.take("vocab", as_=str(vocab))
     layers = _first(run.n_layers, base.layers if base else None) or 1
     if base is not None:
         if any(not getattr(run, name) for name in ("n_layers", "hidden", "n_heads")):
-            filled.append(f"shape: {base.name} of the catalogue")
+            filled.take("shape", as_=f"{base.name} of the catalogue")
         return replace(
             base,
             layers=layers,
@@ -129,17 +130,17 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) ->
     )
 
 
-def _with_layers_from_params(run: PublishedRun, shape: ModelShape, filled: list[str]) -> ModelShape:
+def _with_layers_from_params(run: PublishedRun, shape: ModelShape, filled: Filled) -> ModelShape:
     plain = shape.ffn_hidden == 4 * shape.hidden  # GPT's block, whose output layer is tied; other widths are gated ones
     shape = replace(shape, gated_mlp=not plain, tied_embeddings=plain or shape.tied_embeddings)
     one_layer, two_layers = replace(shape, layers=1).params_total, replace(shape, layers=2).params_total
     assert run.params_total is not None
     layers = max(1, round((run.params_total - one_layer) / (two_layers - one_layer) + 1))
-    filled.append(f"n_layers: {layers}, from {run.params_total:.4g} parameters")
+    filled.take("n_layers", as_=f"{layers}, from {run.params_total:.4g} parameters")
     return replace(shape, layers=layers)
 
 
-def _closest_variant(run: PublishedRun, shape: ModelShape, filled: list[str]) -> ModelShape:
+def _closest_variant(run: PublishedRun, shape: ModelShape, filled: Filled) -> ModelShape:
     """Gated or plain feed-forward, tied or untied output: the combination that comes closest to the parameter count."""
     if shape.kind == "encoder" or run.n_layers is None:
         return shape
@@ -147,7 +148,7 @@ def _closest_variant(run: PublishedRun, shape: ModelShape, filled: list[str]) ->
     variants = [replace(shape, gated_mlp=gated, tied_embeddings=tied) for gated, tied in options]
     if run.params_total is None:
         gated = bool(run.ffn_hidden) and run.ffn_hidden != 4 * shape.hidden
-        filled.append(f"feed-forward: {'gated' if gated else 'plain'}, by its width")
+        filled.take("feed-forward", as_=f"{'gated' if gated else 'plain'}, by its width")
         return next(v for v in variants if v.gated_mlp == gated)
     published = run.params_total
     return min(variants, key=lambda v: abs(v.params_total - published))

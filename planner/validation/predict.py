@@ -35,6 +35,7 @@ class Prediction:
     mid: float
     high: float
     filled: tuple[str, ...]
+    """What the row does not say, with the default taken, a sentence each."""
     fits: bool
     """Whether the predicted peak memory is within what the GPU offers a process, at mid."""
     fits_probability: float
@@ -73,19 +74,13 @@ class _Evaluated:
         return self.result.step_s * self.prepared.batch_scale
 
 
-DECISIVE = ("tp, pp", "act_ckpt", "attention", "grad_accum", "zero", "shape", "n_layers")
-"""Inputs that move a prediction where a default stands in for what the source does not say: as `filled` names them."""
-
-
-KNOWN = "of the catalogue"
-"""How an input ends that is looked up rather than guessed."""
 WIDENED = {"model_error_ratio": "default_error_ratio", "memory_error_ratio": "memory_default_error_ratio"}
-"""Terms that are wider with every such default, and the row that says by how much."""
+"""Terms that are wider with every decisive input that is a default, and the row that says by how much."""
 
 
 def decisive_defaults(prepared: Prepared) -> int:
-    """How many inputs that decide are defaults."""
-    return sum(item.startswith(DECISIVE) and not item.endswith(KNOWN) for item in prepared.filled)
+    """How many of a run's defaults are of inputs that decide; the axes of a searched layout count once."""
+    return sum(default.decisive for default in prepared.filled)
 
 
 def run_rates(
@@ -139,7 +134,7 @@ def predict_prepared(prepared: Prepared, draws: Draws | None = None, *, rates: R
         low=drawn.low,
         mid=drawn.mid,
         high=drawn.high,
-        filled=prepared.filled,
+        filled=tuple(default.text for default in prepared.filled),
         fits=memory <= usable_bytes(prepared.cluster.gpu),
         fits_probability=fits_probability(evaluated.result.memory_bytes, prepared.cluster.gpu),
         memory_gib=memory / GIB,

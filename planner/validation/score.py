@@ -192,7 +192,10 @@ def weights(rows: Sequence[ScoredRun]) -> np.ndarray:
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, quantile: float) -> float:
-    """Smallest value at which the cumulated weight reaches the quantile, halfway between neighbours."""
+    """The value at a quantile of the cumulated weight: each stands at the middle of its own, linear between neighbours.
+
+    With equal weights the median is the usual one.
+    """
     order = np.argsort(values)
     ordered, share = values[order], weight[order]
     position = (np.cumsum(share) - 0.5 * share) / share.sum()

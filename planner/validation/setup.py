@@ -1,8 +1,7 @@
-"""From a published run to what is evaluated: `Prepared`, with the list of what a documented default filled in."""
+"""From a published run to what is evaluated: `Prepared`, with what a documented default filled in."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
@@ -32,6 +31,7 @@ from planner.training.policies import why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
 from planner.units import GIGA
+from planner.validation.filled import Default, Filled
 from planner.validation.layout import (
     PartialLayout,
     data_parallel,
@@ -43,6 +43,7 @@ from planner.validation.layout import (
 )
 from planner.validation.model import CannotPredictError, model_of
 from planner.validation.runs import PublishedRun, Rejected
+from planner.validation.words import NOT_A_GPU, limit_unsaid, software_year
 
 TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
 """Metrics of a whole run: they need its tokens."""
@@ -69,7 +70,7 @@ class Prepared:
     layouts: Layouts
     """Exactly one."""
     framework: Framework
-    filled: tuple[str, ...]
+    filled: tuple[Default, ...]
     """What the row does not say, with the default taken."""
     tokens: float
     """Length of the run; one step where it does not matter."""
@@ -100,8 +101,8 @@ def prepare(runs: Iterable[PublishedRun | Rejected], parameters: Parameters | No
 
 
 def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
-    filled: list[str] = []
-    if run.gpu.lower().startswith("tpu"):
+    filled = Filled()
+    if NOT_A_GPU.says(run.gpu):
         raise CannotPredictError(f"gpu: {run.gpu} is not a GPU")
     cluster = _cluster(run, filled)
     framework = _framework(run, cluster)
@@ -126,7 +127,7 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
         cluster=cluster,
         layouts=_alone(layout),
         framework=framework,
-        filled=tuple(dict.fromkeys(filled)),
+        filled=tuple(filled),
         tokens=tokens or recipe.tokens_per_step,
         batch_scale=scale,
         nominal_ratio=seq_len / mean_len,
@@ -163,27 +164,27 @@ def _gpu(name: str) -> Gpu:
         raise CannotPredictError(f"{error.message}; {error.hint}") from error
 
 
-def _cluster(run: PublishedRun, filled: list[str]) -> Cluster:
+def _cluster(run: PublishedRun, filled: Filled) -> Cluster:
     gpu = _gpu(run.gpu)
     node = run.gpus_per_node or gpu.gpus_per_node
     network = describe_network(run.network, node)
     limit = run.power_limit_w
-    if limit is None and "power-limited" in run.gpu:
+    if limit_unsaid(run.gpu, limit):
         limit = POWER_LIMITED_RATIO * gpu.tdp_w
-        filled.append(f"power_limit_w: {limit:g}")
+        filled.take("power_limit_w", as_=f"{limit:g}")
     cluster = make_cluster(gpu, gpus_per_node=node, network=network, power_limit_w=limit)
     if run.gpus_per_node is None:
-        filled.append(f"gpus_per_node: {node}")
+        filled.take("gpus_per_node", as_=str(node))
     if network.bytes_per_s is None and (run.n_gpus or 2) > cluster.nvlink_domain:
-        filled.append(f"network: {cluster.nic_bytes_per_s * 8 / GIGA:g} Gb/s per GPU")
+        filled.take("network", as_=f"{cluster.nic_bytes_per_s * 8 / GIGA:g} Gb/s per GPU")
     return cluster
 
 
-def _policy(run: PublishedRun, framework: Framework, cluster: Cluster, filled: list[str]) -> PrecisionPolicy:
+def _policy(run: PublishedRun, framework: Framework, cluster: Cluster, filled: Filled) -> PrecisionPolicy:
     precision = run.precision
     if precision is None and run.metric in POWERS:
         precision = "fp32"  # a framework's own default; power near a limit depends little on it
-        filled.append("precision: fp32")
+        filled.take("precision", as_="fp32")
     if precision is None:
         raise CannotPredictError("precision: blank")
     if precision not in PRECISIONS + EXTRA_PRECISIONS:
@@ -202,11 +203,11 @@ def _task_model(run: PublishedRun, model: ModelShape) -> ModelShape:
     return replace(model, head_ratio=TASK_HEAD_RATIO)
 
 
-def _seq_len(run: PublishedRun, model: ModelShape, filled: list[str]) -> int:
+def _seq_len(run: PublishedRun, model: ModelShape, filled: Filled) -> int:
     if run.seq_len:
         return run.seq_len
     if run.metric in POWERS:
-        filled.append(f"seq_len: {model.context}")
+        filled.take("seq_len", as_=str(model.context))
         return model.context
     raise CannotPredictError("seq_len: blank")
 
@@ -217,47 +218,32 @@ BINNED_SHARE = ((128, 0.89), (512, 0.55))
 """The same padded to bins of an eighth (a quarter at 128): half a bin more for the sequences that are not full."""
 
 
-def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq_len: int, filled: list[str]) -> int:
+def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq_len: int, filled: Filled) -> int:
     """Tokens per sequence that are computed: encoders are pre-trained on sentences, most shorter than the longest."""
     shares = {"binned": BINNED_SHARE, "unpadded": UNPADDED_SHARE}.get(framework.padding)
     if shares is None or model.kind != "encoder" or run.method not in ("", "pretrain"):
         return seq_len
     ends, values = zip(*shares, strict=True)
     mean = round(seq_len * float(np.interp(seq_len, ends, values)))
-    filled.append(f"mean sequence: {mean} of {seq_len} tokens, {framework.padding}")
+    filled.take("mean sequence", as_=f"{mean} of {seq_len} tokens, {framework.padding}")
     return mean
 
 
-_RELEASE = re.compile(r"\bv?(2[0-9])\.(0[1-9]|1[0-2])\b")
-_YEAR = re.compile(r"\((20[0-9]{2})\)")
-
-
-def software_year(framework: str) -> float | None:
-    """Decimal year of a release named by year and month, like `NeMo 25.04`, or by its year: `torchtitan (2024)`.
-
-    None where the name has neither.
-    """
-    match, year = _RELEASE.search(framework), _YEAR.search(framework)
-    if match:
-        return 2000.0 + int(match[1]) + (int(match[2]) - 0.5) / 12.0
-    return int(year[1]) + 0.5 if year else None
-
-
 def _recipe(
-    run: PublishedRun, model: ModelShape, policy: PrecisionPolicy, framework: Framework, seq_len: int, filled: list[str]
+    run: PublishedRun, model: ModelShape, policy: PrecisionPolicy, framework: Framework, seq_len: int, filled: Filled
 ) -> Recipe:
     attention = {"naive": "naive", "flash": "flash", "sdpa": "flash"}.get(run.attention.lower())
     plain_encoder = model.kind == "encoder" and framework.stack == "eager"
     if attention is None:
         attention = "naive" if plain_encoder else framework.attention
     if not run.attention and not model.has_network:
-        filled.append(f"attention: {attention}")
+        filled.take("attention", as_=attention)
     stack = framework.stack
     if run.compile.lower() in YES and stack not in ("typical", "tuned", "classic"):
         stack = "fsdp-compile"
     if run.compile.lower() in ("n", "no") and stack not in ("typical", "tuned", "classic"):
         stack = "eager"
-    filled.append(f"stack: {stack}")
+    filled.take("stack", as_=stack)
     method = run.method or PRETRAIN
     if method not in load_methods():
         raise CannotPredictError(f"method: unknown `{method}`")
@@ -310,21 +296,22 @@ def _optimizer(run: PublishedRun, model: ModelShape, framework: Framework) -> Op
 
 
 def _batch(
-    run: PublishedRun, recipe: Recipe, gpus: int, framework: Framework, filled: list[str]
+    run: PublishedRun, recipe: Recipe, gpus: int, framework: Framework, filled: Filled
 ) -> tuple[Recipe, PartialLayout]:
     """The global batch, and what is known of the layout."""
     sharding = parse_sharding(run.zero_or_fsdp_stage)
     zero = sharding.stage if sharding else framework.zero
     if sharding is None and gpus > 1:
-        filled.append(f"zero: {zero}")
+        filled.take("zero", as_=str(zero))
     ckpt = parse_ckpt(run.act_ckpt) or framework.act_ckpt
     if recipe.model.has_network:
         ckpt = "none"
     elif not run.act_ckpt:
-        filled.append(f"act_ckpt: {ckpt or 'the least that fits'}")
+        filled.take("act_ckpt", as_=ckpt or "the least that fits")
     partial = partial_layout(run, gpus, zero, ckpt, splits=framework.pipeline_splits_batch)
     if partial.micro_batch != run.micro_batch:
-        filled.append(f"micro_batch: {partial.micro_batch}, the pipeline splits the local batch of {run.micro_batch}")
+        taken = f"{partial.micro_batch}, the pipeline splits the local batch of {run.micro_batch}"
+        filled.take("micro_batch", as_=taken)
     alone = gpus == 1 or recipe.model.has_network
     if alone or (not recipe.fused and run.tp is None and run.pp is None):
         partial = replace(partial, tp=partial.tp or 1, pp=partial.pp or 1)
@@ -333,7 +320,7 @@ def _batch(
         dp = gpus // ((partial.tp or 1) * (partial.pp or 1) * (partial.cp or 1))
         batch = float(max(1, dp) * run.micro_batch * (run.grad_accum or 1))
         if not run.grad_accum:
-            filled.append("grad_accum: 1")
+            filled.take("grad_accum", as_="1")
     if batch is None:
         raise CannotPredictError("batch: neither global_batch_seqs nor micro_batch is given")
     return replace(recipe, global_batch=max(1, round(batch))), partial
@@ -343,7 +330,7 @@ def _choose(
     recipe: Recipe,
     cluster: Cluster,
     partial: PartialLayout,
-    filled: list[str],
+    filled: Filled,
     parameters: Parameters,
     *,
     open_ckpt: bool,
@@ -366,7 +353,7 @@ def _choose(
     memory_bytes = np.asarray(memory_of(recipe, layouts, rates).total)
     fits = np.flatnonzero(memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
     if weaker and not len(fits):
-        filled.append("act_ckpt: full, for the framework's default does not fit")
+        filled.take("act_ckpt", as_="full, for the framework's default does not fit")
         return _choose(recipe, cluster, replace(partial, act_ckpt="full"), filled, parameters, open_ckpt=False)
     if not len(fits):
         best = int(np.argmin(memory_bytes))
@@ -381,16 +368,16 @@ def _choose(
 
 
 def _sharded_to_fit(
-    recipe: Recipe, cluster: Cluster, partial: PartialLayout, filled: list[str], rates: Rates
+    recipe: Recipe, cluster: Cluster, partial: PartialLayout, filled: Filled, rates: Rates
 ) -> PartialLayout:
     """With the least ZeRO stage from the framework's default on that fits: the run ran. As it is where none does."""
     most = partial.zero if data_parallel(partial) == 1 else MOST_ZERO_OF_STAGES if (partial.pp or 1) > 1 else MOST_ZERO
     for zero in range(partial.zero, most + 1):
         sharded = replace(partial, zero=zero)
-        least_bytes = np.min(memory_of(recipe, stated_layouts(recipe, sharded, []), rates).total)
+        least_bytes = np.min(memory_of(recipe, stated_layouts(recipe, sharded, Filled()), rates).total)
         if least_bytes <= cluster.gpu.memory_bytes:
             if zero > partial.zero:
-                filled[filled.index(f"zero: {partial.zero}")] = f"zero: {zero}, the least that fits"
+                filled.take("zero", as_=f"{zero}, the least that fits")
             return sharded
     return partial
 

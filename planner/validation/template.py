@@ -18,7 +18,7 @@ COLUMNS = {
     "cp": "context parallel; blank: 1",
     "ep": "expert parallel; blank: 1",
     "zero_or_fsdp_stage": "0, 1, 2 or 3 (ZeRO), or fsdp; blank: the framework's default",
-    "act_ckpt": "none, selective or full; blank: the framework's default",
+    "act_ckpt": "none, selective, full, every-2 or every-4; blank: the framework's default",
     "attention": "flash or naive; blank: the framework's default",
     "compile": "y or n",
     "framework": "what trains: Megatron-LM, NeMo, DeepSpeed, FSDP, Hugging Face …",

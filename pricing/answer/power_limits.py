@@ -129,8 +129,7 @@ def limits_beside(
     """The effect of each measured limit at the plan's prices and power cap; host and network power are the plan's."""
     assert plan.peak_power_mw is not None
     assert plan.energy_items_mwh is not None
-    tdp_w, pue = cluster.gpu.tdp_w, priced.site.pue.mid
-    limit_w = min(cluster.power_limit_w or tdp_w, tdp_w)
+    limit_w, pue = cluster.limit_w, priced.site.pue.mid
     items = plan.energy_items_mwh
     host = Power(w=limit_w * (items["host"] + items["network"]) / items["gpu"])
     peak_pue = w_from_mw(plan.peak_power_mw) / plan.gpus / (limit_w + float(host.w))

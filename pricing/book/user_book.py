@@ -139,15 +139,6 @@ def book_text(rows: Iterable[PriceRow], header: Sequence[str] = COLUMNS) -> str:
     return buffer.getvalue()
 
 
-def write_book(path: Path, rows: Iterable[PriceRow]) -> None:
-    """Replace a price book with these rows, whole or not at all.
-
-    Raises:
-        UsageError: the file cannot be written; the old one is unchanged.
-    """
-    write_whole(path, book_text(rows))
-
-
 def write_whole(path: Path, text: str) -> None:
     """Write a file of the user's data folder whole or not at all: into a temporary file that then replaces it.
 

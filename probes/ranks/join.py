@@ -22,8 +22,6 @@ from probes.ranks.loss import Losses
 from probes.ranks.team import COLLECTIVE_LIMIT_S, Place, Team
 
 POLL_S = 0.2
-JOIN_S = 120.0
-"""Longest wait for a rank to arrive: the import of torch from a busy network disk takes a minute."""
 HEAR_S = 3.0
 SHOWN_RANKS = 8
 CLOCKS_APART_S = 1.0

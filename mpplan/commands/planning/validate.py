@@ -21,7 +21,7 @@ from planner.records.home import user_path
 
 if TYPE_CHECKING:
     from planner.calibration.document import ReadCalibration
-    from planner.calibration.validation import LearnedValidation, Score
+    from planner.calibration.validation import HeldOutScore, LearnedValidation
     from planner.validation.score import ScoredRun, Summary
     from planner.validation.validate import MeasuredOf, Validation
 
@@ -202,7 +202,7 @@ def _learning(learned: LearnedValidation) -> str:
     return lead + table(heads, cells)
 
 
-def _change(before: Score, after: Score) -> tuple[str, ...]:
+def _change(before: HeldOutScore, after: HeldOutScore) -> tuple[str, ...]:
     names = ("median_abs_error", "coverage", "median_width")
     return tuple(_percent(getattr(score, name)) for name in names for score in (before, after))
 

@@ -25,8 +25,8 @@ COMPILED_KERNELS = (10.0, 20.0)
 """Kernels of a compiled layer, forward and backward, about."""
 EAGER_CAST_KERNELS, COMPILED_CAST_KERNELS = 8.0, 2.0
 """Kernels of one cast to FP8."""
-END_KERNELS = 60.0
-"""Of embedding, output layer, loss and update of eager code, about."""
+END_AND_UPDATE_KERNELS = 60.0
+"""Of embedding, output layer, loss and update of eager code in one step, about; a plan's are without the update."""
 OPERATION_LAUNCHES = 1.8
 """Host time of an operation, with dispatch and autograd, over that of a bare kernel; assumed."""
 HOST_BOUND = 0.97
@@ -325,7 +325,9 @@ def _described(
             phase_seconds(rates, work, recipe, clock_hz), _weight_bytes(work, recipe), kernels, strict=True
         )
     )  # fmt: skip
-    return _Step(forward=forward, backward=backward, launches=sum(kernels) + END_KERNELS, shape=_shape(point))
+    return _Step(
+        forward=forward, backward=backward, launches=sum(kernels) + END_AND_UPDATE_KERNELS, shape=_shape(point)
+    )
 
 
 def _kernels(work: PointWork, recipe: str) -> tuple[float, float]:

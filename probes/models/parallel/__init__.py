@@ -34,15 +34,6 @@ STRATEGIES: tuple[Strategy, ...] = (
 """All strategies; the first is what the others are compared with."""
 
 
-def strategy_named(name: str, *, recompute: bool = False) -> Strategy:
-    """The strategy of a line: its `parallel`, and whether activations are computed again.
-
-    Raises:
-        KeyError: there is none.
-    """
-    return {(strategy.id, strategy.recompute): strategy for strategy in STRATEGIES}[name, recompute]
-
-
 def messages(case: ParallelCase, strategy: Strategy, world: int) -> tuple[StepMessage, ...]:
     """What a rank sends in a step of a strategy over so many ranks."""
     return strategy.messages(case, world)

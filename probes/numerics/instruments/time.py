@@ -44,11 +44,6 @@ class Slice:
             raise OutOfTimeError
 
 
-def keep_nothing(_key: str, compute: Callable[[], Plain]) -> Plain:
-    """Computes each time; for tests and for callers that need no resume."""
-    return compute()
-
-
 def count_of(count: int, what: str) -> str:
     """`1 seed`, `3 seeds`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

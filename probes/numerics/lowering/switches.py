@@ -50,11 +50,6 @@ class Switches:
         """Turn these layers to these recipes, and all others to FP32."""
         self._now = dict(recipes)
 
-    def all_in(self, recipe: LowerRecipe, but: Iterable[str] = ()) -> dict[str, LowerRecipe]:
-        """Every layer but these, for `turn`."""
-        kept = set(but)
-        return {name: recipe for name in self.layers if name not in kept}
-
     def policy(self, recipe: LowerRecipe) -> dict[str, LowerRecipe]:
         """What the recipe lowers by itself: linear layers and convolutions without routers and the last layer."""
         kinds = kinds_of(self.layers)

@@ -10,14 +10,14 @@ import pytest
 from planner.calibration.crossval import (
     condition,
     drawn_left_out,
-    learn,
     learning_curve,
     leave_out,
     left_out_residuals,
     log_density,
     own_scale,
+    predict_left_out,
 )
-from planner.calibration.linear import Figure
+from planner.rates.parameters import Figure
 from tests.planner.calibration.test_hierarchy import hierarchy, of
 
 
@@ -104,8 +104,8 @@ def test_learning_from_own_rows_lowers_the_error_and_narrows_the_range(five_team
 def test_a_lineage_with_too_few_rows_has_no_entry(five_teams):
     left_out = leave_out(five_teams)[0]
 
-    assert learn(five_teams, left_out, (4,)) == []
-    assert [entry.count for entry in learn(five_teams, left_out, (3,))] == [3]
+    assert predict_left_out(five_teams, left_out, (4,)) == []
+    assert [entry.count for entry in predict_left_out(five_teams, left_out, (3,))] == [3]
 
 
 def test_ranges_drawn_through_the_equations_are_about_those_of_the_lines(five_teams):

@@ -8,8 +8,9 @@ from copy import deepcopy
 import pytest
 
 from mpplan.api.document import worded
-from planner.calibration.document import read_calibration, shipped_digest, to_calibration_document
+from planner.calibration.document import read_calibration, shipped_digest, to_calibration_document, words_of
 from planner.calibration.learn import learn
+from planner.calibration.own_runs import LearnedTerm
 from planner.errors import InputFileError, UsageError
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
@@ -105,6 +106,25 @@ def damaged(document, *path, value):
 def test_a_damaged_calibration_is_refused_with_the_name_of_its_file(tmp_path, document, path, value):
     with pytest.raises(InputFileError, match=r"our-stack\.json: posterior: expected"):
         read(tmp_path, damaged(document, *path, value=value))
+
+
+@pytest.mark.parametrize(
+    ("told_as", "after", "key"),
+    [
+        ("hidden", 0.8, "learned.hidden_better"),
+        ("hidden", 0.4, "learned.hidden_worse"),
+        ("", 0.8, "learned.more"),
+        ("", 0.4, "learned.less"),
+        ("hidden", 0.61, "learned.surer"),
+    ],
+)
+def test_what_was_learned_is_worded_as_its_row_says(told_as, after, key):
+    term = LearnedTerm(
+        term="overlap_dp_ratio.tuned", name="overlap_dp_ratio", label="overlap", unit="ratio", before=(0.5, 0.6, 0.7),
+        after=(0.3, after, 0.9), told_as=told_as, bounded=False,
+    )  # fmt: skip
+
+    assert words_of(term).key == key
 
 
 def test_a_calibration_of_another_version_is_refused_with_what_to_run(tmp_path, document):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from planner.calibration.fit import ITERATIONS, Fit, fit, population_fit, read_corpus
-from planner.calibration.linear import Figure
-from planner.rates.parameters import shipped_parameters
+from planner.rates.parameters import Figure, shipped_parameters
 from tests.planner.calibration.test_hierarchy import of
 
 

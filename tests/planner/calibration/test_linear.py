@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.linear import Figure, figure_of, linearize, mapped, observe
+from planner.calibration.linear import figure_of, linearize, mapped, observe
 from planner.rates.ladder import resolve_rates
-from planner.rates.parameters import moved, shipped_parameters
+from planner.rates.parameters import Figure, moved, shipped_parameters
 from planner.validation.predict import metric_values
 from planner.validation.runs import PublishedResult, Rejected
 from tests.planner.calibration.own_runs import observation, prepared, team

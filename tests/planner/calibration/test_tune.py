@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from planner.calibration.crossval import leave_out
-from planner.calibration.linear import Figure
 from planner.calibration.spreads import spread, spreads_of
 from planner.calibration.tune import COVERAGE, conformal, largest_spreads, mean_score, tuned
-from planner.rates.parameters import shipped_parameters
+from planner.rates.parameters import Figure, shipped_parameters
 from tests.planner.calibration.test_hierarchy import before_any_fit, hierarchy, of
 
 APART = {"a": 0.55, "b": 0.75, "c": 1.0, "d": 1.3, "e": 1.8}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.calibration.linear import Figure
 from planner.calibration.validation import choose, learn_and_validate, observations_by_lineage, to_learning_document
-from planner.rates.parameters import shipped_parameters
+from planner.rates.parameters import Figure, shipped_parameters
 from planner.validation.predict import predict_prepared
 from planner.validation.runs import PublishedRun, parse_run
 from planner.validation.setup import Prepared, prepare_run

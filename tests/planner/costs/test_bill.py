@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from planner.costs.bill import BillPrices, RunDraws, run_bill, total_draws_usd
 from planner.costs.prices import Beside, GpuPrice, Ledger, OwnedPrice, Quote
-from planner.costs.quantity import DataSize, Energy
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from tests.planner.build import ROUNDING
+from tests.planner.costs.amounts import gigabytes, kilowatt_hours
 
 PRICE = GpuPrice(
     gpu="h100-sxm5-80gb",
@@ -25,10 +25,10 @@ PRICE = GpuPrice(
 BESIDE = Beside(
     storage_usd_per_gb_month=0.023,
     checkpoints_kept=5,
-    data=DataSize.from_gb(40_000),
+    data=gigabytes(40_000),
     months_after=12,
     egress_usd_per_gb=0.09,
-    egress=DataSize.from_gb(500),
+    egress=gigabytes(500),
     network_ratio=0.05,
     hosts=8,
     usd_per_host_h=1.5,
@@ -41,7 +41,7 @@ QUOTE = Quote(vendor="Acme", price=PRICE, minimum_term_h=2160.0, minimum_gpus=25
 def run_of(hours, gpus=256, **changes):
     gpu_h = gpus * np.atleast_1d(np.asarray(hours, dtype=float))
     draws = RunDraws(gpus=gpus, gpu_h=gpu_h, usd_per_gpu_h=np.full(gpu_h.shape, 2.0))
-    return replace(draws, checkpoint=DataSize.from_gb(1_000), **changes)
+    return replace(draws, checkpoint=gigabytes(1_000), **changes)
 
 
 def bill(run, price=PRICE, usd_per_kwh=None, **booked):
@@ -119,7 +119,7 @@ def test_a_run_that_is_longer_than_the_term_at_mid_still_pays_for_the_gpus_of_th
 
 def apart(hours=1000.0, kwh=250_000.0, usd=0.08):
     """A run whose electricity is paid apart."""
-    return run_of(hours, energy=Energy.from_kwh(np.array([kwh])), usd_per_kwh=np.array([usd]))
+    return run_of(hours, energy=kilowatt_hours(np.array([kwh])), usd_per_kwh=np.array([usd]))
 
 
 def test_electricity_is_a_line_only_where_it_is_paid_apart():
@@ -193,7 +193,7 @@ def test_a_line_with_a_quantity_and_a_price_is_their_product(price, booked):
 
 def test_a_bill_over_layouts_is_the_bill_of_each():
     gpus, hours = np.array([64.0, 256.0, 1024.0]), np.array([3000.0, 800.0, 210.0])
-    run = RunDraws(gpus=gpus, gpu_h=gpus * hours, usd_per_gpu_h=np.full(3, 2.0), checkpoint=DataSize.from_gb(1_000))
+    run = RunDraws(gpus=gpus, gpu_h=gpus * hours, usd_per_gpu_h=np.full(3, 2.0), checkpoint=gigabytes(1_000))
     prices = BillPrices(gpu=PRICE, ledger=Ledger(beside=BESIDE, quote=QUOTE))
 
     totals = total_draws_usd(run, prices)

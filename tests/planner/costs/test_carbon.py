@@ -7,6 +7,7 @@ import pytest
 
 from planner.costs.carbon import embodied_kg, operation_kg, sci_kg_per_1e21_flop, sci_kg_per_run
 from planner.costs.quantity import Energy, Power
+from tests.planner.costs.amounts import kilowatt_hours
 
 
 def test_location_and_market_based_are_two_numbers():
@@ -25,7 +26,7 @@ def test_operation_outweighs_manufacture_on_the_us_grid_but_not_on_a_clean_one()
 
 def test_the_sci_score_is_energy_times_intensity_plus_embodied_per_run():
     # BLOOM (arXiv 2211.02001): 689,842 kWh at 57 g/kWh and 11.2 t embodied are 50.5 t
-    operation = operation_kg(Energy.from_kwh(689_842.0), 0.057)
+    operation = operation_kg(kilowatt_hours(689_842.0), 0.057)
 
     assert sci_kg_per_run(operation, 11_200.0) == pytest.approx(50_500, rel=1e-3)
 
@@ -41,4 +42,4 @@ def test_every_function_takes_draws():
     made = embodied_kg(np.array([1000.0, 2000.0]), np.array([0.01, 0.02]))
 
     assert made.tolist() == [10.0, 40.0]
-    assert sci_kg_per_run(operation_kg(Energy.from_kwh(100.0), 0.1), made).tolist() == [20.0, 50.0]
+    assert sci_kg_per_run(operation_kg(kilowatt_hours(100.0), 0.1), made).tolist() == [20.0, 50.0]

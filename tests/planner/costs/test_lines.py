@@ -21,11 +21,12 @@ from planner.costs.lines import (
     share_usd,
     storage_usd,
 )
-from planner.costs.quantity import DataSize, Energy, Power
+from planner.costs.quantity import DataSize, Power
 from planner.errors import Message
 from planner.evidence import Estimate, middle
 from planner.units import DAY_S, HOUR_S
 from tests.planner.build import ROUNDING
+from tests.planner.costs.amounts import gigabytes, kilowatt_hours
 
 AMOUNTS = st.floats(0.0, 1e8, allow_nan=False)
 
@@ -126,7 +127,7 @@ def test_more_hours_never_cost_less(hours, more, price, gpus, term_h):
             rental,
             minimum_term_usd(gpus, wall_h, term_h, price),
             hosts_usd(4.0, wall_h, 0.5),
-            storage_usd(DataSize.from_gb(500.0), wall_h / 730.0, 0.02),
+            storage_usd(gigabytes(500.0), wall_h / 730.0, 0.02),
             share_usd(rental, 0.1),
             electricity_usd(Power.from_kw(1.0).over_hours(gpus * wall_h), 0.08),
         ])  # fmt: skip
@@ -146,7 +147,7 @@ def test_a_minimum_term_bills_the_hours_that_are_not_used():
 
 def test_storage_and_egress_are_billed_in_decimal_gigabytes():
     assert storage_usd(DataSize(size_bytes=1000.0 * 2**30), 2.0, 0.023) == pytest.approx(1073.741824 * 2 * 0.023)
-    assert egress_usd(DataSize.from_gb(2000.0), 0.09) == pytest.approx(180.0)
+    assert egress_usd(gigabytes(2000.0), 0.09) == pytest.approx(180.0)
 
 
 LLAMA_1_TABLE_15 = [
@@ -208,7 +209,7 @@ def test_llama_3_1_card_follows_from_700_w_and_one_grid_factor(size, gpu_h, tonn
 def test_bloom_dynamic_energy_is_433_mwh_and_the_whole_50_5_tonnes():
     # Luccioni et al. 2022 (arXiv 2211.02001): 1,082,990 GPU-hours at 400 W; idle metered; 57 g/kWh; embodied 11.2 t
     dynamic = Power(w=400.0).over_hours(1_082_990)
-    idle = Energy.from_kwh(256_646.0)
+    idle = kilowatt_hours(256_646.0)
 
     assert dynamic.kwh == pytest.approx(433_196)
     assert (dynamic + idle).kwh == pytest.approx(689_842)

@@ -44,3 +44,9 @@ def test_a_network_that_nobody_states_is_assumed_and_said_so():
 
 def test_the_catalogue_s_network_is_per_gpu():
     assert make_cluster(find_gpu("h100-sxm5-80gb")).nic_bytes_per_s == 50e9  # 400 Gbit/s
+
+
+def test_the_limit_of_a_gpu_is_the_one_that_is_set_and_never_above_the_datasheet_s():
+    h100 = find_gpu("h100-sxm5-80gb")  # 700 W
+
+    assert [make_cluster(h100, power_limit_w=set_w).limit_w for set_w in (None, 500.0, 900.0)] == [700.0, 500.0, 700.0]

@@ -45,3 +45,9 @@ def test_every_second_layer_can_be_a_mixture():
     assert find_model("llama-4-maverick").moe_layers == 24
     assert find_model("deepseek-v3").moe_layers == 58
     assert find_model("llama-3.1-8b").moe_layers == 0
+
+
+def test_the_share_of_layers_with_experts_is_that_of_the_mean_layer():
+    # DeepSeek-V3 (arXiv 2412.19437, section 4.2): 61 layers, the first three dense
+    assert find_model("deepseek-v3").moe_share == pytest.approx(58 / 61)
+    assert find_model("llama-3.1-8b").moe_share == 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from planner.errors import UsageError
+from planner.parallelism.chunks import even_chunks
 from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.parallelism.stages import check_chunks, even_chunks
+from planner.parallelism.stages import check_chunks
 from tests.planner.build import parts
 from tests.planner.parallelism.test_search import H100, recipe
 
@@ -35,7 +37,7 @@ def test_what_is_refused_is_what_a_search_has_no_layout_for(pp):
     model = recipe(LLAMA).model
     for vp in range(2, 20):
         found = len(enumerate_layouts(recipe(LLAMA), H100, FixedLayout(pp=pp, vp=vp), gpus=pp * 8))
-        refused = not even_chunks(model.layers, pp * vp)
+        refused = not even_chunks(model.layers, np.array(pp * vp))
         assert not (refused and found)
         if not refused:
             check_chunks(model, FixedLayout(pp=pp, vp=vp))

@@ -215,3 +215,6 @@ def test_what_checkpointing_does_again_counts_towards_the_peak():
 
     assert mfu[0] * (1 + again) == pytest.approx(1.0)
     assert 0.3 < again < 0.34  # a third of the layers' work, none of the output layer
+    every = layouts(dp=8, act_ckpt="every-4")
+    fourth = evaluate(one, machine, every, rates, PRICES, tokens=1e9).model_flop_per_s_per_gpu
+    assert np.asarray(fourth)[0] / machine.gpu.peak_flop_per_s["fp32"] * (1 + again / 4) == pytest.approx(1.0)

@@ -19,6 +19,7 @@ from planner.performance.operations import (
     model_flop_per_token,
     recomputed_flop_per_token,
 )
+from planner.training.recipe import ACT_CKPT
 from tests.planner.build import gpt, layout, layouts, layouts_of, recipe, shape, shapes
 
 
@@ -171,6 +172,18 @@ def test_what_is_recomputed_depends_on_the_stack():
     assert recomputed_flop_per_token(replace(dense, stack="fsdp-compile"), "selective") == layers  # half
     routed = recipe("mixtral-8x7b")
     assert recomputed_flop_per_token(routed, "selective") == 0  # norms and activations
+
+
+@pytest.mark.parametrize("stack", ["tuned", "fsdp-compile"])
+@pytest.mark.parametrize("act_ckpt", [way for way in ACT_CKPT if way != "selective"])
+def test_whole_layers_are_recomputed_by_the_share_of_them_that_is_checkpointed(act_ckpt, stack):
+    dense = recipe(gpt(24, 2304, 24), seq_len=2048, stack=stack)
+    share = {"none": 0, "full": 1, "every-2": 1 / 2, "every-4": 1 / 4}[act_ckpt]
+    layers = 24 * 12 * 2304**2
+
+    again = recomputed_flop_per_token(dense, act_ckpt)
+
+    assert again == pytest.approx(share * (2 * layers + attention_flop_per_token(dense.model, 2048)), rel=1e-12)
 
 
 def test_the_output_layer_multiplies_only_the_tokens_that_are_predicted():

@@ -9,7 +9,6 @@ import pytest
 
 from planner.answer.plan import Answer
 from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
-from planner.costs.quantity import DataSize
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.planning.case import Case, make_case
@@ -18,12 +17,13 @@ from planner.planning.footprint import gpus_allowed, node_power, peak_of
 from planner.rates.terms import Draws
 from planner.units import DAY_S, HOUR_S
 from tests.planner.build import SAID, price, prices, question, site, unknown_price
+from tests.planner.costs.amounts import gigabytes
 
 H100 = "h100-sxm5-80gb"
 MADE = EmbodiedRate(kg_co2e_per_gpu_h=Estimate(low=0.0037, mid=0.0084, high=0.0131), evidence=SAID)
 BESIDE = Beside(
     storage_usd_per_gb_month=0.023, checkpoints_kept=3, months_after=6, egress_usd_per_gb=0.09,
-    egress=DataSize.from_gb(500), hosts=4, usd_per_host_h=1.5, experiments_ratio=0.5, failed_ratio=0.05,
+    egress=gigabytes(500), hosts=4, usd_per_host_h=1.5, experiments_ratio=0.5, failed_ratio=0.05,
     evidence=Evidence(id="beside:file", kind=EvidenceKind.GIVEN, what="", source="beside.toml", used_in=("cost_usd",)),
 )  # fmt: skip
 OWNED = OwnedPrice(

@@ -7,8 +7,9 @@ import pytest
 from planner.models.images.catalogue import load_image_models
 from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import evaluate
-from planner.rates.conditions import TRANSFORMERS_ALONE, has_effect, read_for
+from planner.rates.conditions import has_effect, read_for
 from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Rates
 from planner.validation.setup import NO_PRICES
 from tests.planner.build import cluster, layouts, recipe
@@ -77,11 +78,15 @@ def test_the_equations_of_image_models_read_every_term_but_those_of_transformers
                 terms |= set(vars(rates))
                 evaluate(trained, cluster("a100-sxm4-80gb"), at, Watched(None, None, **vars(rates)), NO_PRICES, 1e6)
 
-    assert terms - Watched.read == TRANSFORMERS_ALONE & terms
-    assert not TRANSFORMERS_ALONE & Watched.read
+    families = shipped_parameters().families.values()
+    transformers_alone = {term for family in families if family.models == "transformers" for term in family.terms}
+    assert terms - Watched.read == transformers_alone & terms
+    assert not transformers_alone & Watched.read
 
 
 def test_a_term_of_image_models_is_none_of_a_transformers():
-    assert read_for("images", recipe(load_image_models()["resnet50"]))
-    assert not read_for("images_channels_first", recipe())
-    assert read_for("experts", recipe())
+    families = shipped_parameters().families
+
+    assert read_for(families["image_conv_ratio"], recipe(load_image_models()["resnet50"]))
+    assert not read_for(families["image_layout_passes"], recipe())
+    assert read_for(families["moe_passes"], recipe())

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
+from planner.calibration.spreads import deviation_groups
 from planner.errors import InputFileError
 from planner.measured.device import MeasuredRates
 from planner.rates.conditions import CONDITIONS
 from planner.rates.ladder import LIMITS, QUALIFIERS
-from planner.rates.parameters import FITS, Z90, Joint, read_joint, read_parameters, shipped_parameters
+from planner.rates.parameters import Z90, Figure, Joint, read_joint, read_parameters, shipped_parameters
 from planner.rows import CATALOG
 
 RECORD_RATES = set(MeasuredRates.__dataclass_fields__)
@@ -69,6 +70,30 @@ def test_every_term_says_which_figures_and_items_rest_on_it():
         for name in family.used_in:
             figure, _, item = name.partition(".")
             assert not item or item in items[figure], family.name
+
+
+@pytest.mark.parametrize(
+    ("family", "figure"),
+    [
+        ("fusion_ratio", Figure.TIME),
+        ("power_wait", Figure.POWER),
+        ("context_gib", Figure.MEMORY),
+        ("standstill_ratio", Figure.RUN),
+        ("moe_progress", None),  # it enters other terms
+    ],
+)
+def test_a_family_is_about_the_figure_that_its_row_names(family, figure):
+    assert SHIPPED.families[family].figure is figure
+
+
+def test_what_a_team_has_of_its_own_is_about_a_figure():
+    assert {SHIPPED.families[SHIPPED.rows[name].family].figure for name in deviation_groups(SHIPPED)} == set(Figure)
+
+
+def test_the_overlaps_of_communication_are_told_of_as_what_is_hidden():
+    assert {family.name for family in FAMILIES if family.told_as == "hidden"} == {
+        f"overlap_{axis}_ratio" for axis in ("dp", "tp", "cp", "pp", "ep")
+    }
 
 
 OF_RATES = {
@@ -185,7 +210,7 @@ def test_sets_of_rows_keep_their_joint_distribution_when_rows_are_replaced():
 def test_a_family_says_how_one_lineage_differs_and_to_what_it_is_fitted_in_known_words():
     for family in FAMILIES:
         assert family.deviates in ("", "together", "apart"), family.name
-        assert family.fitted_to in (None, *FITS), family.name
+        assert family.fitted_to in (None, *Figure), family.name
         rows = [row for row in ROWS if row.family == family.name]
         assert all(row.lineage_sd is None or row.lineage_sd >= 0 for row in rows), family.name
         # a spread between lineages stands only where lineages differ

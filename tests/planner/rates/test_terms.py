@@ -109,16 +109,6 @@ def test_no_draw_goes_beyond_what_is_possible():
         assert np.max(getattr(drawn, name)) <= 700
 
 
-def test_one_input_can_vary_alone():
-    terms = resolve_rates(H100, recipe())
-    alone = terms.sample(Draws(count=11, seed=0), only="memory_bytes_per_s")
-
-    assert np.ndim(alone.memory_bytes_per_s) == 1
-    assert all(np.ndim(value) == 0 for name, value in vars(alone).items() if name != "memory_bytes_per_s")
-    # as it does among all others
-    assert np.array_equal(alone.memory_bytes_per_s, terms.sample(Draws(count=11, seed=0)).memory_bytes_per_s)
-
-
 def test_a_measured_term_wins_over_everything_else():
     published = resolve_rates(H100, recipe())
     term = published.terms["linear_flop_per_s"]
@@ -341,15 +331,6 @@ def test_terms_on_rows_that_err_together_err_together():
 
     assert np.corrcoef(np.log(joint.one_rate), np.log(joint.other_rate))[0, 1] == pytest.approx(0.5, abs=0.02)
     assert abs(np.corrcoef(np.log(apart.one_rate), np.log(apart.other_rate))[0, 1]) < 0.03
-
-
-def test_a_row_of_the_joint_distribution_that_varies_alone_is_drawn_as_among_the_others():
-    terms = rate_set(BOTH, made_up("far", 1.0, Dependence(row=FAR)), rows=(NEAR, FAR), joint=TOGETHER)
-    draws = Draws(count=101, seed=0)
-    alone = terms.sample(draws, only="far")
-
-    assert np.array_equal(alone.far, terms.sample(draws).far)
-    assert alone.both == 3.0
 
 
 def test_the_shipped_rates_of_one_gpu_err_together_as_the_fit_left_them():

@@ -79,6 +79,8 @@ def test_the_output_layer_is_not_recomputed():
 
     assert (again - head) / (plain - head) == pytest.approx(4 / 3)
     assert counted_flop_per_token(HARDWARE, one, "selective") == plain
+    half = counted_flop_per_token(HARDWARE, one, "every-2")  # half of the layers are run again
+    assert (half - head) / (plain - head) == pytest.approx(7 / 6)
 
 
 def test_an_a100_s_mfu_against_312_is_over_the_bf16_peak_in_tf32_too():

@@ -7,6 +7,10 @@ from planner.validation.runs import PublishedRun, parse_run
 from planner.validation.setup import Prepared, prepare_run
 
 
+def texts(found: Prepared) -> list[str]:
+    return [default.text for default in found.filled]
+
+
 @pytest.mark.parametrize(
     ("text", "stage", "group"),
     [
@@ -35,6 +39,7 @@ def test_a_blank_or_unknown_text_says_nothing():
     assert parse_sharding("sharded somehow") is None
     assert parse_ckpt("selective (norm, act)") == "selective"
     assert parse_ckpt("block 12") is None
+    assert parse_ckpt("Every-2 layers") == "every-2"
 
 
 def run(**cells: str) -> PublishedRun:
@@ -79,13 +84,13 @@ def test_torchtitan_s_local_batch_is_cut_into_as_many_micro_batches_as_there_are
     one = found.layouts.at(0)
 
     assert (one.pp, one.micro_batch, one.grad_accum) == (4, 4, 4)
-    assert "micro_batch: 4, the pipeline splits the local batch of 16" in found.filled
+    assert "micro_batch: 4, the pipeline splits the local batch of 16" in texts(found)
 
 
 def test_what_is_left_open_is_chosen_by_the_search_and_named():
     found = prepared(tp="", pp="", micro_batch="")
 
-    assert any(note.startswith("tp, pp, micro_batch: chosen by the layout search") for note in found.filled)
+    assert any(note.startswith("tp, pp, micro_batch: chosen by the layout search") for note in texts(found))
     assert found.layouts.at(0).gpus == 64
 
 
@@ -95,7 +100,7 @@ def test_blank_checkpointing_becomes_the_least_that_fits():
 
     assert roomy.layouts.at(0).act_ckpt == "none"
     assert tight.layouts.at(0).act_ckpt == "full"
-    assert "act_ckpt: the least that fits" in roomy.filled
+    assert "act_ckpt: the least that fits" in texts(roomy)
 
 
 MEGATRON = {
@@ -120,7 +125,7 @@ def test_a_default_of_sharding_that_does_not_fit_is_taken_for_the_least_that_doe
     found = prepared(**MEGATRON | changes)
 
     assert found.layouts.at(0).zero == zero
-    assert [text for text in found.filled if text.startswith("zero")] == ([item] if item else [])
+    assert [text for text in texts(found) if text.startswith("zero")] == ([item] if item else [])
 
 
 def test_a_layout_that_contradicts_the_gpus_is_refused_with_the_figures():
@@ -136,7 +141,10 @@ def test_a_default_of_checkpointing_that_cannot_fit_is_taken_for_full():
     open_one, said = prepared(**titan, act_ckpt=""), prepared(**titan, act_ckpt="selective")
 
     assert open_one.layouts.at(0).act_ckpt == "full"
-    assert "act_ckpt: full, for the framework's default does not fit" in open_one.filled
+    kept = [text for text in texts(open_one) if text.startswith("act_ckpt")]
+    assert kept == [
+        "act_ckpt: full, for the framework's default does not fit"
+    ]  # and nothing of the default it replaced
     assert said.layouts.at(0).act_ckpt == "selective"
 
 

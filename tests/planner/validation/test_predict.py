@@ -7,6 +7,7 @@ from planner.performance.evaluation import evaluate
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
+from planner.validation.filled import Default
 from planner.validation.predict import (
     PSU_EFFICIENCY,
     Prediction,
@@ -200,6 +201,12 @@ STATED = {"attention": "flash", "zero_or_fsdp_stage": "zero-1", "n_layers": "32"
 """What `ROW` leaves to defaults that decide."""
 
 
+LARGE = {
+    "framework": "torchtitan", "n_gpus": "4", "cp": "1", "seq_len": "2048", "micro_batch": "32", "act_ckpt": "full",
+    "global_batch_seqs": "128",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("cells", "defaults"),
     [
@@ -208,6 +215,12 @@ STATED = {"attention": "flash", "zero_or_fsdp_stage": "zero-1", "n_layers": "32"
         (STATED | {"attention": "", "zero_or_fsdp_stage": ""}, 2),
         (STATED | {"act_ckpt": "", "attention": ""}, 2),
         (STATED | {"tp": "", "pp": "", "cp": ""}, 1),
+        (STATED | {"tp": "", "micro_batch": ""}, 1),
+        (STATED | {"pp": ""}, 1),
+        (STATED | {"micro_batch": ""}, 0),
+        (STATED | LARGE, 0),
+        (STATED | LARGE | {"act_ckpt": ""}, 1),  # torchtitan's default does not fit and is taken for full: one default
+        (STATED | {"n_layers": "", "model": "our own", "params_total": "8e9"}, 1),
         (STATED | {"hidden": ""}, 0),  # looked up in the catalogue, not guessed
         (STATED | {"gpus_per_node": "", "network": ""}, 0),  # neither decides
     ],
@@ -241,12 +254,14 @@ def test_a_prediction_ranges_wider_with_every_default_that_decides(metric):
     many = Draws(count=2001, seed=1)
     stated = prepared(metric, **STATED)
     widths = []
-    for extra in ((), ("attention: flash",), ("attention: flash", "zero: 1", "grad_accum: 1", "act_ckpt: none")):
+    for names in ((), ("attention",), ("attention", "zero", "grad_accum", "act_ckpt")):
+        extra = (Default(inputs=(name,), taken="any") for name in names)
         run = replace(stated, filled=(*stated.filled, *extra))
         widths.append(predict_prepared(run, many).width_ratio)
 
     assert widths[0] < widths[1] < widths[2]
-    assert predict_prepared(stated).mid == predict_prepared(replace(stated, filled=("attention: flash",))).mid
+    flash = (Default(inputs=("attention",), taken="flash"),)
+    assert predict_prepared(stated).mid == predict_prepared(replace(stated, filled=flash)).mid
 
 
 def test_a_run_is_predicted_by_the_parameters_of_its_lineage():

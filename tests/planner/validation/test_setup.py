@@ -1,7 +1,7 @@
 import pytest
 
 from planner.validation.runs import PublishedRun, Rejected, parse_run
-from planner.validation.setup import Prepared, prepare, prepare_run, software_year
+from planner.validation.setup import Prepared, prepare, prepare_run
 from reports.text.messages import word
 
 BERT = {
@@ -47,12 +47,16 @@ def test_a_row_that_lacks_what_is_needed_is_refused_with_the_reason(cells, expec
     assert expected in reason(**cells)
 
 
+def texts(found: Prepared) -> list[str]:
+    return [default.text for default in found.filled]
+
+
 def test_what_is_filled_in_is_listed():
     found = prepared(gpus_per_node="", framework="", act_ckpt="")
 
-    assert "gpus_per_node: 8" in found.filled
-    assert "act_ckpt: the least that fits" in found.filled
-    assert "stack: typical" in found.filled
+    assert "gpus_per_node: 8" in texts(found)
+    assert "act_ckpt: the least that fits" in texts(found)
+    assert "stack: typical" in texts(found)
 
 
 def test_runs_of_one_layout_share_it_and_none_keeps_the_layouts_that_were_searched():
@@ -174,19 +178,11 @@ def test_where_it_matters_the_length_of_the_run_is_its_tokens_and_else_one_step(
     assert prepared(metric="gpu_hours", tokens_total="1e11").tokens == 1e11
 
 
-@pytest.mark.parametrize(("year_month", "year"), [("24.01", 2024 + 0.5 / 12), ("25.12", 2025 + 11.5 / 12)])
-def test_a_release_named_by_year_and_month_is_the_middle_of_that_month(year_month, year):
-    assert software_year(f"NeMo {year_month}") == pytest.approx(year)
-    assert software_year("torchtitan (2024)") == 2024.5
-    assert software_year("Megatron-LM v2.7") is None
-    assert software_year("PyTorch 25.13") is None
-
-
 def test_a_part_that_was_limited_by_an_unknown_amount_is_taken_at_three_quarters():
     found = prepared(gpu="b200-sxm-180gb-power-limited")
 
     assert found.cluster.power_limit_w == 750  # of 1000 W
-    assert "power_limit_w: 750" in found.filled
+    assert "power_limit_w: 750" in texts(found)
 
 
 def test_a_family_of_gpus_is_refused_with_its_parts_and_a_short_name_of_one_part_is_not():

@@ -9,7 +9,7 @@ import pytest
 
 from planner.errors import InputFileError, UsageError
 from pricing.book.reading import load_book, load_user_book, user_book_path
-from pricing.book.user_book import add_rows, book_text, row_id, write_book, write_whole
+from pricing.book.user_book import add_rows, book_text, row_id, write_whole
 
 
 def test_added_rows_get_ids_of_what_they_say(row):
@@ -62,7 +62,7 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_there(tmp_pa
     blocked.write_text("in the way", encoding="utf-8")
 
     with pytest.raises(UsageError, match="cannot write"):
-        write_book(blocked / "prices.csv", [row()])
+        write_whole(blocked / "prices.csv", book_text([row()]))
     assert blocked.read_text(encoding="utf-8") == "in the way"
 
 

@@ -18,7 +18,7 @@ pytest.importorskip("torch")
 
 from planner.records.communication import OPS
 from probes.device.clock import no_mark
-from probes.models.parallel import STRATEGIES, messages, strategy_named
+from probes.models.parallel import STRATEGIES, messages
 from probes.models.parallel.case import ParallelCase, case_of, widths_of
 from probes.models.parallel.interface import Strategy
 from probes.precisions import recipe_by_id
@@ -34,6 +34,11 @@ PIPELINES = [(world, strategy) for world, strategy in LISTED if strategy.id.star
 GROUPS_OF_ONE = ("alone-tp", "alone-pp")
 """Steps that communicate with themselves alone, as their way of spreading a step does with others."""
 SENDING = [(w, s) for w, s in LISTED if (w, s) not in PIPELINES and s.id not in GROUPS_OF_ONE]
+
+
+def strategy_named(name: str) -> Strategy:
+    """The strategy that computes no activation again."""
+    return next(strategy for strategy in STRATEGIES if strategy.id == name and not strategy.recompute)
 
 
 def label(value: object) -> str:

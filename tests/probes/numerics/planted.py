@@ -1,7 +1,11 @@
-"""Tasks whose answers are known: gradients of a given size, and a layer that cannot stand a low precision."""
+"""Tasks whose answers are known: gradients of a given size, and a layer that cannot stand a low precision.
+
+And a keeper for instruments that work on them, which need no resume.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,6 +15,11 @@ from probes.numerics.tasks.interface import Job, Task
 from probes.numerics.training import Place
 
 PLACE = Place(device=torch.device("cpu"), kind="cpu", capability=(0, 0), size="small")
+
+
+def keep_nothing(_key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Computes each time."""
+    return compute()
 
 
 def task_of(gradient: float) -> Task:

@@ -247,8 +247,9 @@ def test_a_time_on_more_nodes_than_were_measured_spreads_more_with_each_doubling
     own = fitted(tmp_path, printed([("all_reduce", 2)], **BETWEEN))
     rates = resolve_rates(cluster(), recipe(), own.terms)
     group, sizes = place(np.array([8 * nodes]), 1, 8), np.array([2.0**28])
-    drawn = TIMES[operation](sizes, group, rates.sample(Draws(count=1001, seed=0), only="beyond_measured_ratio"))
-    middle_s = TIMES[operation](sizes, group, rates.sample())
+    middle, beyond = rates.sample(), rates.sample(Draws(count=1001, seed=0)).beyond_measured_ratio
+    drawn = TIMES[operation](sizes, group, middle.replaced(beyond_measured_ratio=beyond))
+    middle_s = TIMES[operation](sizes, group, middle)
 
     assert float(np.std(np.log(drawn))) == pytest.approx(log_sd, rel=1e-3)
     assert float(np.median(drawn)) == pytest.approx(float(middle_s[0]), rel=1e-9)

@@ -19,11 +19,11 @@ from probes.numerics.instruments.exponents import (  # noqa: E402
     watch,
 )
 from probes.numerics.instruments.scaling import static_scale  # noqa: E402
-from probes.numerics.instruments.time import Slice, keep_nothing  # noqa: E402
+from probes.numerics.instruments.time import Slice  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
 from probes.numerics.training import Run  # noqa: E402
-from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
+from tests.probes.numerics.planted import PLACE, keep_nothing, task_of  # noqa: E402
 
 
 @pytest.mark.parametrize(("gradient", "flushed"), [(2.0**-24, 0.0), (2.0**-25, 1.0), (2.0**-30, 1.0)])

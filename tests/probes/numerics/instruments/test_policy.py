@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch")
 
 from probes.numerics.instruments.policy import Tried, policy  # noqa: E402 - it needs torch
 from probes.numerics.instruments.sensitivity import sensitivity  # noqa: E402
-from probes.numerics.instruments.time import Slice, keep_nothing  # noqa: E402
+from probes.numerics.instruments.time import Slice  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
-from tests.probes.numerics.planted import PLACE, task_with_a_sensitive_layer  # noqa: E402
+from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
 
 
 @pytest.fixture(scope="module")

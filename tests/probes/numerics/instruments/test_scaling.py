@@ -21,11 +21,11 @@ from probes.numerics.instruments.scaling import (  # noqa: E402 - it needs torch
     summarised,
     trains,
 )
-from probes.numerics.instruments.time import Slice, keep_nothing  # noqa: E402
+from probes.numerics.instruments.time import Slice  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks.interface import Job, Task  # noqa: E402
 from probes.numerics.training import Run, ScaleStep  # noqa: E402
-from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
+from tests.probes.numerics.planted import PLACE, keep_nothing, task_of  # noqa: E402
 
 AMPLE = Slice(ends=math.inf)
 

@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch")
 
 from probes.numerics.instruments.parity import parity  # noqa: E402
 from probes.numerics.instruments.schedule import SCHEDULES, recommended, schedule, scheduled  # noqa: E402 - needs torch
-from probes.numerics.instruments.time import Plain, Slice, keep_nothing  # noqa: E402
+from probes.numerics.instruments.time import Plain, Slice  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
-from tests.probes.numerics.planted import PLACE, task_with_a_sensitive_layer  # noqa: E402
+from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
 
 
 @pytest.mark.parametrize(("name", "low"), [("all high", 0), ("all low", 10), ("high first", 8), ("high last", 8)])

@@ -22,10 +22,10 @@ from probes.numerics.instruments.sensitivity import (  # noqa: E402
     sensitivity,
     words,
 )
-from probes.numerics.instruments.time import OutOfTimeError, Slice, keep_nothing  # noqa: E402
+from probes.numerics.instruments.time import OutOfTimeError, Slice  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
-from tests.probes.numerics.planted import PLACE, task_with_a_sensitive_layer  # noqa: E402
+from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
 
 PLANTED = "layer2"
 

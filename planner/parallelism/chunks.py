@@ -1,0 +1,19 @@
+"""Whether the layers of a model split evenly into the chunks of an interleaved pipeline."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+ENDS = (0, 2, 3)
+"""How many of the model's ends count as layers in interleaved stages: none, embedding and head, a layer that predicts a
+second token as well (DeepSeek-V3: `Et*2|(tt|)*29,t|mL`)."""
+
+
+def even_chunks(layers: int, chunks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Whether layers split into equal chunks, with the model's ends counted or not, for each number of chunks.
+
+    Megatron's interleaving wants them equal.
+    """
+    even = np.logical_or.reduce([(layers + ends) % chunks == 0 for ends in ENDS])
+    return np.asarray(even & (chunks <= layers + 2))

@@ -1,0 +1,85 @@
+"""What is read from the free text of a published run's columns: every word that is recognised, and what it means.
+
+These columns hold what a source says in its own words, and have no fixed values. What none of these patterns finds says
+nothing. Of ZeRO and FSDP `layout.parse_sharding` reads the words, of a network `hardware.network`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from planner.lazy import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """A pattern of a column's text."""
+
+    column: str
+    pattern: str
+    """Regular expression, searched for in the text in lower case."""
+    meaning: str
+    """What it is taken to say."""
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """Where the text has the word; None where it does not."""
+        return re.search(self.pattern, text.lower())
+
+    def says(self, text: str) -> bool:
+        """Whether the text has the word."""
+        return self.match(text) is not None
+
+
+NOT_A_GPU = Word(column="gpu", pattern=r"^tpu", meaning="no GPU: the row is not predicted")
+LIMITED = Word(
+    column="gpu",
+    pattern=r"power-limited",
+    meaning="the part ran below its datasheet's power; without `power_limit_w` by an unknown amount",
+)
+RELEASE = Word(
+    column="framework",
+    pattern=r"\bv?(2[0-9])\.(0[1-9]|1[0-2])\b",
+    meaning="a release named by its year and month, like `NeMo 25.04`",
+)
+YEAR = Word(column="framework", pattern=r"\((20[0-9]{2})\)", meaning="the year of the software: `torchtitan (2024)`")
+RECOMPUTE_COUNTED = Word(
+    column="flops_convention",
+    pattern=r"hardware|recompute counted|\b8n\b",
+    meaning="the forward pass that checkpointing runs again is counted",
+)
+HALVED = Word(column="flops_convention", pattern=r"halved", meaning="of attention the causal half is counted")
+NOT_HALVED = Word(
+    column="flops_convention",
+    pattern=r"non-causal|not causal",
+    meaning="attention is counted in full, as where a text has neither this nor `halved`",
+)
+PARAMETERS_ONLY = Word(
+    column="flops_convention",
+    pattern=r"8n only|logits excluded",
+    meaning="6 or 8 FLOP per parameter of the layers: no attention, no output layer",
+)
+BF16_PEAK = Word(
+    column="flops_convention",
+    pattern=r"vs 989 tf|peak 312",
+    meaning="the MFU is over the dense BF16 peak, whatever the run's precision: that of H100 or A100",
+)
+WORDS = (
+    NOT_A_GPU, LIMITED, RELEASE, YEAR, RECOMPUTE_COUNTED, HALVED, NOT_HALVED, PARAMETERS_ONLY, BF16_PEAK,
+)  # fmt: skip
+"""All of them."""
+
+
+def limit_unsaid(gpu: str, power_limit_w: float | None) -> bool:
+    """Whether a row says that its part ran below the datasheet's power, and not how far."""
+    return power_limit_w is None and LIMITED.says(gpu)
+
+
+def software_year(framework: str) -> float | None:
+    """Decimal year of a release named by year and month, like `NeMo 25.04`, or by its year: `torchtitan (2024)`.
+
+    None where the name has neither.
+    """
+    release, year = RELEASE.match(framework), YEAR.match(framework)
+    if release:
+        return 2000.0 + int(release[1]) + (int(release[2]) - 0.5) / 12.0
+    return int(year[1]) + 0.5 if year else None
