@@ -127,6 +127,11 @@ class Facts:
         rows = self.doc.get("unsupported") or ()
         return next((row for row in rows if row["precision"] == self.asked and row.get("gpu") == gpu), None)
 
+    def unsupported(self, gpu: str | None = None) -> list[Doc]:
+        """The precisions that a GPU (the leading one by default) does not support, each with the reason."""
+        here = (None, self.gpu if gpu is None else gpu)
+        return [row for row in self.doc.get("unsupported") or () if row.get("gpu") in here]
+
     def asked_on(self, gpu: str | None = None) -> str:
         """The precision that a GPU is asked for: the requested one, or its best where it lacks that."""
         lacking = self.lacks(self.gpu if gpu is None else gpu)
@@ -148,6 +153,10 @@ class Facts:
         plan = self.plan(self.asked)
         return plan if plan is not None and plan["fits"] else None
 
+    def lead_metric(self, view: str = "plans") -> str:
+        """The figure that a view is compared by: cost where one of its plans has one, else GPU-hours."""
+        return MARKET if any(plan[MARKET] for plan in self.fitting(view=view)) else "gpu_hours"
+
     def references(self) -> list[str]:
         """Precisions to compare the requested one with: BF16 and TF32 first, strict FP32 last, as a reference."""
         there = {plan["precision"] for plan in self.fitting()}
@@ -168,6 +177,10 @@ class Facts:
             return plan["fits"] and risk is not None and risk > probability(5)(str(given), "--memory-risk")
         except UsageError:  # a document that does not say
             return False
+
+    def is_reference(self, plan: Doc) -> bool:
+        """Whether a plan is shown as a reference only: strict FP32, unless it was requested."""
+        return bool(plan["precision"] == "fp32" and self.asked != "fp32")
 
     def _no_rivals(self) -> set[str]:
         """Precisions that the headline leaves out: their plans are risky while the requested one's is not."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from planner.answer.plan import LOWER_IS_BETTER
 from planner.training.method import PRETRAIN
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
-from reports.sections.comparison.precisions import ONE_UNIT, metric_chart, overview_table, unit_of
+from reports.document.units import ONE_UNIT, unit_of
+from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong
 from reports.text.messages import is_message, sentence
 from reports.text.names import pretty_gpu
 from reports.text.numbers import LEAST
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
+from reports.view.cells import saving_tone
 
 ABOUT_THE_SAME = 0.05
 """A saving that may be none is told as `about the same` while its middle is below this share."""
@@ -19,7 +21,7 @@ ABOUT_THE_SAME = 0.05
 def hero(facts: Facts, words: Words) -> Hero:
     """Build the first screen; if the requested precision does not fit, it says so instead of giving an answer."""
     answer = facts.answer
-    metric = lead_metric(facts)
+    metric = facts.lead_metric()
     return Hero(
         headline=(*headline(facts, words), *chances(facts, words)),
         budget=_budget(facts, words),
@@ -32,11 +34,6 @@ def hero(facts: Facts, words: Words) -> Hero:
         chart=_chart(facts, metric, words),
         table=overview_table(facts, words),
     )
-
-
-def lead_metric(facts: Facts) -> str:
-    """Cost if there is one, else GPU-hours."""
-    return MARKET if any(plan[MARKET] for plan in facts.fitting()) else "gpu_hours"
 
 
 def _chart(facts: Facts, metric: str, words: Words) -> RangeChart | None:
@@ -74,7 +71,7 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
     if answer is None:
         return words.spans("headline.none", **common, reason=why_none(facts, words))
     cost = _figure(facts, answer, MARKET, words)
-    metric = lead_metric(facts)
+    metric = facts.lead_metric()
     key = "headline.time" if cost is None else "headline.at_least" if cost.at_least else "headline.cost"
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
@@ -291,11 +288,7 @@ def _alerts(facts: Facts, words: Words) -> tuple[str, ...]:
         alerts.append(words("alert.at_least"))
     if facts.answer is not None:
         left_out = [words.name("precision", plan["precision"]) for plan in facts.plans() if not plan["fits"]]
-        left_out += [
-            words.name("precision", entry["precision"])
-            for entry in facts.doc.get("unsupported") or ()
-            if entry.get("gpu") in (None, facts.gpu)
-        ]
+        left_out += [words.name("precision", entry["precision"]) for entry in facts.unsupported()]
         if left_out:
             alerts.append(words("alert.left_out", names=words.join(left_out)))
     failed = [words.name("precision", name) for name in SHOWN if name in facts.untrained()]
@@ -331,7 +324,7 @@ def _versus(facts: Facts, metric: str, reference: str, words: Words) -> Versus:
         return Versus(label=label, text=words("none"))
     change = words.figure("change", {"low": -saving["high"], "mid": -saving["mid"], "high": -saving["low"]})
     assert change is not None
-    tone = "good" if saving["low"] > 0 else "bad" if saving["high"] < 0 else ""
+    tone = saving_tone(saving["low"], saving["high"])
     return Versus(label=label, text=signed(change, words), span=_flat_span(saving, words), tone=tone)
 
 

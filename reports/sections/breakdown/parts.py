@@ -6,11 +6,11 @@ from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
 from reports.charts import LETTERS
 from reports.document.facts import Doc, Facts, memory_items, memory_range
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
-from reports.sections.comparison.precisions import figure_cell
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
 from reports.text.numbers import rung_for
 from reports.view import Cell, Column, Section, Table, TableRow
+from reports.view.cells import figure_cell
 
 
 def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) -> Table:

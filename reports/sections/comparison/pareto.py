@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from reports.charts import Mark, ScatterDrawing, linear_ticks, percent, ticks_on
 from reports.document.facts import DURATION, Doc, Facts
-from reports.sections.comparison.precisions import axis_labels, column_unit, described, figure_cell
+from reports.document.units import column_unit
+from reports.text.described import described
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
+from reports.text.numbers import axis_labels
 from reports.view import Cell, Column, ScatterChart, Section, Table, TableRow
+from reports.view.cells import count_cell, figure_cell
 
 
 def pareto(facts: Facts, words: Words) -> Section | None:
@@ -91,7 +94,7 @@ def _table(facts: Facts, points: list[Doc], words: Words) -> Table:
             cells=(
                 Cell(text=words.name("precision", p["precision"])),
                 Cell(text=pretty_gpu(p["gpu"])),
-                Cell(text=f"{p['gpus']:,}", sort=float(p["gpus"])),
+                count_cell(p["gpus"]),
                 *(figure_cell(words.figure(kind, p.get(name), rungs[name]), words) for name, kind in there),
             ),
             strong=p["precision"] == facts.asked and p["gpu"] == facts.gpu,

@@ -10,6 +10,7 @@ from reports.text.language import Words
 from reports.text.messages import Sentence, sentence, sentences
 from reports.text.names import pretty_gpu
 from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Table, TableRow
+from reports.view.cells import count_cell
 
 GLOSSARY = (
     "precision", "strict_fp32", "tf32", "bf16", "fp8", "policy", "gpu_hour", "step", "global_batch", "tp", "pp", "cp",
@@ -96,7 +97,7 @@ IMAGE_SHAPE = ("params_total", "image_size", "flop_per_image")
 def _shape(facts: Facts, words: Words) -> Table:
     model = facts.doc["model"]
     rows = tuple(
-        TableRow(cells=(Cell(text=words.name("shape", name)), Cell(text=f"{model[name]:,}", sort=float(model[name]))))
+        TableRow(cells=(Cell(text=words.name("shape", name)), count_cell(model[name])))
         for name in (IMAGE_SHAPE if facts.sees_images else SHAPE)
         if model.get(name)
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from reports.charts import Bar, linear_ticks, place_rows, ticks_on
+from reports.charts import Bar, linear_ticks
 from reports.document.facts import QUANTITY, Doc, Facts
-from reports.sections.comparison.precisions import described
 from reports.text.clean import clean
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.numbers import grouped
 from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
+from reports.view.bars import range_chart
 
 
 def drivers(facts: Facts, words: Words) -> Section | None:
@@ -43,13 +43,8 @@ def _share_chart(shares: list[Doc], words: Words) -> RangeChart:
         for number, driver in enumerate(shares)
         for share in [float(driver["share_ratio"])]
     ]
-    title = words("chart.shares")
     labels = [words("percent").format(grouped(100 * value, 0)) for value in top]
-    return RangeChart(
-        title=title,
-        description=described([(bar.label, bar.text) for bar in bars], words),
-        drawing=place_rows(bars, ticks_on(top, labels), top[-1]),
-    )
+    return range_chart(words("chart.shares"), bars, top, labels, words)
 
 
 def _share_table(shares: list[Doc], words: Words) -> Table:

@@ -9,10 +9,12 @@ from math import hypot
 from reports.charts import Mark, ScatterDrawing, linear_ticks, percent, ticks_on
 from reports.document.facts import Doc
 from reports.plots import axis_of, even_ticks
-from reports.sections.comparison.precisions import axis_labels, figure_cell
 from reports.sections.safety.known import ended_in_nan, signed
+from reports.text.described import rows_told
 from reports.text.language import Words
+from reports.text.numbers import axis_labels
 from reports.view import Block, Cell, Column, Prose, ScatterChart, Table, TableRow
+from reports.view.cells import figure_cell
 
 KINDS = ("policy", "schedule")
 """What is trained from one start for one number of steps, and so has one front."""
@@ -103,9 +105,7 @@ def _chart(kind: str, points: list[Doc], words: Words) -> ScatterChart:
         ))  # fmt: skip
     return ScatterChart(
         title=words("chart.mixtures", caption=words(f"table.mixtures_{kind}"), how=_trained(kind, points, words)),
-        description=words("list.semicolon").join(
-            words("chart.row", label=_name(point, words), text=_told(point, words)) for point in points
-        ),
+        description=rows_told([(_name(point, words), _told(point, words)) for point in points], words),
         drawing=ScatterDrawing(
             marks=tuple(marks), x_ticks=ticks_on(days, axis_labels(days, rung, unit=False)),
             line=tuple(sorted((mark.x, mark.y) for mark in marks if mark.shape == "dot")) if told_apart(points) else (),
