@@ -11,11 +11,9 @@ from reports.text.language import Figure, Span, Words, strong
 from reports.text.messages import is_message, sentence
 from reports.text.names import pretty_gpu
 from reports.text.numbers import LEAST
+from reports.text.saving import ShownSaving, shown_saving
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 from reports.view.cells import saving_tone
-
-ABOUT_THE_SAME = 0.05
-"""A saving that may be none is told as `about the same` while its middle is below this share."""
 
 
 def hero(facts: Facts, words: Words) -> Hero:
@@ -109,16 +107,11 @@ def why_none(facts: Facts, words: Words) -> str:
 def _compared(facts: Facts, metric: str, words: Words) -> str:
     """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
     savings = {reference: facts.saving(metric, reference) for reference in facts.compared(metric)}
-    known = [(name, saving) for name, saving in savings.items() if saving]
+    known = [(name, shown_saving(saving, words)) for name, saving in savings.items() if saving]
     parts = [saving_phrase(saving, words.name("precision", name), words) for name, saving in known]
-    hedged = any(is_hedged(saving) for _, saving in known[:-1])
+    hedged = any(saving.hedged for _, saving in known[:-1])
     joint = words("compare.and_after" if hedged else "compare.and")
     return words("headline.compared", parts=joint.join(parts)) if parts else ""
-
-
-def is_hedged(saving: Doc) -> bool:
-    """Whether a saving is told with what it may be instead, a clause of its own."""
-    return bool(saving["low"] < 0 < saving["high"] and abs(saving["mid"]) >= ABOUT_THE_SAME)
 
 
 def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
@@ -127,14 +120,13 @@ def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
     saving = facts.saving(metric, facts.asked, to=to)
     if to == facts.asked or saving is None:
         return ()
-    other = words.name("precision", to)
+    other, shown = words.name("precision", to), shown_saving(saving, words)
     if saving["low"] > 0 and saving.get("amount"):
-        amount, share = _amount(facts, saving["amount"], metric, words), words.figure("percent", saving)
+        amount = _amount(facts, saving["amount"], metric, words)
         assert amount is not None
-        assert share is not None
-        return words.spans("would.save", other=other, amount=amount, share=share)
-    less = saving_phrase(saving, words.name("precision", facts.asked), words)
-    return words.spans("would.cost" if metric == MARKET else "would.take", other=other, compared=less)
+        return words.spans("would.save", other=other, amount=amount, share=shown.figure)
+    compared = saving_phrase(shown, words.name("precision", facts.asked), words)
+    return words.spans("would.cost" if metric == MARKET else "would.take", other=other, compared=compared)
 
 
 def _figure(facts: Facts, answer: Doc, metric: str, words: Words) -> Figure | None:
@@ -149,23 +141,16 @@ def _amount(facts: Facts, saved: Doc, metric: str, words: Words) -> Figure | Non
     return words.figure(QUANTITY[metric], saved, rung if saved["mid"] >= LEAST * rung.per else None)
 
 
-def saving_phrase(saving: Doc, other: str, words: Words) -> str:
+def saving_phrase(saving: ShownSaving, other: str, words: Words) -> str:
     """A saving in words, with its figure marked for `Words.spans`."""
-    less = saving["mid"] >= 0
-    low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
-    unsure = saving["low"] < 0 < saving["high"]
-    # tenths of a percent would tell nothing beside a range that reaches over zero
-    figure = words.figure("change" if unsure else "percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
-    assert figure is not None
-    if not figure.span and round(saving["mid"], 3) == 0:
+    if saving.is_none:
         return words("compare.same", other=other)
-    if unsure and not is_hedged(saving):
-        return words("compare.unsure", other=other, span=figure.span)
-    if unsure:
-        key = "compare.perhaps_less" if less else "compare.perhaps_more"
-        return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
-    key = "compare.less" if less else "compare.more"
-    return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
+    if saving.unsure and not saving.hedged:
+        return words("compare.unsure", other=other, span=saving.figure.span)
+    key = "compare.less" if saving.less else "compare.more"
+    if saving.hedged:
+        key = "compare.perhaps_less" if saving.less else "compare.perhaps_more"
+    return words(key, share=strong(saving.figure.text), other=other, span=words.ranged(saving.figure))
 
 
 def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:

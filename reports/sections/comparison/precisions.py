@@ -13,6 +13,7 @@ from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
 from reports.text.numbers import Rung, axis_labels
+from reports.text.saving import shown_saving
 from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
 from reports.view.bars import range_bar, range_chart
 from reports.view.cells import count_cell, figure_cell, none_cell, saving_tone
@@ -256,15 +257,12 @@ def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, 
     saving = facts.saving(metric, plan["precision"], view=name, gpu=gpu)
     if saving is None:
         return none_cell(words)
-    less, unsure = saving["mid"] >= 0, saving["low"] < 0 < saving["high"]
-    low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
-    quantity = "change" if unsure else "percent"  # as `saving_phrase` has it
-    figure = words.figure(quantity, {"low": low, "mid": abs(saving["mid"]), "high": high})
-    assert figure is not None
-    none = figure.text == words.value("change", 0.0)
-    key = ("saving.about" if unsure else "saving.none") if none else "saving.less" if less else "saving.more"
-    tone = saving_tone(saving["low"], saving["high"])
-    return Cell(text=words(key, share=figure.text), detail=figure.span, sort=saving["mid"], tone=tone)
+    shown = shown_saving(saving, words)
+    key = "saving.less" if shown.less else "saving.more"
+    if shown.rounds_to_none:
+        key = "saving.about" if shown.unsure else "saving.none"
+    text, tone = words(key, share=shown.figure.text), saving_tone(saving["low"], saving["high"])
+    return Cell(text=text, detail=shown.figure.span, sort=saving["mid"], tone=tone)
 
 
 def views(facts: Facts, words: Words) -> Section | None:
