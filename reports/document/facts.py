@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from planner.answer.leading import leading_gpu
-from planner.errors import UsageError
 from planner.evidence import EvidenceKind
-from planner.question.parsers import probability
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
+from reports.document.told import allowed_memory_risk
 from reports.text.clean import clean
 from reports.text.names import pretty_slug
 
@@ -172,11 +171,8 @@ class Facts:
 
     def is_risky(self, plan: Doc) -> bool:
         """Whether a plan runs out of memory with a probability above the one that the question allows."""
-        risk, given = plan.get("memory_risk"), self.given("memory_risk")
-        try:
-            return plan["fits"] and risk is not None and risk > probability(5)(str(given), "--memory-risk")
-        except UsageError:  # a document that does not say
-            return False
+        risk, allowed = plan.get("memory_risk"), allowed_memory_risk(self.doc)
+        return bool(plan["fits"]) and risk is not None and allowed is not None and risk > allowed
 
     def is_reference(self, plan: Doc) -> bool:
         """Whether a plan is shown as a reference only: strict FP32, unless it was requested."""

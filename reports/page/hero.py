@@ -5,10 +5,11 @@ from __future__ import annotations
 from planner.answer.plan import LOWER_IS_BETTER
 from planner.training.method import PRETRAIN
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
+from reports.document.told import stand_ins
 from reports.document.units import ONE_UNIT, unit_of
 from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong
-from reports.text.messages import is_message, sentence
+from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
 from reports.text.numbers import LEAST
 from reports.text.saving import ShownSaving, shown_saving
@@ -159,9 +160,9 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     if answer is None:
         return ()
     cost = _figure(facts, answer, MARKET, words)
-    likes = (
-        () if cost is None else tuple(span for like in _stand_ins(facts) for span in words.spans("budget.like", **like))
-    )
+    likes: tuple[Span, ...] = ()
+    for gpu, like in stand_ins(facts.doc) if cost is not None else ():
+        likes += words.spans("budget.like", gpu=pretty_gpu(gpu), like=pretty_gpu(like))
     if cost is not None and cost.at_least:
         return words.spans("budget.at_least", high=strong(cost.high)) + likes
     figure = cost or words.figure("days", answer[DURATION])
@@ -175,13 +176,6 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
         return spans + words.spans("budget.validated", **told)
     asked = {"asked": f"{totals['asked_runs']:,}", "asked_within": f"{totals['asked_below_high']:,}"}
     return spans + words.spans("budget.validated_asked", **asked)
-
-
-def _stand_ins(facts: Facts) -> list[dict[str, str]]:
-    """The GPUs that are priced like another one, each with that other."""
-    messages = [row.get("text_message") for row in facts.doc["assumptions"]]
-    told = [m["values"] for m in messages if is_message(m) and m["key"] == "assumption.price_like"]
-    return [{name: pretty_gpu(str(values[name])) for name in ("gpu", "like")} for values in told]
 
 
 def _setting(facts: Facts, answer: Doc | None, words: Words) -> tuple[Span, ...]:
@@ -220,7 +214,7 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
         parts.append(Cell(text=prices, href="#sources"))
     parts.append(Cell(text=words.count("trust.assumptions", len(doc["assumptions"])), href="#assumptions"))
     gaps = len(doc["gaps"])
-    if gaps or not _stand_ins(facts):  # a price that is another GPU's is not without a gap
+    if gaps or not stand_ins(facts.doc):  # a price that is another GPU's is not without a gap
         parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
     return tuple(parts)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from reports.document.facts import Doc, Facts, memory_items
+from reports.document.told import faster_but_less_simple
 from reports.text.language import Span, Words
-from reports.text.messages import is_message, sentence
+from reports.text.messages import sentence
 from reports.text.numbers import grouped, rung_for
 from reports.view import Block, Cell, Column, Section, Table, TableRow
 
@@ -35,12 +36,12 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
         "layout": layout_text(answer["layout"]),
         "count": f"{answer['layouts_evaluated']:,}",
     }
-    for row in answer["lost_layouts"]:
-        why = row.get("why_message")
-        if is_message(why) and why["key"] == "why.simpler":
-            faster = words("percent").format(grouped(100.0 * float(why["values"]["faster_ratio"]), 1))
-            return words.spans("layout.lead_simplest", **told, best=layout_text(row["layout"]), faster=faster)
-    return words.spans("layout.lead", **told)
+    best = faster_but_less_simple(answer)
+    if best is None:
+        return words.spans("layout.lead", **told)
+    fastest, faster_ratio = best
+    faster = words("percent").format(grouped(100.0 * faster_ratio, 1))
+    return words.spans("layout.lead_simplest", **told, best=layout_text(fastest["layout"]), faster=faster)
 
 
 def layout_text(chosen: Doc) -> str:
