@@ -1,7 +1,8 @@
 """Geometry of the charts: numbers in, positions in percent out. Pure functions, without text or drawing.
 
 Positions along the page's width are percentages, so that one drawing fits a phone and a sheet of paper; the templates
-turn them into SVG. Rounded to hundredths of a percent, so that the same plan gives the same bytes.
+turn them into SVG. Rounded to hundredths of a percent, or to the digits of a polyline, so that the same plan gives the
+same bytes.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class Mark:
     y_low: float
     y_high: float
     shape: str
-    """`dot`, `ring`, `square` or `diamond`."""
+    """`dot` or `ring`."""
     label: str
     """For the tooltip."""
     strong: bool = False

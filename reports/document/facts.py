@@ -157,7 +157,10 @@ class Facts:
         return MARKET if any(plan[MARKET] for plan in self.fitting(view=view)) else "gpu_hours"
 
     def references(self) -> list[str]:
-        """Precisions to compare the requested one with: BF16 and TF32 first, strict FP32 last, as a reference."""
+        """Precisions to compare the requested one with, BF16 and TF32 first.
+
+        Strict FP32 is the last, or the third where BF16 or a narrower one was asked for.
+        """
         there = {plan["precision"] for plan in self.fitting()}
         order = ("bf16", "tf32", "fp16", "fp8", "fp32")
         if self.asked in ("fp8", "mxfp8", "nvfp4", "bf16"):
@@ -191,7 +194,10 @@ class Facts:
         return next((name for name in SHOWN if name in there), self.asked)
 
     def compared(self, metric: str) -> list[str]:
-        """Precisions that the headline compares the requested one with, beside the narrowest: two at most."""
+        """Precisions that the headline compares the requested one with, beside the narrowest.
+
+        Two at most, and strict FP32 only where no other comes before it.
+        """
         told: list[str] = []
         no_rivals = self._no_rivals() | {self.narrowest}
         for name in self.references():

@@ -51,8 +51,8 @@ def _source(row: Doc) -> Doc:
 class _Copy:
     """Copies what says nothing of money of one document."""
 
-    def __init__(self, said: Iterable[str]) -> None:
-        self._said = frozenset(said)
+    def __init__(self, source_texts: Iterable[str]) -> None:
+        self._source_texts = frozenset(source_texts)
         """What the sources that stay say: a sentence may repeat it."""
 
     def rows(self, rows: Any, path: str) -> list[Any]:
@@ -116,7 +116,7 @@ class _Copy:
             return self.is_free(value)
         if isinstance(value, list | tuple):
             return all(self._is_free_value(name, inner) for inner in value)
-        return not isinstance(value, str) or not value or name in VALUES or value in self._said
+        return not isinstance(value, str) or not value or name in VALUES or value in self._source_texts
 
 
 UNCERTAINTY = "plans.uncertainty"

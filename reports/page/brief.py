@@ -63,7 +63,7 @@ def _runs_as(facts: Facts, words: Words) -> Prose | None:
 
 
 def _warnings(facts: Facts, words: Words) -> Items | None:
-    """Warnings that change a decision, and what is missing."""
+    """Warnings that change a decision, what is paid for and not used, and what is missing."""
     doc = facts.doc
     worded = sentences(doc, "warnings", words.lang)
     messages = doc.get("warnings_message") or [None] * len(worded)

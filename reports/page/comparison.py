@@ -182,7 +182,7 @@ def _answer_table(pair: Pair, called: tuple[str, str], words: Words) -> Table:
 
 
 def _figures(pair: Pair, called: tuple[str, str], words: Words) -> Section:
-    """The same comparison for every precision that both have, with their layouts."""
+    """The same comparison for the other precisions of the second answer, and how the two answers run."""
     blocks: list[Block] = []
     for plan in pair[1].plans():
         before = pair[0].plan(plan["precision"])

@@ -196,12 +196,12 @@ def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
     if owned is None or facts.answer is None:
         return ()
     prices = {"own": owned["usd_per_gpu_h"]["mid"], "rented": owned["rental_usd_per_gpu_h"]}
-    said = {name: words.value("unit_price", usd) for name, usd in prices.items()}
+    told = {name: words.value("unit_price", usd) for name, usd in prices.items()}
     even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
     if even is None or used is None:
-        return words.spans("setting.rented", **said) if even is None else ()
+        return words.spans("setting.rented", **told) if even is None else ()
     return words.spans(
-        "setting.owned", **said, even=strong(words.value("percent", even)), used=words.value("percent", used)
+        "setting.owned", **told, even=strong(words.value("percent", even)), used=words.value("percent", used)
     )
 
 

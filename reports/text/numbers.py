@@ -1,6 +1,6 @@
 """Rounding and writing of numbers: two to three significant digits, rounded once, identically in Python and the page.
 
-`templates/report.js` has the same few functions for the sliders; a test runs both over random numbers.
+`templates/arithmetic.js` has the same few functions for the sliders; a test runs both over random numbers.
 """
 
 from __future__ import annotations

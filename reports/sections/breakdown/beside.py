@@ -1,4 +1,4 @@
-"""Alternatives to the plan: the same run elsewhere, on owned machines, at other hours, under other power limits."""
+"""Beside the plan: the same run elsewhere, on owned machines, at other hours, under other power limits; more carbon."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_PLACES = 8
 
 
 def beside(facts: Facts, words: Words) -> Section | None:
-    """The tables of `money` and `power_caps` that have rows for the leading GPU."""
+    """The tables of `money` and `power_caps` that have rows for the leading GPU, and further carbon of its plan."""
     held = facts.doc.get("money") or {}
     own = {
         name: [row for row in held.get(name) or () if row.get("gpu") == facts.gpu] for name in held if name != "here"

@@ -80,14 +80,14 @@ RATES = (
 
 def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
     """Utilisation, goodput and power, with the definitions under the table."""
-    there = [(name, kind) for name, kind in RATES if any(plan.get(name) is not None for plan in plans)]
-    rungs = {name: words.shared(kind, [plan.get(name) for plan in plans]) for name, kind in there}
+    present = [(name, kind) for name, kind in RATES if any(plan.get(name) is not None for plan in plans)]
+    rungs = {name: words.shared(kind, [plan.get(name) for plan in plans]) for name, kind in present}
     rows = []
     for plan in plans:
-        cells = [figure_cell(words.figure(kind, plan.get(name), rungs[name]), words) for name, kind in there]
+        cells = [figure_cell(words.figure(kind, plan.get(name), rungs[name]), words) for name, kind in present]
         name_cell = Cell(text=words.name("precision", plan["precision"]))
         rows.append(TableRow(cells=(name_cell, *cells), strong=plan["precision"] == facts.asked))
-    heads = [words.head(words.name("metric", name), rungs[name]) for name, _ in there]
+    heads = [words.head(words.name("metric", name), rungs[name]) for name, _ in present]
     return Table(
         caption=words("table.rates"),
         columns=(Column(head=words("column.precision")), *(Column(head=head, numeric=True) for head in heads)),

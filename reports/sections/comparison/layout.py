@@ -12,7 +12,7 @@ from reports.view import Block, Cell, Column, Section, Table, TableRow
 AXES = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
 """Keys of a layout, in the order of the table."""
 ALWAYS = ("tp", "pp", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
-"""Keys that are shown even if every layout has 1."""
+"""Keys that are shown whatever the layouts have; the others only where one has more than 1."""
 MOST_LOST = 8
 
 
@@ -45,7 +45,7 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
 
 
 def layout_text(chosen: Doc) -> str:
-    """A layout in short: `TP8 PP4 DP16 ZeRO-1, micro-batch 1 × 64, selective`; degrees of 1 are left out."""
+    """A layout in short: `TP8 PP4 DP16 ZeRO-1 MB1×64` (micro-batch × accumulation); degrees of 1 are left out."""
     axes = [f"{axis.upper()}{chosen[axis]}" for axis in ("tp", "pp", "vp", "cp", "ep", "dp") if chosen[axis] > 1]
     if chosen["zero"]:
         axes.append(f"ZeRO-{chosen['zero']}")

@@ -85,17 +85,17 @@ def _label_parts(point: Doc, words: Words) -> tuple[str, str]:
 
 def _table(facts: Facts, points: list[Doc], words: Words) -> Table:
     kinds = (("duration_days", "days"), ("cost_usd", "money"), ("energy_mwh", "energy"))
-    there = [(name, kind) for name, kind in kinds if any(p.get(name) for p in points)]
-    rungs = {name: words.shared(kind, [p.get(name) for p in points]) for name, kind in there}
+    present = [(name, kind) for name, kind in kinds if any(p.get(name) for p in points)]
+    rungs = {name: words.shared(kind, [p.get(name) for p in points]) for name, kind in present}
     rungs[DURATION] = column_unit(facts, DURATION, [p[DURATION] for p in points], words)
-    heads = [words.head(words.name("metric", n), rungs[n]) for n, _ in there]
+    heads = [words.head(words.name("metric", n), rungs[n]) for n, _ in present]
     rows = tuple(
         TableRow(
             cells=(
                 Cell(text=words.name("precision", p["precision"])),
                 Cell(text=pretty_gpu(p["gpu"])),
                 count_cell(p["gpus"]),
-                *(figure_cell(words.figure(kind, p.get(name), rungs[name]), words) for name, kind in there),
+                *(figure_cell(words.figure(kind, p.get(name), rungs[name]), words) for name, kind in present),
             ),
             strong=p["precision"] == facts.asked and p["gpu"] == facts.gpu,
         )

@@ -23,7 +23,7 @@ ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
 
 
 def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", gpu: str | None = None) -> RangeChart:
-    """Bars of one metric over the precisions that fit, with the reasons for those that do not."""
+    """Bars of one metric over the precisions that fit; the others are named, in a word or two, without a bar."""
     plans = facts.plans(gpu, view)
     shown = [plan for plan in plans if plan["fits"] and plan[metric]]
     rung = column_unit(facts, metric, [plan[metric] for plan in shown], words)

@@ -25,7 +25,7 @@ PLANS = ("all_high", "all_low")
 
 
 def fronts(shown: Doc, words: Words, planned: Collection[str] = ()) -> list[Block]:
-    """Policies as a table, schedules as a chart and a table; without a plan in the precision, what would give one.
+    """Policies and schedules as a table each, under a chart of many points; without a plan, what would give one.
 
     Args:
         shown: a task of the document.

@@ -1,10 +1,11 @@
 """The wording of messages: what the planner and pricing emit as a key with values, as a sentence in each language.
 
 `en.py` and `zh.py` have one template per key, filled by `str.format`. Beside Python's format specifications there are
-those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), GPUs (`gpu`),
-precisions (`precision`), probabilities (`chance`), days told in the unit that fits (`duration`) and as they are typed
-(`time`), years told in days (`years_in_days`), every quantity with a ladder of units (`tokens`, `params` …), every noun
-with a plural (`providers`), and lists (`and`, `semicolon`; commas otherwise).
+those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), uncertain inputs
+(`driver`), GPUs (`gpu`), precisions (`precision`), probabilities (`chance`), days told in the unit that fits
+(`duration`) and as they are typed (`time`), years told in days (`years_in_days`), every quantity with a ladder of units
+(`tokens`, `params` …), every noun with a plural (`providers`), and lists (`and`, `semicolon`, `space`; commas
+otherwise).
 """
 
 from __future__ import annotations
