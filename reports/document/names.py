@@ -22,7 +22,7 @@ from reports.document.public import (
     WORDS_OF_TRAINING,
 )
 from reports.text.clean import clean
-from reports.text.messages import SIBLING, is_message, word
+from reports.text.messages import SIBLING, as_fields, is_message, word
 
 _DATE = re.compile(r"[0-9TZ:./+-]*")
 _RECURSIVE = re.compile(r"\.children\b")
@@ -48,11 +48,8 @@ def _is_public_input(name: str) -> bool:
 def _with_warnings(public: Doc, warnings: list[tuple[str, Any]]) -> Doc:
     """The document with the warnings that still say something."""
     told = [(text, message) for text, message in warnings if text.strip(f"{HIDDEN} ")]
-    messages = {f"warnings{SIBLING}": [message for _, message in told]} if told else {}
-    return {name: value for name, value in public.items() if name != f"warnings{SIBLING}"} | {
-        "warnings": [text for text, _ in told],
-        **messages,
-    }
+    others = {name: value for name, value in public.items() if name != f"warnings{SIBLING}"}
+    return others | as_fields("warnings", told)
 
 
 class _Copy:
@@ -102,10 +99,8 @@ class _Copy:
         return copied | {"id": self._id(row["id"]), "public": False}
 
     def sentences(self, owner: Doc, field: str) -> list[tuple[str, Any]]:
-        """The texts of a list with their messages; one without a message is hidden."""
-        texts = owner.get(field) or []
-        messages = owner.get(f"{field}{SIBLING}") or [None] * len(texts)
-        return [self._worded(message) for message in messages if is_message(message)]
+        """The texts of a list with their messages; one without a message is left out."""
+        return [self._worded(message) for message in owner.get(f"{field}{SIBLING}") or () if is_message(message)]
 
     def _worded(self, message: Doc) -> tuple[str, Doc | None]:
         """A message with its public values, and its English text; hidden where it cannot be worded."""

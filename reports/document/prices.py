@@ -12,7 +12,7 @@ from reports.document.facts import Doc
 from reports.document.public import HIDDEN
 from reports.document.unpriced import EMPTIED, FIELDS, FIGURES, INPUTS, MESSAGES, TEXTS, VALUES
 from reports.text.language import words_for
-from reports.text.messages import SIBLING, is_message
+from reports.text.messages import SIBLING, as_fields, is_message, with_messages
 
 
 def without_prices(document: Doc) -> Doc:
@@ -97,11 +97,8 @@ class _Copy:
 
     def warnings(self, document: Doc) -> Doc:
         """The warnings that may stay, with their messages; one without a message goes."""
-        texts = document.get("warnings") or []
-        messages = document.get(f"warnings{SIBLING}") or [None] * len(texts)
-        told = [(text, m) for text, m in zip(texts, messages, strict=True) if self.is_free(m)]
-        worded = {f"warnings{SIBLING}": [message for _, message in told]} if told else {}
-        return {"warnings": [text for text, _ in told], **worded}
+        warnings = with_messages(document, "warnings")
+        return as_fields("warnings", [(text, message) for text, message in warnings if self.is_free(message)])
 
     def is_free(self, message: Any) -> bool:
         """Whether there is a message that says nothing of money: its own words, and what it is filled with."""

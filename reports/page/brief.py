@@ -13,7 +13,7 @@ from reports.sections.comparison.precisions import short_table
 from reports.sections.evidence.basis import gap_cell
 from reports.sections.safety.known import closing
 from reports.text.language import Span, Words
-from reports.text.messages import sentence, sentences
+from reports.text.messages import sentence, sentences, with_messages
 from reports.view import Block, Cell, Items, Prose, Table
 
 NOTICES = frozenset({
@@ -65,12 +65,11 @@ def _runs_as(facts: Facts, words: Words) -> Prose | None:
 def _warnings(facts: Facts, words: Words) -> Items | None:
     """Warnings that change a decision, what is paid for and not used, and what is missing."""
     doc = facts.doc
-    worded = sentences(doc, "warnings", words.lang)
-    messages = doc.get("warnings_message") or [None] * len(worded)
+    worded = zip(sentences(doc, "warnings", words.lang), with_messages(doc, "warnings"), strict=True)
     hidden = NOTICES | {key for gap in doc["gaps"] for key in TOLD_BY_GAP.get(message_key(gap.get("what_message")), ())}
     cells = [
         Cell(text=sentence.text, foreign=sentence.foreign)
-        for sentence, message in zip(worded, messages, strict=True)
+        for sentence, (_, message) in worded
         if message_key(message) not in hidden
     ]
     idle = unused(facts, words)
