@@ -6,6 +6,7 @@ from reports.charts import linear_ticks
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
 from reports.document.units import column_unit
 from reports.sections.comparison.precisions import comparison_table
+from reports.sections.comparison.risky import marked, risk_notes
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
@@ -75,11 +76,7 @@ def _table(facts: Facts, words: Words) -> Table:
 def _risks(facts: Facts, words: Words) -> tuple[str, ...]:
     """What the mark of a risky plan means, for each GPU whose plan has it."""
     plans = [plan for gpu in facts.gpus if (plan := facts.plan(facts.asked_on(gpu), gpu)) is not None]
-    return tuple(
-        words("risky.note", name=pretty_gpu(plan["gpu"]), risk=words.chance(plan["memory_risk"]))
-        for plan in plans
-        if facts.is_risky(plan)
-    )
+    return risk_notes([(pretty_gpu(plan["gpu"]), plan) for plan in plans], facts, words)
 
 
 def _is_unranked(facts: Facts, gpu: str) -> bool:
@@ -95,8 +92,7 @@ def _row(facts: Facts, gpu: str, metrics: list[tuple[str, Rung]], words: Words) 
     if lacking is not None and plan is not None:
         names = {name: words.name("precision", lacking[name]) for name in ("precision", "instead")}
         note = words("gpus.instead", **names)
-    risky = plan is not None and facts.is_risky(plan)
-    head = Cell(text=words("risky.mark", name=pretty_gpu(gpu)) if risky else pretty_gpu(gpu), detail=note)
+    head = Cell(text=marked(pretty_gpu(gpu), plan, facts, words), detail=note)
     if plan is None or not plan["fits"]:
         reason, key = (lacking, "reason") if plan is None else (plan, "why_not")
         why = words("reason.unknown") if reason is None else sentence(reason, key, words.lang).text

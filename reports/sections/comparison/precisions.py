@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from reports.charts import Bar, linear_ticks, scale_top
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
 from reports.document.units import column_unit
 from reports.sections.comparison.layout import layout_text
+from reports.sections.comparison.risky import marked, risk_notes
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
@@ -17,6 +18,8 @@ from reports.text.saving import shown_saving
 from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
 from reports.view.bars import range_bar, range_chart
 from reports.view.cells import count_cell, figure_cell, none_cell, saving_tone
+
+T = TypeVar("T")
 
 OVERVIEW = (MARKET, DURATION, ENERGY)
 ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
@@ -80,10 +83,9 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
     if not facts.plans():
         return None
     metrics = metric_columns(facts, facts.fitting(), OVERVIEW, words)
-    first = facts.plans()[0]
     rows = [_row(facts, plan, [(m, r) for m, _, r in metrics], words) for plan in facts.plans()]
     return Table(
-        caption=words("table.overview", gpus=f"{first['gpus']:,}", gpu=pretty_gpu(first["gpu"])),
+        caption=words("table.overview", **_setting(facts, "plans", words)),
         columns=(Column(head=words("column.precision")), *(column for _, column, _ in metrics)),
         rows=tuple(rows + left_out_rows(facts, words)),
         notes=_risks(facts, facts.plans(), words),
@@ -92,9 +94,7 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
 
 
 def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words) -> TableRow:
-    name = Cell(text=words.name("precision", plan["precision"]))
-    if facts.is_risky(plan):
-        name = Cell(text=words("risky.mark", name=name.text))
+    name = Cell(text=marked(words.name("precision", plan["precision"]), plan, facts, words))
     if not plan["fits"]:
         reason = Cell(text=words("fits.no"), detail=sentence(plan, "why_not", words.lang).text, tone="bad")
         return TableRow(cells=(name, reason))
@@ -104,11 +104,7 @@ def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words)
 
 def _risks(facts: Facts, plans: list[Doc], words: Words) -> tuple[str, ...]:
     """What the mark of a risky plan means, for each of some plans that has it."""
-    return tuple(
-        words("risky.note", name=words.name("precision", plan["precision"]), risk=words.chance(plan["memory_risk"]))
-        for plan in plans
-        if facts.is_risky(plan)
-    )
+    return risk_notes([(words.name("precision", plan["precision"]), plan) for plan in plans], facts, words)
 
 
 def left_out_rows(
@@ -173,40 +169,42 @@ def comparison_table(
     for plan in plans:
         row = _row(facts, plan, [(m, r) for m, _, r in columns], words)
         if plan["fits"]:
-            figures = row.cells[1:]
-            count = (count_cell(plan["gpus"]),) if counted else ()
+            count = [count_cell(plan["gpus"])] if counted else []
             saving = _saving_cell(facts, view, lead, plan, words, gpu)
-            row = TableRow(cells=(row.cells[0], *count, *figures[:first], saving, *figures[first:]), strong=row.strong)
+            cells = _with_saving([row.cells[0], *count], row.cells[1:], saving, first)
+            row = TableRow(cells=cells, strong=row.strong)
         rows.append(row)
-    saved = words(
-        "column.saving", asked=words.name("precision", facts.asked_on(gpu)), metric=words.name("metric", lead)
-    )
-    heads = [column for _, column, _ in columns]
+    heads = [Column(head=words("column.precision"))]
+    heads += [Column(head=words("column.gpus"), numeric=True)] if counted else []
+    asked = words.name("precision", facts.asked_on(gpu))
+    saved = Column(head=words("column.saving", asked=asked, metric=words.name("metric", lead)), numeric=True)
     return Table(
         caption=caption or _caption(facts, view, words),
-        columns=(
-            Column(head=words("column.precision")),
-            *((Column(head=words("column.gpus"), numeric=True),) if counted else ()),
-            *heads[:first],
-            Column(head=saved, numeric=True),
-            *heads[first:],
-        ),
+        columns=_with_saving(heads, [column for _, column, _ in columns], saved, first),
         rows=tuple(rows + left_out_rows(facts, words, gpu, only)),
         notes=_risks(facts, plans, words),
     )
 
 
+def _with_saving(heads: Sequence[T], figures: Sequence[T], saving: T, first: int) -> tuple[T, ...]:
+    """The cells of a row, or the columns, in their order: the saving stands behind the first few figures."""
+    return (*heads, *figures[:first], saving, *figures[first:])
+
+
+def _setting(facts: Facts, view: str, words: Words) -> dict[str, str]:
+    """GPUs and deadline of a view, for its sentences."""
+    first, deadline = facts.plans(view=view)[0], facts.doc.get("deadline_days")
+    return {
+        "gpus": f"{first['gpus']:,}",
+        "gpu": pretty_gpu(first["gpu"]),
+        "days": words.duration(float(deadline)) if deadline else words("none"),
+    }
+
+
 def _caption(facts: Facts, view: str, words: Words) -> str:
-    first = facts.plans(view=view)[0]
-    deadline = facts.doc.get("deadline_days")
     gpus, node = facts.given("gpus"), facts.given("gpus_per_node")
     in_part = view == "same_deadline" and isinstance(gpus, int) and isinstance(node, int) and gpus < node
-    return words(
-        f"table.{view}_part" if in_part else f"table.{view}",
-        gpus=f"{first['gpus']:,}",
-        gpu=pretty_gpu(first["gpu"]),
-        days=words.duration(float(deadline)) if deadline else words("none"),
-    )
+    return words(f"table.{view}_part" if in_part else f"table.{view}", **_setting(facts, view, words))
 
 
 def _throughputs(facts: Facts) -> tuple[tuple[str, str, Callable[[Doc], Any]], ...]:
@@ -278,12 +276,5 @@ def views(facts: Facts, words: Words) -> Section | None:
         metric = facts.lead_metric("same_deadline")
         if any(plan[metric] for plan in facts.fitting(view="same_deadline")):
             blocks.append(metric_chart(facts, metric, words, "same_deadline"))
-    first = facts.plans()[0]
-    deadline = facts.doc.get("deadline_days")
-    lead = words.spans(
-        facts.worded("views.lead", "views.lead_images"),
-        gpus=f"{first['gpus']:,}",
-        gpu=pretty_gpu(first["gpu"]),
-        days=words.duration(float(deadline)) if deadline else words("none"),
-    )
+    lead = words.spans(facts.worded("views.lead", "views.lead_images"), **_setting(facts, "plans", words))
     return Section(id="views", title=words("views.title"), lead=lead, blocks=tuple(blocks), group="compare")
