@@ -79,28 +79,6 @@ def _narrowing(share: Doc, words: Words) -> Cell:
 
 
 def _moves(rows: list[Doc], words: Words) -> Table:
-    cells = []
-    for row in rows:
-        kind = QUANTITY.get(row["metric"], "plain")
-        texts = [words.figure(kind, row[name]) for name in ("at_low", "at_high")]
-        cells.append(
-            TableRow(
-                cells=(
-                    Cell(text=clean(row["label"])),
-                    Cell(text=words.name("metric", row["metric"])),
-                    Cell(text=clean(row["low_value"])),
-                    *(
-                        Cell(text=figure.text if figure else words("none"), sort=figure.value if figure else None)
-                        for figure in texts[:1]
-                    ),
-                    Cell(text=clean(row["high_value"])),
-                    *(
-                        Cell(text=figure.text if figure else words("none"), sort=figure.value if figure else None)
-                        for figure in texts[1:]
-                    ),
-                )
-            )
-        )
     heads = ("input", "figure", "input_low", "then", "input_high", "then")
     numeric = (False, False, True, True, True, True)
     return Table(
@@ -108,5 +86,22 @@ def _moves(rows: list[Doc], words: Words) -> Table:
         columns=tuple(
             Column(head=words(f"column.{head}"), numeric=number) for head, number in zip(heads, numeric, strict=True)
         ),
-        rows=tuple(cells),
+        rows=tuple(TableRow(cells=_move(row, words)) for row in rows),
+    )
+
+
+def _move(row: Doc, words: Words) -> tuple[Cell, ...]:
+    """An input's low and high value, each with what a figure would be then."""
+
+    def then(name: str) -> Cell:
+        figure = words.figure(QUANTITY.get(row["metric"], "plain"), row[name])
+        return Cell(text=words("none")) if figure is None else Cell(text=figure.text, sort=figure.value)
+
+    return (
+        Cell(text=clean(row["label"])),
+        Cell(text=words.name("metric", row["metric"])),
+        Cell(text=clean(row["low_value"])),
+        then("at_low"),
+        Cell(text=clean(row["high_value"])),
+        then("at_high"),
     )

@@ -18,7 +18,7 @@ from reports.plots import (
     even_ticks,
     span_on,
 )
-from reports.sections.safety.known import signed
+from reports.sections.safety.known import signed, signed_ends
 from reports.text.clean import clean
 from reports.text.described import rows_told
 from reports.text.language import Words
@@ -165,8 +165,8 @@ def intervals(shown: Doc, words: Words) -> IntervalChart | None:
     rows = []
     for pair in pairs:
         key = "parity.name_emulated" if pair["emulated"] else "parity.name"
-        size = max(abs(pair["low"]), abs(pair["high"]))
-        text = words("range.from_to", low=signed(pair["low"], size), high=signed(pair["high"], size))
+        low, _, high = signed_ends(pair)
+        text = words("range.from_to", low=low, high=high)
         rows.append(IntervalRow(
             label=words(key, name=words.name("precision", pair["precision"])), text=text, low=_at(pair["low"], reach),
             high=_at(pair["high"], reach), dot=_at(pair["mid"], reach),

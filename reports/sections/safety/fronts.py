@@ -9,7 +9,7 @@ from math import hypot
 from reports.charts import Mark, ScatterDrawing, linear_ticks, percent, ticks_on
 from reports.document.facts import Doc
 from reports.plots import axis_of, even_ticks
-from reports.sections.safety.known import ended_in_nan, signed
+from reports.sections.safety.known import ended_in_nan, signed, signed_ends
 from reports.text.described import rows_told
 from reports.text.language import Words
 from reports.text.numbers import axis_labels
@@ -134,8 +134,7 @@ def _change(point: Doc, words: Words) -> str:
         return words("mixture.no_interval", change=words("parity.nats", text=signed(change)))
     if known["low"] == known["high"]:
         return words("parity.nats", text=signed(change))
-    size = max(abs(known["low"]), abs(known["high"]))
-    low, mid, high = (signed(known[end], size) for end in ("low", "mid", "high"))
+    low, mid, high = signed_ends(known)
     return words("parity.nats", text=words("parity.interval", low=low, mid=mid, high=high))
 
 
@@ -144,8 +143,7 @@ def _change_cell(point: Doc, words: Words) -> Cell:
     known = point["loss_range"]
     if known is None or known["low"] == known["high"]:
         return Cell(text=_change(point, words), sort=point["loss_change"])
-    size = max(abs(known["low"]), abs(known["high"]))
-    low, mid, high = (signed(known[end], size) for end in ("low", "mid", "high"))
+    low, mid, high = signed_ends(known)
     return Cell(
         text=words("parity.nats", text=mid),
         detail=words("range.from_to", low=low, high=high),
