@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from unicodedata import east_asian_width
 
 from planner.lazy import dataclass
+from reports.text.width import columns_of
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -288,11 +288,6 @@ def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]
 LINE = 36
 """Columns of text that fit in the narrowest chart (280 pixels)."""
 LINE_PIXELS = 17
-
-
-def columns_of(text: str) -> int:
-    """Width of a text in columns; wide characters take two."""
-    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def broken(text: str, width: int = LINE) -> tuple[str, ...]:
