@@ -1,4 +1,4 @@
-"""Reports: an answer's document becomes a view (strings, rounded once), a view becomes HTML, text, CSV, JSON or PDF.
+"""Reports: an answer's document becomes a view (strings, rounded once), a view becomes a page, a text or a table.
 
 from reports import render
 
@@ -49,7 +49,7 @@ def render(
         brief: of the terminal format: the short answer in place of the whole.
 
     Raises:
-        InputFileError: the document is not an estimate or lacks a key.
+        InputFileError: the document is not an estimate or lacks a key; a logo is no picture, or too large.
         UsageError: an unknown format, language or part; a logo that cannot be read; no browser for `pdf`.
     """
     from reports.page.build import build

@@ -1,16 +1,17 @@
 """Geometry of the charts: numbers in, positions in percent out. Pure functions, without text or drawing.
 
 Positions along the page's width are percentages, so that one drawing fits a phone and a sheet of paper; the templates
-turn them into SVG. Rounded to hundredths of a percent, so that the same plan gives the same bytes.
+turn them into SVG. Rounded to hundredths of a percent, or to the digits of a polyline, so that the same plan gives the
+same bytes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from unicodedata import east_asian_width
 
 from planner.lazy import dataclass
+from reports.text.width import columns_of
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -138,7 +139,7 @@ class Mark:
     y_low: float
     y_high: float
     shape: str
-    """`dot`, `ring`, `square` or `diamond`."""
+    """`dot` or `ring`."""
     label: str
     """For the tooltip."""
     strong: bool = False
@@ -286,11 +287,6 @@ def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]
 LINE = 36
 """Columns of text that fit in the narrowest chart (280 pixels)."""
 LINE_PIXELS = 17
-
-
-def columns_of(text: str) -> int:
-    """Width of a text in columns; wide characters take two."""
-    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def broken(text: str, width: int = LINE) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Any
-from unicodedata import east_asian_width
 
 from planner.comparison.conventions import Count
 from planner.comparison.findings import count_words
@@ -15,6 +14,7 @@ from planner.training.method import PRETRAIN
 from planner.units import DAY_S, HOUR_S, MINUTE_S
 from reports.text.language import words_for
 from reports.text.messages import sentences, word
+from reports.text.width import columns_of
 
 Document = dict[str, Any]
 Say = Callable[..., str]
@@ -95,19 +95,15 @@ def _head(document: Document, say: Say, lang: str) -> str:
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows as aligned lines, the first column to the left and figures to the right; wide letters count twice."""
-    widths = [max(_width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = [max(columns_of(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:
         cells = [
-            cell + " " * (width - _width(cell)) if not column else " " * (width - _width(cell)) + cell
+            cell + " " * (width - columns_of(cell)) if not column else " " * (width - columns_of(cell)) + cell
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  " + "  ".join(cells).rstrip())
     return lines
-
-
-def _width(text: str) -> int:
-    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _percent(value: float | None) -> str:
@@ -207,9 +203,9 @@ def _forecast(document: Document, say: Say, lang: str) -> str:
         rows.append(("cost", say(f"compare.ahead.{reason}") if cost is None else ranged(cost, _usd)))
     rows.append(("spent", _spent(ahead, say, ranged, reason)))
     labels = [_label(name, say) for name, _ in rows]
-    width = max(map(_width, labels))
+    width = max(map(columns_of, labels))
     lines = [
-        f"  {label}{' ' * (width - _width(label))}  {text}" if label else f"  {text}"
+        f"  {label}{' ' * (width - columns_of(label))}  {text}" if label else f"  {text}"
         for label, (_, text) in zip(labels, rows, strict=True)
     ]
     return "\n".join([head, *lines])

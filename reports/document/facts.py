@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from planner.answer.leading import leading_gpu
-from planner.errors import UsageError
 from planner.evidence import EvidenceKind
-from planner.question.parsers import probability
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
+from reports.document.told import allowed_memory_risk
 from reports.text.clean import clean
 from reports.text.names import pretty_slug
 
@@ -127,6 +126,11 @@ class Facts:
         rows = self.doc.get("unsupported") or ()
         return next((row for row in rows if row["precision"] == self.asked and row.get("gpu") == gpu), None)
 
+    def unsupported(self, gpu: str | None = None) -> list[Doc]:
+        """The precisions that a GPU (the leading one by default) does not support, each with the reason."""
+        here = (None, self.gpu if gpu is None else gpu)
+        return [row for row in self.doc.get("unsupported") or () if row.get("gpu") in here]
+
     def asked_on(self, gpu: str | None = None) -> str:
         """The precision that a GPU is asked for: the requested one, or its best where it lacks that."""
         lacking = self.lacks(self.gpu if gpu is None else gpu)
@@ -148,8 +152,15 @@ class Facts:
         plan = self.plan(self.asked)
         return plan if plan is not None and plan["fits"] else None
 
+    def lead_metric(self, view: str = "plans") -> str:
+        """The figure that a view is compared by: cost where one of its plans has one, else GPU-hours."""
+        return MARKET if any(plan[MARKET] for plan in self.fitting(view=view)) else "gpu_hours"
+
     def references(self) -> list[str]:
-        """Precisions to compare the requested one with: BF16 and TF32 first, strict FP32 last, as a reference."""
+        """Precisions to compare the requested one with, BF16 and TF32 first.
+
+        Strict FP32 is the last, or the third where BF16 or a narrower one was asked for.
+        """
         there = {plan["precision"] for plan in self.fitting()}
         order = ("bf16", "tf32", "fp16", "fp8", "fp32")
         if self.asked in ("fp8", "mxfp8", "nvfp4", "bf16"):
@@ -163,11 +174,12 @@ class Facts:
 
     def is_risky(self, plan: Doc) -> bool:
         """Whether a plan runs out of memory with a probability above the one that the question allows."""
-        risk, given = plan.get("memory_risk"), self.given("memory_risk")
-        try:
-            return plan["fits"] and risk is not None and risk > probability(5)(str(given), "--memory-risk")
-        except UsageError:  # a document that does not say
-            return False
+        risk, allowed = plan.get("memory_risk"), allowed_memory_risk(self.doc)
+        return bool(plan["fits"]) and risk is not None and allowed is not None and risk > allowed
+
+    def is_reference(self, plan: Doc) -> bool:
+        """Whether a plan is shown as a reference only: strict FP32, unless it was requested."""
+        return bool(plan["precision"] == "fp32" and self.asked != "fp32")
 
     def _no_rivals(self) -> set[str]:
         """Precisions that the headline leaves out: their plans are risky while the requested one's is not."""
@@ -182,7 +194,10 @@ class Facts:
         return next((name for name in SHOWN if name in there), self.asked)
 
     def compared(self, metric: str) -> list[str]:
-        """Precisions that the headline compares the requested one with, beside the narrowest: two at most."""
+        """Precisions that the headline compares the requested one with, beside the narrowest.
+
+        Two at most, and strict FP32 only where no other comes before it.
+        """
         told: list[str] = []
         no_rivals = self._no_rivals() | {self.narrowest}
         for name in self.references():

@@ -22,7 +22,7 @@ from reports.document.public import (
     WORDS_OF_TRAINING,
 )
 from reports.text.clean import clean
-from reports.text.messages import SIBLING, is_message, word
+from reports.text.messages import SIBLING, as_fields, is_message, word
 
 _DATE = re.compile(r"[0-9TZ:./+-]*")
 _RECURSIVE = re.compile(r"\.children\b")
@@ -31,13 +31,13 @@ _RECURSIVE = re.compile(r"\.children\b")
 def without_names(document: Doc) -> Doc:
     """The public part of a cleaned document; the model has no name, its shape stays."""
     copy = _Copy(document)
-    result: Doc = {name: copy.of(value, name) for name, value in document.items() if name in PARTS - LEFT_OUT}
-    result["question"] = {
+    public: Doc = {name: copy.of(value, name) for name, value in document.items() if name in PARTS - LEFT_OUT}
+    public["question"] = {
         name: copy.input(entry) for name, entry in document["question"].items() if _is_public_input(name)
     }
-    result["model"] |= {"name": ""}
-    result["evidence"] = [copy.source(row) for row in document["evidence"]]
-    return _with_warnings(result, copy.sentences(document, "warnings"))
+    public["model"] |= {"name": ""}
+    public["evidence"] = [copy.source(row) for row in document["evidence"]]
+    return _with_warnings(public, copy.sentences(document, "warnings"))
 
 
 def _is_public_input(name: str) -> bool:
@@ -45,14 +45,11 @@ def _is_public_input(name: str) -> bool:
     return name in PUBLIC_INPUTS or name.startswith(PRICE_OF)
 
 
-def _with_warnings(result: Doc, warnings: list[tuple[str, Any]]) -> Doc:
+def _with_warnings(public: Doc, warnings: list[tuple[str, Any]]) -> Doc:
     """The document with the warnings that still say something."""
     told = [(text, message) for text, message in warnings if text.strip(f"{HIDDEN} ")]
-    messages = {f"warnings{SIBLING}": [message for _, message in told]} if told else {}
-    return {name: value for name, value in result.items() if name != f"warnings{SIBLING}"} | {
-        "warnings": [text for text, _ in told],
-        **messages,
-    }
+    others = {name: value for name, value in public.items() if name != f"warnings{SIBLING}"}
+    return others | as_fields("warnings", told)
 
 
 class _Copy:
@@ -60,7 +57,7 @@ class _Copy:
 
     def __init__(self, document: Doc) -> None:
         public = [row for row in document["evidence"] if row.get("public") is True]
-        self._said = frozenset(str(row["what"]) for row in public)
+        self._public_texts = frozenset(str(row["what"]) for row in public)
         self._ids = {str(row["id"]): str(row["id"]) for row in public}
 
     def of(self, value: Any, path: str) -> Any:
@@ -102,10 +99,8 @@ class _Copy:
         return copied | {"id": self._id(row["id"]), "public": False}
 
     def sentences(self, owner: Doc, field: str) -> list[tuple[str, Any]]:
-        """The texts of a list with their messages; one without a message is hidden."""
-        texts = owner.get(field) or []
-        messages = owner.get(f"{field}{SIBLING}") or [None] * len(texts)
-        return [self._worded(message) for message in messages if is_message(message)]
+        """The texts of a list with their messages; one without a message is left out."""
+        return [self._worded(message) for message in owner.get(f"{field}{SIBLING}") or () if is_message(message)]
 
     def _worded(self, message: Doc) -> tuple[str, Doc | None]:
         """A message with its public values, and its English text; hidden where it cannot be worded."""
@@ -123,7 +118,7 @@ class _Copy:
             return self._message(value)
         if isinstance(value, list | tuple):
             return [self._value(name, inner) for inner in value]
-        if not isinstance(value, str) or not value or name in PUBLIC_VALUES or value in self._said:
+        if not isinstance(value, str) or not value or name in PUBLIC_VALUES or value in self._public_texts:
             return value
         return HIDDEN
 

@@ -12,7 +12,7 @@ from reports.document.facts import Doc
 from reports.document.public import HIDDEN
 from reports.document.unpriced import EMPTIED, FIELDS, FIGURES, INPUTS, MESSAGES, TEXTS, VALUES
 from reports.text.language import words_for
-from reports.text.messages import SIBLING, is_message
+from reports.text.messages import SIBLING, as_fields, is_message, with_messages
 
 
 def without_prices(document: Doc) -> Doc:
@@ -51,8 +51,8 @@ def _source(row: Doc) -> Doc:
 class _Copy:
     """Copies what says nothing of money of one document."""
 
-    def __init__(self, said: Iterable[str]) -> None:
-        self._said = frozenset(said)
+    def __init__(self, source_texts: Iterable[str]) -> None:
+        self._source_texts = frozenset(source_texts)
         """What the sources that stay say: a sentence may repeat it."""
 
     def rows(self, rows: Any, path: str) -> list[Any]:
@@ -97,11 +97,8 @@ class _Copy:
 
     def warnings(self, document: Doc) -> Doc:
         """The warnings that may stay, with their messages; one without a message goes."""
-        texts = document.get("warnings") or []
-        messages = document.get(f"warnings{SIBLING}") or [None] * len(texts)
-        told = [(text, m) for text, m in zip(texts, messages, strict=True) if self.is_free(m)]
-        worded = {f"warnings{SIBLING}": [message for _, message in told]} if told else {}
-        return {"warnings": [text for text, _ in told], **worded}
+        warnings = with_messages(document, "warnings")
+        return as_fields("warnings", [(text, message) for text, message in warnings if self.is_free(message)])
 
     def is_free(self, message: Any) -> bool:
         """Whether there is a message that says nothing of money: its own words, and what it is filled with."""
@@ -116,7 +113,7 @@ class _Copy:
             return self.is_free(value)
         if isinstance(value, list | tuple):
             return all(self._is_free_value(name, inner) for inner in value)
-        return not isinstance(value, str) or not value or name in VALUES or value in self._said
+        return not isinstance(value, str) or not value or name in VALUES or value in self._source_texts
 
 
 UNCERTAINTY = "plans.uncertainty"

@@ -23,15 +23,15 @@ def redacted(document: Doc, parts: Iterable[str]) -> Doc:
     for part in chosen:
         if part not in PARTS:
             raise UsageError(f"--redact: unknown `{part}`", hint=f"one of {', '.join(PARTS)}")
-    result = dict(document)
+    copy = dict(document)
     if "prices" in chosen:
-        result = without_prices(result)
+        copy = without_prices(copy)
     if "names" in chosen:
-        result = without_names(result)
+        copy = without_names(copy)
     if chosen:
-        result["command"] = []
-        result["redacted"] = list(dict.fromkeys([*left_out(document), *chosen]))
-    return result
+        copy["command"] = []
+        copy["redacted"] = list(dict.fromkeys([*left_out(document), *chosen]))
+    return copy
 
 
 def left_out(document: Doc) -> list[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from reports.document.facts import Doc
+from reports.document.told import is_of_skipped_steps
 from reports.explain.derivation import Node
 
 NOTE = "failures, restarts, repeated steps, checkpoints, evaluation and start-up"
-OF_SKIPS = "numerics:"
-"""How the ids of sources on skipped steps begin."""
 
 
 def goodput_node(plan: Doc, evidence: tuple[str, ...], power: int = 1) -> Node:
@@ -25,7 +24,7 @@ def goodput_node(plan: Doc, evidence: tuple[str, ...], power: int = 1) -> Node:
             label="Goodput", value=stated["mid"], low=stated["low"], high=stated["high"], power=power, note=NOTE,
             evidence=evidence,
         )  # fmt: skip
-    of_skips = tuple(name for name in evidence if name.startswith(OF_SKIPS))
+    of_skips = tuple(name for name in evidence if is_of_skipped_steps(name))
     useful = 1.0 - skipped
     others = Node(
         label="Goodput without skipped steps", value=stated["mid"] / useful, note=NOTE,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from planner.units import MICRO
 from reports.document.facts import Doc
+from reports.document.told import scaled_from
 from reports.explain.derivation import Node
 from reports.text.names import pretty_gpu
 
@@ -32,7 +33,7 @@ def _measured(evidence_id: str, evidence_of: EvidenceOf) -> str:
     source = evidence_of(evidence_id)
     if source is None or source["kind"] != "transferred":
         return "measured by shape"
-    return f"measured by shape on {pretty_gpu(evidence_id.split(':')[2])} and scaled to this GPU"
+    return f"measured by shape on {pretty_gpu(scaled_from(evidence_id))} and scaled to this GPU"
 
 
 def _product_node(product: Doc, matmul_s: float, evidence_of: EvidenceOf) -> Node:

@@ -1,7 +1,8 @@
-"""The plans as a table for spreadsheets: one row per view, GPU and precision, and per point of the curve.
+"""The plans as a table for spreadsheets: one row per view, GPU and precision, per point of the curve, and per
+precision that a GPU does not support.
 
 A column is a path into a row of the document (`duration_days.low`), its head the same with underscores. The page holds
-the paths only: its script (`table` in `templates/report.js`) looks them up in the document that it holds too.
+the paths only: its script (`table` in `templates/arithmetic.js`) looks them up in the document that it holds too.
 """
 
 from __future__ import annotations

@@ -97,9 +97,9 @@ def refusal_of(framework: Framework, run: PlannedRun) -> Rule | None:
 def _instead(framework: Framework, refusal: Rule, run: PlannedRun, others: Iterable[Framework]) -> str:
     """What to do: plan anew, or give this very plan to a framework that takes it."""
     takers = [
-        other.name
-        for other in others
-        if other.trains and other.name != framework.name and refusal_of(other, run) is None
+        candidate.name
+        for candidate in others
+        if candidate.trains and candidate.name != framework.name and refusal_of(candidate, run) is None
     ]
     alone, named = len(takers) == 1, words_for("en").join([f"`--launch {name}`" for name in takers])
     as_it_is = f"{named or 'no other framework'} {'takes' if alone or not takers else 'take'} it as it is"

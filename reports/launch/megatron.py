@@ -70,8 +70,8 @@ def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
 
 def _environment(run: PlannedRun) -> Iterator[str]:
     # Megatron wants one connection where tensor or context parallel messages overlap, and more under FSDP.
-    one = run.layout.tp * run.layout.cp > 1 and stage(run) < 2
-    yield "export CUDA_DEVICE_MAX_CONNECTIONS=1" if one else "unset CUDA_DEVICE_MAX_CONNECTIONS"
+    is_single = run.layout.tp * run.layout.cp > 1 and stage(run) < 2
+    yield "export CUDA_DEVICE_MAX_CONNECTIONS=1" if is_single else "unset CUDA_DEVICE_MAX_CONNECTIONS"
     if run.precision in ENVIRONMENT:
         yield "export {}={}".format(*ENVIRONMENT[run.precision])
     if run.offload == "activations":

@@ -83,7 +83,7 @@ class PlannedRun:
     in_backward: bool
     """Whether weights are updated inside the backward pass."""
     commitment: str
-    """on-demand, spot, 1y, 3y or owned."""
+    """As asked: on-demand, spot, 1y or 3y."""
     duration: str
     """What the plan predicts, with its range, in words."""
     view: str
@@ -321,8 +321,8 @@ def _chosen(
     for index, plan in enumerate(plans):
         if plan["precision"] not in known:
             raise asked.fail(f"{view}[{index}].precision", "a precision", plan["precision"])
-    said = asked.text("precision")
-    if precision is None and (precision := said) is not None:
+    named = asked.text("precision")
+    if precision is None and (precision := named) is not None:
         if precision not in known:
             raise asked.fail("question.precision", "a precision", precision)
         at_once = "the asked precision"
@@ -337,7 +337,7 @@ def _chosen(
     held = [plan for plan in plans if precision in (None, plan["precision"]) and chosen in (None, plan["gpu"])]
     if not held:
         raise UsageError("the answer has no plan in this view", hint="leave `--view` out")
-    leading = leading_gpu(document["plans"], said or str(held[0]["precision"]))
+    leading = leading_gpu(document["plans"], named or str(held[0]["precision"]))
     plan = leading_plan(held, leading)
     if plan["gpu"] == CPU_LOCAL:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Rules that several frameworks share: what is said of a plan that a file cannot hold in full."""
+"""Rules that several frameworks share, refusals and what a file leaves out, with what they ask of a plan."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reports.document.facts import Facts, memory_range
+from reports.document.told import message_key, taken_for
 from reports.sections.breakdown.limits import short_limits
 from reports.sections.breakdown.minimum import unused
 from reports.sections.comparison.curve import short_curve
@@ -12,7 +13,7 @@ from reports.sections.comparison.precisions import short_table
 from reports.sections.evidence.basis import gap_cell
 from reports.sections.safety.known import closing
 from reports.text.language import Span, Words
-from reports.text.messages import is_message, sentence, sentences
+from reports.text.messages import sentence, sentences, with_messages
 from reports.view import Block, Cell, Items, Prose, Table
 
 NOTICES = frozenset({
@@ -62,15 +63,14 @@ def _runs_as(facts: Facts, words: Words) -> Prose | None:
 
 
 def _warnings(facts: Facts, words: Words) -> Items | None:
-    """Warnings that change a decision, and what is missing."""
+    """Warnings that change a decision, what is paid for and not used, and what is missing."""
     doc = facts.doc
-    worded = sentences(doc, "warnings", words.lang)
-    messages = doc.get("warnings_message") or [None] * len(worded)
-    hidden = NOTICES | {key for gap in doc["gaps"] for key in TOLD_BY_GAP.get(_key(gap.get("what_message")), ())}
+    worded = zip(sentences(doc, "warnings", words.lang), with_messages(doc, "warnings"), strict=True)
+    hidden = NOTICES | {key for gap in doc["gaps"] for key in TOLD_BY_GAP.get(message_key(gap.get("what_message")), ())}
     cells = [
         Cell(text=sentence.text, foreign=sentence.foreign)
-        for sentence, message in zip(worded, messages, strict=True)
-        if _key(message) not in hidden
+        for sentence, (_, message) in worded
+        if message_key(message) not in hidden
     ]
     idle = unused(facts, words)
     cells += [] if idle is None else [idle]
@@ -78,16 +78,7 @@ def _warnings(facts: Facts, words: Words) -> Items | None:
     return Items(items=tuple(cells), title=words("brief.mind"), tone="bad") if cells else None
 
 
-def _key(message: object) -> str:
-    """The key of a message in the document; empty where there is none."""
-    return str(message["key"]) if isinstance(message, dict) and is_message(message) else ""
-
-
 def _taken_for(facts: Facts, words: Words) -> Prose | None:
     """What a short name of a model or a GPU was taken for."""
-    told = [
-        sentence(row, "text", words.lang).text
-        for row in facts.doc["assumptions"]
-        if is_message(row.get("text_message")) and row["text_message"]["key"] == "assumption.usual_name"
-    ]
+    told = [sentence(row, "text", words.lang).text for row in taken_for(facts.doc)]
     return Prose(spans=(Span(text=" ".join(told)),), tone="quiet") if told else None

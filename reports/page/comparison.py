@@ -6,19 +6,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from planner.csv_table import csv_table
-from reports.charts import Bar, linear_ticks, place_rows, ticks_on
+from reports.charts import linear_ticks
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
 from reports.document.redact import left_out, redacted
 from reports.page.build import checked
-from reports.page.hero import headline, lead_metric, signed
+from reports.page.hero import headline, signed
 from reports.sections.comparison.layout import layout_text
-from reports.sections.comparison.precisions import axis_labels, described, figure_cell
 from reports.sections.evidence.basis import gap_cell, input_text
 from reports.text.clean import clean
 from reports.text.language import Figure, Span, Words, words_for
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
+from reports.text.numbers import axis_labels
 from reports.view import Block, Cell, Column, Hero, Items, RangeChart, Section, Table, TableRow, View
+from reports.view.bars import range_bar, range_chart
+from reports.view.cells import figure_cell, none_cell
 
 COMPARISON_SCHEMA = "mpplan.comparison/1"
 FIGURES = (MARKET, DURATION, "gpu_hours", ENERGY, CARBON, "mfu")
@@ -135,20 +137,15 @@ def _chart(pair: Pair, called: tuple[str, str], metric: str, words: Words) -> Ra
     for number, (plan, label) in enumerate(zip(shown, _labels(pair, called, words), strict=True)):
         figure = words.figure(QUANTITY[metric], plan[metric], rung)
         if figure is not None:
-            bars.append(Bar(label=label, text=figure.full, low=plan[metric]["low"], mid=plan[metric]["mid"],
-                            high=plan[metric]["high"], strong=number == 1, at_least=figure.at_least))  # fmt: skip
+            bars.append(range_bar(label, figure, plan[metric], strong=number == 1))
     title = words("compare.chart", metric=words.name("metric", metric))
-    return RangeChart(
-        title=title,
-        description=described([(bar.label, bar.text) for bar in bars], words),
-        drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
-    )
+    return range_chart(title, bars, top, axis_labels(top, rung), words)
 
 
 def _change_cell(change: float | None, words: Words, *, less_is_better: bool = True) -> Cell:
     figure = words.figure("change", change)
     if figure is None or change is None:
-        return Cell(text=words("none"), tone="quiet")
+        return none_cell(words)
     good = change < 0 if less_is_better else change > 0
     tone = "" if abs(change) < 0.005 else "good" if good else "bad"
     return Cell(text=signed(figure, words), sort=change, tone=tone)
@@ -185,7 +182,7 @@ def _answer_table(pair: Pair, called: tuple[str, str], words: Words) -> Table:
 
 
 def _figures(pair: Pair, called: tuple[str, str], words: Words) -> Section:
-    """The same comparison for every precision that both have, with their layouts."""
+    """The same comparison for the other precisions of the second answer, and how the two answers run."""
     blocks: list[Block] = []
     for plan in pair[1].plans():
         before = pair[0].plan(plan["precision"])
@@ -196,7 +193,7 @@ def _figures(pair: Pair, called: tuple[str, str], words: Words) -> Section:
             caption = words.name("precision", plan["precision"])
             blocks.append(Table(caption=caption, columns=_columns(called, words), rows=tuple(rows), sortable=False))
     blocks.append(_runs(pair, called, words))
-    lead = words.spans("compare.figures_lead", metric=words.name("metric", lead_metric(pair[1])))
+    lead = words.spans("compare.figures_lead", metric=words.name("metric", pair[1].lead_metric()))
     return Section(id="views", title=words("compare.figures"), lead=lead, blocks=tuple(blocks), group="compare")
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 from planner.answer.plan import LOWER_IS_BETTER
 from planner.training.method import PRETRAIN
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
-from reports.sections.comparison.precisions import ONE_UNIT, metric_chart, overview_table, unit_of
+from reports.document.told import stand_ins
+from reports.document.units import ONE_UNIT, unit_of
+from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong
-from reports.text.messages import is_message, sentence
+from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
 from reports.text.numbers import LEAST
+from reports.text.saving import ShownSaving, shown_saving
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
-
-ABOUT_THE_SAME = 0.05
-"""A saving that may be none is told as `about the same` while its middle is below this share."""
+from reports.view.cells import saving_tone
 
 
 def hero(facts: Facts, words: Words) -> Hero:
     """Build the first screen; if the requested precision does not fit, it says so instead of giving an answer."""
     answer = facts.answer
-    metric = lead_metric(facts)
+    metric = facts.lead_metric()
     return Hero(
         headline=(*headline(facts, words), *chances(facts, words)),
         budget=_budget(facts, words),
@@ -32,11 +33,6 @@ def hero(facts: Facts, words: Words) -> Hero:
         chart=_chart(facts, metric, words),
         table=overview_table(facts, words),
     )
-
-
-def lead_metric(facts: Facts) -> str:
-    """Cost if there is one, else GPU-hours."""
-    return MARKET if any(plan[MARKET] for plan in facts.fitting()) else "gpu_hours"
 
 
 def _chart(facts: Facts, metric: str, words: Words) -> RangeChart | None:
@@ -74,7 +70,7 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
     if answer is None:
         return words.spans("headline.none", **common, reason=why_none(facts, words))
     cost = _figure(facts, answer, MARKET, words)
-    metric = lead_metric(facts)
+    metric = facts.lead_metric()
     key = "headline.time" if cost is None else "headline.at_least" if cost.at_least else "headline.cost"
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
@@ -112,16 +108,11 @@ def why_none(facts: Facts, words: Words) -> str:
 def _compared(facts: Facts, metric: str, words: Words) -> str:
     """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
     savings = {reference: facts.saving(metric, reference) for reference in facts.compared(metric)}
-    known = [(name, saving) for name, saving in savings.items() if saving]
+    known = [(name, shown_saving(saving, words)) for name, saving in savings.items() if saving]
     parts = [saving_phrase(saving, words.name("precision", name), words) for name, saving in known]
-    hedged = any(is_hedged(saving) for _, saving in known[:-1])
+    hedged = any(saving.hedged for _, saving in known[:-1])
     joint = words("compare.and_after" if hedged else "compare.and")
     return words("headline.compared", parts=joint.join(parts)) if parts else ""
-
-
-def is_hedged(saving: Doc) -> bool:
-    """Whether a saving is told with what it may be instead, a clause of its own."""
-    return bool(saving["low"] < 0 < saving["high"] and abs(saving["mid"]) >= ABOUT_THE_SAME)
 
 
 def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
@@ -130,14 +121,13 @@ def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
     saving = facts.saving(metric, facts.asked, to=to)
     if to == facts.asked or saving is None:
         return ()
-    other = words.name("precision", to)
+    other, shown = words.name("precision", to), shown_saving(saving, words)
     if saving["low"] > 0 and saving.get("amount"):
-        amount, share = _amount(facts, saving["amount"], metric, words), words.figure("percent", saving)
+        amount = _amount(facts, saving["amount"], metric, words)
         assert amount is not None
-        assert share is not None
-        return words.spans("would.save", other=other, amount=amount, share=share)
-    less = saving_phrase(saving, words.name("precision", facts.asked), words)
-    return words.spans("would.cost" if metric == MARKET else "would.take", other=other, compared=less)
+        return words.spans("would.save", other=other, amount=amount, share=shown.figure)
+    compared = saving_phrase(shown, words.name("precision", facts.asked), words)
+    return words.spans("would.cost" if metric == MARKET else "would.take", other=other, compared=compared)
 
 
 def _figure(facts: Facts, answer: Doc, metric: str, words: Words) -> Figure | None:
@@ -152,23 +142,16 @@ def _amount(facts: Facts, saved: Doc, metric: str, words: Words) -> Figure | Non
     return words.figure(QUANTITY[metric], saved, rung if saved["mid"] >= LEAST * rung.per else None)
 
 
-def saving_phrase(saving: Doc, other: str, words: Words) -> str:
+def saving_phrase(saving: ShownSaving, other: str, words: Words) -> str:
     """A saving in words, with its figure marked for `Words.spans`."""
-    less = saving["mid"] >= 0
-    low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
-    unsure = saving["low"] < 0 < saving["high"]
-    # tenths of a percent would tell nothing beside a range that reaches over zero
-    figure = words.figure("change" if unsure else "percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
-    assert figure is not None
-    if not figure.span and round(saving["mid"], 3) == 0:
+    if saving.is_none:
         return words("compare.same", other=other)
-    if unsure and not is_hedged(saving):
-        return words("compare.unsure", other=other, span=figure.span)
-    if unsure:
-        key = "compare.perhaps_less" if less else "compare.perhaps_more"
-        return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
-    key = "compare.less" if less else "compare.more"
-    return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
+    if saving.unsure and not saving.hedged:
+        return words("compare.unsure", other=other, span=saving.figure.span)
+    key = "compare.less" if saving.less else "compare.more"
+    if saving.hedged:
+        key = "compare.perhaps_less" if saving.less else "compare.perhaps_more"
+    return words(key, share=strong(saving.figure.text), other=other, span=words.ranged(saving.figure))
 
 
 def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
@@ -177,9 +160,9 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     if answer is None:
         return ()
     cost = _figure(facts, answer, MARKET, words)
-    likes = (
-        () if cost is None else tuple(span for like in _stand_ins(facts) for span in words.spans("budget.like", **like))
-    )
+    likes: tuple[Span, ...] = ()
+    for gpu, like in stand_ins(facts.doc) if cost is not None else ():
+        likes += words.spans("budget.like", gpu=pretty_gpu(gpu), like=pretty_gpu(like))
     if cost is not None and cost.at_least:
         return words.spans("budget.at_least", high=strong(cost.high)) + likes
     figure = cost or words.figure("days", answer[DURATION])
@@ -193,13 +176,6 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
         return spans + words.spans("budget.validated", **told)
     asked = {"asked": f"{totals['asked_runs']:,}", "asked_within": f"{totals['asked_below_high']:,}"}
     return spans + words.spans("budget.validated_asked", **asked)
-
-
-def _stand_ins(facts: Facts) -> list[dict[str, str]]:
-    """The GPUs that are priced like another one, each with that other."""
-    messages = [row.get("text_message") for row in facts.doc["assumptions"]]
-    told = [m["values"] for m in messages if is_message(m) and m["key"] == "assumption.price_like"]
-    return [{name: pretty_gpu(str(values[name])) for name in ("gpu", "like")} for values in told]
 
 
 def _setting(facts: Facts, answer: Doc | None, words: Words) -> tuple[Span, ...]:
@@ -220,12 +196,12 @@ def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
     if owned is None or facts.answer is None:
         return ()
     prices = {"own": owned["usd_per_gpu_h"]["mid"], "rented": owned["rental_usd_per_gpu_h"]}
-    said = {name: words.value("unit_price", usd) for name, usd in prices.items()}
+    told = {name: words.value("unit_price", usd) for name, usd in prices.items()}
     even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
     if even is None or used is None:
-        return words.spans("setting.rented", **said) if even is None else ()
+        return words.spans("setting.rented", **told) if even is None else ()
     return words.spans(
-        "setting.owned", **said, even=strong(words.value("percent", even)), used=words.value("percent", used)
+        "setting.owned", **told, even=strong(words.value("percent", even)), used=words.value("percent", used)
     )
 
 
@@ -238,7 +214,7 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
         parts.append(Cell(text=prices, href="#sources"))
     parts.append(Cell(text=words.count("trust.assumptions", len(doc["assumptions"])), href="#assumptions"))
     gaps = len(doc["gaps"])
-    if gaps or not _stand_ins(facts):  # a price that is another GPU's is not without a gap
+    if gaps or not stand_ins(facts.doc):  # a price that is another GPU's is not without a gap
         parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
     return tuple(parts)
 
@@ -291,11 +267,7 @@ def _alerts(facts: Facts, words: Words) -> tuple[str, ...]:
         alerts.append(words("alert.at_least"))
     if facts.answer is not None:
         left_out = [words.name("precision", plan["precision"]) for plan in facts.plans() if not plan["fits"]]
-        left_out += [
-            words.name("precision", entry["precision"])
-            for entry in facts.doc.get("unsupported") or ()
-            if entry.get("gpu") in (None, facts.gpu)
-        ]
+        left_out += [words.name("precision", entry["precision"]) for entry in facts.unsupported()]
         if left_out:
             alerts.append(words("alert.left_out", names=words.join(left_out)))
     failed = [words.name("precision", name) for name in SHOWN if name in facts.untrained()]
@@ -331,7 +303,7 @@ def _versus(facts: Facts, metric: str, reference: str, words: Words) -> Versus:
         return Versus(label=label, text=words("none"))
     change = words.figure("change", {"low": -saving["high"], "mid": -saving["mid"], "high": -saving["low"]})
     assert change is not None
-    tone = "good" if saving["low"] > 0 else "bad" if saving["high"] < 0 else ""
+    tone = saving_tone(saving["low"], saving["high"])
     return Versus(label=label, text=signed(change, words), span=_flat_span(saving, words), tone=tone)
 
 

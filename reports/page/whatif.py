@@ -1,7 +1,8 @@
 """The closed form behind the sliders, and the sliders themselves.
 
 Only inputs with a proportional effect can change without planning again: price, electricity, PUE, grid factor, tokens,
-goodput and the number of runs. `templates/report.js` holds the same arithmetic; a test runs both over random inputs.
+goodput and the number of runs. `templates/arithmetic.js` holds the same arithmetic; a test runs both over random
+inputs.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def _pue(facts: Facts, plan: Doc) -> float | None:
 
 
 def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
-    """The knobs at which a plan was made, read from the plan itself; None if it has no energy."""
+    """The knobs at which a plan was made, read from it and the question; None if it lacks one that has to be known."""
     pue, tokens = _pue(facts, plan), facts.amount
     if not (pue and plan[ENERGY] and plan[CARBON] and plan[CARBON]["mid"] and plan["goodput_ratio"] and tokens):
         return None

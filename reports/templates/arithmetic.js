@@ -1,7 +1,7 @@
 'use strict';
-// The arithmetic and the number format of the page, without the page: the twins of reports/whatif.py and reports/numbers.py.
+// The arithmetic and the number format of the page, without the page: the twins of reports/page/whatif.py and reports/text/numbers.py.
 
-// Writing of numbers, as reports/numbers.py and reports/language.py.
+// Writing of numbers, as reports/text/numbers.py and reports/text/language.py.
 const magnitude = (x) => (x ? Number(Math.abs(x).toExponential().split('e')[1]) : 0);
 const decimalsFor = (low, mid, high) => {
   const most = 2 - magnitude(mid);

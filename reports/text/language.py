@@ -99,7 +99,7 @@ class Words:
     def duration(self, days: float) -> str:
         """A time as people say it, in the largest unit that it fills: `1 hour`, `14.9 days`."""
         units = [(unit, days * DAY_S / unit_s) for unit, unit_s in TIMES]
-        unit, size = next((one for one in units if one[1] >= FILLED), units[-1])
+        unit, size = next(((unit, size) for unit, size in units if size >= FILLED), units[-1])
         text = f"{size:.3g}" if size < PLAIN_BELOW else f"{size:,.0f}"
         return self._text[f"duration.{unit}.{'one' if text == '1' else 'other'}"].format(n=text)
 

@@ -1,10 +1,11 @@
 """Rounding and writing of numbers: two to three significant digits, rounded once, identically in Python and the page.
 
-`templates/report.js` has the same few functions for the sliders; a test runs both over random numbers.
+`templates/arithmetic.js` has the same few functions for the sliders; a test runs both over random numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 from planner.lazy import dataclass
@@ -104,3 +105,12 @@ def shared_rung(ladder: Ladder, values: list[tuple[float, float]]) -> Rung:
             break
         place += 1
     return ladder[place]
+
+
+def axis_labels(values: Sequence[float], rung: Rung, *, unit: bool = True) -> list[str]:
+    """Labels of ticks in one unit; the last one shows the unit unless the axis label does."""
+    scaled = [value / rung.per for value in values]
+    step = scaled[1] - scaled[0]
+    decimals = next((d for d in range(4) if abs(step * 10**d - round(step * 10**d)) < 1e-6), 3)
+    labels = [grouped(value, decimals) for value in scaled]
+    return [*labels[:-1], rung.text.format(labels[-1])] if unit else labels

@@ -1,4 +1,4 @@
-"""Alternatives to the plan: the same run elsewhere, on owned machines, at other hours, under other power limits."""
+"""Beside the plan: the same run elsewhere, on owned machines, at other hours, under other power limits; more carbon."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from reports.text.language import Words
 from reports.text.names import pretty_gpu
 from reports.text.numbers import Rung, grouped, magnitude
 from reports.view import Block, Cell, Column, Section, Table, TableRow
+from reports.view.cells import count_cell, none_cell, saving_tone, value_cell
 
 MOST_PLACES = 8
 
 
 def beside(facts: Facts, words: Words) -> Section | None:
-    """The tables of `money` and `power_caps` that have rows for the leading GPU."""
+    """The tables of `money` and `power_caps` that have rows for the leading GPU, and further carbon of its plan."""
     held = facts.doc.get("money") or {}
     own = {
         name: [row for row in held.get(name) or () if row.get("gpu") == facts.gpu] for name in held if name != "here"
@@ -37,22 +38,16 @@ def beside(facts: Facts, words: Words) -> Section | None:
 def _change(saved: float | None, kind: str, words: Words) -> Cell:
     """The amount saved, negative if it costs more."""
     if saved is None:
-        return Cell(text=words("none"), tone="quiet")
+        return none_cell(words)
     figure = words.figure(kind, saved)
     if figure is None or not saved:
         return Cell(text=words("nothing"), sort=0.0)
-    return Cell(text=figure.text, sort=saved, tone="good" if saved > 0 else "bad" if saved < 0 else "")
-
-
-def _value(kind: str, value: float | None, words: Words) -> Cell:
-    return (
-        Cell(text=words.value(kind, value), sort=value) if value is not None else Cell(text=words("none"), tone="quiet")
-    )
+    return Cell(text=figure.text, sort=saved, tone=saving_tone(saved, saved))
 
 
 def _compared(here: float | None, there: float | None, rung: Rung, decimals: int, words: Words) -> tuple[Cell, Cell]:
     """A figure of another place, and what it saves of that here: the difference of the two as they are shown."""
-    unknown = Cell(text=words("none"), tone="quiet")
+    unknown = none_cell(words)
     if there is None:
         return unknown, unknown
     shown = round(there / rung.per, decimals)
@@ -60,7 +55,7 @@ def _compared(here: float | None, there: float | None, rung: Rung, decimals: int
     if here is None:
         return cell, unknown
     saved = round(round(here / rung.per, decimals) - shown, decimals)
-    tone = "good" if saved > 0 else "bad" if saved < 0 else ""
+    tone = saving_tone(saved, saved)
     return cell, Cell(text=grouped(saved, decimals) if saved else words("nothing"), sort=saved, tone=tone)
 
 
@@ -82,7 +77,7 @@ def _places(rows: list[Doc], words: Words) -> Table:
         costs = _compared(usd_here, usd, dollars, 0, words)
         carbons = _compared(carbon_here, carbon_t, carbon, decimals, words)
         if here:
-            costs, carbons = ((pair[0], Cell(text=words("none"), tone="quiet")) for pair in (costs, carbons))
+            costs, carbons = ((pair[0], none_cell(words)) for pair in (costs, carbons))
         return TableRow(cells=(head, provider, *costs, *carbons), strong=here)
 
     built = [row(Cell(text=words("places.here")), Cell(text=words("places.planned")), usd_here, carbon_here, here=True)]
@@ -103,17 +98,16 @@ def _places(rows: list[Doc], words: Words) -> Table:
 def _owned(rows: list[Doc], words: Words) -> Table:
     owned = rows[0]
     built = [
-        TableRow(cells=(Cell(text=words.name("owned_item", name)), _value("unit_price", usd, words)))
+        TableRow(cells=(Cell(text=words.name("owned_item", name)), value_cell("unit_price", usd, words)))
         for name, usd in owned["items_usd_per_gpu_h"].items()
     ]
     hour = words.figure("unit_price", owned["usd_per_gpu_h"])
     assert hour is not None
     built.append(TableRow(cells=(Cell(text=words("owned.hour")), Cell(text=hour.text, detail=hour.span)), strong=True))
-    built.append(
-        TableRow(cells=(Cell(text=words("owned.rented")), _value("unit_price", owned["rental_usd_per_gpu_h"], words)))
-    )
+    rented = value_cell("unit_price", owned["rental_usd_per_gpu_h"], words)
+    built.append(TableRow(cells=(Cell(text=words("owned.rented")), rented)))
     for name in ("utilisation_ratio", "break_even_utilisation_ratio"):
-        built.append(TableRow(cells=(Cell(text=words(f"owned.{name}")), _value("percent", owned[name], words))))
+        built.append(TableRow(cells=(Cell(text=words(f"owned.{name}")), value_cell("percent", owned[name], words))))
     return Table(
         caption=words("table.owned"),
         columns=(Column(head=words("column.item")), Column(head=words("column.value"), numeric=True)),
@@ -152,8 +146,8 @@ def _limits(rows: list[Doc], words: Words) -> Table:
                 Cell(text=words.value("power_w", cap["limit_w"])),
                 Cell(text=words.name("precision", cap["precision"])),
                 Cell(text=clean(cap["point"]), tone="code"),
-                _value("percent", cap["time_ratio"], words),
-                _value("percent", cap["energy_ratio"], words),
+                value_cell("percent", cap["time_ratio"], words),
+                value_cell("percent", cap["energy_ratio"], words),
             )
         )
         for cap in rows
@@ -171,8 +165,8 @@ def _caps(rows: list[Doc], words: Words) -> Table:
         TableRow(
             cells=(
                 Cell(text=pretty_gpu(facility["gpu"])),
-                _value("power_mw", facility["cap_mw"], words),
-                Cell(text=f"{facility['gpus_allowed']:,}", sort=float(facility["gpus_allowed"])),
+                value_cell("power_mw", facility["cap_mw"], words),
+                count_cell(facility["gpus_allowed"]),
                 Cell(text=words("yes") if facility["binding"] else words("no")),
                 Cell(text=f"{facility['gpus_wanted']:,}" if facility.get("gpus_wanted") else words("none")),
             )

@@ -7,6 +7,7 @@ from reports.text.clean import clean
 from reports.text.language import Words, strong
 from reports.text.names import pretty_gpu
 from reports.view import Cell, Column, Prose, Section, Table, TableRow
+from reports.view.cells import count_cell, none_cell
 
 CHOICES = {"sold": "limits.sold", "cheapest": "limits.cheapest", "greenest": "limits.greenest"}
 """The limits shown, in order, and what they are called."""
@@ -89,7 +90,7 @@ def _row(name: str, search: Doc, words: Words) -> TableRow:
     cells = (
         Cell(text=words(CHOICES[name])),
         Cell(text=words.value("power_w", point["limit_w"]), sort=point["limit_w"]),
-        Cell(text=f"{point['gpus']:,}", sort=float(point["gpus"])),
+        count_cell(point["gpus"]),
         *figures,
     )
     return TableRow(cells=cells, strong=point == planned)
@@ -98,7 +99,7 @@ def _row(name: str, search: Doc, words: Words) -> TableRow:
 def _figure(kind: str, value: float | None, sold: float | None, words: Words) -> Cell:
     """A figure, with its change against the limit as sold."""
     if value is None or not sold:
-        return Cell(text=words("none"), tone="quiet")
+        return none_cell(words)
     change = value / sold - 1.0
     detail = f"{change:+.1%}".replace("-", "−") if abs(change) >= 0.0005 else ""
     return Cell(text=words.value(kind, value), detail=detail, sort=value)

@@ -9,11 +9,11 @@ from decimal import ROUND_HALF_UP, Decimal
 from planner.costs.rounding import apportioned
 from reports.document.facts import CARBON, ENERGY, MARKET, Doc, Facts
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
-from reports.sections.comparison.precisions import figure_cell
 from reports.text.language import Figure, Span, Words
 from reports.text.messages import sentence
 from reports.text.numbers import Rung, grouped
 from reports.view import Block, Cell, Column, Section, Table, TableRow
+from reports.view.cells import figure_cell
 
 
 def money(facts: Facts, words: Words) -> Section | None:

@@ -6,11 +6,11 @@ from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
 from reports.charts import LETTERS
 from reports.document.facts import Doc, Facts, memory_items, memory_range
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
-from reports.sections.comparison.precisions import figure_cell
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
 from reports.text.numbers import rung_for
 from reports.view import Cell, Column, Section, Table, TableRow
+from reports.view.cells import figure_cell
 
 
 def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) -> Table:
@@ -80,14 +80,14 @@ RATES = (
 
 def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
     """Utilisation, goodput and power, with the definitions under the table."""
-    there = [(name, kind) for name, kind in RATES if any(plan.get(name) is not None for plan in plans)]
-    rungs = {name: words.shared(kind, [plan.get(name) for plan in plans]) for name, kind in there}
+    present = [(name, kind) for name, kind in RATES if any(plan.get(name) is not None for plan in plans)]
+    rungs = {name: words.shared(kind, [plan.get(name) for plan in plans]) for name, kind in present}
     rows = []
     for plan in plans:
-        cells = [figure_cell(words.figure(kind, plan.get(name), rungs[name]), words) for name, kind in there]
+        cells = [figure_cell(words.figure(kind, plan.get(name), rungs[name]), words) for name, kind in present]
         name_cell = Cell(text=words.name("precision", plan["precision"]))
         rows.append(TableRow(cells=(name_cell, *cells), strong=plan["precision"] == facts.asked))
-    heads = [words.head(words.name("metric", name), rungs[name]) for name, _ in there]
+    heads = [words.head(words.name("metric", name), rungs[name]) for name, _ in present]
     return Table(
         caption=words("table.rates"),
         columns=(Column(head=words("column.precision")), *(Column(head=head, numeric=True) for head in heads)),

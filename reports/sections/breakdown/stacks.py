@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from planner.lazy import dataclass
 from reports.charts import LETTERS, StackDrawing, StackRow, linear_ticks, percent, scale_top, segments_of, ticks_on
 from reports.document.facts import Doc, Facts
-from reports.sections.comparison.precisions import axis_labels, described, is_reference
+from reports.text.described import described
 from reports.text.language import Words
-from reports.text.numbers import Rung, magnitude
+from reports.text.numbers import Rung, axis_labels, magnitude
 from reports.view import Cell, StackChart
 
 Reader = Callable[[Doc], Doc]
@@ -62,8 +62,8 @@ def stack_chart(
 ) -> StackChart:
     """The bars; a reference that dwarfs the others is named instead of drawn."""
     totals = [stack.read(plan)["total"] for plan in stack.plans]
-    own = [total for plan, total in zip(stack.plans, totals, strict=True) if not is_reference(facts, plan)]
-    others = [total for plan, total in zip(stack.plans, totals, strict=True) if is_reference(facts, plan)]
+    own = [total for plan, total in zip(stack.plans, totals, strict=True) if not facts.is_reference(plan)]
+    others = [total for plan, total in zip(stack.plans, totals, strict=True) if facts.is_reference(plan)]
     ticks = linear_ticks(max(scale_top(own, others), capacity or 0.0))
     rows = tuple(_row(facts, stack, plan, ticks[-1], words, capacity) for plan in stack.plans)
     limit = words("chart.capacity", capacity=words.value("gib", capacity)) if capacity else ""

@@ -18,11 +18,13 @@ from reports.charts import (
     ticks_on,
 )
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
-from reports.sections.comparison.precisions import axis_labels, column_unit, described, figure_cell
+from reports.document.units import column_unit
+from reports.text.described import described
 from reports.text.language import Span, Words, strong
 from reports.text.names import pretty_gpu
-from reports.text.numbers import Rung
+from reports.text.numbers import Rung, axis_labels
 from reports.view import Block, Cell, Column, CurveChart, Section, Table, TableRow
+from reports.view.cells import count_cell, figure_cell, none_cell
 
 METRICS = (DURATION, MARKET, ENERGY)
 DRAWN = (DURATION, MARKET)
@@ -125,7 +127,7 @@ def _table(
     rows = []
     for point in points:
         cells = [_count(point, facts.gpus_allowed, words)]
-        cells += [Cell(text=f"{point['global_batch']:,}", sort=float(point["global_batch"]))] if batches else []
+        cells += [count_cell(point["global_batch"])] if batches else []
         cells += [figure_cell(words.figure(QUANTITY[name], point[name], rung), words) for name, rung in rungs.items()]
         cells += [_meets(point[name], words) for name in targets]
         rows.append(TableRow(cells=tuple(cells), strong=bool(point["chosen"])))
@@ -141,7 +143,7 @@ def _count(point: Doc, allowed: float, words: Words) -> Cell:
 
 def _meets(met: bool | None, words: Words) -> Cell:
     if met is None:
-        return Cell(text=words("none"), tone="quiet")
+        return none_cell(words)
     return Cell(text=words("yes" if met else "no"), tone="good" if met else "bad")
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from reports.charts import Bar, linear_ticks, place_rows, ticks_on
+from reports.charts import linear_ticks
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
-from reports.sections.comparison.precisions import axis_labels, column_unit, comparison_table, described, figure_cell
+from reports.document.units import column_unit
+from reports.sections.comparison.precisions import comparison_table
+from reports.sections.comparison.risky import marked, risk_notes
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
-from reports.text.numbers import Rung
+from reports.text.numbers import Rung, axis_labels
 from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
+from reports.view.bars import range_bar, range_chart
+from reports.view.cells import count_cell, figure_cell
 
 
 def gpus(facts: Facts, words: Words) -> Section | None:
@@ -36,24 +40,17 @@ def _chart(facts: Facts, plans: list[Doc], metric: str, words: Words) -> RangeCh
     rung = column_unit(facts, metric, [plan[metric] for plan in priced], words)
     top = linear_ticks(max(plan[metric]["high"] for plan in priced))
     bars = [
-        Bar(
-            label=words("gpus.row", gpus=f"{plan['gpus']:,}", gpu=pretty_gpu(plan["gpu"])),
-            text=figure.full,
-            low=plan[metric]["low"],
-            mid=plan[metric]["mid"],
-            high=plan[metric]["high"],
+        range_bar(
+            words("gpus.row", gpus=f"{plan['gpus']:,}", gpu=pretty_gpu(plan["gpu"])),
+            figure,
+            plan[metric],
             strong=plan["gpu"] == facts.gpu,
-            at_least=figure.at_least,
         )
         for plan in priced
         if (figure := words.figure(QUANTITY[metric], plan[metric], rung)) is not None
     ]
     title = words("chart.gpus", metric=words.name("metric", metric), precision=words.name("precision", facts.asked))
-    return RangeChart(
-        title=title,
-        description=described([(bar.label, bar.text) for bar in bars], words),
-        drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
-    )
+    return range_chart(title, bars, top, axis_labels(top, rung), words)
 
 
 def _table(facts: Facts, words: Words) -> Table:
@@ -79,11 +76,7 @@ def _table(facts: Facts, words: Words) -> Table:
 def _risks(facts: Facts, words: Words) -> tuple[str, ...]:
     """What the mark of a risky plan means, for each GPU whose plan has it."""
     plans = [plan for gpu in facts.gpus if (plan := facts.plan(facts.asked_on(gpu), gpu)) is not None]
-    return tuple(
-        words("risky.note", name=pretty_gpu(plan["gpu"]), risk=words.chance(plan["memory_risk"]))
-        for plan in plans
-        if facts.is_risky(plan)
-    )
+    return risk_notes([(pretty_gpu(plan["gpu"]), plan) for plan in plans], facts, words)
 
 
 def _is_unranked(facts: Facts, gpu: str) -> bool:
@@ -99,15 +92,13 @@ def _row(facts: Facts, gpu: str, metrics: list[tuple[str, Rung]], words: Words) 
     if lacking is not None and plan is not None:
         names = {name: words.name("precision", lacking[name]) for name in ("precision", "instead")}
         note = words("gpus.instead", **names)
-    risky = plan is not None and facts.is_risky(plan)
-    head = Cell(text=words("risky.mark", name=pretty_gpu(gpu)) if risky else pretty_gpu(gpu), detail=note)
+    head = Cell(text=marked(pretty_gpu(gpu), plan, facts, words), detail=note)
     if plan is None or not plan["fits"]:
         reason, key = (lacking, "reason") if plan is None else (plan, "why_not")
         why = words("reason.unknown") if reason is None else sentence(reason, key, words.lang).text
         return TableRow(cells=(head, Cell(text=words("fits.no"), detail=why, tone="bad")))
     cells = [_cell(plan, metric, rung, words) for metric, rung in metrics]
-    count = Cell(text=f"{plan['gpus']:,}", sort=float(plan["gpus"]))
-    return TableRow(cells=(head, count, *cells), strong=gpu == facts.gpu)
+    return TableRow(cells=(head, count_cell(plan["gpus"]), *cells), strong=gpu == facts.gpu)
 
 
 def _cell(plan: Doc, metric: str, rung: Rung, words: Words) -> Cell:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from reports.document.facts import Doc, Facts, memory_items
+from reports.document.told import faster_but_less_simple
 from reports.text.language import Span, Words
-from reports.text.messages import is_message, sentence
+from reports.text.messages import sentence
 from reports.text.numbers import grouped, rung_for
 from reports.view import Block, Cell, Column, Section, Table, TableRow
 
 AXES = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
 """Keys of a layout, in the order of the table."""
 ALWAYS = ("tp", "pp", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
-"""Keys that are shown even if every layout has 1."""
+"""Keys that are shown whatever the layouts have; the others only where one has more than 1."""
 MOST_LOST = 8
 
 
@@ -35,16 +36,16 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
         "layout": layout_text(answer["layout"]),
         "count": f"{answer['layouts_evaluated']:,}",
     }
-    for row in answer["lost_layouts"]:
-        why = row.get("why_message")
-        if is_message(why) and why["key"] == "why.simpler":
-            faster = words("percent").format(grouped(100.0 * float(why["values"]["faster_ratio"]), 1))
-            return words.spans("layout.lead_simplest", **told, best=layout_text(row["layout"]), faster=faster)
-    return words.spans("layout.lead", **told)
+    best = faster_but_less_simple(answer)
+    if best is None:
+        return words.spans("layout.lead", **told)
+    fastest, faster_ratio = best
+    faster = words("percent").format(grouped(100.0 * faster_ratio, 1))
+    return words.spans("layout.lead_simplest", **told, best=layout_text(fastest["layout"]), faster=faster)
 
 
 def layout_text(chosen: Doc) -> str:
-    """A layout in short: `TP8 PP4 DP16 ZeRO-1, micro-batch 1 × 64, selective`; degrees of 1 are left out."""
+    """A layout in short: `TP8 PP4 DP16 ZeRO-1 MB1×64` (micro-batch × accumulation); degrees of 1 are left out."""
     axes = [f"{axis.upper()}{chosen[axis]}" for axis in ("tp", "pp", "vp", "cp", "ep", "dp") if chosen[axis] > 1]
     if chosen["zero"]:
         axes.append(f"ZeRO-{chosen['zero']}")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from reports.charts import Mark, ScatterDrawing, linear_ticks, percent, ticks_on
 from reports.document.facts import DURATION, Doc, Facts
-from reports.sections.comparison.precisions import axis_labels, column_unit, described, figure_cell
+from reports.document.units import column_unit
+from reports.text.described import described
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
+from reports.text.numbers import axis_labels
 from reports.view import Cell, Column, ScatterChart, Section, Table, TableRow
+from reports.view.cells import count_cell, figure_cell
 
 
 def pareto(facts: Facts, words: Words) -> Section | None:
@@ -82,17 +85,17 @@ def _label_parts(point: Doc, words: Words) -> tuple[str, str]:
 
 def _table(facts: Facts, points: list[Doc], words: Words) -> Table:
     kinds = (("duration_days", "days"), ("cost_usd", "money"), ("energy_mwh", "energy"))
-    there = [(name, kind) for name, kind in kinds if any(p.get(name) for p in points)]
-    rungs = {name: words.shared(kind, [p.get(name) for p in points]) for name, kind in there}
+    present = [(name, kind) for name, kind in kinds if any(p.get(name) for p in points)]
+    rungs = {name: words.shared(kind, [p.get(name) for p in points]) for name, kind in present}
     rungs[DURATION] = column_unit(facts, DURATION, [p[DURATION] for p in points], words)
-    heads = [words.head(words.name("metric", n), rungs[n]) for n, _ in there]
+    heads = [words.head(words.name("metric", n), rungs[n]) for n, _ in present]
     rows = tuple(
         TableRow(
             cells=(
                 Cell(text=words.name("precision", p["precision"])),
                 Cell(text=pretty_gpu(p["gpu"])),
-                Cell(text=f"{p['gpus']:,}", sort=float(p["gpus"])),
-                *(figure_cell(words.figure(kind, p.get(name), rungs[name]), words) for name, kind in there),
+                count_cell(p["gpus"]),
+                *(figure_cell(words.figure(kind, p.get(name), rungs[name]), words) for name, kind in present),
             ),
             strong=p["precision"] == facts.asked and p["gpu"] == facts.gpu,
         )

@@ -2,62 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from reports.charts import Bar, linear_ticks, place_rows, scale_top, ticks_on
+from reports.charts import Bar, linear_ticks, scale_top
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
+from reports.document.units import column_unit
 from reports.sections.comparison.layout import layout_text
-from reports.text.language import Figure, Words
+from reports.sections.comparison.risky import marked, risk_notes
+from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
-from reports.text.numbers import LONG, Rung, grouped, rung_for
+from reports.text.numbers import Rung, axis_labels
+from reports.text.saving import shown_saving
 from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
+from reports.view.bars import range_bar, range_chart
+from reports.view.cells import count_cell, figure_cell, none_cell, saving_tone
+
+T = TypeVar("T")
 
 OVERVIEW = (MARKET, DURATION, ENERGY)
 ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
-ONE_UNIT = (MARKET, ENERGY, "gpu_hours")
-"""Figures that an answer tells in sentences and several tables: all of them take one unit."""
-
-
-def unit_of(facts: Facts, metric: str, words: Words) -> Rung:
-    """The unit of a figure in the whole answer: of every plan that fits and of the counts around the leading one."""
-    told = [plan[metric] for plan in facts.doc["plans"] if plan["fits"] and plan[metric]]
-    return words.shared(QUANTITY[metric], [*told, *(point[metric] for point in facts.curve if point.get(metric))])
-
-
-def column_unit(facts: Facts, metric: str, values: list[Doc], words: Words) -> Rung:
-    """The unit of a column or an axis: that of the whole answer, or one for its own values.
-
-    A time is told in the unit in which the sentence tells that of the leading plan, unless others get long in it.
-    """
-    if metric in ONE_UNIT:
-        return unit_of(facts, metric, words)
-    own = words.shared(QUANTITY[metric], values)
-    if metric != DURATION or facts.answer is None or not facts.answer[DURATION] or not values:
-        return own
-    told = rung_for(words.ladder(QUANTITY[metric]), facts.answer[DURATION]["mid"], facts.answer[DURATION]["high"])
-    return told if max(value["mid"] for value in values) < LONG * told.per else own
-
-
-def axis_labels(values: tuple[float, ...], rung: Rung, *, unit: bool = True) -> list[str]:
-    """Labels of ticks in one unit; the last one shows the unit unless the axis label does."""
-    scaled = [value / rung.per for value in values]
-    step = scaled[1] - scaled[0]
-    decimals = next((d for d in range(4) if abs(step * 10**d - round(step * 10**d)) < 1e-6), 3)
-    labels = [grouped(value, decimals) for value in scaled]
-    return [*labels[:-1], rung.text.format(labels[-1])] if unit else labels
 
 
 def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", gpu: str | None = None) -> RangeChart:
-    """Bars of one metric over the precisions that fit, with the reasons for those that do not."""
+    """Bars of one metric over the precisions that fit; the others are named, in a word or two, without a bar."""
     plans = facts.plans(gpu, view)
     shown = [plan for plan in plans if plan["fits"] and plan[metric]]
     rung = column_unit(facts, metric, [plan[metric] for plan in shown], words)
     top = linear_ticks(
         scale_top(
-            [plan[metric]["high"] for plan in shown if not is_reference(facts, plan)],
-            [plan[metric]["high"] for plan in shown if is_reference(facts, plan)],
+            [plan[metric]["high"] for plan in shown if not facts.is_reference(plan)],
+            [plan[metric]["high"] for plan in shown if facts.is_reference(plan)],
         )
     )
     bars = [_bar(facts, plan, metric, top[-1], rung, words) for plan in plans]
@@ -67,26 +43,10 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
             text=words(facts.worded("fits.unsupported", "fits.left_out")),
             missing=True,
         )
-        for entry in facts.doc.get("unsupported") or ()
-        if entry.get("gpu") in (None, gpu or facts.gpu)
+        for entry in facts.unsupported(gpu)
     ]
     title = words("chart.metric", metric=words.name("metric", metric))
-    return RangeChart(
-        title=title,
-        description=described([(bar.label, bar.text) for bar in bars], words),
-        drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
-    )
-
-
-def described(rows: list[tuple[str, str]], words: Words) -> str:
-    """A chart in words, for readers who cannot see it."""
-    said = words("list.semicolon").join(words("chart.row", label=label, text=text) for label, text in rows)
-    return words("chart.described", said=said)
-
-
-def is_reference(facts: Facts, plan: Doc) -> bool:
-    """Strict FP32 is a reference, unless it was requested."""
-    return bool(plan["precision"] == "fp32" and facts.asked != "fp32")
+    return range_chart(title, bars, top, axis_labels(top, rung), words)
 
 
 def _bar(facts: Facts, plan: Doc, metric: str, top: float, rung: Rung, words: Words) -> Bar:
@@ -94,15 +54,12 @@ def _bar(facts: Facts, plan: Doc, metric: str, top: float, rung: Rung, words: Wo
     figure = words.figure(QUANTITY[metric], plan[metric], rung) if plan["fits"] else None
     if figure is None:
         return Bar(label=label, text=words("none") if plan["fits"] else words("fits.no"), missing=True)
-    return Bar(
-        label=label,
-        text=figure.full,
-        low=plan[metric]["low"],
-        mid=plan[metric]["mid"],
-        high=plan[metric]["high"],
+    return range_bar(
+        label,
+        figure,
+        plan[metric],
         strong=plan["precision"] == facts.asked,
-        at_least=figure.at_least,
-        quiet=is_reference(facts, plan),
+        quiet=facts.is_reference(plan),
         beyond=plan[metric]["high"] > top,
     )
 
@@ -121,22 +78,14 @@ def metric_columns(
     return columns
 
 
-def figure_cell(figure: Figure | None, words: Words) -> Cell:
-    """Value and range in a column whose head has the unit."""
-    if figure is None:
-        return Cell(text=words("none"), tone="quiet")
-    return Cell(text=figure.bare, detail=figure.span, sort=figure.value)
-
-
 def overview_table(facts: Facts, words: Words) -> Table | None:
     """Cost, time and energy of each precision on the same GPUs."""
     if not facts.plans():
         return None
     metrics = metric_columns(facts, facts.fitting(), OVERVIEW, words)
-    first = facts.plans()[0]
     rows = [_row(facts, plan, [(m, r) for m, _, r in metrics], words) for plan in facts.plans()]
     return Table(
-        caption=words("table.overview", gpus=f"{first['gpus']:,}", gpu=pretty_gpu(first["gpu"])),
+        caption=words("table.overview", **_setting(facts, "plans", words)),
         columns=(Column(head=words("column.precision")), *(column for _, column, _ in metrics)),
         rows=tuple(rows + left_out_rows(facts, words)),
         notes=_risks(facts, facts.plans(), words),
@@ -145,9 +94,7 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
 
 
 def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words) -> TableRow:
-    name = Cell(text=words.name("precision", plan["precision"]))
-    if facts.is_risky(plan):
-        name = Cell(text=words("risky.mark", name=name.text))
+    name = Cell(text=marked(words.name("precision", plan["precision"]), plan, facts, words))
     if not plan["fits"]:
         reason = Cell(text=words("fits.no"), detail=sentence(plan, "why_not", words.lang).text, tone="bad")
         return TableRow(cells=(name, reason))
@@ -157,11 +104,7 @@ def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words)
 
 def _risks(facts: Facts, plans: list[Doc], words: Words) -> tuple[str, ...]:
     """What the mark of a risky plan means, for each of some plans that has it."""
-    return tuple(
-        words("risky.note", name=words.name("precision", plan["precision"]), risk=words.chance(plan["memory_risk"]))
-        for plan in plans
-        if facts.is_risky(plan)
-    )
+    return risk_notes([(words.name("precision", plan["precision"]), plan) for plan in plans], facts, words)
 
 
 def left_out_rows(
@@ -179,8 +122,8 @@ def left_out_rows(
                 ),
             )
         )
-        for entry in facts.doc.get("unsupported") or ()
-        if entry.get("gpu") in (None, gpu or facts.gpu) and (only is None or entry["precision"] in only)
+        for entry in facts.unsupported(gpu)
+        if only is None or entry["precision"] in only
     ]
 
 
@@ -190,9 +133,9 @@ COMPARED = ("bf16", "fp8", "tf32")
 
 def short_table(facts: Facts, words: Words) -> Table:
     """The requested precision beside those that people and the headline compare it with."""
-    priced = any(plan[MARKET] for plan in facts.fitting())
-    metrics = OVERVIEW if priced else (*OVERVIEW, "gpu_hours")
-    told = (facts.asked, facts.narrowest, *facts.compared(MARKET if priced else "gpu_hours"))
+    lead = facts.lead_metric()
+    metrics = OVERVIEW if lead in OVERVIEW else (*OVERVIEW, lead)
+    told = (facts.asked, facts.narrowest, *facts.compared(lead))
     return comparison_table(facts, "plans", words, metrics=metrics, only=(*told, *COMPARED))
 
 
@@ -226,40 +169,42 @@ def comparison_table(
     for plan in plans:
         row = _row(facts, plan, [(m, r) for m, _, r in columns], words)
         if plan["fits"]:
-            figures = row.cells[1:]
-            count = (Cell(text=f"{plan['gpus']:,}", sort=float(plan["gpus"])),) if counted else ()
+            count = [count_cell(plan["gpus"])] if counted else []
             saving = _saving_cell(facts, view, lead, plan, words, gpu)
-            row = TableRow(cells=(row.cells[0], *count, *figures[:first], saving, *figures[first:]), strong=row.strong)
+            cells = _with_saving([row.cells[0], *count], row.cells[1:], saving, first)
+            row = TableRow(cells=cells, strong=row.strong)
         rows.append(row)
-    saved = words(
-        "column.saving", asked=words.name("precision", facts.asked_on(gpu)), metric=words.name("metric", lead)
-    )
-    heads = [column for _, column, _ in columns]
+    heads = [Column(head=words("column.precision"))]
+    heads += [Column(head=words("column.gpus"), numeric=True)] if counted else []
+    asked = words.name("precision", facts.asked_on(gpu))
+    saved = Column(head=words("column.saving", asked=asked, metric=words.name("metric", lead)), numeric=True)
     return Table(
         caption=caption or _caption(facts, view, words),
-        columns=(
-            Column(head=words("column.precision")),
-            *((Column(head=words("column.gpus"), numeric=True),) if counted else ()),
-            *heads[:first],
-            Column(head=saved, numeric=True),
-            *heads[first:],
-        ),
+        columns=_with_saving(heads, [column for _, column, _ in columns], saved, first),
         rows=tuple(rows + left_out_rows(facts, words, gpu, only)),
         notes=_risks(facts, plans, words),
     )
 
 
+def _with_saving(heads: Sequence[T], figures: Sequence[T], saving: T, first: int) -> tuple[T, ...]:
+    """The cells of a row, or the columns, in their order: the saving stands behind the first few figures."""
+    return (*heads, *figures[:first], saving, *figures[first:])
+
+
+def _setting(facts: Facts, view: str, words: Words) -> dict[str, str]:
+    """GPUs and deadline of a view, for its sentences."""
+    first, deadline = facts.plans(view=view)[0], facts.doc.get("deadline_days")
+    return {
+        "gpus": f"{first['gpus']:,}",
+        "gpu": pretty_gpu(first["gpu"]),
+        "days": words.duration(float(deadline)) if deadline else words("none"),
+    }
+
+
 def _caption(facts: Facts, view: str, words: Words) -> str:
-    first = facts.plans(view=view)[0]
-    deadline = facts.doc.get("deadline_days")
     gpus, node = facts.given("gpus"), facts.given("gpus_per_node")
     in_part = view == "same_deadline" and isinstance(gpus, int) and isinstance(node, int) and gpus < node
-    return words(
-        f"table.{view}_part" if in_part else f"table.{view}",
-        gpus=f"{first['gpus']:,}",
-        gpu=pretty_gpu(first["gpu"]),
-        days=words.duration(float(deadline)) if deadline else words("none"),
-    )
+    return words(f"table.{view}_part" if in_part else f"table.{view}", **_setting(facts, view, words))
 
 
 def _throughputs(facts: Facts) -> tuple[tuple[str, str, Callable[[Doc], Any]], ...]:
@@ -309,16 +254,13 @@ def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, 
     name = "same_gpus" if view == "plans" else "same_deadline"
     saving = facts.saving(metric, plan["precision"], view=name, gpu=gpu)
     if saving is None:
-        return Cell(text=words("none"), tone="quiet")
-    less, unsure = saving["mid"] >= 0, saving["low"] < 0 < saving["high"]
-    low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
-    quantity = "change" if unsure else "percent"  # as `saving_phrase` has it
-    figure = words.figure(quantity, {"low": low, "mid": abs(saving["mid"]), "high": high})
-    assert figure is not None
-    none = figure.text == words.value("change", 0.0)
-    key = ("saving.about" if unsure else "saving.none") if none else "saving.less" if less else "saving.more"
-    tone = "good" if saving["low"] > 0 else "bad" if saving["high"] < 0 else ""
-    return Cell(text=words(key, share=figure.text), detail=figure.span, sort=saving["mid"], tone=tone)
+        return none_cell(words)
+    shown = shown_saving(saving, words)
+    key = "saving.less" if shown.less else "saving.more"
+    if shown.rounds_to_none:
+        key = "saving.about" if shown.unsure else "saving.none"
+    text, tone = words(key, share=shown.figure.text), saving_tone(saving["low"], saving["high"])
+    return Cell(text=text, detail=shown.figure.span, sort=saving["mid"], tone=tone)
 
 
 def views(facts: Facts, words: Words) -> Section | None:
@@ -331,15 +273,8 @@ def views(facts: Facts, words: Words) -> Section | None:
         blocks.append(runs_table(facts, words))
     if facts.plans(view="same_deadline"):
         blocks.append(comparison_table(facts, "same_deadline", words))
-        metric = MARKET if any(plan[MARKET] for plan in facts.fitting(view="same_deadline")) else "gpu_hours"
+        metric = facts.lead_metric("same_deadline")
         if any(plan[metric] for plan in facts.fitting(view="same_deadline")):
             blocks.append(metric_chart(facts, metric, words, "same_deadline"))
-    first = facts.plans()[0]
-    deadline = facts.doc.get("deadline_days")
-    lead = words.spans(
-        facts.worded("views.lead", "views.lead_images"),
-        gpus=f"{first['gpus']:,}",
-        gpu=pretty_gpu(first["gpu"]),
-        days=words.duration(float(deadline)) if deadline else words("none"),
-    )
+    lead = words.spans(facts.worded("views.lead", "views.lead_images"), **_setting(facts, "plans", words))
     return Section(id="views", title=words("views.title"), lead=lead, blocks=tuple(blocks), group="compare")

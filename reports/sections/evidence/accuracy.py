@@ -8,6 +8,7 @@ from reports.text.language import Words
 from reports.text.names import pretty_gpu
 from reports.text.numbers import rung_for
 from reports.view import Block, Cell, Column, ScatterChart, Section, Table, TableRow
+from reports.view.cells import count_cell
 
 MOST_ROWS = 24
 
@@ -93,7 +94,7 @@ def _summary(summary: Doc, words: Words) -> Table:
         ]
         rows.append(
             TableRow(
-                cells=(Cell(text=label), Cell(text=f"{group['n']:,}", sort=group["n"]), *cells),
+                cells=(Cell(text=label), count_cell(group["n"]), *cells),
                 strong=name == "overall",
             )
         )

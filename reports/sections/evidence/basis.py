@@ -10,6 +10,7 @@ from reports.text.language import Words
 from reports.text.messages import Sentence, sentence, sentences
 from reports.text.names import pretty_gpu
 from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Table, TableRow
+from reports.view.cells import count_cell
 
 GLOSSARY = (
     "precision", "strict_fp32", "tf32", "bf16", "fp8", "policy", "gpu_hour", "step", "global_batch", "tp", "pp", "cp",
@@ -96,7 +97,7 @@ IMAGE_SHAPE = ("params_total", "image_size", "flop_per_image")
 def _shape(facts: Facts, words: Words) -> Table:
     model = facts.doc["model"]
     rows = tuple(
-        TableRow(cells=(Cell(text=words.name("shape", name)), Cell(text=f"{model[name]:,}", sort=float(model[name]))))
+        TableRow(cells=(Cell(text=words.name("shape", name)), count_cell(model[name])))
         for name in (IMAGE_SHAPE if facts.sees_images else SHAPE)
         if model.get(name)
     )
@@ -127,7 +128,7 @@ def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
     if isinstance(value, int | float):
         return words.value(_INPUT_QUANTITY[name], value) if name in _INPUT_QUANTITY else _number(value)
     if isinstance(value, list):
-        return ", ".join(pretty_gpu(str(item)) if name == "gpu" else clean(item) for item in value)
+        return ", ".join(pretty_gpu(str(entry)) if name == "gpu" else clean(entry) for entry in value)
     if isinstance(value, dict):
         return ", ".join(f"{clean(key)} {clean(inner)}" for key, inner in value.items())
     return pretty_gpu(str(value)) if name == "gpu" else sentence(entry, "value", words.lang).text

@@ -17,7 +17,7 @@ ORDER = ("precision", "model", "optimizer", "gpu", "act_ckpt", "zero")
 
 
 def claims(facts: Facts, words: Words) -> Section | None:
-    """Claims that touch this plan's model, GPU, layout or precision."""
+    """Claims that touch this plan's precision, model, optimizer, GPU or layout."""
     common = touching(facts)
     if not common:
         return None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from reports.charts import Bar, linear_ticks, place_rows, ticks_on
+from reports.charts import Bar, linear_ticks
 from reports.document.facts import QUANTITY, Doc, Facts
-from reports.sections.comparison.precisions import described
 from reports.text.clean import clean
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.numbers import grouped
 from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
+from reports.view.bars import range_chart
 
 
 def drivers(facts: Facts, words: Words) -> Section | None:
@@ -43,13 +43,8 @@ def _share_chart(shares: list[Doc], words: Words) -> RangeChart:
         for number, driver in enumerate(shares)
         for share in [float(driver["share_ratio"])]
     ]
-    title = words("chart.shares")
     labels = [words("percent").format(grouped(100 * value, 0)) for value in top]
-    return RangeChart(
-        title=title,
-        description=described([(bar.label, bar.text) for bar in bars], words),
-        drawing=place_rows(bars, ticks_on(top, labels), top[-1]),
-    )
+    return range_chart(words("chart.shares"), bars, top, labels, words)
 
 
 def _share_table(shares: list[Doc], words: Words) -> Table:
@@ -84,28 +79,6 @@ def _narrowing(share: Doc, words: Words) -> Cell:
 
 
 def _moves(rows: list[Doc], words: Words) -> Table:
-    cells = []
-    for row in rows:
-        kind = QUANTITY.get(row["metric"], "plain")
-        texts = [words.figure(kind, row[name]) for name in ("at_low", "at_high")]
-        cells.append(
-            TableRow(
-                cells=(
-                    Cell(text=clean(row["label"])),
-                    Cell(text=words.name("metric", row["metric"])),
-                    Cell(text=clean(row["low_value"])),
-                    *(
-                        Cell(text=figure.text if figure else words("none"), sort=figure.value if figure else None)
-                        for figure in texts[:1]
-                    ),
-                    Cell(text=clean(row["high_value"])),
-                    *(
-                        Cell(text=figure.text if figure else words("none"), sort=figure.value if figure else None)
-                        for figure in texts[1:]
-                    ),
-                )
-            )
-        )
     heads = ("input", "figure", "input_low", "then", "input_high", "then")
     numeric = (False, False, True, True, True, True)
     return Table(
@@ -113,5 +86,22 @@ def _moves(rows: list[Doc], words: Words) -> Table:
         columns=tuple(
             Column(head=words(f"column.{head}"), numeric=number) for head, number in zip(heads, numeric, strict=True)
         ),
-        rows=tuple(cells),
+        rows=tuple(TableRow(cells=_move(row, words)) for row in rows),
+    )
+
+
+def _move(row: Doc, words: Words) -> tuple[Cell, ...]:
+    """An input's low and high value, each with what a figure would be then."""
+
+    def then(name: str) -> Cell:
+        figure = words.figure(QUANTITY.get(row["metric"], "plain"), row[name])
+        return Cell(text=words("none")) if figure is None else Cell(text=figure.text, sort=figure.value)
+
+    return (
+        Cell(text=clean(row["label"])),
+        Cell(text=words.name("metric", row["metric"])),
+        Cell(text=clean(row["low_value"])),
+        then("at_low"),
+        Cell(text=clean(row["high_value"])),
+        then("at_high"),
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from reports.charts import TraceDrawing, TraceLine, linear_ticks, polyline, thin, ticks_on
 from reports.document.facts import Doc, Facts
-from reports.sections.comparison.precisions import axis_labels
 from reports.text.language import Words
-from reports.text.numbers import Rung
+from reports.text.numbers import Rung, axis_labels
 from reports.view import Block, Cell, Column, Section, Table, TableRow, TraceChart
 
 PLAIN = Rung(at=0, per=1, text="{}", column="")

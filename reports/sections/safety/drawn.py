@@ -18,8 +18,9 @@ from reports.plots import (
     even_ticks,
     span_on,
 )
-from reports.sections.safety.known import signed
+from reports.sections.safety.known import signed, signed_ends
 from reports.text.clean import clean
+from reports.text.described import rows_told
 from reports.text.language import Words
 from reports.text.numbers import power_of_two
 from reports.view import HistogramChart, IntervalChart, TraceChart
@@ -47,7 +48,7 @@ def histograms(shown: Doc, words: Words) -> HistogramChart | None:
     title, tensor = words("chart.exponents"), words.name("tensor", rows[-1]["tensor"])
     return HistogramChart(
         title=title,
-        description=_in_words(
+        description=rows_told(
             [
                 (
                     tensor,
@@ -68,11 +69,6 @@ def histograms(shown: Doc, words: Words) -> HistogramChart | None:
         ),
         x_label=words("axis.exponent"),
     )
-
-
-def _in_words(rows: list[tuple[str, str]], words: Words) -> str:
-    """A chart for readers who cannot see it, who hear its title before."""
-    return words("list.semicolon").join(words("chart.row", label=label, text=text) for label, text in rows)
 
 
 def _span(form: Doc, low: float, high: float, words: Words) -> Span:
@@ -169,8 +165,8 @@ def intervals(shown: Doc, words: Words) -> IntervalChart | None:
     rows = []
     for pair in pairs:
         key = "parity.name_emulated" if pair["emulated"] else "parity.name"
-        size = max(abs(pair["low"]), abs(pair["high"]))
-        text = words("range.from_to", low=signed(pair["low"], size), high=signed(pair["high"], size))
+        low, _, high = signed_ends(pair)
+        text = words("range.from_to", low=low, high=high)
         rows.append(IntervalRow(
             label=words(key, name=words.name("precision", pair["precision"])), text=text, low=_at(pair["low"], reach),
             high=_at(pair["high"], reach), dot=_at(pair["mid"], reach),
@@ -180,7 +176,7 @@ def intervals(shown: Doc, words: Words) -> IntervalChart | None:
     title = words("chart.parity", baseline=baseline, margin=f"{margin:g}")
     return IntervalChart(
         title=title,
-        description=_in_words([(row.label, row.text) for row in rows], words),
+        description=rows_told([(row.label, row.text) for row in rows], words),
         drawing=IntervalDrawing(
             rows=tuple(rows), zero=50.0, band=(_at(-margin, reach), _at(margin, reach)),
             ticks=axis_of(values, [signed(value, values[-1]) for value in values], -reach, reach),
@@ -207,7 +203,7 @@ def layers(shown: Doc, words: Words) -> IntervalChart | None:
     placed = tuple(_layer(row, axis[-1], words) for row in rows)
     return IntervalChart(
         title=title,
-        description=_in_words([(row.label, row.text) for row in placed], words),
+        description=rows_told([(row.label, row.text) for row in placed], words),
         drawing=IntervalDrawing(rows=placed, zero=0.0, ticks=ticks_on(axis, [f"{value:.0%}" for value in axis])),
         x_label=words("axis.gradient_error"),
     )

@@ -9,10 +9,12 @@ from math import hypot
 from reports.charts import Mark, ScatterDrawing, linear_ticks, percent, ticks_on
 from reports.document.facts import Doc
 from reports.plots import axis_of, even_ticks
-from reports.sections.comparison.precisions import axis_labels, figure_cell
-from reports.sections.safety.known import ended_in_nan, signed
+from reports.sections.safety.known import ended_in_nan, signed, signed_ends
+from reports.text.described import rows_told
 from reports.text.language import Words
+from reports.text.numbers import axis_labels
 from reports.view import Block, Cell, Column, Prose, ScatterChart, Table, TableRow
+from reports.view.cells import figure_cell
 
 KINDS = ("policy", "schedule")
 """What is trained from one start for one number of steps, and so has one front."""
@@ -23,7 +25,7 @@ PLANS = ("all_high", "all_low")
 
 
 def fronts(shown: Doc, words: Words, planned: Collection[str] = ()) -> list[Block]:
-    """Policies as a table, schedules as a chart and a table; without a plan in the precision, what would give one.
+    """Policies and schedules as a table each, under a chart of many points; without a plan, what would give one.
 
     Args:
         shown: a task of the document.
@@ -103,9 +105,7 @@ def _chart(kind: str, points: list[Doc], words: Words) -> ScatterChart:
         ))  # fmt: skip
     return ScatterChart(
         title=words("chart.mixtures", caption=words(f"table.mixtures_{kind}"), how=_trained(kind, points, words)),
-        description=words("list.semicolon").join(
-            words("chart.row", label=_name(point, words), text=_told(point, words)) for point in points
-        ),
+        description=rows_told([(_name(point, words), _told(point, words)) for point in points], words),
         drawing=ScatterDrawing(
             marks=tuple(marks), x_ticks=ticks_on(days, axis_labels(days, rung, unit=False)),
             line=tuple(sorted((mark.x, mark.y) for mark in marks if mark.shape == "dot")) if told_apart(points) else (),
@@ -134,8 +134,7 @@ def _change(point: Doc, words: Words) -> str:
         return words("mixture.no_interval", change=words("parity.nats", text=signed(change)))
     if known["low"] == known["high"]:
         return words("parity.nats", text=signed(change))
-    size = max(abs(known["low"]), abs(known["high"]))
-    low, mid, high = (signed(known[end], size) for end in ("low", "mid", "high"))
+    low, mid, high = signed_ends(known)
     return words("parity.nats", text=words("parity.interval", low=low, mid=mid, high=high))
 
 
@@ -144,8 +143,7 @@ def _change_cell(point: Doc, words: Words) -> Cell:
     known = point["loss_range"]
     if known is None or known["low"] == known["high"]:
         return Cell(text=_change(point, words), sort=point["loss_change"])
-    size = max(abs(known["low"]), abs(known["high"]))
-    low, mid, high = (signed(known[end], size) for end in ("low", "mid", "high"))
+    low, mid, high = signed_ends(known)
     return Cell(
         text=words("parity.nats", text=mid),
         detail=words("range.from_to", low=low, high=high),

@@ -29,6 +29,13 @@ def signed(value: float, like: float | None = None) -> str:
     return text if text.startswith("−") or not value else f"+{text}"
 
 
+def signed_ends(interval: Doc) -> tuple[str, str, str]:
+    """Low, middle and high of a difference with their signs, all with the digits of the larger end."""
+    size = max(abs(interval["low"]), abs(interval["high"]))
+    low, mid, high = (signed(interval[end], size) for end in ("low", "mid", "high"))
+    return low, mid, high
+
+
 def ended_in_nan(runs: int, of: int, words: Words) -> str:
     """How many runs ended without a finite figure."""
     return words("parity.diverged_of", runs=f"{runs:,}", of=words.count("runs", of))
@@ -45,8 +52,7 @@ def difference(measured: Doc, words: Words) -> str:
 
 
 def _with_interval(measured: Doc, interval: Doc, words: Words) -> str:
-    size = max(abs(interval["low"]), abs(interval["high"]))
-    low, mid, high = (signed(interval[end], size) for end in ("low", "mid", "high"))
+    low, mid, high = signed_ends(interval)
     loss = "parity.loss" if measured.get("task") == "own" else "parity.nats"  # nobody knows what their loss is in
     unit = loss if measured["metric"] == "loss" else "parity.accuracy"
     return words(unit, text=words("parity.interval", low=low, mid=mid, high=high))

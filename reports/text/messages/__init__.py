@@ -1,15 +1,16 @@
 """The wording of messages: what the planner and pricing emit as a key with values, as a sentence in each language.
 
 `en.py` and `zh.py` have one template per key, filled by `str.format`. Beside Python's format specifications there are
-those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), GPUs (`gpu`),
-precisions (`precision`), probabilities (`chance`), days told in the unit that fits (`duration`) and as they are typed
-(`time`), years told in days (`years_in_days`), every quantity with a ladder of units (`tokens`, `params` …), every noun
-with a plural (`providers`), and lists (`and`, `semicolon`; commas otherwise).
+those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), uncertain inputs
+(`driver`), GPUs (`gpu`), precisions (`precision`), probabilities (`chance`), days told in the unit that fits
+(`duration`) and as they are typed (`time`), years told in days (`years_in_days`), every quantity with a ladder of units
+(`tokens`, `params` …), every noun with a plural (`providers`), and lists (`and`, `semicolon`, `space`; commas
+otherwise).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from string import Formatter
@@ -123,9 +124,20 @@ def sentence(document: Mapping[str, Any], field: str, lang: str) -> Sentence:
 
 def sentences(document: Mapping[str, Any], field: str, lang: str) -> list[Sentence]:
     """The same for a field that holds a list of texts."""
+    return [_worded(message, text, lang) for text, message in with_messages(document, field)]
+
+
+def with_messages(document: Mapping[str, Any], field: str) -> list[tuple[Any, Any]]:
+    """The texts of a field that holds a list of them, each with its message; None where it has none."""
     texts = document.get(field) or []
     messages = document.get(f"{field}{SIBLING}") or [None] * len(texts)
-    return [_worded(message, text, lang) for message, text in zip(messages, texts, strict=True)]
+    return list(zip(texts, messages, strict=True))
+
+
+def as_fields(field: str, worded: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
+    """Texts with their messages as the fields of a document; without any, there is no field of messages."""
+    messages = {f"{field}{SIBLING}": [message for _, message in worded]} if worded else {}
+    return {field: [text for text, _ in worded], **messages}
 
 
 def _worded(message: Any, text: object, lang: str) -> Sentence:

@@ -98,3 +98,28 @@ def test_the_items_of_the_memory_sum_to_a_number_and_the_peak_has_a_range():
 
     assert memory_items(plan) == {"weights": 40.0, "activations": 22.0, "total": 62.0}
     assert memory_range(plan) == total
+
+
+def test_strict_fp32_is_a_reference_unless_it_was_asked_for():
+    document = sample.document()
+    document["question"]["precision"]["value"] = "fp32"
+    fp8, fp32 = Facts(checked(sample.document())), Facts(checked(document))
+
+    assert [plan["precision"] for plan in fp8.plans() if fp8.is_reference(plan)] == ["fp32"]
+    assert [plan["precision"] for plan in fp32.plans() if fp32.is_reference(plan)] == []
+
+
+def test_a_row_of_what_is_not_supported_belongs_to_its_gpu_or_to_all(facts):
+    facts.doc["unsupported"] = [{"precision": "mxfp8"}, {"precision": "nvfp4", "gpu": "b200-sxm-180gb"}]
+
+    assert [row["precision"] for row in facts.unsupported()] == ["mxfp8"]
+    assert [row["precision"] for row in facts.unsupported("b200-sxm-180gb")] == ["mxfp8", "nvfp4"]
+
+
+def test_a_view_without_a_price_is_compared_by_gpu_hours(facts):
+    assert facts.lead_metric() == "cost_usd"
+    for plan in facts.doc["plans"]:
+        plan["cost_usd"] = None
+
+    assert facts.lead_metric() == "gpu_hours"
+    assert facts.lead_metric("same_deadline") == "cost_usd"

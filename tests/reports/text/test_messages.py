@@ -15,7 +15,16 @@ from planner.errors import Message
 from planner.evidence import Gap
 from planner.rates.parameters import shipped_parameters
 from reports.text.language import LANGUAGES
-from reports.text.messages import Sentence, is_message, sentence, sentences, templates, word
+from reports.text.messages import (
+    Sentence,
+    as_fields,
+    is_message,
+    sentence,
+    sentences,
+    templates,
+    with_messages,
+    word,
+)
 
 ROOT = Path(__file__).parents[3]
 EMITTERS = ("planner", "pricing", "mpplan")
@@ -261,3 +270,14 @@ def test_what_the_tables_cannot_word_is_shown_in_english_and_marked_as_foreign(m
 def test_an_absent_field_is_empty():
     assert sentence({}, "note", "zh") == Sentence(text="")
     assert sentences({}, "warnings", "zh") == []
+
+
+def test_a_list_of_texts_is_read_with_its_messages_and_written_back_the_same():
+    message = {"key": "warning.spot", "values": {}}
+    document = {"warnings": ["one", "two"], "warnings_message": [None, message]}
+
+    assert with_messages(document, "warnings") == [("one", None), ("two", message)]
+    assert with_messages({"warnings": ["one"]}, "warnings") == [("one", None)]
+    assert with_messages({}, "warnings") == []
+    assert as_fields("warnings", with_messages(document, "warnings")) == document
+    assert as_fields("warnings", []) == {"warnings": []}

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.text.numbers import Rung, decimals_for, grouped, magnitude, power_of_two, rung_for, shared_rung
+from reports.text.numbers import (
+    Rung,
+    axis_labels,
+    decimals_for,
+    grouped,
+    magnitude,
+    power_of_two,
+    rung_for,
+    shared_rung,
+)
 
 MONEY = (
     Rung(at=0, per=1, text="${}", column="$"),
@@ -67,3 +76,18 @@ def test_a_column_takes_the_unit_of_its_smallest_value_unless_numbers_get_long()
 
 def test_a_power_of_two_has_its_exponent_raised():
     assert [power_of_two(n) for n in (0, 16.0, -24, 1.5)] == ["2⁰", "2¹⁶", "2⁻²⁴", "2^1.5"]
+
+
+@pytest.mark.parametrize(
+    ("values", "rung", "labels"),
+    [
+        ((0.0, 2.0, 4.0), MONEY[0], ["0", "2", "$4"]),
+        ((0.0, 2.5, 5.0), MONEY[0], ["0.0", "2.5", "$5.0"]),
+        ((0.0, 0.25, 0.5), MONEY[0], ["0.00", "0.25", "$0.50"]),
+        ((0.0, 500_000.0, 1_000_000.0), MONEY[1], ["0.0", "0.5", "$1.0 million"]),
+    ],
+)
+def test_labels_of_an_axis_have_as_many_decimals_as_its_step_and_the_last_has_the_unit(values, rung, labels):
+    assert axis_labels(values, rung) == labels
+    assert axis_labels(values, rung, unit=False)[:-1] == labels[:-1]
+    assert not axis_labels(values, rung, unit=False)[-1].startswith("$")

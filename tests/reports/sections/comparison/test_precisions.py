@@ -1,4 +1,4 @@
-"""Precisions side by side: labels of an axis, what a reference is, and when a saving is good or bad."""
+"""Precisions side by side: what a reference does to a scale, and when a saving is good or bad."""
 
 from __future__ import annotations
 
@@ -11,36 +11,16 @@ from reports.document.facts import Facts
 from reports.page.build import build, checked
 from reports.sections.comparison.curve import short_curve
 from reports.sections.comparison.precisions import (
-    axis_labels,
     comparison_table,
-    is_reference,
     metric_chart,
     metric_columns,
     short_table,
 )
 from reports.text.language import words_for
-from reports.text.numbers import Rung
 from reports.view import Cell
 from tests.reports import sample
 
 WORDS = words_for("en")
-DOLLARS = Rung(at=0, per=1, text="${}", column="$")
-MILLIONS = Rung(at=1e6, per=1e6, text="${} million", column="million $")
-
-
-@pytest.mark.parametrize(
-    ("values", "rung", "labels"),
-    [
-        ((0.0, 2.0, 4.0), DOLLARS, ["0", "2", "$4"]),
-        ((0.0, 2.5, 5.0), DOLLARS, ["0.0", "2.5", "$5.0"]),
-        ((0.0, 0.25, 0.5), DOLLARS, ["0.00", "0.25", "$0.50"]),
-        ((0.0, 500_000.0, 1_000_000.0), MILLIONS, ["0.0", "0.5", "$1.0 million"]),
-    ],
-)
-def test_labels_of_an_axis_have_as_many_decimals_as_its_step_and_the_last_has_the_unit(values, rung, labels):
-    assert axis_labels(values, rung) == labels
-    assert axis_labels(values, rung, unit=False)[:-1] == labels[:-1]
-    assert not axis_labels(values, rung, unit=False)[-1].startswith("$")
 
 
 def facts_of(asked: str = "fp8") -> Facts:
@@ -51,13 +31,6 @@ def facts_of(asked: str = "fp8") -> Facts:
 
 def facts_of_document(document: dict[str, Any]) -> Facts:
     return Facts(checked(document))
-
-
-def test_strict_fp32_is_a_reference_unless_it_was_asked_for():
-    fp8, fp32 = facts_of(), facts_of("fp32")
-
-    assert [plan["precision"] for plan in fp8.plans() if is_reference(fp8, plan)] == ["fp32"]
-    assert [plan["precision"] for plan in fp32.plans() if is_reference(fp32, plan)] == []
 
 
 def test_a_reference_that_takes_many_times_as_long_does_not_set_the_scale():

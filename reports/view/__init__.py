@@ -1,7 +1,8 @@
 """What a report shows, before any format: strings rounded once, in one language, with shapes ready to draw.
 
 A view is a first screen (`Hero`) and sections; a section is a title, a lead and blocks. Every format renders the same
-blocks, so a number reads the same in HTML, Markdown and the terminal, and a new section is one file in `sections/`.
+blocks, so a number reads the same in HTML, Markdown and the terminal, and a new section is one file in `sections/` and
+a line of `reports.page.sections`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Cell:
     href: str | None = None
     """An `http(s)` address or a `#place` in the page."""
     tone: str = ""
-    """`good`, `bad`, `quiet`, `code`, `mark` or empty."""
+    """`good`, `bad`, `quiet`, `code` or empty."""
     swatch: str = ""
     """Letter of the segment in the chart that this row belongs to."""
     colour: int | None = None
@@ -272,6 +273,6 @@ class View:
     logo: str | None = None
     """A `data:` address of an image."""
     data: dict[str, Any] = field(default_factory=dict)
-    """What the page's script needs: the document, its CSV, the sliders."""
+    """What the formats and the page's script need: the `document`, the `whatif` part, of a comparison its `csv`."""
     sliders: tuple[Any, ...] = ()
     """Sliders of the what-if part (`reports.page.whatif.Slider`)."""
