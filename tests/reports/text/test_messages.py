@@ -176,8 +176,8 @@ def test_a_chinese_template_holds_no_english_beyond_names():
                 fastest_days=0.331,
                 gpus=2560,
             ),
-            "BF16 training on T4 does not finish in 1 hour with a probability of 80% on any number of GPUs: the fastest "
-            "option, 2,560 GPUs, takes 7.94 hours at that probability",
+            "BF16 training on T4 does not finish in 1 hour with a probability of 80% on any number of GPUs: the "
+            "fastest option, 2,560 GPUs, takes 7.94 hours at that probability",
             "无论用多少张 T4，BF16 都无法以 80% 的概率在 1 小时内完成：最快的方案用 2,560 张 GPU，按此概率需 7.94 小时",
         ),
         (
