@@ -141,6 +141,8 @@ def _framework(log: RunLog, planned: Planned | None) -> str:
 
     Unsloth and others that bring their own kernels log as Hugging Face's Trainer does: the plan says which it is.
     """
+    if planned is not None and planned.stack not in named_stacks():
+        return ", ".join(part for part in (log.framework, f"stack {planned.stack}") if part)
     named = None if planned is None else named_stacks().get(planned.stack)
     if named is not None and log.framework in ("", TRAINER):
         whole = (log.framework, named.stack_name)

@@ -65,24 +65,29 @@ STAGE_MULTIPLE = 4
 405B in 16 stages (arXiv 2407.21783), 70 and 2 of BLOOM in 12 (arXiv 2211.05100), 61 and 3 of DeepSeek-V3 in 16."""
 
 
-UNEVEN = 1.15
-"""Work of the fullest stage over the mean of all, up to which a depth that does not divide the layers is tried."""
+UNEVEN = 1.18
+"""Layers of the fullest stage over the mean of all, up to which a depth that does not divide them is tried."""
+UNEVEN_ON_GIVEN = 1.5
+"""The same where the number of GPUs is given: few depths divide it, and what memory asks for may be uneven."""
 MOST_UNEVEN = 32
 """Stages of such a depth at most."""
+MOST_UNEVEN_ON_GIVEN = 64
+"""The same where the number of GPUs is given."""
 
 
 def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]:
     """Depths up to 128 that divide the layers, or the layers with the model's ends counted as up to three more.
 
     Powers of two and three times such, and every depth where the GPUs are given, are tried with nearly even stages too
-    (`UNEVEN`).
+    (`UNEVEN`, `UNEVEN_ON_GIVEN`).
     """
     layers = recipe.model.layers
     padded = -(-layers // STAGE_MULTIPLE) * STAGE_MULTIPLE
     even = [depth for depth in {*divisors(layers), *divisors(padded)} if depth <= min(layers, 128)]
-    round_ = [*_powers(MOST_UNEVEN), *(3 * power for power in _powers(MOST_UNEVEN // 3))]
-    uneven = range(2, MOST_UNEVEN + 1) if on_given_gpus else round_
-    nearly = [depth for depth in uneven if depth <= layers and -(-layers // depth) * depth <= UNEVEN * layers]
+    tried, most = [*_powers(MOST_UNEVEN), *(3 * power for power in _powers(MOST_UNEVEN // 3))], UNEVEN
+    if on_given_gpus:
+        tried, most = list(range(2, MOST_UNEVEN_ON_GIVEN + 1)), UNEVEN_ON_GIVEN
+    nearly = [depth for depth in tried if depth <= layers and -(-layers // depth) * depth <= most * layers]
     return sorted({*even, *nearly})
 
 

@@ -119,9 +119,9 @@ class Case:
         """Many layouts at mid values; those far beyond the memory are not timed."""
         prices, most_bytes = self.unit_prices(), TIMED_UP_TO * usable_bytes(self.cluster.gpu)
         scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens, most_bytes)
-        if not self.ledger.has_lines:
-            return scores
         timed = np.flatnonzero(np.isfinite(scores.wall_s))
+        if not self.ledger.has_lines or not len(timed):
+            return scores
         gpus = at.gpus[timed].astype(np.float64)
         run = self.run_draws(gpus, gpus * scores.wall_s[timed] / HOUR_S, scores.energy_j[timed], prices)
         cost_usd = np.full(len(at), np.inf)

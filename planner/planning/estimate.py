@@ -152,13 +152,15 @@ def _deadline_s(question: Question, sides: list[_Side]) -> float:
     """The deadline of the second view, which the first GPU with a plan sets.
 
     Raises:
-        NoPlanError: no GPU that has the asked precision has a plan.
+        NoPlanError: no GPU that has the asked precision has a plan; of that which the least money would do for, if any.
         UnpricedError: nor a price, to hold it to a budget.
     """
     able = [side for side in sides if any(case.policy.id == question.asked.id for case in side.cases)]
     failures = [side.failure for side in able if side.failure]
     if len(failures) == len(able):
-        raise next((failure for failure in failures if isinstance(failure, NoPlanError)), failures[0])
+        refusals = [failure for failure in failures if isinstance(failure, NoPlanError)]
+        short = {failure.enough.usd: failure for failure in refusals if failure.enough is not None}
+        raise short[min(short)] if short else next(iter(refusals), failures[0])
     return next(side.deadline_s for side in able if side.deadline_s)
 
 

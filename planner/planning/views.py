@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from planner.errors import NoPlanError, UsageError
 from planner.planning.case import Case
-from planner.planning.choice import best_on
+from planner.planning.choice import best_given
 from planner.planning.counts import fewest
 from planner.planning.open_count import parts_of_a_node
 from planner.planning.power.cap import over_cap
@@ -22,7 +22,7 @@ BETTER_THAN_PROPORTION = 0.3
 
 def on_same_gpus(case: Case, question: Question, gpus: int, draws: Draws) -> Ranged:
     """The best plan on a number of GPUs, or why there is none."""
-    choice = best_on(case, question.fixed, gpus)
+    choice = best_given(case, question.fixed, gpus)
     if choice.best is None:
         return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), why_not(case, choice), choice)
     return ranged_plan(case, choice, draws, targets_of(question))

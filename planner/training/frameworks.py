@@ -60,6 +60,8 @@ class Framework:
     """What its own memory figure counts."""
     stack_name: str | None
     """Name under which a question can ask for it; None for what only a published run names."""
+    planned: bool
+    """Stands for a stack that a question asked for: what goes by the GPU is as the question has it."""
     why: str
     source: str
 
@@ -98,6 +100,7 @@ def _framework(row: Row) -> Framework:
         lora_targets=row.choice("lora_targets", LORA_TARGETS),
         mem_kind=row.choice("mem_kind", MEM_KINDS),
         stack_name=row.opt_text("stack_name"),
+        planned=row.flag("planned"),
         why=row.text("why"),
         source=f"{row.text('source')} ({row.text('date')})",
     )

@@ -18,6 +18,7 @@ from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import UnitPrices, memory_of, score
+from planner.question.question import overlaps_tensor_parallel
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
 from planner.rates.terms import Rates
@@ -115,7 +116,7 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
     if run.n_gpus is None:
         raise CannotPredictError("n_gpus: blank")
     mean_len = _mean_length(run, model, framework, seq_len, filled)
-    recipe = _recipe(run, model, policy, framework, mean_len, filled)
+    recipe = _recipe(run, cluster, model, policy, framework, mean_len, filled)
     recipe, partial = _batch(run, recipe, run.n_gpus, framework, filled)
     layouts = _choose(recipe, cluster, partial, filled, parameters, open_ckpt=not run.act_ckpt)
     layout = layouts.at(0)
@@ -230,7 +231,13 @@ def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq
 
 
 def _recipe(
-    run: PublishedRun, model: ModelShape, policy: PrecisionPolicy, framework: Framework, seq_len: int, filled: Filled
+    run: PublishedRun,
+    cluster: Cluster,
+    model: ModelShape,
+    policy: PrecisionPolicy,
+    framework: Framework,
+    seq_len: int,
+    filled: Filled,
 ) -> Recipe:
     attention = {"naive": "naive", "flash": "flash", "sdpa": "flash"}.get(run.attention.lower())
     plain_encoder = model.kind == "encoder" and framework.stack == "eager"
@@ -261,9 +268,9 @@ def _recipe(
         stack=stack,
         attention=attention,
         sequence_parallel=framework.sequence_parallel,
-        dropout=framework.dropout or plain_encoder,
+        dropout=model.kind == "encoder" if framework.planned else framework.dropout or plain_encoder,
         software_year=software_year(run.framework),
-        tp_overlap=framework.tp_overlap,
+        tp_overlap=overlaps_tensor_parallel(stack, cluster) if framework.planned else framework.tp_overlap,
         channels_last=framework.channels_last,
         balances_stages=framework.balances_stages,
         lora_rank=run.lora_rank or LORA_RANK,

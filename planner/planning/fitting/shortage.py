@@ -189,7 +189,7 @@ def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:
 def _batch_in_time(nearest: _Closest) -> int | None:
     """The smallest batch of a power of two above the question's with which more GPUs meet the targets safely."""
     targets = nearest.targets
-    for batch in _larger_batches(nearest.case):
+    for batch in _larger_batches(nearest.case, nearest.fixed):
         case, near = _with_batch(nearest.case, batch), Nearest()
         layouts = enumerate_layouts(case.recipe, case.cluster, nearest.fixed, gpus_between=(1, targets.most_gpus))
         if not len(layouts):
@@ -287,17 +287,18 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
 
 def _batch_that_fits(case: Case, fixed: FixedLayout) -> tuple[int, int] | None:
     """The smallest batch of a power of two above the question's that more GPUs hold safely, and how many do."""
-    for batch in _larger_batches(case):
+    for batch in _larger_batches(case, fixed):
         gpus = fewest_safe(_with_batch(case, batch), fixed)
         if gpus is not None:
             return batch, gpus
     return None
 
 
-def _larger_batches(case: Case) -> tuple[int, ...]:
-    """Powers of two above a question's batch, as far as one is worth a try."""
-    first = case.recipe.global_batch.bit_length()
-    return tuple(2**power for power in range(first, first + LARGER_BATCHES))
+def _larger_batches(case: Case, fixed: FixedLayout) -> tuple[int, ...]:
+    """Powers of two above a question's batch, as far as one is worth a try; of a micro-batch that is fixed, so many."""
+    step = fixed.micro_batch or 1
+    first = (case.recipe.global_batch // step).bit_length()
+    return tuple(step * 2**power for power in range(first, first + LARGER_BATCHES))
 
 
 LARGER_BATCHES = 6
