@@ -66,7 +66,7 @@ TRANSFORMERS_ALONE = frozenset({
     "step_overhead_s",
     "stored_activation_ratio", "unaligned_product_ratio", "unpacked_bytes",
 })  # fmt: skip
-"""Terms that the equations of models that see images do not read."""
+"""Terms that the equations of vision models do not read."""
 
 
 def has_effect(term: Term, recipe: Recipe, rates: Rates) -> bool:
