@@ -81,10 +81,10 @@ launching: ## write the tables of docs/launching.md anew from the code
 calibrate: ## fit the parameters to the shipped published runs and write them down
 	$(BIN)/python -m tools.calibrate
 
-images: ## how close models that see images are to timed training steps, whole families left out
+images: ## how close vision models are to timed training steps, whole families left out
 	$(BIN)/python -m benchmarks.images.accuracy
 
-imagefit: ## fit the terms of models that see images to timed training steps and write them down
+imagefit: ## fit the terms of vision models to timed training steps and write them down
 	$(BIN)/python -m tools.images.fit
 
 imagemodels: ## write the operations of timm's models anew (needs torch and timm)

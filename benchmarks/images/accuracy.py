@@ -1,4 +1,4 @@
-"""How close the planner is to timed training steps of models that see images: `make images`.
+"""How close the planner is to timed training steps of vision models: `make images`.
 
 Whole families of models are left out of the fit in turn (`resnet*`, `vit*`, ...) and predicted by what the others
 teach. The batch of each timed step is the largest of a series that fitted into the GPU: the memory is held against it.

@@ -27,7 +27,7 @@ ABOUT = 1.6
 """A slip of units explains a ratio if the two differ by less than this factor."""
 RATES = ("tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu", "mfu")
 """Metrics of which more is faster."""
-CHECK = "check the value, its unit and the configuration; leave the row out if it is of something else"
+CHECK = "check the value, its unit and the configuration; leave the row out if it describes something else"
 SHOWN = 5
 """Rows or names listed in one message."""
 
@@ -68,7 +68,7 @@ def calibration_of(
     warnings += [f"{row['id']}: {row['conflict']}" for row in document["rows"] if row["conflict"]][:SHOWN]
     bounded = [entry["label"] for entry in document["learned"] if entry["bounded"]]
     if bounded:
-        far = "your runs lie more than three standard deviations from most teams; kept at three"
+        far = "your runs differ from most teams by more than three standard deviations; limited to three"
         warnings.append(f"{', '.join(bounded)}: {far}")
     return document, warnings
 

@@ -27,7 +27,7 @@ def given_of(texts: Mapping[str, str | None]) -> Given:
         texts: by the name of the input: model, method, gpu, gpus, seq_len, global_batch, precision, price.
 
     Raises:
-        UsageError: a text is none of its input, or the model sees images.
+        UsageError: a text is none of its input, or the model is a vision model.
         InputFileError: the config.json is invalid.
     """
     from planner.comparison.basis import Given

@@ -75,7 +75,7 @@ def fit(ask: Ask) -> Fit:
     question = replace(known.question, tuning=_tuning(ask, lengths, known.question.tuning))
     if question.model.has_network:
         raise UsageError(
-            f"{question.model.name} sees images: `mpplan fit` compares ways to fine-tune a language model",
+            f"{question.model.name} is a vision model: `mpplan fit` compares ways to fine-tune a language model",
             hint="`mpplan estimate` plans it and says what is short of memory",
         )
     methods = _methods(ask)

@@ -61,12 +61,12 @@ COMMANDS = (
     Command(
         name="calibrate",
         target="mpplan.commands.planning.calibrate:calibrate",
-        help="Learn from your own runs: one row is enough, three say most.",
+        help="Learn from your own runs: one row is enough, three give most of the benefit.",
     ),
     Command(
         name="claims",
         target="mpplan.commands.planning.claims:claims",
-        help="Judge what the literature claims of lower precision: by arithmetic, plans, published runs, your record.",
+        help="Check published claims about lower precision against arithmetic, plans, published runs and your record.",
     ),
     Command(
         name="probe",

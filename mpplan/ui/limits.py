@@ -60,7 +60,7 @@ def check_limits(limits: Limits, answer: Answer) -> None:
     asked = answer.question[PRECISION.name].value
     crossed = limits.crossed(plan for plan in answer.plans if plan.precision == asked)
     if crossed:
-        raise LimitError("; ".join(crossed), hint="the answer above holds; change the plan or the limit")
+        raise LimitError("; ".join(crossed), hint="the answer above is still valid; change the plan or the limit")
 
 
 def _where(plan: Plan) -> str:

@@ -151,7 +151,7 @@ class Plan:
     probability: Probability = field(default_factory=Probability)
     step_range_s: Estimate | None = None
     tokens_per_s_per_gpu: Estimate | None = None
-    """None for a model that sees images."""
+    """None for a vision model."""
     samples_per_s_per_gpu: Estimate | None = None
     """Images, or sequences of a language model."""
     tflops_per_gpu: Estimate | None = None

@@ -49,7 +49,7 @@ def planned_of(document: Document, precision: str | None, gpu: str | None) -> Pl
         gpu: catalogue id; None: that of the answer's sentence, where the precision fits there.
 
     Raises:
-        UsageError: the answer has no such plan that fits, or its model sees images.
+        UsageError: the answer has no such plan that fits, or its model is a vision model.
     """
     question = document["question"]
     wanted = precision or _asked(document, "precision")
@@ -90,14 +90,14 @@ def _stated(document: Document) -> dict[str, object]:
 
 
 def check_counts_tokens(name: str, kind: str, flag: str) -> None:
-    """A log is read by its tokens, which models that see images do not have.
+    """A log is read by its tokens, which vision models do not have.
 
     Raises:
         UsageError: the model is one of these.
     """
     if kind in ("image", "cnn"):
         raise UsageError(
-            f"{flag}: `{name}` sees images, and `mpplan compare` counts tokens",
+            f"{flag}: `{name}` is a vision model, and `mpplan compare` counts tokens",
             hint="leave the model out for step times, lost time and the end; "
             "`samples_per_s_per_gpu` of `mpplan estimate --json` is the plan's rate",
         )

@@ -1,4 +1,4 @@
-"""A model's shape from its `config.json`: Hugging Face's, or timm's of a model that sees images."""
+"""A model's shape from its `config.json`: Hugging Face's, or timm's of a vision model."""
 
 from __future__ import annotations
 

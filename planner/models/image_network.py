@@ -1,4 +1,4 @@
-"""What a model that sees images does in one training step: convolutions, products and attention by shape, and passes.
+"""What a vision model does in one training step: convolutions, products and attention by shape, and passes.
 
 Everything is per image, at one size of the image. Another size scales what depends on the area (`at_size`).
 """
@@ -124,7 +124,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageNetwork:
-    """A model that sees images, at one size of the image."""
+    """A vision model, at one size of the image."""
 
     name: str
     image_size: int

@@ -9,12 +9,12 @@ from planner.models.image_network import ImageNetwork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """The dimensions of a transformer on which its cost depends, or the network of a model that sees images."""
+    """The dimensions of a transformer on which its cost depends, or the network of a vision model."""
 
     name: str
     """Slug, for example `llama-3.1-70b`."""
     kind: str
-    """`decoder`, `encoder`, `encoder-decoder`; or `image`, which sees images."""
+    """`decoder`, `encoder`, `encoder-decoder`; or `image`, a vision model."""
     layers: int
     """Transformer layers (encoder plus decoder layers for an encoder-decoder)."""
     hidden: int
@@ -78,7 +78,7 @@ class ModelShape:
 
     @property
     def has_network(self) -> bool:
-        """Whether it is a model that sees images, which no field of a transformer describes."""
+        """Whether it is a vision model, which no field of a transformer describes."""
         return self.kind == "image"
 
     @property

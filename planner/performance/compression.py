@@ -29,7 +29,7 @@ def sent_bytes(recipe: Recipe, at: Layouts, network: ImageNetwork | None = None)
     Args:
         recipe: what is trained.
         at: the layouts; tensor parallel ranks hold parts of a matrix.
-        network: of a model that sees images.
+        network: of a vision model.
     """
     whole, how = recipe.policy.reduce_bytes, recipe.grad_compression
     if how is None:

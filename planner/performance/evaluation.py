@@ -68,7 +68,7 @@ class Evaluation:
 def step_of(
     recipe: Recipe, cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates, work: Work | None = None
 ) -> StepTimes:
-    """Itemised step of a transformer, or of a model that sees images, that needs so much memory."""
+    """Itemised step of a transformer, or of a vision model, that needs so much memory."""
     if recipe.model.has_network:
         return image_step(network_of(recipe.model), recipe, cluster, at, rates)
     step = step_times(recipe, cluster, at, rates, work)
@@ -80,7 +80,7 @@ def step_of(
 
 
 def memory_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> MemoryItems:
-    """Itemised peak memory of a transformer or of a model that sees images."""
+    """Itemised peak memory of a transformer or of a vision model."""
     if recipe.model.has_network:
         return image_memory(network_of(recipe.model), recipe, at, rates)
     return memory_items(recipe, at, rates, work)
@@ -92,7 +92,7 @@ def draw_ratio_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None =
 
 
 def flop_of(recipe: Recipe) -> float:
-    """Model FLOP per token (per image of a model that sees images), forward and backward, of what the method trains."""
+    """Model FLOP per token (per image of a vision model), forward and backward, of what the method trains."""
     if recipe.model.has_network:
         return 3.0 * network_of(recipe.model).flop_per_image
     return worked_flop_per_token(recipe)
@@ -104,7 +104,7 @@ def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
 
 
 def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
-    """FLOP per token that checkpointing does again, `[layout]`; models that see images are planned without."""
+    """FLOP per token that checkpointing does again, `[layout]`; vision models are planned without."""
     if recipe.model.has_network:
         return np.zeros(len(at))
     return np.array([recomputed_flop_per_token(recipe, name) for name in ACT_CKPT])[at.act_ckpt]

@@ -215,7 +215,7 @@ _IMAGE_DEFAULTS = _DEFAULTS | {
     "epochs": "assumption.epochs",
     "stack": "assumption.image_stack",
 }
-"""The same of models that see images."""
+"""The same of vision models."""
 
 _COMMITTED = {
     "spot": Assumption(id="spot", message=Message.of("assumption.spot"), input="commitment"),

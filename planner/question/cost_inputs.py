@@ -19,7 +19,7 @@ PRICE_LIKE = Input(
     name="price_like",
     group=InputGroup.MONEY,
     metavar="GPU",
-    help="Price a GPU that has no price as this one.",
+    help="Use this GPU's price for a GPU that has none.",
     parse=parse_text,
     choices=names.gpus,
 )
@@ -57,7 +57,7 @@ OWN = Input(
     name="own",
     group=InputGroup.MONEY,
     metavar="FILE",
-    help="own.toml: your own machines, beside what renting costs.",
+    help="own.toml: your own machines, compared with renting.",
     parse=parse_text,
 )
 BESIDE = Input(
@@ -79,7 +79,7 @@ ELECTRICITY = Input(
     name="electricity",
     group=InputGroup.MONEY,
     metavar="USD",
-    help="Electricity per kWh, where it is paid apart.",
+    help="Electricity price per kWh, if billed separately.",
     parse=number(0, above=True, example="0.12"),
 )
 TARIFF = Input(
@@ -116,7 +116,7 @@ EMBODIED = Input(
     name="embodied",
     group=InputGroup.MONEY,
     metavar=None,
-    help="Also carbon with that of making the GPUs, as a second number.",
+    help="Also report carbon including GPU manufacturing, as a second number.",
     parse=parse_switch,
 )
 
@@ -139,7 +139,7 @@ NUMERICS = Input(
     name="numerics",
     group=InputGroup.EVIDENCE,
     metavar="FILE",
-    help="What `mpplan numerics --json` printed: parity, drawn in the report.",
+    help="Output of `mpplan numerics --json`; the report shows its parity results.",
     parse=parse_text,
 )
 SEED = Input(

@@ -176,7 +176,7 @@ STACK = Input(
     name="stack",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="typical, tuned, fsdp-compile, eager; of fine-tuning hf, torchtune, unsloth.",
+    help="typical, tuned, fsdp-compile, eager; for fine-tuning: hf, torchtune, unsloth.",
     default="typical; hf for fine-tuning on one node",
     parse=one_of(
         names.stacks, {"fsdp": "fsdp-compile", "megatron": "tuned", "liger": "unsloth", "deepspeed": "classic"}
@@ -206,7 +206,7 @@ BUDGET = Input(
     name="budget",
     group=InputGroup.MACHINES,
     metavar="USD",
-    help="Spend at most, like 2M; the soonest end for it.",
+    help="Maximum spend, like 2M; alone, finds the fastest plan within it.",
     parse=parse_usd,
 )
 DEADLINE = Input(

@@ -1,4 +1,4 @@
-"""What a question about a model that sees images trains on: images of a size, so many of them, so many in a step.
+"""What a question about a vision model trains on: images of a size, so many of them, so many in a step.
 
 Samples take the place of tokens: `Question.tokens` counts images and `Question.seq_len` is 1.
 """
@@ -51,7 +51,7 @@ DEFAULT_BATCH = 1024
 8192."""
 
 ONE_COPY = (TP, PP, VP, CP, EP)
-"""Ways to split a model, which one that sees images is planned without."""
+"""Ways to split a model, which a vision model is planned without."""
 AUTOCAST = {"bf16": "bf16-autocast"}
 """Policies that stand for a precision: PyTorch's autocast, which keeps FP32 weights and no second copy of them."""
 
@@ -64,7 +64,7 @@ class TrainingData:
     """At the size of the images."""
     seq_len: int
     tokens: float
-    """Samples where the model sees images, else tokens without padding."""
+    """Samples for a vision model, else tokens without padding."""
     batch: StepBatch
     lengths: Lengths | None = None
     """Of examples that are padded; None: every sequence is full."""
@@ -78,7 +78,12 @@ def read_images(read: Reader, model: ModelShape) -> TrainingData:
         UsageError: an input of language models was given, or one that contradicts another.
     """
     for item in (TOKENS, SEQ_LEN, LENGTHS, PACKED, IN_BACKWARD, LOSS):
-        _refuse(read, item, f"is of language models: {model.name} sees images", f"give `{SAMPLES.flag} 115M`")
+        _refuse(
+            read,
+            item,
+            f"applies only to language models, and {model.name} is a vision model",
+            f"give `{SAMPLES.flag} 115M`",
+        )
     network, size = network_of(model), read.value(IMAGE_SIZE)
     if size is None:
         read.note(IMAGE_SIZE, network.image_size, "catalogue")
@@ -121,7 +126,7 @@ def _refuse(read: Reader, item: Input[object], why: str, hint: str) -> None:
 
 
 def read_one_copy(read: Reader, model: ModelShape) -> FixedLayout:
-    """The layout of a model that sees images: a whole copy on every GPU, and as large a micro-batch as fits.
+    """The layout of a vision model: a whole copy on every GPU, and as large a micro-batch as fits.
 
     Raises:
         UsageError: a way to split the model, or to save memory, that is not planned for it.
@@ -129,15 +134,13 @@ def read_one_copy(read: Reader, model: ModelShape) -> FixedLayout:
     alone = f"leave it out: {model.name} is planned with a whole copy on every GPU"
     for item in ONE_COPY:
         if read.value(item) not in (None, 1):
-            raise UsageError(f"{item.flag} splits a model, which is not planned for those that see images", hint=alone)
+            raise UsageError(f"{item.flag} splits a model, which is not planned for vision models", hint=alone)
     planned: tuple[tuple[Input[object], tuple[object, ...]], ...] = (
         (ZERO, (None, 0)), (ACT_CKPT, (None, "none")), (OFFLOAD, (None, "none")), (METHOD, (None, "pretrain", "sft")),
     )  # fmt: skip
     for wanted, allowed in planned:
         if read.value(wanted) not in allowed:
-            raise UsageError(
-                f"{wanted.flag}: `{read.text(wanted)}` is not planned for models that see images", hint=alone
-            )
+            raise UsageError(f"{wanted.flag}: `{read.text(wanted)}` is not planned for vision models", hint=alone)
     return FixedLayout(
         tp=1, pp=1, vp=1, cp=1, ep=1, zero=0, micro_batch=read.value(MICRO_BATCH), act_ckpt="none"
     )  # fmt: skip
@@ -152,7 +155,7 @@ def image_defaults(read: Reader, model: ModelShape) -> tuple[str, str]:
     optimizer, stack = read.value(OPTIMIZER), read.value(STACK)
     if stack in named_stacks():
         raise UsageError(
-            f"{STACK.flag}: `{stack}` is planned for language models: {model.name} sees images",
+            f"{STACK.flag}: `{stack}` is planned for language models, and {model.name} is a vision model",
             hint=f"leave it out for eager PyTorch, as in timm and Hugging Face, or give one of {', '.join(STACKS)}",
         )
     if stack is None:
@@ -162,7 +165,7 @@ def image_defaults(read: Reader, model: ModelShape) -> tuple[str, str]:
 
 
 def policy_of(model: ModelShape) -> Callable[[str], PrecisionPolicy]:
-    """What a precision stands for where no policy is named: autocast, for a model that sees images."""
+    """What a precision stands for where no policy is named: autocast, for a vision model."""
     return _autocast if model.kind == "image" else default_policy
 
 
@@ -171,10 +174,10 @@ def _autocast(precision: str) -> PrecisionPolicy:
 
 
 def refuse_images(read: Reader, model: ModelShape) -> None:
-    """Refuse the inputs of models that see images where the model sees none.
+    """Refuse the inputs of vision models where the model is none.
 
     Raises:
         UsageError: such an input was given.
     """
-    hint = f"leave it out, or name a model that sees images: `{MODEL.flag} resnet-50`"
-    _refuse(read, IMAGE_SIZE, f"is of models that see images: {model.name} does not", hint)
+    hint = f"leave it out, or name a vision model: `{MODEL.flag} resnet-50`"
+    _refuse(read, IMAGE_SIZE, f"applies only to vision models, and {model.name} is not one", hint)

@@ -14,7 +14,7 @@ IMAGE_SIZE = Input(
     name="image_size",
     group=InputGroup.TUNING,
     metavar="N",
-    help="Pixels of a side, of models that see images.",
+    help="Image side in pixels, for vision models.",
     default="the model's",
     parse=whole_number(low=16, high=4096, example=224),
 )

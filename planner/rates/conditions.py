@@ -61,5 +61,5 @@ def has_effect(term: Term, recipe: Recipe, rates: Rates) -> bool:
 
 
 def read_for(family: Family, recipe: Recipe) -> bool:
-    """Whether a recipe has terms of a family: those of models that see images are no transformer's."""
+    """Whether a recipe has terms of a family: those of vision models are no transformer's."""
     return recipe.model.has_network or family.models != "images"

@@ -118,7 +118,7 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
 
 
 def _image_axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:
-    """Of a model that sees images, which reduces gradients and sends nothing else."""
+    """Of a vision model, which reduces gradients and sends nothing else."""
     network, rates = network_of(recipe.model), terms.sample()
     item_s = only(image_step(network, recipe, cluster, at, rates).dp_comm) / only(left_out(rates))
     exposed_s = item_s - only(image_coding_s(network, recipe, at, rates))

@@ -66,7 +66,7 @@ class PlannedRun:
     mean_len: float
     """Tokens of a sequence on average, padding left out."""
     image_size: int | None
-    """Pixels of a side, of a model that sees images; None: samples are sequences of tokens."""
+    """Pixels of a side, of a vision model; None: samples are sequences of tokens."""
     samples: float
     """Sequences of the whole run, or images."""
     epochs: float | None
@@ -262,7 +262,7 @@ class _Echo:
 
 
 def _image_size(asked: _Echo, shape: dict[str, Any]) -> int | None:
-    """Pixels of a side, of a model that sees images."""
+    """Pixels of a side, of a vision model."""
     if shape["kind"] != "image":
         return None
     size = asked.number("image_size")

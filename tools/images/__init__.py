@@ -1,1 +1,1 @@
-"""Models that see images: their operations from timm, and the terms that timed training steps are fitted to."""
+"""Vision models: their operations from timm, and the terms that timed training steps are fitted to."""

@@ -1,4 +1,4 @@
-"""Fit the terms of models that see images to timed training steps: `make imagefit` writes them to the parameters.
+"""Fit the terms of vision models to timed training steps: `make imagefit` writes them to the parameters.
 
 The steps are those of timm's models on one GPU (`benchmarks/images/steps.csv`), the equations the planner's own, and
 the priors `benchmarks/images/priors.csv`. Only terms that no other kind of model has are moved; the rates of memory,

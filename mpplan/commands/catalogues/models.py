@@ -19,7 +19,7 @@ SCHEMA = "mpplan.models/1"
 Name = Annotated[str | None, typer.Argument(metavar="MODEL", help="One model in full, by name or alias.")]
 
 
-Images = Annotated[bool, typer.Option("--images", help="The models that see images, timm's.")]
+Images = Annotated[bool, typer.Option("--images", help="List timm's vision models.")]
 
 
 def models(name: Name = None, images: Images = False, json: options.JsonFlag = False) -> None:

@@ -35,7 +35,7 @@ Form = Annotated[
     typer.Option(
         "--as",
         metavar="FORMAT",
-        help="nccl-tests, nvidia-smi, dcgm, zeus, codecarbon or torch-trace. Default as the content shows.",
+        help="nccl-tests, nvidia-smi, dcgm, zeus, codecarbon or torch-trace. Default: detected from the content.",
     ),
 ]
 Steps = Annotated[
@@ -43,26 +43,26 @@ Steps = Annotated[
     typer.Option(
         "--steps",
         metavar="LOG",
-        help="The steps that ran meanwhile: a log of Megatron-LM, nanotron, torchtitan or Hugging Face's Trainer, "
-        "or CSV or JSON Lines with `step_time_s` or `timestamp`.",
+        help="Log of the steps that ran during the measurement: from Megatron-LM, nanotron, torchtitan or Hugging "
+        "Face's Trainer, or CSV or JSON Lines with `step_time_s` or `timestamp`.",
     ),
 ]
 Gpu = Annotated[str | None, typer.Option("--gpu", metavar="ID", help="The GPU, where no file names it.")]
 Model = Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model that was trained.")]
 Precision = Annotated[str | None, typer.Option("--precision", metavar="NAME", help="The precision it was trained in.")]
-Gpus = Annotated[str | None, typer.Option("--gpus", metavar="N", help="All GPUs of the run.")]
+Gpus = Annotated[str | None, typer.Option("--gpus", metavar="N", help="Total number of GPUs in the run.")]
 SeqLen = Annotated[str | None, typer.Option("--seq-len", metavar="N", help="Tokens of a sequence.")]
 Batch = Annotated[
-    str | None, typer.Option("--global-batch", metavar="N", help="Sequences per step. Default as the log says.")
+    str | None, typer.Option("--global-batch", metavar="N", help="Sequences per step. Default: from the log.")
 ]
 Offset = Annotated[
     str | None,
-    typer.Option("--utc-offset", metavar="HH:MM", help="How far times without a zone are ahead of UTC, like +01:00."),
+    typer.Option("--utc-offset", metavar="HH:MM", help="UTC offset of times without a zone, like +01:00."),
 ]
 Record = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", metavar="PATH", help="Where the record goes (.jsonl, .jsonl.gz); else none is written."
+        "--output", "-o", metavar="PATH", help="Where the record goes (.jsonl, .jsonl.gz); without it, none is written."
     ),
 ]
 Runs = Annotated[
@@ -87,9 +87,9 @@ def import_record(
     json: options.JsonFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Import what other tools measured as a record, each file with its source and its doubts.
+    """Import other tools' measurements as a record, noting each file's source and limitations.
 
-    Exit codes: 0 imported; 2 something must be said beside the files; 3 a file is invalid.
+    Exit codes: 0 imported; 2 a flag is needed that the files cannot supply; 3 a file is invalid.
     """
     from mpplan.api.imports import calibration_rows, document, import_files, runs_table
     from planner.records.jsonl import record_bytes

@@ -30,7 +30,10 @@ Files = Annotated[
 Record = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", metavar="PATH", help="Where the merged record goes (.jsonl, .jsonl.gz); else none is written."
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Where the merged record goes (.jsonl, .jsonl.gz); without it, none is written.",
     ),
 ]
 LeaveOut = Annotated[

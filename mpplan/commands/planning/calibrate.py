@@ -48,7 +48,7 @@ def calibrate(
     json: options.JsonFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Learn from your own runs: one row is enough, three say most."""
+    """Learn from your own runs: one row is enough, three give most of the benefit."""
     if template:
         from planner.validation.template import template_text
 

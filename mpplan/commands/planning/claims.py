@@ -61,7 +61,7 @@ def claims(
     output: options.OutputOption = None,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Judge what the literature claims of lower precision: by arithmetic, plans, published runs, your record.
+    """Check published claims about lower precision against arithmetic, plans, published runs and your record.
 
     Each claim holds, holds under conditions, does not hold, or cannot be judged here; the evidence is named either way.
     """

@@ -32,11 +32,14 @@ Launch = Annotated[
     ),
 ]
 Precision = Annotated[
-    str | None, typer.Option(metavar="NAME", help="With focus, --launch: precision of the plan. Default the asked one.")
+    str | None,
+    typer.Option(metavar="NAME", help="With focus, --launch: precision of the plan. Default: the requested one."),
 ]
 Gpu = Annotated[
     str | None,
-    typer.Option(metavar="ID", help="With focus, --launch: GPU of the plan. Default that of the answer's sentence."),
+    typer.Option(
+        metavar="ID", help="With focus, --launch: GPU of the plan. Default: the one in the answer's first sentence."
+    ),
 ]
 View = Annotated[
     str,

@@ -109,8 +109,8 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
     rows = list(entry.rows) if full else _better(entry.rows)
     body = table(HEADERS, [_cells(row) for row in rows])
     end = (
-        f"A process gets {entry.capacity_gib:.1f} GiB. Safe: a risk of running out of at most "
-        f"{answer.memory_risk:.0%}. Batch: sequences per GPU and micro-batch. All sequences are full.\n"
+        f"A process can use {entry.capacity_gib:.1f} GiB. Safe: at most a {answer.memory_risk:.0%} risk of running out "
+        "of memory. Batch: sequences per GPU in one micro-batch. All sequences are full length.\n"
     )
     return "\n".join(lines) + body + "\n" + end
 

@@ -1,1 +1,1 @@
-"""Models that see images: convolutional networks and vision transformers, as the operations of a training step."""
+"""Vision models: convolutional networks and vision transformers, as the operations of a training step."""

@@ -1,4 +1,4 @@
-"""The catalogue of models that see images: `catalog/image_models.csv`, whose rows `make imagemodels` writes from timm.
+"""The catalogue of vision models: `catalog/image_models.csv`, whose rows `make imagemodels` writes from timm.
 
 A cell of shapes holds one shape after the other, apart by `;`, its numbers apart by blanks; the last is how often.
 """
@@ -127,5 +127,5 @@ def network_of(shape: ModelShape) -> ImageNetwork:
         ValueError: it carries none (a programming error).
     """
     if shape.network is None:
-        raise ValueError(f"{shape.name} is no model that sees images")
+        raise ValueError(f"{shape.name} is not a vision model")
     return shape.network

@@ -1,4 +1,4 @@
-"""Models that see images from a `config.json`: timm's, which names an architecture, and Hugging Face's families.
+"""Vision models from a `config.json`: timm's, which names an architecture, and Hugging Face's families.
 
 timm writes `architecture`, `num_classes` and `pretrained_cfg` (`input_size` as channels, height, width); the
 transformers library the dimensions of `ViTConfig`, `DeiTConfig`, `Dinov2Config`, `ResNetConfig` and `ConvNextConfig`,
@@ -125,7 +125,7 @@ def with_classes(network: ImageNetwork, classes: int) -> ImageNetwork:
 
 
 def image_network_of_config(config: ConfigJson) -> tuple[ImageNetwork, str] | None:
-    """The network that a file describes, and the name of its family; None where it is no model that sees images.
+    """The network that a file describes, and the name of its family; None where it is no vision model.
 
     Raises:
         InputFileError: a key is missing or wrong, or timm's architecture is not known.

@@ -1,1 +1,1 @@
-"""Time and memory of one training step of a model that sees images."""
+"""Time and memory of one training step of a vision model."""

@@ -1,4 +1,4 @@
-"""Time and memory of one training step of a model that sees images: data parallel, one whole copy on each GPU."""
+"""Time and memory of one training step of a vision model: data parallel, one whole copy on each GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time of the operations of a model that sees images, from what each computes and moves, at the rates of a GPU.
+"""The time of the operations of a vision model, from what each computes and moves, at the rates of a GPU.
 
 A convolution is an implicit matrix product (cuDNN, Chetlur et al., arXiv 1410.0759): its rate rises with the channels
 that it reads and writes, and no layer is faster than its operands move. In channels-first 16-bit networks every

@@ -59,7 +59,7 @@ class Way:
 
 
 def leaner(case: Case, fixed: FixedLayout) -> Iterator[Way]:
-    """What would need less memory and is not tried yet; a model that sees images has no other layout."""
+    """What would need less memory and is not tried yet; a vision model has no other layout."""
     recipe = case.recipe
     if not recipe.model.has_network:
         if _has_large_logits(case):

@@ -26,7 +26,7 @@ def test_flags_are_read_as_estimate_reads_them():
 
 @pytest.mark.parametrize("model", ["resnet-50", "vit-b-16"])
 def test_a_model_that_sees_images_is_refused(model):
-    with pytest.raises(UsageError, match="sees images"):
+    with pytest.raises(UsageError, match="vision model"):
         given_of({"model": model})
 
 

@@ -55,7 +55,7 @@ def test_what_cannot_be_used_is_set_aside_with_one_warning_and_the_answer_is_giv
     result = run(*ASKED, "--json")
 
     assert result.code == 0
-    assert result.err.count("warning: set aside") == 1
+    assert result.err.count("warning: ignored because they contain nothing usable") == 1
     assert "`bad.jsonl` (" in result.err
     assert json.loads(result.out)["schema"].startswith("mpplan.estimate/")
 
@@ -69,7 +69,7 @@ def test_a_good_record_beside_bad_ones_is_used_and_many_bad_ones_are_one_warning
 
     assert result.code == 0
     assert "planned from your record `good`" in result.err
-    assert result.err.count("warning: set aside") == 1
+    assert result.err.count("warning: ignored because they contain nothing usable") == 1
     assert "and 2 more" in result.err
 
 

@@ -40,7 +40,7 @@ def test_a_span_holds_where_all_cases_lie_in_it(values, verdict):
 def test_the_conditions_are_those_of_the_cases_that_agree():
     judged = judge(SPAN, [case(6.5, "Volta"), case(1.9, "Ampere")])
 
-    assert word(judged.words) == "It holds for Volta: 6.5×. It does not for Ampere: 1.9×."
+    assert word(judged.words) == "It holds for Volta: 6.5×. It does not hold for Ampere: 1.9×."
 
 
 def test_a_claim_that_no_case_bears_out_is_told_beside_its_figure_and_on_which_side_they_lie():
@@ -76,21 +76,21 @@ def wide(low: float, mid: float, high: float, what: str = "T4") -> Case:
 @pytest.mark.parametrize(
     ("cases", "verdict", "words"),
     [
-        ([wide(7, 9, 12)], "cannot_be_judged", "Too wide a range to tell: T4: 9× (7× to 12×)."),
+        ([wide(7, 9, 12)], "cannot_be_judged", "Range too wide to tell for T4: 9× (7× to 12×)."),
         (
             [case(3.0), wide(7, 9, 12)],
             "holds",
-            "It holds for V100: 3×. Too wide a range to tell: T4: 9× (7× to 12×).",
+            "It holds for V100: 3×. Range too wide to tell for T4: 9× (7× to 12×).",
         ),
         (
             [case(1.0), wide(7, 9, 12)],
             "does_not_hold",
-            "Claimed: 2× to 8×. The cases are smaller, 1×: V100: 1×. Too wide a range to tell: T4: 9× (7× to 12×).",
+            "Claimed: 2× to 8×. The cases are smaller, 1×: V100: 1×. Range too wide to tell for T4: 9× (7× to 12×).",
         ),
         (
             [case(3.0), case(1.0, "Ampere"), wide(7, 9, 12)],
             "holds_under_conditions",
-            "It holds for V100: 3×. It does not for Ampere: 1×. Too wide a range to tell: T4: 9× (7× to 12×).",
+            "It holds for V100: 3×. It does not hold for Ampere: 1×. Range too wide to tell for T4: 9× (7× to 12×).",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The plan of an answer: its own batch, its method and its padding; models that see images are refused."""
+"""The plan of an answer: its own batch, its method and its padding; vision models are refused."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_what_was_asked_of_the_training_is_in_the_recipe():
 def test_models_that_see_images_are_refused_with_what_to_do(kind):
     document = copy.deepcopy(answer())
     document["model"]["kind"] = kind
-    with pytest.raises(UsageError, match="sees images") as caught:
+    with pytest.raises(UsageError, match="vision model") as caught:
         planned_of(document, None, None)
     assert caught.value.hint
     check_counts_tokens("bert", "encoder", "--model")

@@ -280,7 +280,7 @@ def test_a_catalogue_model_keeps_its_published_batch_unless_that_leaves_the_coun
     assert left.question["global_batch"].value == 992
     assert left.question["global_batch"].source == "derived"
     notes = [word(estimated.question["global_batch"].note) for estimated in (kept, left)]
-    assert "the model's published batch, kept unless it does not divide the GPUs or another of" in notes[0]
+    assert "the model's published batch, kept unless it does not divide evenly over the GPUs or a batch of" in notes[0]
     assert "near the model's published 1,024, which on 992 GPUs does not divide evenly, fits less safely" in notes[1]
 
 

@@ -83,5 +83,5 @@ def test_where_each_gpu_has_its_own_batch_the_question_keeps_its_own_and_the_ass
     (told,) = (word(row.message) for row in collect_assumptions(one, inputs, (), plans) if row.id == "global_batch")
 
     assert inputs["global_batch"].value == (192 if b200 == 96 else one.global_batch)
-    assert told.startswith("Each step trains 192 sequences (") == (b200 == 96)
+    assert told.startswith("Each step trains on 192 sequences (") == (b200 == 96)
     assert ("192 sequences on 8 × H100 SXM5 80\u00a0GB and 240 sequences on 8 × B200" in told) == (b200 == 120)

@@ -44,8 +44,8 @@ def test_a_larger_image_takes_more_work():
 
 
 @pytest.mark.parametrize(("texts", "message"), [
-    ({"tokens": "1B"}, "--tokens is of language models"),
-    ({"seq_len": "512"}, "--seq-len is of language models"),
+    ({"tokens": "1B"}, "--tokens applies only to language models"),
+    ({"seq_len": "512"}, "--seq-len applies only to language models"),
     ({"samples": "1M", "examples": "1M"}, "both --samples and --examples"),
     ({"samples": "1M", "epochs": "3"}, "both --samples and --epochs"),
     ({"tp": "2"}, "--tp splits a model"),
@@ -93,7 +93,7 @@ def test_an_image_size_that_is_none_is_refused_with_one_that_is():
 
 
 @pytest.mark.parametrize(("texts", "message"), [
-    ({"image_size": "224"}, "--image-size is of models that see images"),
+    ({"image_size": "224"}, "--image-size applies only to vision models"),
     ({"samples": "1M", "tokens": "1B"}, "both --tokens and --samples"),
     ({"epochs": "3"}, "--epochs was given without --examples"),
 ])  # fmt: skip

@@ -73,6 +73,6 @@ def test_the_gap_and_the_bill_stand_in_the_text():
     comparison = run(2.5, timers_ms(data=0.2))
     text = to_text(to_compare_document(comparison, "0"))
 
-    assert "Beside the plan, seconds per step that counts" in text
+    assert "Compared with the plan, seconds per useful step" in text
     assert "data loading" in text
     assert planned_of(answer(), None, None).steps == round(100e9 / (128 * 8192))

@@ -149,8 +149,8 @@ def test_of_the_high_no_more_is_said_than_was_validated():
     validated, silent = view_of(sample.targets_document()).hero, view_of(sample.document()).hero
 
     assert said(validated.budget) == (
-        "The figure to budget with: $1.12 million. Of 39 well-known runs, 37 took no more GPU time than the high "
-        "end that their model, GPUs and tokens alone give."
+        "The figure to budget with: $1.12 million. Checked on 39 well-known runs, given only model, GPUs and tokens: "
+        "37 took no more GPU time than the high estimate."
     )
     assert said(silent.budget) == "The figure to budget with: $1.12 million."
 
@@ -283,7 +283,7 @@ def test_what_does_not_fit_is_said_in_the_headline_and_the_rest_still_shown():
     assert said(view.hero.headline) == (
         "FP32 (strict) cannot train this 70B model on 1.4T tokens as asked: "
         "does not fit because the leanest of 120 layouts needs 150.6 GiB per GPU, "
-        "71.4 GiB more than the 79.2 GiB that a process gets of A100 SXM4 80\u00a0GB."
+        "71.4 GiB more than the 79.2 GiB available to a process on one A100 SXM4 80\u00a0GB."
     )
     assert view.hero.tiles == ()
     assert view.hero.table is not None

@@ -191,8 +191,8 @@ def test_a_chinese_template_holds_no_english_beyond_names():
                 gpus=1,
                 in_time=Message.of("error.within_days", days=1.0),
             ),
-            "no number of T4 trains FP16 for $2 within 1 day with a probability of 80%: the cheapest costs $10 at that "
-            "probability, on 1 GPU",
+            "FP16 training on T4 does not fit a budget of $2 within 1 day with a probability of 80% on any number of GPUs: "
+            "the cheapest option, 1 GPU, costs $10 at that probability",
             "无论用多少张 T4，都无法以 80% 的概率用 2 美元在 1 天内完成 FP16 训练："
             "最便宜的方案用 1 张 GPU，按此概率需 10 美元",
         ),

@@ -166,7 +166,7 @@ def test_what_a_record_of_the_gpu_measured_is_used_and_named(run, file, home):
     mids = [json.loads(made.out)["runs"][0]["mid"] for made in (used, unused)]
     assert mids[0] != mids[1]
     assert "was learned with" not in used.err
-    assert "`our-stack.json` was learned with h200 of h200-sxm-141gb, which this plan does not have" in unused.err
+    assert "`our-stack.json` was learned with h200 of h200-sxm-141gb, which this plan does not use" in unused.err
 
 
 def test_rows_to_learn_from_are_predicted_with_a_record_that_is_named(run, file, home):

@@ -58,8 +58,8 @@ def test_without_a_plan_it_answers_what_the_log_gives_and_names_what_the_mfu_lac
     result = run("compare", str(SAMPLES / "nemo-crash.log"))
 
     assert result.code == 0
-    assert "The MFU: it takes --model, --gpu, --gpus, --seq-len, --precision." in result.out
-    assert "6 steps were done again after restarts" in result.out
+    assert "The MFU: give --model, --gpu, --gpus, --seq-len, --precision to compute it." in result.out
+    assert "Work repeated after restarts: 6 steps" in result.out
     assert "unknown: the number of GPUs is not known" in result.out
 
 
@@ -173,7 +173,7 @@ def test_an_mfu_that_cannot_be_is_said_and_agrees_with_the_schema(run, log):
     flags = ("--gpu", "l4", "--model", "llama-3-70b")
     told, document = run("compare", log, *flags), json.loads(run("compare", log, *flags, "--json").out)
 
-    assert "of the dense peak of L4 cannot be" in told.out
+    assert "of the dense peak of L4 is impossible" in told.out
     jsonschema.validate(document, json.loads(file_of("mpplan.compare/1").read_text(encoding="utf-8")))
 
 
@@ -222,7 +222,7 @@ def test_a_log_comes_from_stdin(run, log, home, monkeypatch):
         (("run.log", "--gpu", "h1000"), 2, "h1000"),
         (("run.log", "--gpus", "many"), 2, "--gpus"),
         (("run.log", "--method", "prayer"), 2, "prayer"),
-        (("run.log", "--model", "resnet-50"), 2, "sees images"),
+        (("run.log", "--model", "resnet-50"), 2, "is a vision model"),
         (("run.log", "--price", "0"), 2, "--price"),
         (("run.log", "--json", "-o", "-"), 2, "stdout"),
         (("run.log", "-o", "no-folder/runs.csv"), 2, "no-folder"),

@@ -20,7 +20,7 @@ def test_a_model_is_found_by_the_names_that_people_and_the_hub_use(name):
 
 def test_a_language_model_is_no_image_model():
     assert image_model_named("llama-3.1-8b") is None
-    with pytest.raises(ValueError, match="sees images"):
+    with pytest.raises(ValueError, match="vision model"):
         network_of(find_model("bert-base"))
 
 

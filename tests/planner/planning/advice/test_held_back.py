@@ -30,7 +30,7 @@ def test_a_lower_precision_that_memory_makes_slower_says_which_setting_it_lacks(
 
     assert days[0] > days[1]
     assert text.startswith(
-        "L40S: FP8 takes longer than BF16 for want of memory: with VP5 instead of VP1, as BF16 has it"
+        "L40S: FP8 takes longer than BF16 because memory is short: with VP5 instead of VP1, as BF16 uses"
     )
 
 

@@ -67,14 +67,14 @@ def told(lang: str = "en", **search: Any) -> str:
 
 def test_the_short_answer_says_which_limit_was_found_and_what_it_saves():
     assert told() == (
-        "Power limit: 700 W, as sold, costs the least of 21 limits from 200 W up. "
-        "The least energy is used at 425 W on 64 GPUs: 25% more money, 13% less energy and 25% more time."
+        "Power limit: of 21 limits from 200 W up, the default of 700 W costs the least. "
+        "Energy is lowest at 425 W on 64 GPUs: 25% more cost, 13% less energy and 25% more time."
     )
     assert told(cheapest=point(600, 4.0, 6.0, 19_000)) == (
-        "Power limit: 600 W costs the least of 21 limits from 200 W up: 5% less money and 6% less energy "
-        "than 700 W, the limit as sold."
+        "Power limit: of 21 limits from 200 W up, 600 W costs the least: 5% less cost and 6% less energy "
+        "than at the default of 700 W."
     )
-    assert told(cheapest=None).startswith("Power limit: 425 W uses the least energy of 21 limits from 200 W up: ")
+    assert told(cheapest=None).startswith("Power limit: of 21 limits from 200 W up, 425 W uses the least energy: ")
     assert told("zh", cheapest=point(600, 4.0, 6.0, 19_000)) == (
         "功率上限：在 200 瓦起的 21 种上限中，600 瓦费用最低；与出厂的 700 瓦相比，费用少 5%、能耗少 6%。"
     )

@@ -57,8 +57,8 @@ def test_only_the_fastest_layout_is_called_the_best():
 
     assert "the best of" in lead("en", [slower])
     text = lead("en", [simpler, slower])
-    assert f"the simplest within {SIMPLER - 1:.0%} of the best of" in text
-    assert text.endswith("TP4 PP2 MB1×1 is less simple and 1.8% faster on average.")
+    assert f"layouts evaluated, the simplest within {SIMPLER - 1:.0%} of the best;" in text
+    assert text.endswith("TP4 PP2 MB1×1 is more complex and 1.8% faster on average.")
     assert lead("zh", [simpler]).endswith("TP4 PP2 MB1×1 平均快 1.8%，但更复杂。")
 
 

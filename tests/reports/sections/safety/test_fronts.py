@@ -37,7 +37,7 @@ def test_a_front_is_drawn_and_told_with_the_same_figures():
     assert chart.drawing.line == ()  # of losses whose error nobody knows no front can be drawn
     assert [row.cells[0].text for row in table.rows][2] == "First 20% of the steps in BF16, then NVFP4"
     assert table.notes[0] == "Trained: 20 steps from the beginning, 2 runs each."
-    assert "mixture of the two plans" in note.plain
+    assert "combines the two plans" in note.plain
     assert chart.title == "Loss against time: schedules (20 steps from the beginning, 2 runs each)"
 
 

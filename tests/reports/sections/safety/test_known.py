@@ -66,7 +66,7 @@ def test_where_nothing_is_known_one_sentence_says_so():
 
     assert isinstance(block, Prose)
     assert block.plain.startswith("Lower precision can change the model's quality")
-    assert "FP8, BF16 and FP16: not tested here" in block.plain
+    assert "FP8, BF16 and FP16: not tested; `mpplan numerics` can test them" in block.plain
 
 
 def test_an_answer_of_an_earlier_version_says_what_it_always_said():
@@ -178,6 +178,6 @@ def test_what_does_not_train_is_worded_with_its_steps():
 
     assert isinstance(block, Items)
     assert [item.text for item in block.items if "does not train" in item.text] == [
-        "FP16 does not train, and what it saves is no saving: 400 of 400 steps skipped for overflows – char-lm, "
+        "FP16 does not train, so its saving does not count: 400 of 400 steps skipped because of overflows – char-lm, "
         "400 steps, AMD EPYC."
     ]
