@@ -139,16 +139,19 @@ def _trained(recipe: Recipe) -> dict[str, object]:
 def _framework(log: RunLog, planned: Planned | None) -> str:
     """As `frameworks.csv` knows it: Megatron-LM whose lines have a time of day, since March 2024, is Megatron-Core.
 
-    Unsloth and others that bring their own kernels log as Hugging Face's Trainer does: the plan says which it is.
+    Unsloth and others that bring their own kernels log as Hugging Face's Trainer does: the plan says which it is. It
+    says the stack of other runs too: what is learned from a run is how it differs from what was planned.
     """
-    if planned is not None and planned.stack not in named_stacks():
-        return ", ".join(part for part in (log.framework, f"stack {planned.stack}") if part)
-    named = None if planned is None else named_stacks().get(planned.stack)
-    if named is not None and log.framework in ("", TRAINER):
-        whole = (log.framework, named.stack_name)
-        return TRAINER if named is find_framework(TRAINER) else ", ".join(part for part in whole if part)
     dated = log.framework == "Megatron-LM" and not np.all(np.isnan(log.steps.end_s))
-    return "Megatron-Core" if dated else log.framework
+    logged = "Megatron-Core" if dated else log.framework
+    if planned is None:
+        return logged
+    named = named_stacks().get(planned.stack)
+    if named is None:
+        return ", ".join(part for part in (logged, f"stack {planned.stack}") if part)
+    if named is find_framework(TRAINER) or logged not in ("", TRAINER):
+        return logged or TRAINER
+    return ", ".join(part for part in (logged, named.stack_name) if part)
 
 
 def _cell(value: object) -> str:

@@ -111,14 +111,12 @@ def estimate(
         NoPlanError: the asked precision fits nowhere, or misses the deadline or budget with every number of GPUs.
         UsageError: the asked precision is lacking on every GPU asked for, or the layout is inconsistent.
     """
-    unsupported = unsupported_by(question)
-    known = _Known(measured=measured or {}, parameters=parameters)
+    unsupported, known = unsupported_by(question), _Known(measured=measured or {}, parameters=parameters)
     sides = _sides(question, unsupported, prices, site, known, ledgers or {}, whole)
     deadline_s = _deadline_s(question, sides)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     cases = tuple(c for s in sides for c in s.cases)
     caps = tuple(s.cap for s in sides if s.cap is not None)
-    curve = tuple(point for side in sides for point in side.curve)
     shown = without_default_deadline(question) if any(cap.binding for cap in caps) else question
     inputs = shown_inputs(
         shown, plans, prices, site, billed=any(case.electricity_on for case in cases), why_so_many=_why_so_many(sides)
@@ -134,8 +132,8 @@ def estimate(
         warnings=(*warnings_of(question, prices, plans, caps, cases), *(advice for s in sides for advice in s.advice)),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
-        power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio, curve=curve,
-        run_totals=_run_totals(question),
+        power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
+        curve=tuple(point for side in sides for point in side.curve), run_totals=_run_totals(question),
         tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
 

@@ -66,6 +66,9 @@ def warnings_of(
     found = [extrapolated(case, plan.nodes) for plan, case in fitting]
     found += [on_hosts(case, plan) for plan, case in fitting if plan.layout]
     warnings += [warning for warning in found if warning is not None]
+    most_gpus = question.most_gpus if question.max_gpus is None else None
+    if most_gpus is not None and any(plan.gpus * NEXT_COUNT_RATIO > most_gpus for plan in asked):
+        warnings.append(Message.of("warning.most_gpus", most=most_gpus))
     for plan in asked:
         if plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
             key = "warning.memory_risk_tuning" if question.fine_tunes else "warning.memory_risk"

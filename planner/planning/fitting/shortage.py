@@ -228,15 +228,17 @@ def at_risk(case: Case, hint: Message, *risks: float | None) -> Message:
 
 def _too_dear(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> NoPlanError:
     in_time = "" if targets.deadline_s is None else Message.of("error.within_days", days=targets.deadline_s / DAY_S)
+    budget_usd = targets.budget_usd or 0.0
     return NoPlanError(
         Message.of(
             "error.too_dear",
             gpu=case.cluster.gpu.id,
             precision=case.policy.precision,
-            budget_usd=targets.budget_usd or 0.0,
+            budget_usd=budget_usd,
             in_time=in_time,
             confidence=targets.confidence_ratio,
             cheapest_usd=cheapest.figure,
+            cents=0 if f"{budget_usd:.0f}" != f"{cheapest.figure:.0f}" else 2,
             gpus=cheapest.gpus,
         ),
         hint=at_risk(case, _surer_or_dearer(case, cheapest, targets, draws), cheapest.risk(case)),

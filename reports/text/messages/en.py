@@ -178,6 +178,7 @@ TEMPLATES: dict[str, str] = {
     "warning.held_back": "{gpu:gpu}: {precision:precision} takes longer than {other:precision} because memory is short: with {new:and} instead of {old:and}, as {other:precision} uses, it would run out with a probability of {risk:.{digits}%}, above the {allowed:.{digits}%} allowed",
     "warning.faster_at_a_risk": "{gpu:gpu}: {new:and} instead of {old:and} on the same GPUs would finish {sooner:.0%} sooner, but runs out of memory with a probability of {risk:.{digits}%}, above the {allowed:.{digits}%} allowed: try a few steps of it, then plan it with {flags:space}",
     "warning.safe_way": "{gpu:gpu}: {way} the run would take {days:days} on the same GPUs, {time_ratio:.0%} of the time planned, and run out of memory with a probability of {risk:chance}",
+    "warning.most_gpus": "A budget alone is spent on at most {most:,} GPUs: --max-gpus allows more, which may finish sooner",
     "warning.years": "{gpus:,} × {gpu:gpu} would train for {years:years_in_days}: leave --gpus out and give a --deadline",
     "warning.years_capped": "{gpus:,} × {gpu:gpu} would train for {years:years_in_days}: no more than {most:,} GPUs are allowed, so raise `--max-gpus`",
     "warning.years_asked": "{gpus:,} × {gpu:gpu} would train for {years:years_in_days}: a shorter --deadline or a larger --budget takes more GPUs",
@@ -269,7 +270,7 @@ TEMPLATES: dict[str, str] = {
     # errors
     "error.too_slow": "{precision:precision} training on {gpu:gpu} does not finish in {deadline_days:duration} with a probability of {confidence:.0%} on any number of GPUs: the fastest option, {gpus:gpu_count}, takes {fastest_days:duration} at that probability",
     "error.too_slow_within": "{precision:precision} training on {gpu:gpu} does not finish in {deadline_days:duration} with a probability of {confidence:.0%} on up to {most:,} GPUs: the fastest option, {gpus:gpu_count}, takes {fastest_days:duration} at that probability",
-    "error.too_dear": "{precision:precision} training on {gpu:gpu} does not fit a budget of ${budget_usd:,.0f}{in_time} with a probability of {confidence:.0%} on any number of GPUs: the cheapest option, {gpus:gpu_count}, costs ${cheapest_usd:,.0f} at that probability",
+    "error.too_dear": "{precision:precision} training on {gpu:gpu} does not fit a budget of ${budget_usd:,.{cents}f}{in_time} with a probability of {confidence:.0%} on any number of GPUs: the cheapest option, {gpus:gpu_count}, costs ${cheapest_usd:,.{cents}f} at that probability",
     "error.within_days": " within {days:duration}",
     "error.less_than_a_node": "--max-gpus {most} allows less than one machine of {node} × {gpu:gpu}",
     "error.no_even_split": "no whole number of nodes divides the model and the global batch of {global_batch:,} sequences evenly",

@@ -178,6 +178,7 @@ TEMPLATES: dict[str, str] = {
     "warning.held_back": "{gpu:gpu}：{precision:precision} 因显存不够而比 {other:precision} 慢：像 {other:precision} 那样用 {new:and}代替 {old:and}，显存不足的概率为 {risk:.{digits}%}，高于允许的 {allowed:.{digits}%}",
     "warning.faster_at_a_risk": "{gpu:gpu}：在同样的 GPU 上，用 {new:and}代替 {old:and}会早 {sooner:.0%} 完成，但显存不足的概率为 {risk:.{digits}%}，高于允许的 {allowed:.{digits}%}：请先试跑几步，再用 {flags:space} 规划",
     "warning.safe_way": "{gpu:gpu}：{way}，在同样的 GPU 上需 {days:days}（为所选方案时间的 {time_ratio:.0%}），显存不足的概率为 {risk:chance}",
+    "warning.most_gpus": "只给预算时最多用 {most:,} 张 GPU：--max-gpus 可放宽上限，或能更早完成",
     "warning.years": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：请去掉 --gpus，改用 --deadline",
     "warning.years_capped": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：最多只允许 {most:,} 张 GPU，请调高 `--max-gpus`",
     "warning.years_asked": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：更短的 --deadline 或更大的 --budget 会用更多 GPU",
@@ -269,7 +270,7 @@ TEMPLATES: dict[str, str] = {
     # errors
     "error.too_slow": "无论用多少张 {gpu:gpu}，{precision:precision} 都无法以 {confidence:.0%} 的概率在 {deadline_days:duration}内完成：最快的方案用 {gpus:gpu_count}，按此概率需 {fastest_days:duration}",
     "error.too_slow_within": "在至多 {most:,} 张 {gpu:gpu} 上，{precision:precision} 都无法以 {confidence:.0%} 的概率在 {deadline_days:duration}内完成：最快的方案用 {gpus:gpu_count}，按此概率需 {fastest_days:duration}",
-    "error.too_dear": "无论用多少张 {gpu:gpu}，都无法以 {confidence:.0%} 的概率用 {budget_usd:,.0f} 美元{in_time}完成 {precision:precision} 训练：最便宜的方案用 {gpus:gpu_count}，按此概率需 {cheapest_usd:,.0f} 美元",
+    "error.too_dear": "无论用多少张 {gpu:gpu}，都无法以 {confidence:.0%} 的概率用 {budget_usd:,.{cents}f} 美元{in_time}完成 {precision:precision} 训练：最便宜的方案用 {gpus:gpu_count}，按此概率需 {cheapest_usd:,.{cents}f} 美元",
     "error.within_days": "在 {days:duration}内",
     "error.less_than_a_node": "没有可考虑的 GPU 数量：--max-gpus {most} 少于一台机器的 {node} 张 {gpu:gpu}",
     "error.no_even_split": "没有一个整节点数能把模型和 {global_batch:,} 条序列的全局批次均匀切分",

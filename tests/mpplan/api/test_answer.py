@@ -155,6 +155,29 @@ def test_beside_a_gpu_whose_node_is_enough_another_takes_as_many_nodes_as_alone(
     assert beside["h100-sxm5-80gb"].gpus == alone.gpus
 
 
+def test_costs_beside_the_gpus_are_billed_though_a_precision_has_no_layout(tmp_path):
+    beside = tmp_path / "beside.toml"
+    beside.write_text("[network]\nratio = 0.05\n")
+    asked = {"method": "lora", "model": "llama-3.1-8b", "gpu": "rtx-4090"}
+
+    assert planned(**asked, beside=beside).cost_usd.mid == pytest.approx(1.05 * planned(**asked).cost_usd.mid)
+
+
+def test_a_refusal_over_several_gpus_is_of_the_one_that_the_least_money_would_do_for():
+    asked = {"params": "70B", "precision": "fp8", "deadline": "30d", "budget": "1.8M"}
+    gpus = ["h100-sxm5-80gb", "b200-sxm-180gb"]
+    needed = {}
+    for gpu in gpus:
+        with pytest.raises(NoPlanError) as caught:
+            estimate(**asked, gpu=gpu)
+        needed[gpu] = caught.value.enough.usd
+    with pytest.raises(NoPlanError) as caught:
+        estimate(**asked, gpu=gpus)
+
+    assert needed["h100-sxm5-80gb"] > needed["b200-sxm-180gb"] == caught.value.enough.usd
+    assert "B200" in str(caught.value.message)
+
+
 def test_fine_tuning_that_small_cards_refuse_says_how_many_would_hold_it():
     with pytest.raises(NoPlanError) as caught:
         estimate(method="sft", model="llama-3.1-70b", gpu="rtx-4090")

@@ -37,7 +37,7 @@ def test_a_row_of_log_and_plan_can_be_predicted():
         "run",
         "llama-3-8b",
         "h100-sxm5-80gb",
-        "Megatron-Core",
+        "Megatron-Core, stack typical",
     )
     assert (row["metric"], float(row["value"])) == ("tokens_per_s_per_gpu", pytest.approx(128 * 8192 / 64 / 2.0))
     run = parse_run(row)
@@ -196,7 +196,7 @@ def test_a_log_of_pairs_has_both_answers_in_its_micro_batch():
 
 @pytest.mark.parametrize(
     ("stack", "expected"),
-    [("hf", "Hugging Face"), ("unsloth", "Hugging Face, unsloth"), ("tuned", "Hugging Face")],
+    [("hf", "Hugging Face"), ("unsloth", "Hugging Face, unsloth"), ("tuned", "Hugging Face, stack tuned")],
 )
 def test_a_stack_with_kernels_of_its_own_is_named_beside_the_trainer(stack, expected):
     (row,) = compare(trainer_log(1, 2, 64), planned_of(tuned(stack=stack), None, None), Given()).row.lines

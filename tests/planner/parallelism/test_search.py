@@ -112,12 +112,12 @@ def test_tensor_parallel_stays_in_the_nvlink_domain_or_the_machine():
     assert tensor_sizes(recipe("falcon-7b"), H100) == [1]  # 71 heads
 
 
-def test_pipeline_depths_waste_at_most_fifteen_percent_of_the_fullest_stage():
+def test_pipeline_depths_waste_at_most_eighteen_percent_of_the_fullest_stage():
     depths = pipeline_depths(recipe("llama-3.1-405b"))  # 126 layers
 
     assert {1, 2, 3, 6, 7, 9, 14, 16, 18, 21, 42, 63, 126} <= set(depths)
     assert 50 not in depths  # 3 layers on 42 stages: 150 for 126
-    assert all(-(-126 // depth) * depth <= 1.15 * 126 for depth in depths)
+    assert all(-(-126 // depth) * depth <= 1.18 * 126 for depth in depths)
 
 
 def test_powers_of_two_and_three_times_them_may_be_nearly_even_stages_and_whatever_divides_the_gpus_given():
@@ -131,9 +131,8 @@ def test_powers_of_two_and_three_times_them_may_be_nearly_even_stages_and_whatev
     assert {11, 13, 22} <= given["llama-3.1-405b"]  # 12 x 11, 10 x 13 and 6 x 22: up to 5 % more than 126
     assert {3, 6, 12} <= free["llama-3.1-70b"]  # 27, 14 and 7 layers on the fullest
     assert {7, 9} <= given["llama-3.1-70b"] - free["llama-3.1-70b"]
-    assert 19 not in given["llama-3.1-70b"]  # 5 x 19 is 19 % more than 80
-    assert 6 in given["llama-3.1-8b"]  # 6 x 6 is 12 % more than 32
-    assert 10 not in given["llama-3.1-8b"]  # 10 x 4 is 25 % more
+    assert {19, 64} & given["llama-3.1-70b"] == {19}  # 5 x 19 is 19 % more than 80, 2 x 64 is 60 %
+    assert {6, 10, 24} & given["llama-3.1-8b"] == {6, 10, 24}  # 6 x 6, 10 x 4 and 24 x 2: up to half as much again
     for model, depths in given.items():
         assert max(depths) <= layers[model]
         assert free[model] <= depths

@@ -42,6 +42,16 @@ def main_job() -> Answer:
     return answer(params="70B", precision="fp8")
 
 
+def test_a_budget_that_takes_as_many_gpus_as_a_default_allows_says_so():
+    def told(**asked: str) -> bool:
+        one = question(params="7B", **asked)
+        return "warning.most_gpus" in {warning.key for warning in estimate(one, prices(one), site()).warnings}
+
+    assert told(budget="100k")
+    assert not told(budget="100k", max_gpus="512")
+    assert not told(budget="20k")
+
+
 def test_the_main_job_compares_five_precisions_on_the_same_gpus_and_for_the_same_deadline():
     assert tuple(plan.precision for plan in main_job().plans) == ALL
     assert tuple(plan.precision for plan in main_job().same_deadline) == ALL

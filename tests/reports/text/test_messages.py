@@ -189,10 +189,11 @@ def test_a_chinese_template_holds_no_english_beyond_names():
                 confidence=0.8,
                 cheapest_usd=10.0,
                 gpus=1,
+                cents=0,
                 in_time=Message.of("error.within_days", days=1.0),
             ),
-            "FP16 training on T4 does not fit a budget of $2 within 1 day with a probability of 80% on any number of GPUs: "
-            "the cheapest option, 1 GPU, costs $10 at that probability",
+            "FP16 training on T4 does not fit a budget of $2 within 1 day with a probability of 80% on any number of "
+            "GPUs: the cheapest option, 1 GPU, costs $10 at that probability",
             "无论用多少张 T4，都无法以 80% 的概率用 2 美元在 1 天内完成 FP16 训练："
             "最便宜的方案用 1 张 GPU，按此概率需 10 美元",
         ),

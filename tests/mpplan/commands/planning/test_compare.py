@@ -118,6 +118,28 @@ def test_a_model_without_a_name_goes_the_whole_way_from_its_plan_to_a_calibratio
     assert not any(item.startswith(("shape", "n_layers", "tp, pp")) for item in row["filled"])
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("--model", "llama-3.1-70b", "--gpus", "256"),
+        ("--model", "llama-3.1-70b", "--gpus", "256", "--stack", "tuned"),
+        ("--params", "13B", "--gpus", "64", "--gpu", "a100", "--tp", "4"),
+    ],
+    ids=["the usual stack", "tuned", "A100, where nothing hides tensor parallelism"],
+)
+def test_a_run_that_went_as_planned_is_predicted_as_it_was_planned(run, home, asked):
+    answer = run("estimate", *asked, "--tokens", "50B", "--json")
+    (home / "plan.json").write_text(answer.out, encoding="utf-8")
+    plan = next(plan for plan in json.loads(answer.out)["plans"] if plan["precision"] == "bf16")
+    batch = plan["layout"]["dp"] * plan["layout"]["micro_batch"] * plan["layout"]["grad_accum"]
+    lines, _ = megatron_log([plan["step_s"]["total"]] * 40, of=2_000, batch=batch)
+    (home / "run.log").write_bytes(text_of(lines))
+
+    assert run("compare", "run.log", "--plan", "plan.json", "--row", "rows.csv").code == 0
+    (row,) = json.loads(run("validate", "rows.csv", "--json").out)["runs"]
+    assert row["error_ratio"] == pytest.approx(0.0, abs=0.005)
+
+
 def test_a_fine_tuning_comes_back_as_the_run_that_was_planned(run, home):
     asked = (
         "--model",

@@ -1,0 +1,58 @@
+"""The two views of a precision beside the asked one."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.planning.case import Case, make_case
+from planner.planning.choice import best_given
+from planner.planning.estimate import estimate
+from planner.planning.targets import at_confidence
+from planner.planning.views import in_time, on_same_gpus
+from planner.question.question import Question
+from planner.rates.terms import Draws
+from planner.units import DAY_S
+from tests.planner.build import price, prices, question, site
+
+DRAWS = Draws(count=101, seed=0)
+
+
+def of(**asked: str) -> tuple[Question, Case]:
+    one = question(**asked)
+    return one, make_case(one, one.asked, one.clusters[0], price(one.clusters[0].gpu.id), site())
+
+
+@pytest.mark.parametrize("gpus", [64, 72, 100])
+def test_on_the_same_gpus_every_layout_is_looked_at_that_a_given_number_has(gpus):
+    one, case = of(params="8B", precision="bf16", global_batch="1000")
+    planned = on_same_gpus(case, one, gpus, DRAWS)
+
+    assert planned.plan.layout == best_given(case, one.fixed, gpus).winner.at(0)
+
+
+@pytest.mark.parametrize("deadline_days", [10.0, 30.0])
+def test_by_a_deadline_a_plan_meets_it_and_takes_no_more_gpus_than_the_user_allows(deadline_days):
+    one, case = of(params="8B", max_gpus="64")
+    planned = in_time(case, one, deadline_days * DAY_S, DRAWS)
+
+    if planned.plan.fits:
+        assert at_confidence(planned.draws["duration_days"], one.confidence_ratio) <= deadline_days
+        assert planned.plan.gpus <= 64
+    else:
+        assert planned.plan.why_not.key == "error.too_slow_within"
+
+
+def test_other_precisions_have_the_depths_of_the_plan():
+    one = question(model="deepseek-v3", params=None, gpu="b200-sxm-180gb", gpus="1000", precision="fp8")
+    plans = {plan.precision: plan for plan in estimate(one, prices(one), site(), whole=False).plans}
+
+    assert plans["fp8"].layout.pp == plans["bf16"].layout.pp == 25
+    assert plans["fp8"].gpu_hours.mid < plans["bf16"].gpu_hours.mid
+
+
+def test_a_micro_batch_that_is_fixed_does_not_end_the_second_view():
+    one = question(params="70B", precision="fp8", gpus="768", global_batch="1152", micro_batch="3")
+    answer = estimate(one, prices(one), site())
+
+    assert all(plan.layout.micro_batch == 3 for plan in answer.plans if plan.fits)
+    assert any(plan.fits for plan in answer.same_deadline)
