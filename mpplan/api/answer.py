@@ -86,15 +86,17 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
     try:
         result = _planned(ask, known, command, whole)
     except NoPlanError as error:
-        if not _may_outgrow_its_stack(question) or error.enough is not None:
-            raise  # a larger budget would do, on a node
+        if not _may_outgrow_its_stack(question):
+            raise
         try:
             over_nodes = _over_nodes(ask, [cluster.gpu.id for cluster in question.clusters])
             wider = _planned(ask, over_nodes, command, whole)
         except NoPlanError as refusal:  # several nodes are no way out of this question, yet may be of another
-            raise _with_way_out_of(refusal, error) from None
+            raise (error if error.enough is not None else _with_way_out_of(refusal, error)) from None
         if not _fitting(question, wider.answer):
             raise  # the stack of several nodes is no way out for one
+        if error.enough is not None:  # a larger budget would do, on a node, and must not end later than this one
+            raise _or_on_nodes(error, _fitting(question, wider.answer)) from None
         return wider
     outgrown = [plan.gpu for plan in _fitting(question, result.answer) if plan.nodes > 1]
     if outgrown and _may_outgrow_its_stack(question):
@@ -134,6 +136,13 @@ def _with_way_out_of(wider: NoPlanError, error: NoPlanError) -> NoPlanError:
     if wider.hint.key != "hint.fits_on" or error.hint.key == "hint.fits_with":
         return error
     return NoPlanError(error.message, hint=wider.hint)
+
+
+def _or_on_nodes(error: NoPlanError, plans: Iterable[Plan]) -> NoPlanError:
+    """The refusal of a budget with the GPUs on which the stack of several nodes keeps to it."""
+    gpus = min(plan.gpus for plan in plans)
+    hint = Message.of("hint.or_gpus", hint=error.hint, gpus=gpus, stack=DEFAULT_STACK)
+    return NoPlanError(error.message, hint=hint, enough=error.enough)
 
 
 def _over_nodes(ask: Ask, gpus: Iterable[str]) -> Known:

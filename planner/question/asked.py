@@ -52,6 +52,10 @@ class Ask:
         return self.sources.get(item.name, "flag") if item.name in self.texts else "default"
 
 
+_NOT_TYPED = {"file": "the configuration file", "environment": "the environment"}
+"""What an error names instead of a flag that nobody typed, by the source of the text."""
+
+
 class Reader:
     """Reads the inputs of a question and keeps every value with its source."""
 
@@ -90,6 +94,7 @@ class Reader:
         self.inputs[item.name] = InputValue(value=value, source=source or self.ask.source(item), note=note)
 
     def _read(self, item: Input[T], text: str) -> T:
-        value = item.parse(text, item.flag)
+        where = _NOT_TYPED.get(self.ask.source(item))
+        value = item.parse(text, item.flag if where is None else f"{item.name} in {where}")
         self.note(item, text if item.echoes_text else value)
         return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,16 @@ def test_the_stack_of_several_nodes_is_no_way_out_for_one():
         estimate(**asked, gpus=1)
     with pytest.raises(NoPlanError):
         estimate(**asked)
+
+
+def test_a_budget_that_a_node_exceeds_and_several_nodes_hold_says_on_how_many_gpus():
+    asked = {"method": "lora", "model": "llama-3.1-8b", "gpu": "h100-sxm5-80gb", "examples": 100_000, "budget": 20}
+    with pytest.raises(NoPlanError) as caught:
+        estimate(**asked)
+    gpus = int(re.search(r"--gpus (\d+)", str(caught.value.hint))[1])
+
+    assert gpus > 8
+    assert planned(**asked, gpus=gpus).probability.budget >= 0.8
 
 
 def planned(**asked: object) -> Plan:

@@ -56,3 +56,14 @@ def test_a_later_note_replaces_the_value_and_keeps_its_place():
         ("gpus", InputValue(value=16, source="derived", note="why")),
         ("seed", InputValue(value=0, source="default")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [("flag", "--gpus: "), ("file", "gpus in the configuration file: "), ("environment", "gpus in the environment: ")],
+)
+def test_a_value_that_cannot_be_read_is_blamed_on_where_it_stands(source, named):
+    with pytest.raises(UsageError) as caught:
+        Reader(Ask(texts={"gpus": "many"}, sources={"gpus": source})).value(GPUS)
+
+    assert str(caught.value.message).startswith(named)
