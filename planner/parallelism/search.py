@@ -66,7 +66,10 @@ STAGE_MULTIPLE = 4
 
 
 UNEVEN = 1.18
-"""Layers of the fullest stage over the mean of all, up to which a depth that does not divide them is tried."""
+"""Layers of the fullest stage over the mean of all, up to which a depth that does not divide them is tried.
+
+A bound of the search alone: the step of every depth that is tried is that of its fullest stage.
+"""
 UNEVEN_ON_GIVEN = 1.5
 """The same where the number of GPUs is given: few depths divide it, and what memory asks for may be uneven."""
 MOST_UNEVEN = 32

@@ -47,10 +47,10 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
             hint=Message.of("hint.price_or_target"),
         )
     targets = targets_of(question)
-    found = None if question.gpus is not None else counted(question, case, targets, draws)
-    if found is None:
+    chosen = None if question.gpus is not None else counted(question, case, targets, draws)
+    if chosen is None:
         return _on_given(replace(question, gpus=question.gpus or 1), case, targets, draws)
-    return replace(ranged_plan(case, found.choice, draws, targets), why_so_many=found.why)
+    return replace(ranged_plan(case, chosen.choice, draws, targets), why_so_many=chosen.why)
 
 
 def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) -> Ranged:
@@ -87,10 +87,10 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
     """
     targets = targets_of(question)
     try:
-        found = None if question.gpus is not None else counted(question, case, targets, draws)
+        chosen = None if question.gpus is not None else counted(question, case, targets, draws)
     except NoPlanError:
         return None
-    choice = best_given(case, question.fixed, question.gpus or 1) if found is None else found.choice
+    choice = best_given(case, question.fixed, question.gpus or 1) if chosen is None else chosen.choice
     if choice.best is None or not choice.safe or not targets.met_by(case.evaluate(choice.winner, draws)):
         return None
     return choice

@@ -52,8 +52,8 @@ def counted(question: Question, case: Case, targets: Targets, draws: Draws) -> C
     within = _within_a_node(question, case, targets, draws)
     if within is None and alone:
         return None
-    found = within or _whole_nodes(question, case, targets, draws)
-    return replace(found, choice=_as_given(question, case, found.choice, targets, draws))
+    chosen = within or _whole_nodes(question, case, targets, draws)
+    return replace(chosen, choice=_as_given(question, case, chosen.choice, targets, draws))
 
 
 def _as_given(question: Question, case: Case, chosen: Choice, targets: Targets, draws: Draws) -> Choice:

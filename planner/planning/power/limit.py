@@ -141,14 +141,14 @@ class _Candidates:
 def _candidates(question: Question, case: Case) -> _Candidates:
     """The best safe layout on each number of GPUs that may be needed: lower limits keep its shape."""
     draws, targets = Draws(count=DRAWS, seed=question.seed), targets_of(question)
-    found = None if question.gpus is not None else counted(question, case, targets, draws)
-    if found is None:
+    chosen = None if question.gpus is not None else counted(question, case, targets, draws)
+    if chosen is None:
         choice = best_given(case, question.fixed, question.gpus or 1)
         layouts = choice.layouts if choice.best is None else choice.winner
         return _Candidates(layouts=layouts, wall_ratio=1.0, usd_ratio=1.0)
-    winner = found.choice.winner
+    winner = chosen.choice.winner
     mid, drawn = case.evaluate(winner), case.evaluate(winner, draws)
-    more = _on_more(question, case, found.choice.gpus, targets.most_gpus)
+    more = _on_more(question, case, chosen.choice.gpus, targets.most_gpus)
     return _Candidates(
         layouts=Layouts.of(winner.at(0), *(choice.winner.at(0) for choice in more)),
         wall_ratio=_over(drawn.wall_s, mid.wall_s, question.confidence_ratio),
