@@ -54,14 +54,23 @@ def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
     return result
 
 
-def _reach_latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
+def _reach_latency(group: RankGroup, steps: Array | Value, streamed_bytes: Array | Value | None, rates: Rates) -> Value:
     """The same with the domains that it reaches: for each doubling of their number, and for each of them.
 
     Trees take as long for each doubling (all-reduce over 2 to 16 nodes with InfiniBand), rings for each domain that
-    they pass; over 2 to 64 nodes with EFA both show (`node_doubling_s`, `node_hop_s`).
+    they pass; over 2 to 64 nodes with EFA both show (`node_doubling_s`, `node_hop_s`). With EFA small messages that
+    follow one another have their share of it alone (`node_latency_bytes`).
+
+    Args:
+        group: the ranks.
+        steps: ranks that the message passes.
+        streamed_bytes: size of a message that follows others on a stream of its own; None: compute waits for it.
+        rates: mid values or draws.
     """
     domains: Value = group.size / group.inside
     reach = np.log2(domains) * rates.node_doubling_s + (domains - 1.0) * rates.node_hop_s
+    if streamed_bytes is not None:
+        reach = reach * np.minimum(1.0, streamed_bytes / np.maximum(rates.node_latency_bytes, 1.0))
     return _latency(group, steps, rates) + reach
 
 
@@ -112,29 +121,57 @@ def _at(values: Array | Value, where: npt.NDArray[np.intp]) -> Value:
     return array if array.size == 1 else array[where]
 
 
-def gather_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value = 1.0) -> Value:
-    """All-gather of `payload_bytes` (the whole, not one rank's part), in so many equal messages."""
+def gather_s(
+    payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None = None
+) -> Value:
+    """All-gather of `payload_bytes` (the whole, not one rank's part).
+
+    Args:
+        payload_bytes: of all messages.
+        group: the ranks.
+        rates: mid values or draws.
+        messages: so many equal ones, one after the other on a stream of their own; None: one that compute waits for.
+    """
     return _ring_s("all_gather", payload_bytes, group, rates, messages)
 
 
-def scatter_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value = 1.0) -> Value:
-    """Reduce-scatter of `payload_bytes` (the whole, not one rank's part), in so many equal messages."""
+def scatter_s(
+    payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None = None
+) -> Value:
+    """Reduce-scatter of `payload_bytes` (the whole, not one rank's part), in messages as those of `gather_s`."""
     return _ring_s("reduce_scatter", payload_bytes, group, rates, messages)
 
 
 def _ring_s(
-    operation: str, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value
+    operation: str, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None
 ) -> Value:
     n, r = group.size, group.inside
     nvlink = payload_bytes * (n - 1) / n / rates.nvlink_bytes_per_s
     # Every rank's NIC works: what enters a domain is (n - r)/n of the payload, shared by r NICs.
     nic = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    line = (np.maximum(nvlink, nic) + messages * _reach_latency(group, n - 1, rates)) * _beyond(group, rates)
-    return _with_measured(line, operation, payload_bytes, group, rates, messages)
+    return _collective_s(operation, payload_bytes, np.maximum(nvlink, nic), n - 1, group, rates, messages)
 
 
-def all_reduce_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value = 1.0) -> Value:
-    """All-reduce of `payload_bytes` held by every rank, in so many equal messages.
+def _collective_s(
+    operation: str,
+    payload_bytes: Array | Value,
+    moving_s: Value,
+    steps: Array,
+    group: RankGroup,
+    rates: Rates,
+    messages: Array | Value | None,
+) -> Value:
+    """Time of messages from that of their bytes and the ranks that each passes."""
+    number: Array | Value = 1.0 if messages is None else messages
+    streamed = None if messages is None else payload_bytes / messages
+    line = (moving_s + number * _reach_latency(group, steps, streamed, rates)) * _beyond(group, rates)
+    return _with_measured(line, operation, payload_bytes, group, rates, number)
+
+
+def all_reduce_s(
+    payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None = None
+) -> Value:
+    """All-reduce of `payload_bytes` held by every rank, in messages as those of `gather_s`.
 
     The switch of a domain with more than four ranks reduces whether or not the sum goes on to other domains: all-reduce
     over two nodes of H100 reaches 487 GB/s on the bus, where a ring inside each node stays below 370 (interconnect.csv
@@ -144,8 +181,7 @@ def all_reduce_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, m
     gain = np.where(r > SWITCH_FROM, rates.nvls_gain_ratio, 1.0)
     nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * gain)
     nic = 2 * payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    line = (np.maximum(nvlink, nic) + messages * _reach_latency(group, 2 * (n - 1), rates)) * _beyond(group, rates)
-    return _with_measured(line, "all_reduce", payload_bytes, group, rates, messages)
+    return _collective_s("all_reduce", payload_bytes, np.maximum(nvlink, nic), 2 * (n - 1), group, rates, messages)
 
 
 def all_to_all_s(

@@ -14,7 +14,7 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.performance.compression import coding_s
 from planner.performance.compute import LayerTime
-from planner.performance.operations import EACH_ALONE, Array, Work
+from planner.performance.operations import EACH_ALONE, Array, Work, expert_tp
 from planner.performance.shards import Shards, gathered_bytes, trained_share
 from planner.performance.transfers import (
     Transfer,
@@ -68,7 +68,8 @@ def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer:
     """Exposed communication inside a layer, `[layout]` or `[draw]`; that of layouts which split it alike only once."""
     splits = EACH_ALONE if rates.drawn else work.splits  # layouts under draws of their own share nothing
     where = (recipe, cluster, splits.distinct(work.tokens), splits.layouts(at))
-    tensor, expert = tensor_transfers(*where, rates), expert_transfers(*where, rates)
+    products_s = splits.distinct(split_product_s(recipe, at, layer))
+    tensor, expert = tensor_transfers(*where, products_s, rates), expert_transfers(*where, rates)
     context = context_transfers(*where, rates)
     again = FULL_SHARE[at.act_ckpt]
     attention = layer.attention + recipe.backward_share * again * layer.attention_forward
@@ -83,6 +84,19 @@ def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer:
         ep=passed((each.exposed_forward_s for each in expert), (each.exposed_s for each in expert)),
         send=_sent_s(recipe, cluster, work, at, rates),
     )
+
+
+def split_product_s(recipe: Recipe, at: Layouts, layer: LayerTime) -> Value:
+    """Forward time of one of a layer's products that take a whole input and split its output, `[layout]` or `[draw]`.
+
+    There are two: of queries, keys and values, and into the MLP; of experts that are not split the first alone.
+    """
+    model = recipe.model
+    attention = model.attention_params - model.hidden * model.heads * model.value_dim
+    whole = model.layer_params_moe_active if model.experts else model.layer_params_dense
+    mlp = (whole - model.attention_params) * (1.0 - 1.0 / model.mlp_matrices)
+    split = (expert_tp(recipe, at) == at.tp) | (model.experts == 0)
+    return layer.matmul_forward * np.where(split, (attention + mlp) / 2.0, attention) / whole
 
 
 def in_passes(recipe: Recipe, again: Value, forward: Value, both: Value) -> Value:
@@ -139,7 +153,8 @@ def data_parallel(
     """Exposed gradient reduction and parameter gathering of one step.
 
     ZeRO 3 hides behind all compute of its micro-batches; under a pipeline, and below it, what happens once per step
-    hides behind the compute at its end. The last bucket or module is always exposed.
+    hides behind the compute at its end, under ZeRO 1 where the stack overlaps it. The last bucket or module is always
+    exposed.
 
     Args:
         recipe: what is trained.
@@ -154,7 +169,8 @@ def data_parallel(
     busy = _summed(transfer.busy_s for transfer in transfers)
     window = micro_batch_s * np.where(passes.each_micro_batch, at.grad_accum, _chunks_behind(at))
     tail = busy / (shards.layers_most + 1.0) / passes.scatters
-    exposed = np.maximum(busy - rates.overlap_dp_ratio * window, tail)
+    hidden = rates.overlap_dp_ratio * np.where(at.zero == 1, rates.zero1_overlap_ratio, 1.0)
+    exposed = np.maximum(busy - hidden * window, tail)
     copies = np.where(at.zero == 3, _copies_s(recipe, shards, passes, rates), 0.0)
     coding = coding_s(recipe, (shards.dense(last=False) + shards.expert(last=False)) * trained_share(recipe), rates)
     beside = rates.interference_ratio * np.minimum(busy, window) + copies + coding

@@ -22,6 +22,9 @@ from planner.performance.shards import Shards, gathered_bytes, trained_share
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
+LEAST_S = 1e-12
+"""No message is shorter: keeps ratios of times finite."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
@@ -62,39 +65,53 @@ class Transfer:
 
 
 CARRIED = (
-    "activations", "inputs_again", "keys_and_values", "key_and_value_gradients", "tokens", "stage_outputs",
-    "parameters", "expert_parameters", "gradients", "expert_gradients", "gradient_shards",
+    "activations", "inputs_again", "input_gradients", "keys_and_values", "key_and_value_gradients", "tokens",
+    "stage_outputs", "parameters", "expert_parameters", "gradients", "expert_gradients", "gradient_shards",
 )  # fmt: skip
 """What messages hold."""
 
 
 def tensor_transfers(
-    recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
+    recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, product_s: Value, rates: Rates
 ) -> tuple[Transfer, ...]:
-    """Two reductions forward, two backward (MoE: attention's only, where experts are not split)."""
+    """Two reductions forward, two backward (MoE: attention's only, where experts are not split).
+
+    Backward, the sum of the input's gradients runs beside the product of the weight's gradient, and the input gathered
+    again beside that of its own (NVIDIA/Megatron-LM, `LinearWithGradAccumulationAndAsyncCommunication`).
+
+    Args:
+        recipe: what is trained.
+        cluster: on which machines.
+        tokens: of a micro-batch on one GPU, `[layout]`.
+        at: the layouts.
+        product_s: one product that takes a whole input and splits its output: such a message hides behind no more.
+        rates: mid values or draws.
+    """
     group = place(at.tp, 1, cluster.nvlink_domain)
     payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
     exposed = 1.0 - rates.overlap_tp_ratio
     blocks = np.where((expert_tp(recipe, at) < at.tp) & (recipe.model.experts > 0), 1.0, 2.0)
+
+    def beside(message: Transfer, carries: str) -> Transfer:
+        """A message of the backward pass alone, behind a product where weights learn."""
+        behind = np.minimum(1.0, product_s / np.maximum(message.once_s, LEAST_S)) if recipe.trains_all else 0.0
+        left = exposed * (1.0 - rates.overlap_dp_ratio * behind)
+        return replace(message, carries=carries, times=blocks, forward_times=0.0, exposed_ratio=left)
+
     if not recipe.sequence_parallel:
         reduce = Transfer(
             operation="all_reduce", carries="activations", payload_bytes=payload, group=group,
-            once_s=all_reduce_s(payload, group, rates), times=2.0 * blocks, forward_times=blocks,
-            exposed_ratio=exposed,
+            once_s=all_reduce_s(payload, group, rates), times=blocks, forward_times=blocks, exposed_ratio=exposed,
         )  # fmt: skip
-        return (reduce,)
+        return reduce, beside(reduce, "input_gradients")
     # Gather and scatter around attention and MLP, and the input gathered again for the weight gradient.
     gather = Transfer(
         operation="all_gather", carries="activations", payload_bytes=payload, group=group,
         once_s=gather_s(payload, group, rates), times=2.0 * blocks, forward_times=blocks, exposed_ratio=exposed,
     )  # fmt: skip
-    scatter = replace(gather, operation="reduce_scatter", once_s=scatter_s(payload, group, rates))
-    if not recipe.trains_all:
-        return gather, scatter
-    # The second gather runs beside the input gradient's product.
-    beside = exposed * (1.0 - rates.overlap_dp_ratio)
-    again = replace(gather, carries="inputs_again", times=blocks, forward_times=0.0, exposed_ratio=beside)
-    return gather, scatter, again
+    scatter = replace(gather, operation="reduce_scatter", once_s=scatter_s(payload, group, rates), times=blocks)
+    again = (beside(gather, "inputs_again"),) if recipe.trains_all else ()
+    return gather, scatter, beside(scatter, "input_gradients"), *again
 
 
 def context_transfers(
@@ -196,7 +213,10 @@ def data_parallel_transfers(
     dense = place(at.dp * at.cp // at.replicas, at.tp, cluster.nvlink_domain)
     experts = place(holders, expert_stride, cluster.nvlink_domain)
     parts = (("", shards.dense(last=False), dense), ("expert_", shards.expert(last=False), experts))
-    messages = shards.layers_most + 1.0  # a bucket or wrapped module is about a layer
+    modules = shards.layers_most + 1.0  # a wrapped module is about a layer
+    held = (shards.dense(last=False) + shards.expert(last=False)) * trained
+    bucket = np.maximum(rates.bucket_elements, rates.bucket_rank_elements * at.dp * at.cp)
+    messages = np.where(at.zero == 3, modules, np.ceil(np.maximum(1.0, held / bucket)))
     compression = recipe.grad_compression
     rings: Array = (at.zero <= (0 if compression is None else compression.most_zero)).astype(np.float64)
     scatters: Array = np.where(rings > 0, 0.0, passes.scatters)

@@ -12,7 +12,7 @@ from planner.kernels.collectives import bus_bytes
 from planner.lazy import dataclass
 from planner.models.images.catalogue import network_of
 from planner.parallelism.layout import FULL_SHARE, Layouts
-from planner.performance.communication import data_parallel, in_passes
+from planner.performance.communication import data_parallel, in_passes, split_product_s
 from planner.performance.images.step import image_coding_s, image_gradients, image_step
 from planner.performance.operations import work_of
 from planner.performance.shards import shard_params
@@ -102,9 +102,9 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
     def inside(transfers: Iterable[Transfer]) -> list[Transfer]:
         return [replace(each, times=in_passes(recipe, again, each.forward_times, each.times)) for each in transfers]
 
-    tensor, context, expert = (
-        inside(transfers(*where)) for transfers in (tensor_transfers, context_transfers, expert_transfers)
-    )
+    products_s = split_product_s(recipe, at, stage.layer)
+    tensor = inside(tensor_transfers(recipe, cluster, work.tokens, at, products_s, rates))
+    context, expert = (inside(transfers(*where)) for transfers in (context_transfers, expert_transfers))
     yield _Axis(item="tp_comm", transfers=tensor, times=passes, exposed_s=None, item_s=only(comm.tp))
     yield _Axis(item="cp_comm", transfers=context, times=passes, exposed_s=only(comm.cp), item_s=only(comm.cp))
     yield _Axis(item="ep_comm", transfers=expert, times=passes, exposed_s=None, item_s=only(comm.ep))

@@ -15,6 +15,7 @@ OPERATIONS = {
 
 CONTENTS = {
     "activations": "activations", "inputs_again": "inputs, again for the weight gradients",
+    "input_gradients": "gradients of the inputs",
     "keys_and_values": "keys and values", "key_and_value_gradients": "the gradients of keys and values",
     "tokens": "routed tokens", "stage_outputs": "activations and their gradients between stages",
     "parameters": "parameters", "expert_parameters": "parameters of experts", "gradients": "gradients",

@@ -25,7 +25,8 @@ class OneLayout(Parts):
         """Share of the layers, with their messages, that run forward once more before the backward pass."""
         return SHARE_OF_LAYERS_RUN_AGAIN[self.y.act_ckpt]
 
-    def tensor_s(self) -> float:
+    def tensor_s(self, products_s: float) -> float:
+        """Exposed in one layer, whose products take so long forward."""
         y, q = self.y, self.q
         if y.tp == 1:
             return 0.0
@@ -34,11 +35,24 @@ class OneLayout(Parts):
         seen = 1 - q.overlap_tp_ratio
         blocks = 1 if self.m.experts and self.etp < y.tp else 2
         if not self.r.sequence_parallel:
-            forward = blocks * self.all_reduce(payload, group) * seen
-            return (2 + self.run_again) * forward
-        forward = blocks * (self.gather(payload, group) + self.scatter(payload, group)) * seen
-        again = blocks * self.gather(payload, group) * (1 - q.overlap_dp_ratio) * seen if self.r.trains_all else 0.0
-        return (2 + self.run_again) * forward + again
+            reduce = self.all_reduce(payload, group)
+            return blocks * seen * ((1 + self.run_again) * reduce + self.beside_product(reduce, products_s))
+        gather, scatter = self.gather(payload, group), self.scatter(payload, group)
+        forward = (1 + self.run_again) * (gather + scatter)
+        backward = gather + self.beside_product(scatter, products_s)
+        again = self.beside_product(gather, products_s) if self.r.trains_all else 0.0
+        return blocks * seen * (forward + backward + again)
+
+    def beside_product(self, message_s: float, products_s: float) -> float:
+        """What is left of a message of the backward pass that runs beside a product of the layer."""
+        if not self.r.trains_all:
+            return message_s
+        m, attention = self.m, self.m.attention_params
+        into = attention - m.heads * m.value_dim * m.hidden
+        mlp = (m.top_k + m.shared_experts) * m.expert_params + m.hidden * m.experts if m.experts else m.dense_mlp_params
+        if not (m.experts and self.etp < self.y.tp):
+            into = (into + mlp * (m.mlp_matrices - 1) / m.mlp_matrices) / 2
+        return message_s - self.q.overlap_dp_ratio * min(message_s, products_s * into / (attention + mlp))
 
     def tensor_calls_s(self) -> float:
         """Host time of the tensor parallel collectives of one layer."""
@@ -92,7 +106,10 @@ class OneLayout(Parts):
             (most * expert, self.ranks(max(1, holders), stride)),
         ]
         groups = [(n, g) for n, g in groups if n]
-        each = most + 1  # messages: a layer each, and the end
+        held = sum(n for n, _ in groups)
+        bucket = max(q.bucket_elements, q.bucket_rank_elements * y.dp * y.cp)
+        # messages: a layer each, and the end; without ZeRO 3 a bucket each
+        each = most + 1 if y.zero == 3 else math.ceil(max(1, held * self.trained / bucket))
         scatter = sum(self.scatter(n * p.reduce_bytes * self.trained, g, each) for n, g in groups)
         adapted = r.method in ("lora", "qlora")
         whole = min(p.gather_bytes, p.activation_bytes) if adapted else p.gather_bytes
@@ -114,7 +131,8 @@ class OneLayout(Parts):
         chunks = max(1.0, min(y.grad_accum, y.pp) * (y.vp - 1) / y.vp) if y.vp > 1 else 1.0
         every = y.zero == 2 or (y.zero == 3 and y.pp == 1)
         window = behind_s * (y.grad_accum if every else chunks)
-        exposed = max(busy - q.overlap_dp_ratio * window, busy / (most + 1) / times)
+        overlap = q.overlap_dp_ratio * (q.zero1_overlap_ratio if y.zero == 1 else 1)
+        exposed = max(busy - overlap * window, busy / (most + 1) / times)
         slowed = q.interference_ratio * min(busy, window)
         if y.zero == 3:
             reduced = p.reduce_bytes if r.trains_all else 0.0
@@ -166,7 +184,7 @@ class OneLayout(Parts):
     def step(self) -> dict[str, float]:
         r, q, y = self.r, self.q, self.y
         layer, head = self.mean_layer(), self.head()
-        tp, cp, ep = self.tensor_s(), self.context_s(layer), self.expert_s()
+        tp, cp, ep = self.tensor_s(layer["matmul_f"]), self.context_s(layer), self.expert_s()
         run_again = self.run_again * (layer["matmul_f"] + layer["attention_f"] + layer["memory_f"])
         if y.act_ckpt == "selective":
             if r.attention == "naive":

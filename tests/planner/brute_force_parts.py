@@ -344,11 +344,14 @@ class Parts:
         fixed = self.q.nic_latency_s if size > inside else self.q.nvlink_latency_s
         return fixed + min(hops, 64) * self.q.hop_latency_s
 
-    def reach_latency(self, size: int, inside: int, hops: float) -> float:
-        doublings = math.log2(size / inside) * self.q.node_doubling_s
-        return self.latency(size, inside, hops) + doublings + (size / inside - 1) * self.q.node_hop_s
+    def reach_latency(self, size: int, inside: int, hops: float, streamed: float | None) -> float:
+        """Of one message, of so many bytes where it follows others on a stream of its own."""
+        full = self.q.node_latency_bytes
+        share = min(1, streamed / full) if streamed is not None and full else 1
+        reach = math.log2(size / inside) * self.q.node_doubling_s + (size / inside - 1) * self.q.node_hop_s
+        return self.latency(size, inside, hops) + share * reach
 
-    def measured_s(self, operation: str, payload: float, group: tuple[int, int], messages: int) -> float | None:
+    def measured_s(self, operation: str, payload: float, group: tuple[int, int], messages: float) -> float | None:
         """As the surface says, inside an NVLink domain that was measured."""
         (n, r), surface = group, self.q.surface(operation)
         if n == 1 or n > r or surface is None:
@@ -361,27 +364,28 @@ class Parts:
         hops = max(0, min(passes * (n - 1), 64) - passes * 7)
         return messages * (once * large / self.q.nvlink_bytes_per_s + hops * self.q.hop_latency_s)
 
-    def gather(self, payload: float, group: tuple[int, int], messages: int = 1) -> float:
+    def gather(self, payload: float, group: tuple[int, int], messages: float | None = None) -> float:
         return self.ring("all_gather", payload, group, messages)
 
-    def scatter(self, payload: float, group: tuple[int, int], messages: int = 1) -> float:
+    def scatter(self, payload: float, group: tuple[int, int], messages: float | None = None) -> float:
         return self.ring("reduce_scatter", payload, group, messages)
 
-    def ring(self, operation: str, payload: float, group: tuple[int, int], messages: int) -> float:
+    def ring(self, operation: str, payload: float, group: tuple[int, int], messages: float | None) -> float:
         n, r = group
-        measured = self.measured_s(operation, payload, group, messages)
+        measured = self.measured_s(operation, payload, group, messages or 1)
         inner = payload * (n - 1) / n / self.q.nvlink_bytes_per_s
         outer = payload * (n - r) / n / r / self.q.nic_bytes_per_s
-        line = max(inner, outer) + messages * self.reach_latency(n, r, n - 1)
+        line = max(inner, outer) + (messages or 1) * self.reach_latency(n, r, n - 1, messages and payload / messages)
         return line if measured is None else measured
 
-    def all_reduce(self, payload: float, group: tuple[int, int], messages: int = 1) -> float:
+    def all_reduce(self, payload: float, group: tuple[int, int], messages: float | None = None) -> float:
         n, r = group
-        measured = self.measured_s("all_reduce", payload, group, messages)
+        measured = self.measured_s("all_reduce", payload, group, messages or 1)
         gain = self.q.nvls_gain_ratio if r > 4 else 1.0
         inner = 2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain)
         outer = 2 * payload * (n - r) / n / r / self.q.nic_bytes_per_s
-        line = max(inner, outer) + messages * self.reach_latency(n, r, 2 * (n - 1))
+        latency = self.reach_latency(n, r, 2 * (n - 1), messages and payload / messages)
+        line = max(inner, outer) + (messages or 1) * latency
         return line if measured is None else measured
 
     def all_to_all(self, sent: float, group: tuple[int, int], copies: float) -> float:

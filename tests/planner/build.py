@@ -36,7 +36,8 @@ SAID = Evidence(id="test", kind=EvidenceKind.GIVEN, what="said by the test", sou
 _NOTHING = (
     "matmul_overlap_ratio", "kernels_per_layer", "kernels_per_moe_layer", "kernel_s", "launch_s", "step_overhead_s",
     "image_step_overhead_s",
-    "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "node_doubling_s", "node_hop_s", "collective_launch_s",
+    "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "node_doubling_s", "node_hop_s", "node_latency_bytes",
+    "bucket_rank_elements", "collective_launch_s",
     "pipelined_rank_s",
     "send_stall_s", "allocator_retry_s", "overlap_dp_ratio", "overlap_tp_ratio", "overlap_cp_ratio",
     "overlap_pp_ratio", "overlap_ep_ratio", "interference_ratio", "jitter_ratio", "context_bytes", "nccl_bytes",
@@ -47,9 +48,10 @@ _NOTHING = (
 
 
 def plain_rates(surfaces: Mapping[str, Surface] | None = None, **changes: float) -> Rates:
-    """Every rate and factor 1, everything that is added on top 0: what is left is the equation itself."""
+    """Every rate and factor 1, everything that is added on top 0, one bucket: what is left is the equation itself."""
     terms = (term for family in shipped_parameters().families.values() for term in family.terms)
-    return Rates(surfaces, **({term: 0.0 if term in _NOTHING else 1.0 for term in terms} | changes))
+    plain = {term: 0.0 if term in _NOTHING else 1.0 for term in terms} | {"bucket_elements": 1e30}
+    return Rates(surfaces, **(plain | changes))
 
 
 def mid_rates(recipe: Recipe, cluster: Cluster) -> Rates:

@@ -31,6 +31,8 @@ INSIDE = ("nvlink_bytes_per_s", "nvlink_latency_s")
 """Terms that runs inside a node tell of."""
 BETWEEN = ("nic_bytes_per_s", "nic_latency_s", "node_doubling_s", "node_hop_s")
 """Terms that runs over several nodes tell of."""
+REACH = ("node_doubling_s", "node_hop_s")
+"""Of these, what further nodes add to each message."""
 BEYOND = ("measured_domains", "beyond_measured_ratio")
 """Terms that say how far the runs reach, and what is open beyond that."""
 DETAILS = ("nvls_gain_ratio", "hop_latency_s")
@@ -44,7 +46,7 @@ RINGS = ("all_reduce", "all_gather", "reduce_scatter")
 DOUBLING_SD = 0.21
 """Standard deviation of the logarithm of a time on more nodes than were measured, for each doubling of their number:
 what these equations, fitted to the runs on up to n nodes, leave of those on more. All-reduce, all-gather and
-reduce-scatter of 256 MiB over 2 to 64 nodes of 8 H100 with EFA: 0.21, mean 0.06
+reduce-scatter of 256 MiB over 2 to 64 nodes of 8 H100 with EFA: 0.21, mean 0.05
 (vinjn/nanotron-ultrascale-playbook:assets/data/benchmarks/pp_comm_bandwidth.html@924e4d0); all-reduce of 1 MiB to 4 GiB
 over 2 to 16 nodes of 8 A100 with 200 Gb/s InfiniBand: 0.21 where all fewer nodes are known, 0.18 where one number is
 (NetX-lab/Echo:nccl-test-log@15f0d12)."""
@@ -115,6 +117,7 @@ def network_terms(runs: Sequence[CollectiveRun], source: NetworkSource, cluster:
     if between:
         parts.append(_fitted("between", [_limited(run, cluster, known) for run in between], known, BETWEEN))
         terms |= _terms(parts[-1], source, cluster, known) | _beyond(parts[-1], cluster, known)
+        terms |= _in_full(terms, known)
     return OwnNetwork(terms=terms, warnings=tuple(_warnings(parts, runs, source, cluster)))
 
 
@@ -189,6 +192,14 @@ def _terms(part: _Part, source: NetworkSource, cluster: Cluster, base: RateSet) 
         )
         for name in part.fitted
     }  # fmt: skip
+
+
+def _in_full(terms: Mapping[str, Term], base: RateSet) -> dict[str, Term]:
+    """Messages of all sizes take the latency of further nodes in full where the runs gave it: they had all sizes."""
+    whole, given = base.terms["node_latency_bytes"], [terms[name] for name in REACH if name in terms]
+    if not given or whole.value == 0.0:
+        return {}
+    return {whole.name: replace(whole, value=0.0, rests_on=(), evidence=given[0].evidence)}
 
 
 def _beyond(part: _Part, cluster: Cluster, base: RateSet) -> dict[str, Term]:

@@ -105,6 +105,16 @@ def test_each_doubling_of_the_nodes_takes_as_long_as_the_one_before():
     assert float(all_to_all_s(0.0, group(64), rates)[0]) == 0.0
 
 
+def test_small_messages_on_a_stream_take_their_share_of_what_further_nodes_add():
+    rates = plain_rates(node_doubling_s=1e-3, node_latency_bytes=1e6, nvlink_bytes_per_s=1e30, nic_bytes_per_s=1e30)
+
+    for collective in (gather_s, scatter_s, all_reduce_s):
+        streamed = [float(collective(size, group(16), rates, 1.0)[0]) for size in (1e5, 1e6, 1e8)]
+        assert streamed == pytest.approx([1e-4, 1e-3, 1e-3])
+        assert float(collective(1e6, group(16), rates, 10.0)[0]) == pytest.approx(10 * 1e-4)
+        assert float(collective(1e5, group(16), rates)[0]) == pytest.approx(1e-3)  # compute waits for it
+
+
 def test_every_message_waits_anew_and_the_bytes_pass_once():
     rates = plain_rates(node_doubling_s=1e-3, nvlink_bytes_per_s=1e12, nic_bytes_per_s=1e9)
 

@@ -70,13 +70,39 @@ def test_recomputation_sends_the_messages_of_the_forward_pass_again():
 def test_sequence_parallel_moves_the_same_bytes_and_gathers_the_inputs_again():
     # Korthikanti et al. 2022, section 4.2.2: all-gather and reduce-scatter add up to the all-reduce
     plain, split = (recipe(gpt(8, 4096, 32), sequence_parallel=kind) for kind in (False, True))
-    hidden = links(overlap_dp_ratio=1.0)  # the second gather runs beside the input gradient's product
 
-    assert seconds(axes(split, layout(tp=8), hidden).tp) == pytest.approx(seconds(axes(plain, layout(tp=8)).tp))
     assert seconds(axes(split, layout(tp=8)).tp) == pytest.approx(1.25 * seconds(axes(plain, layout(tp=8)).tp))
     # frozen weights have no gradient that would need the input again
     lora = replace(split, method="lora")
     assert seconds(axes(lora, layout(tp=8)).tp) == pytest.approx(seconds(axes(plain, layout(tp=8)).tp))
+
+
+def test_messages_of_the_backward_pass_hide_behind_the_products_beside_them():
+    # Megatron-LM: the sum of the input's gradients beside the weight gradient, the input beside its own gradient
+    plain, split = (recipe(gpt(8, 4096, 32), sequence_parallel=kind) for kind in (False, True))
+    bare_s = seconds(axes(plain, layout(tp=8)).tp)
+
+    def left(one, **changes):
+        return (
+            seconds(axes(one, layout(tp=8), links(overlap_dp_ratio=1.0, operand_bytes_per_s=1e30, **changes)).tp)
+            / bare_s
+        )
+
+    assert left(plain, linear_flop_per_s=1e6) == pytest.approx(1 / 2)  # two all-reduces of four
+    assert left(split, linear_flop_per_s=1e6) == pytest.approx(3 / 4)  # the gather of the gradients is waited for
+    assert left(plain) == pytest.approx(1)  # products that take no time hide nothing
+    assert left(replace(plain, method="lora"), linear_flop_per_s=1e6) == pytest.approx(1)  # no weight gradient
+    # three h x h matrices of the four of attention, one h x 4h of the two of the MLP: 3.5 h x h each, in the mean
+    flop, message_s = 2 * plain.seq_len * 3.5 * 4096**2 / 8, bare_s / 4
+    assert left(plain, linear_flop_per_s=2 * flop / message_s) == pytest.approx(3 / 4)  # each hides half of a message
+
+
+def test_routed_layers_hide_messages_behind_the_product_of_attention_alone():
+    one = recipe(shape(experts=8, top_k=2, expert_ffn=2816), sequence_parallel=False)
+    slow = {"linear_flop_per_s": 1e6, "grouped_flop_per_s": 1e6}
+    bare, hidden = (axes(one, layout(tp=4, ep=4), links(overlap_dp_ratio=share, **slow)).tp for share in (0.0, 1.0))
+
+    assert seconds(hidden) == pytest.approx(seconds(bare) / 2)
 
 
 def test_explicit_overlap_hides_its_share():
@@ -245,13 +271,34 @@ def test_sends_stall_at_each_boundary_of_a_stage_in_jobs_that_are_large_enough(p
     assert seconds(comm.send) == pytest.approx(stalls * 0.4)
 
 
-def test_gradients_are_reduced_in_a_message_for_each_layer_and_one_for_the_end():
-    one, where = recipe(gpt(8, 1024, 16)), layout(dp=16, zero=0)
-    at = Layouts.of(where)
+@pytest.mark.parametrize(
+    ("zero", "bucket", "messages"),
+    [(0, 20e6, 8), (0, 1e9, 1), (1, 20e6, 2 * 8), (3, 20e6, 3 * (8 + 1))],  # 153M parameters; ZeRO 3: a layer each
+)
+def test_gradients_are_reduced_in_buckets_and_zero_3_in_a_message_for_each_layer(zero, bucket, messages):
+    one, at = recipe(gpt(8, 1024, 16), "bf16"), Layouts.of(layout(dp=16, zero=zero))
     fast = {"nvlink_bytes_per_s": 1e30, "nic_bytes_per_s": 1e30, "node_doubling_s": 1e-3, "interference_ratio": 0.0}
-    exposed = data_parallel(one, cluster(), shard_params(one, at), at, 0.0, links(**fast)).total_s
+    rates = links(bucket_elements=bucket, **fast)
+    exposed = data_parallel(one, cluster(), shard_params(one, at), at, 0.0, rates).total_s
 
-    assert seconds(exposed) == pytest.approx((8 + 1) * 1e-3)
+    assert seconds(exposed) == pytest.approx(messages * 1e-3)
+
+
+def test_buckets_grow_with_the_ranks_where_the_stack_lets_them():
+    one, at = recipe(gpt(8, 1024, 16)), Layouts.of(layout(dp=16, zero=0))
+    rates = links(bucket_elements=20e6, bucket_rank_elements=4e6)  # 64 million of 153 in each
+    (reduced,) = data_parallel(one, cluster(), shard_params(one, at), at, 0.0, rates).transfers
+
+    assert seconds(reduced.messages) == 3
+
+
+def test_zero_1_hides_nothing_where_the_stack_reduces_and_gathers_after_the_backward_pass():
+    one = recipe(gpt(9, 2048, 16))
+    waits = links(overlap_dp_ratio=1.0, zero1_overlap_ratio=0.0)
+
+    for zero, left in ((0, 1 / 10), (1, 1.0), (2, 1 / 10)):
+        bare = step(one, layout(dp=8, zero=zero))
+        assert step(one, layout(dp=8, zero=zero), waits, micro_batch_s=100 * bare) == pytest.approx(left * bare)
 
 
 def test_only_the_layouts_with_several_copies_reduce_between_them():

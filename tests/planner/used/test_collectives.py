@@ -23,25 +23,28 @@ def used(one, where, gpu: str = "h100-sxm5-80gb") -> dict[tuple[str, str], Colle
 
 def test_tensor_parallel_reductions_of_a_layer_are_counted_for_a_step():
     one = recipe("llama-3.1-8b", sequence_parallel=False)
-    reduce = used(one, layout(tp=8, grad_accum=4, micro_batch=2))["tp_comm", "all_reduce"]
+    at = layouts(tp=8, grad_accum=4, micro_batch=2)
+    forward, reduce = collectives_used(one, cluster(), at, resolve_rates(cluster(), one))
 
+    assert (forward.carries, reduce.carries) == ("activations", "input_gradients")
+    assert forward.per_step + reduce.per_step == 4 * 32 * 4  # micro-batches, layers, two forward and two backward
+    assert forward.exposed_ratio == 1 > reduce.exposed_ratio  # behind the product of the weight's gradient
     assert reduce.message_bytes == pytest.approx(2 * 4096 * 4096 * 2, rel=1e-5)  # s b h in BF16
-    assert reduce.per_step == 4 * 32 * 4  # micro-batches, layers, two forward and two backward
     assert (reduce.gpus, reduce.domains) == (8, 1)
     assert reduce.evidence == "kernels:collectives:h100-sxm5-80gb"
     # nccl-tests' doc/PERFORMANCE.md: 2 (n-1)/n of the bytes are on the bus
     assert reduce.bus_gb_per_s == pytest.approx(2 * 7 / 8 * reduce.message_bytes / reduce.message_s / 1e9, rel=1e-4)
-    assert reduce.share_ratio == 1.0
+    assert forward.share_ratio + reduce.share_ratio == pytest.approx(1.0)
 
 
-def test_gradients_and_parameters_are_sent_layer_by_layer_between_nodes():
+def test_gradients_and_parameters_are_sent_in_buckets_between_nodes():
     one = recipe("llama-3.1-8b")
     rows = used(one, layout(dp=64, zero=1))
     reduce, gather = rows["dp_comm", "reduce_scatter"], rows["dp_comm", "all_gather"]
 
-    assert (reduce.gpus, reduce.domains, reduce.per_step) == (64, 8, 33)  # 32 layers and the ends
-    assert reduce.message_bytes == pytest.approx(one.model.params_total * 4 / 33, rel=1e-4)
-    assert gather.message_bytes == pytest.approx(one.model.params_total * 2 / 33, rel=1e-4)
+    assert (reduce.gpus, reduce.domains, reduce.per_step) == (64, 8, 201)  # 40 million parameters each
+    assert reduce.message_bytes == pytest.approx(one.model.params_total * 4 / 201, rel=1e-4)
+    assert gather.message_bytes == pytest.approx(one.model.params_total * 2 / 201, rel=1e-4)
     assert reduce.evidence.startswith("parameter:nic_efficiency")
     assert reduce.share_ratio + gather.share_ratio < 1  # the rest is compute that they slow
 

@@ -79,6 +79,18 @@ def test_rate_and_latency_inside_a_node_come_back_from_times_that_they_make(tmp_
     assert values(own) == pytest.approx(true, rel=0.01)
 
 
+def test_small_messages_wait_in_full_on_a_network_whose_own_latencies_are_known(tmp_path):
+    # the shipped figures of EFA were measured at 256 MiB, those of a file at all of its sizes
+    (tmp_path / "nccl.txt").write_text(printed(RUNS, **BETWEEN), encoding="utf-8")
+    efa = cluster("h100-sxm5-80gb", network=Network(bytes_per_s=50e9, fabric="efa"))
+    known, runs = resolve_rates(efa, recipe()), read_nccl_tests(tmp_path / "nccl.txt")
+    own = network_terms(runs, NetworkSource.file("nccl.txt"), efa, known).terms
+
+    assert known.terms["node_latency_bytes"].value == pytest.approx(2**28, rel=1e-3)
+    assert own["node_latency_bytes"].value == 0
+    assert own["node_latency_bytes"].evidence is own["node_hop_s"].evidence
+
+
 def test_runs_inside_a_node_and_between_nodes_tell_of_different_terms(tmp_path):
     true = BETWEEN | {"nvlink_bytes_per_s": 300e9, "nvlink_latency_s": 4e-5}
     own = fitted(tmp_path, printed([("all_reduce", 1), *RUNS], **true))
@@ -237,7 +249,7 @@ def test_the_spread_for_each_doubling_is_what_published_runs_on_few_nodes_leave_
             errors.append(float(np.log(run.times_s / foretold_s)[0]) / np.log2(run.nodes / most))
 
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(DOUBLING_SD, abs=0.005)
-    assert np.mean(errors) == pytest.approx(0.06, abs=0.01)
+    assert np.mean(errors) == pytest.approx(0.05, abs=0.01)
     assert DOUBLING_SD == 0.21
 
 
