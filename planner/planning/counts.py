@@ -21,13 +21,15 @@ from planner.rates.terms import Draws
 
 Bools = npt.NDArray[np.bool_]
 
-CHEAPER_WITHIN = 1.25
+CHEAPER_WITHIN = 1.5
 """How many more GPUs than the fewest are looked at for a plan that ends sooner and is cheaper as well."""
 TUNING_CHEAPER_WITHIN = 2.0
 """The same to fine-tune, where the fewest GPUs that hold the run are full to the brim."""
 MORE_NODES = 2
 """So many more nodes are looked at in any case."""
-CLOSE_TO_CHEAPEST = 1.02
+MOST_CHEAPER = 4
+"""Of these numbers of GPUs so many are looked at closely: those that are the cheapest at mid."""
+CLOSE_TO_CHEAPEST = 1.01
 """How many GPU-hours more than the cheapest of them the fewest of these may take."""
 AT_ONCE = 4
 """Numbers of GPUs whose layouts are chosen in common passes."""
@@ -198,7 +200,8 @@ def _finer(search: _Search, too_few: int, found: Choice) -> Choice:
 def _cheaper(search: _Search, found: Choice) -> Choice:
     """Somewhat more GPUs where these end sooner and are cheaper: the fewest that are close to the cheapest.
 
-    Looked at are a quarter more, twice as many to fine-tune, and `MORE_NODES` more nodes in any case.
+    Looked at are half as many again, twice as many to fine-tune, and `MORE_NODES` more nodes in any case: of these the
+    `MOST_CHEAPER` cheapest at mid, by what they cost in the middle of the draws.
     """
     if search.targets.deadline_s is None:
         return found
@@ -210,19 +213,15 @@ def _cheaper(search: _Search, found: Choice) -> Choice:
     if not len(layouts):
         return found
     scores, fits = search.look(layouts)
-    cheaper = fits & (layouts.gpus * scores.wall_s * CLOSE_TO_CHEAPEST < _gpu_s(found))
-    if not cheaper.any():
-        return found
-    counts = sorted(set(layouts.gpus[fits].tolist()))
-    more = (choice for choice in search.choices(layouts, scores, fits, counts) if choice.safe)
+    counts, inverse = np.unique(layouts.gpus[fits], return_inverse=True)
+    least_gpu_s = np.full(len(counts), math.inf)
+    np.minimum.at(least_gpu_s, inverse, (layouts.gpus * scores.wall_s)[fits])
+    cheapest = least_gpu_s.argsort()[:MOST_CHEAPER]
+    promising = counts[cheapest[least_gpu_s[cheapest] < found.gpus * _wall_s(found)]]
+    more = (choice for choice in search.choices(layouts, scores, fits, sorted(promising.tolist())) if choice.safe)
     able = [found, *(choice for choice in more if search.meets(choice))]
-    enough_s = CLOSE_TO_CHEAPEST * min(_gpu_s(choice) for choice in able)
-    return next(choice for choice in able if _gpu_s(choice) <= enough_s)
-
-
-def _gpu_s(choice: Choice) -> float:
-    """GPU-seconds of the whole run at mid."""
-    return choice.gpus * _wall_s(choice)
+    gpu_s = [choice.gpus * float(np.median(case.evaluate(choice.winner, search.draws).wall_s)) for choice in able]
+    return next(choice for choice, s in zip(able, gpu_s, strict=True) if s <= CLOSE_TO_CHEAPEST * min(gpu_s))
 
 
 def soonest(

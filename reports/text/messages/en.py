@@ -94,7 +94,7 @@ TEMPLATES: dict[str, str] = {
     "note.network_assumed": "{gbit_per_s:g} Gbit/s per GPU is assumed: the catalogue has none",
     "note.limit_searched": "the cheapest of those that the GPU accepts",
     "note.no_target": "none of --gpus, --deadline and --budget was given",
-    "note.fewest_nodes": "the fewest whole nodes that meet the target, or slightly more where that is sooner and cheaper",
+    "note.fewest_nodes": "the fewest whole nodes that meet the target, or up to half as many again where that is sooner and cheaper",
     "note.fewest_gpus": "the fewest GPUs of a node that meet the target",
     "note.within_the_hour": "the fewest that finish within an hour, within the budget",
     "note.sold_alone": "one, since these GPUs are sold one at a time",

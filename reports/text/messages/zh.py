@@ -94,7 +94,7 @@ TEMPLATES: dict[str, str] = {
     "note.network_assumed": "假定每张 GPU {gbit_per_s:g} Gbit/s：目录中没有",
     "note.limit_searched": "GPU 接受的上限中最便宜的一个",
     "note.no_target": "未给出 --gpus、--deadline 或 --budget",
-    "note.fewest_nodes": "达到目标所需的最少整节点数；若略多一些能更早且更便宜，则取之",
+    "note.fewest_nodes": "达到目标所需的最少整节点数；若再多至多一半能更早且更便宜，则取之",
     "note.fewest_gpus": "节点内达到目标所需的最少 GPU 数",
     "note.within_the_hour": "预算之内，一小时内完成所需的最少 GPU 数",
     "note.sold_alone": "一块，因为这种 GPU 单块出售",
