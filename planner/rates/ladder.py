@@ -174,15 +174,22 @@ def _unscaled_term(parameters: Parameters, family_name: str, name: str, qualifie
 def _evidence(row: Parameter, name: str) -> Evidence:
     """Where a row is from, and its range."""
     unit = "" if row.unit == "ratio" else f" {row.unit}"
+    spread = f" ({_figure(row.low)} to {_figure(row.high)})" if row.low < row.high else ""
     return Evidence(
         id=f"parameter:{row.id}",
         kind=row.kind,
-        what=f"{row.meaning}: {row.value:.3g} ({row.low:.3g} to {row.high:.3g}){unit}",
+        what=f"{row.meaning}: {_figure(row.value)}{spread}{unit}",
         source=row.origin,
         date=row.date,
         terms=(name,),
         public=not row.learned,  # a calibration names the user's file
     )
+
+
+def _figure(value: float) -> str:
+    """Three digits; a number of four digits and more is written out, with commas."""
+    digits = f"{value:.3g}"
+    return digits if abs(value) < 1000 else f"{float(digits):,.0f}"
 
 
 def _matmul_term(setting: Setting, family: Family, name: str) -> Term:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import csv
-import gzip
 import hashlib
 import io
 import json
@@ -33,6 +32,7 @@ from tests.reports import sample
 from tests.reports.conftest import HERE, QUESTIONS
 from tests.reports.extras import EXTRAS
 from tests.reports.node import in_node
+from tests.reports.packed import read, unpacked
 from tests.reports.record import GOLDEN, golden
 
 LIMIT_BYTES = 150_000
@@ -301,9 +301,7 @@ def two_gpus():
 @pytest.mark.parametrize("lang", reports.LANGUAGES)
 def test_the_page_of_two_gpus_is_at_most_150_kb_with_every_plan_to_download(two_gpus, lang):
     page = str(reports.render(two_gpus, "html", lang=lang))
-    inside = re.search(r'id="packed"[^>]*>([^<]+)<', page)
-    assert inside
-    head, _, tail = json.loads(gzip.decompress(base64.b64decode(inside[1])))
+    head, _, tail = unpacked(page)
     held = head | tail
 
     assert len(page.encode()) <= LIMIT_BYTES
@@ -321,9 +319,7 @@ def test_the_same_document_gives_the_same_bytes(recorded):
 
 def test_the_page_holds_the_document_with_the_savings_of_what_was_asked_and_its_csv(recorded):
     page = str(reports.render(recorded, "html"))
-    inside = re.search(r'id="packed"[^>]*>([^<]+)<', page)
-    assert inside
-    head, columns, tail = json.loads(gzip.decompress(base64.b64decode(inside[1])))
+    head, columns, tail = unpacked(page)
 
     asked = [row for row in recorded["savings"] if "fp8" in (row["from"], row["to"])]
     assert len(asked) < len(recorded["savings"])
@@ -401,7 +397,7 @@ def test_packed_data_is_the_same_every_time_and_comes_out_whole():
     value = {"a": [1.5, "ü", None]}
 
     assert packed(value) == packed(value)
-    assert json.loads(gzip.decompress(base64.b64decode(packed(value)))) == value
+    assert read(packed(value)) == value
 
 
 def test_code_between_backticks_is_marked_and_escaped():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import io
 import json
 import re
@@ -24,6 +22,7 @@ from reports.document.public import PRIVATE_INPUTS, PRIVATE_VALUES, PUBLIC_INPUT
 from reports.explain.walk import FIGURES
 from reports.text.messages import templates
 from tests.mpplan.named import PLACES, Names, asked
+from tests.reports.packed import unpacked
 
 WORD = "Zqxsecret"
 SAID = re.compile(r"zqxsecre(?:t(\d+))?", re.IGNORECASE)
@@ -62,8 +61,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path
 
 def read(output: str) -> str:
     """An output with what is packed into it."""
-    packed = re.search(r'id="packed"[^>]*>([^<]+)', output)
-    return output + gzip.decompress(base64.b64decode(packed[1])).decode() if packed else output
+    return output + json.dumps(unpacked(output), ensure_ascii=False) if 'id="packed"' in output else output
 
 
 def names_in(output: str) -> list[str]:

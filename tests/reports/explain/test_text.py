@@ -37,7 +37,7 @@ def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     assert lines[0] == "FP8 on H100 SXM5 80\u00a0GB"
     assert f"= gpu-hours × price = {hours['mid']:,.0f} × 3.49" in text
     assert f"├─ GPU-hours = {spread} = GPUs × days × 24 = {gpus} × {days:.6g} × 24" in text
-    assert "(derived: the fewest whole nodes that meet the target, or slightly more where that is" in text
+    assert "(derived: the fewest whole nodes that meet the target" in text
     assert "Sources" in lines
     assert text.endswith("\n")
 

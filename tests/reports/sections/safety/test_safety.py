@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import re
 
@@ -25,6 +23,7 @@ from reports.text.language import words_for
 from reports.view import HistogramChart, IntervalChart
 from tests.planner.safety.recorded import PATH, with_policy
 from tests.reports import sample
+from tests.reports.packed import unpacked
 from tests.reports.sections.safety.shown import document_shown, facts_shown
 
 SECTION = re.compile(r'<section id="safety".*?</section>', re.DOTALL)
@@ -75,9 +74,7 @@ def test_the_section_is_small_and_well_formed():
 
 def test_the_document_that_a_drawn_page_holds_can_be_rendered_again():
     page = str(reports.render(document_shown(), "html"))
-    inside = re.search(r'id="packed"[^>]*>([^<]+)<', page)
-    assert inside
-    head, _, tail = json.loads(gzip.decompress(base64.b64decode(inside[1])))
+    head, _, tail = unpacked(page)
     held = head | tail
 
     check_schema(held, ESTIMATE_SCHEMA, "page")
