@@ -141,7 +141,7 @@ def evaluate(
     memory_bytes = memory.total
     step_tokens = tokens_per_step(recipe, at)
     least_s = least_step_s(recipe, cluster, step_tokens * (flop + recomputed_flop(recipe, at))) / gpus
-    step = step_of(recipe, cluster, at, memory_bytes, rates, work).at_least(least_s)
+    step = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre).at_least(least_s)
     step_s = step.total
     per_gpu = step_tokens / step_s / gpus
     goodput = goodput_ratio(gpus, rates)

@@ -10,6 +10,7 @@ from dataclasses import fields
 
 import numpy as np
 
+from planner.evidence import middle
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import FULL_SHARE, Layouts
@@ -67,8 +68,24 @@ class StepTimes:
     def at_least(self, floor_s: Value) -> StepTimes:
         """The same with every item stretched alike where the total would lie below the floor."""
         stretch = np.maximum(1.0, floor_s / self.total)
-        if np.all(stretch == 1.0):
+        return self if np.all(stretch == 1.0) else self._stretched(stretch)
+
+    def centred(self, centre: int | None) -> StepTimes:
+        """The same draws, all stretched alike so that their middle is the step at mid.
+
+        The fit makes the prediction at mid unbiased, and the middle of the draws about it is another: a sum of inputs
+        that are drawn far up and down is longer in the middle than the sum of their mids. A run does not take longer
+        because less is known of it (docs/decisions/0026-draws-about-the-mid.md).
+
+        Args:
+            centre: which draw has every input at its mid; None: these are no draws about a mid.
+        """
+        total = self.total
+        if centre is None or np.ndim(total) == 0:
             return self
+        return self._stretched(np.asarray(total)[centre] / middle(total))
+
+    def _stretched(self, stretch: Value) -> StepTimes:
         return StepTimes(**{name: getattr(self, name) * stretch for name in ITEMS})
 
 

@@ -37,25 +37,32 @@ class Rates:
     (`rates.fusion_ratio`). A contract test holds what the equations read to what the file declares.
     """
 
-    __slots__ = ("__dict__", "_powers", "_surfaces")
+    __slots__ = ("__dict__", "_centre", "_powers", "_surfaces")
 
     def __init__(
         self,
         surfaces: Mapping[str, Surface] | None = None,
         powers: Mapping[str, ProductPower] | None = None,
+        centre: int | None = None,
         **values: Value,
     ) -> None:
         self._surfaces = surfaces or {}
         self._powers = powers or {}
+        self._centre = centre
         self.__dict__.update(values)
 
     def replaced(self, **values: Value) -> Rates:
         """The same with some values replaced."""
-        return Rates(self._surfaces, self._powers, **(vars(self) | values))
+        return Rates(self._surfaces, self._powers, self._centre, **(vars(self) | values))
 
     def without_surfaces(self) -> Rates:
         """The same with one rate for all shapes."""
-        return Rates(None, self._powers, **vars(self))
+        return Rates(None, self._powers, self._centre, **vars(self))
+
+    @property
+    def centre(self) -> int | None:
+        """Which draw has every input at its mid; None where no draw is known to."""
+        return self._centre
 
     @property
     def drawn(self) -> bool:
@@ -65,7 +72,8 @@ class Rates:
     def repeated(self, times: int) -> Rates:
         """The same draws over and over, for that many layouts one after the other."""
         drawn = {name: np.asarray(value) for name, value in vars(self).items() if np.ndim(value)}
-        return self.replaced(**{name: np.concatenate([value] * times) for name, value in drawn.items()})
+        every = vars(self) | {name: np.concatenate([value] * times) for name, value in drawn.items()}
+        return Rates(self._surfaces, self._powers, **every)
 
     def surface(self, name: str) -> Surface | None:
         """How the rate of that name (a collective: of that operation) differs by shape; None: nobody measured it."""
@@ -159,6 +167,11 @@ class Draws:
         """Standard normal draws of one input, `[draw]`."""
         return _normal(self.count, self.seed, name)
 
+    @property
+    def centre(self) -> int | None:
+        """Which draw has every input at its mid: the last one of an odd number."""
+        return self.count - 1 if self.count % 2 else None
+
     def shifts(self, parameters: Parameters) -> Shifts:
         """Draws of how far each row is moved: jointly where the fit left a joint posterior, else by its own range."""
         return _shifts(self, parameters)
@@ -251,15 +264,16 @@ class RateSet:
         if draws is None:
             return self._rates({name: term.value for name, term in self.terms.items()})
         if draws not in self.drawn:
-            self.drawn[draws] = self._rates({name: self._drawn(term, draws) for name, term in self.terms.items()})
+            values = {name: self._drawn(term, draws) for name, term in self.terms.items()}
+            self.drawn[draws] = self._rates(values, draws.centre)
         return self.drawn[draws]
 
-    def _rates(self, values: Mapping[str, Value]) -> Rates:
+    def _rates(self, values: Mapping[str, Value], centre: int | None = None) -> Rates:
         surfaces = {name: term.surface for name, term in self.terms.items() if term.surface is not None}
         for term in self.terms.values():
             surfaces |= term.by_operation
         powers = {name: term.power for name, term in self.terms.items() if term.power is not None}
-        return Rates(surfaces, powers, **values)
+        return Rates(surfaces, powers, centre, **values)
 
     def _drawn(self, term: Term, draws: Draws) -> Value:
         alone = term.rests_on[0] if len(term.rests_on) == 1 and not term.own_sd else None

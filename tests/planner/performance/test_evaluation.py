@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.evidence import middle
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance import evaluation
@@ -16,6 +17,8 @@ from planner.performance.evaluation import UnitPrices, evaluate, flop_of, memory
 from planner.performance.memory import memory_items
 from planner.performance.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.performance.step import StepTimes, step_times
+from planner.rates.ladder import resolve_rates
+from planner.rates.terms import Draws
 from tests.examples import examples
 from tests.planner.brute_force import OneLayout
 from tests.planner.build import ROUNDING, cluster, layout, layouts, mid_rates, recipe, settings_of_recipes, shape
@@ -218,3 +221,32 @@ def test_what_checkpointing_does_again_counts_towards_the_peak():
     every = layouts(dp=8, act_ckpt="every-4")
     fourth = evaluate(one, machine, every, rates, PRICES, tokens=1e9).model_flop_per_s_per_gpu
     assert np.asarray(fourth)[0] / machine.gpu.peak_flop_per_s["fp32"] * (1 + again / 4) == pytest.approx(1.0)
+
+
+@examples(60)
+@given(settings_of_recipes())
+def test_draws_of_a_step_lie_about_the_step_at_mid_and_keep_their_width(setting):
+    one, where, machine = setting
+    rates = resolve_rates(machine, one)
+    at, draws = Layouts.of(where), Draws(count=101, seed=2)
+    mid, drawn = (evaluate(one, machine, at, rates.sample(of), PRICES, tokens=1e9) for of in (None, draws))
+    memory_bytes = memory_of(one, at, rates.sample(draws)).total
+    as_drawn = np.log(step_of(one, machine, at, memory_bytes, rates.sample(draws)).total)
+    least_s = float(np.min(drawn.step_s))
+
+    assert float(drawn.step_s[-1] / number(mid.step_s)) == pytest.approx(np.exp(as_drawn[-1] - np.mean(as_drawn)))
+    if np.sum(drawn.step_s <= least_s * 1.0001) == 1:  # none was stretched to the dense peak
+        assert middle(drawn.step_s) == pytest.approx(number(mid.step_s), rel=1e-9)
+        assert np.std(np.log(drawn.step_s)) == pytest.approx(np.std(as_drawn), rel=1e-9)
+
+
+def test_rates_that_are_moved_and_not_drawn_have_no_middle():
+    rates = resolve_rates(cluster(), recipe())
+    moved = rates.moved({"launch_s.tuned": np.array([0.0, 3.0, -3.0])})
+    at = layouts(tp=8)
+    mid, steps = (evaluate(recipe(), cluster(), at, of, PRICES, tokens=1e9).step_s for of in (rates.sample(), moved))
+
+    assert moved.centre is None
+    assert steps[0] == pytest.approx(number(mid), rel=1e-12)
+    assert Draws(count=100, seed=0).centre is None
+    assert rates.sample(Draws(count=11, seed=0)).repeated(2).centre is None

@@ -97,7 +97,8 @@ def test_the_overlaps_of_communication_are_told_of_as_what_is_hidden():
 
 
 OF_RATES = {
-    "terms", "parameters", "sample", "moved", "replaced", "repeated", "drawn", "surface", "power", "without_surfaces",
+    "terms", "parameters", "sample", "moved", "replaced", "repeated", "drawn", "centre", "surface", "power",
+    "without_surfaces",
 }  # fmt: skip
 """What `Rates` and `RateSet` have beside terms."""
 
