@@ -85,7 +85,7 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
         case: the asked precision on one kind of GPU.
         draws: the common draws.
     """
-    targets = targets_of(question)
+    targets = replace(targets_of(question), advised=False)
     try:
         chosen = None if question.gpus is not None else counted(question, case, targets, draws)
     except NoPlanError:

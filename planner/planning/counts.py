@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.errors import NoPlanError
+from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
 from planner.performance.evaluation import Score, flop_of
@@ -36,6 +36,8 @@ AT_ONCE = 4
 SLACK = 1.12
 """How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out: what one
 layout's ratio says of another's, whose communication is as uncertain as it is large."""
+OUT_OF_REACH = 1.03
+"""So many times a target the least figure must be, as far as is known, for nobody to look closer."""
 LEAST_RATIO = 0.1
 """No figure at a confidence is a smaller share of that at mid."""
 
@@ -53,6 +55,9 @@ class _Search:
     """Duration at the confidence over that at mid, as the last layout evaluated had it."""
     usd_ratio: float = 0.0
     """The same of the cost."""
+    least_wall_ratio: float = math.inf
+    """The least of these ratios so far; infinite where nothing was evaluated."""
+    least_usd_ratio: float = math.inf
 
     def __post_init__(self) -> None:
         """Nothing is evaluated yet."""
@@ -87,7 +92,20 @@ class _Search:
         self.wall_ratio = at_confidence(drawn.wall_s, confidence) / float(choice.scores.wall_s[choice.best])
         mid_usd = float(choice.scores.cost_usd[choice.best])
         self.usd_ratio = at_confidence(drawn.cost_usd, confidence) / mid_usd if mid_usd else 0.0
+        self.least_wall_ratio = min(self.least_wall_ratio, self.wall_ratio)
+        self.least_usd_ratio = min(self.least_usd_ratio, self.usd_ratio)
         return self.targets.met_by(drawn)
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether nothing that fits comes near the targets, by its figures at mid and the least ratio of any draws."""
+        return any(
+            limit is not None and min(figures.values(), default=math.inf) * ratio > limit * OUT_OF_REACH
+            for figures, ratio, limit in (
+                (self.near.wall_s, self.least_wall_ratio, self.targets.deadline_s),
+                (self.near.cost_usd, self.least_usd_ratio, self.targets.budget_usd),
+            )
+        )
 
     def choices(self, layouts: Layouts, scores: Score, fits: Bools, counts: Iterable[int]) -> Iterator[Choice]:
         """The best layout on each of some numbers of GPUs, in their order, where one is more likely to fit than not."""
@@ -130,8 +148,9 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
             break  # more GPUs only add cost
     if risky is not None:
         return risky
-    _look_below(search)
-    _look_in_time(search)
+    if targets.advised:
+        _look_below(search)
+        _look_in_time(search)
     return _met_or_refused(search)
 
 
@@ -297,6 +316,8 @@ def _met_or_refused(search: _Search) -> Choice:
     Raises:
         NoPlanError: none does.
     """
+    if search.is_out_of_reach and not search.targets.advised:
+        raise NoPlanError(Message.of("error.no_offer", gpus=1), hint=Message.of("hint.no_offer", flags=()))
     error = nothing(search.case, search.fixed, search.near, search.draws, search.targets)
     if search.near.met is None:
         raise error

@@ -34,6 +34,8 @@ class Targets:
     """Least probability of meeting each of them."""
     most_gpus: int = MAX_GPUS
     """No plan takes more."""
+    advised: bool = True
+    """Whether a refusal works out what would be enough, which takes longer than to find that nothing is."""
 
     @property
     def budget_alone(self) -> bool:

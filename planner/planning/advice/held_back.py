@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from planner.errors import Message
-from planner.parallelism.layout import Layouts
 from planner.planning.advice.settings import differences
 from planner.planning.case import Case
-from planner.planning.choice import risk_of
+from planner.planning.choice import Choice, risk_of
 from planner.planning.ranges import Ranged
 from planner.planning.targets import SOONER_RATIO, digits_apart
 
@@ -38,10 +37,12 @@ def _said(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> Iterator[Me
     if slow.choice is None or quick.choice is None or not slow.choice.safe:
         return
     one, other = slow.choice.winner, quick.choice.winner
-    slow_s, quick_s = _seconds(lower, one), _seconds(higher, other)
-    bold_s = _seconds(lower, other)
+    slow_s = _seconds(slow.choice)
+    if _seconds(quick.choice) > SOONER_RATIO * slow_s:
+        return
+    bold_s = float(np.ravel(lower.evaluate(other).wall_s)[0])
     risk = risk_of(lower, other)
-    if quick_s > SOONER_RATIO * slow_s or bold_s > SOONER_RATIO * slow_s or risk <= lower.memory_risk:
+    if bold_s > SOONER_RATIO * slow_s or risk <= lower.memory_risk:
         return
     new, old = differences(other.at(0), one.at(0))
     yield Message.of(
@@ -56,6 +57,7 @@ def _peak(case: Case) -> float:
     return float(case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute])
 
 
-def _seconds(case: Case, at: Layouts) -> float:
+def _seconds(choice: Choice) -> float:
     """Time of a run on the clock at mid."""
-    return float(np.ravel(case.evaluate(at).wall_s)[0])
+    assert choice.best is not None  # it is that of a plan
+    return float(choice.scores.wall_s[choice.best])
