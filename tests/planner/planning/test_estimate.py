@@ -23,9 +23,9 @@ from tests.planner.build import cluster, parts, prices, question, recipe, site
 ALL = ("fp32", "tf32", "fp16", "bf16", "fp8")
 
 
-def answer(**asked: str) -> Answer:
+def answer(*, whole: bool = True, **asked: str) -> Answer:
     one = question(**asked)
-    return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00")
+    return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00", whole=whole)
 
 
 def by_precision(plans: tuple[Plan, ...], gpu: str = "h100-sxm5-80gb") -> dict[str, Plan]:
@@ -263,12 +263,12 @@ def test_deadline_and_budget_are_met_at_the_confidence_and_every_plan_says_how_l
 
 def test_where_a_deadline_and_a_budget_cannot_both_be_met_the_deadline_that_the_budget_allows_is_named():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="8B", deadline="1d", budget="30k")
+        answer(params="8B", deadline="1d", budget="26k")
     days = parts(caught.value.hint)["deadline_days"]
 
     assert caught.value.message.key == "error.too_dear"
     assert days > 1
-    assert by_precision(answer(params="8B", deadline=f"{days:.3f}d", budget="30k").plans)["bf16"].fits
+    assert by_precision(answer(params="8B", deadline=f"{days:.3f}d", budget="26k").plans)["bf16"].fits
 
 
 def test_all_precisions_are_compared_with_one_batch_near_the_default():
@@ -320,7 +320,8 @@ def test_a_fixed_layout_is_never_faster_than_the_planner_s_own():
 
 @pytest.mark.parametrize(("model", "gpus"), [("llama-3.1-8b", "64"), ("mixtral-8x7b", "256"), ("deepseek-v3", "2048")])
 def test_more_tokens_are_never_cheaper(model, gpus):
-    small, large = (by_precision(answer(model=model, gpus=gpus, tokens=t).plans) for t in ("1e11", "2e11"))
+    asked = {"model": model, "gpus": gpus}
+    small, large = (by_precision(answer(**asked, tokens=t, whole=False).plans) for t in ("1e11", "2e11"))
 
     for name in ALL:
         if small[name].fits:

@@ -62,7 +62,7 @@ def test_a_killed_run_goes_on_from_what_is_on_the_disk(tmp_path: Path) -> None:
     before = kept_in(record)
     assert before
 
-    again = start(record, "--resume", "--budget", "25s")
+    again = start(record, "--resume", "--budget", "15s")
     printed, _ = again.communicate(timeout=120)
 
     assert again.returncode == 0

@@ -89,7 +89,7 @@ def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_
     (home / "numerics_command_task.py").write_text(OWN, encoding="utf-8")
     asked = ("--task", "numerics_command_task:make", "--precision", "bf16,fp8", "--seeds", "3")
 
-    result = run("numerics", "--device", "cpu", *asked, "--budget", "15s", "--json")
+    result = run("numerics", "--device", "cpu", *asked, "--budget", "9s", "--json")
 
     assert result.code == 0, result.err
     document = json.loads(result.out)
@@ -100,7 +100,7 @@ def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_
     assert modes  # on a machine with much other work the slower precision may be cut short
     assert modes.items() <= {"bf16": "real", "fp8": "emulated"}.items()
 
-    again = run("numerics", "--device", "cpu", "--resume", "--budget", "6s")
+    again = run("numerics", "--device", "cpu", "--resume", "--budget", "4s")
     assert again.code == 0
     assert "Parity with FP32: paired runs from the same seeds" in again.out
     assert document["record"] in again.err
@@ -184,7 +184,7 @@ import time, torch
 
 def make():
     def loss(model, batch):
-        time.sleep(0.7)
+        time.sleep(0.3)
         return model(batch).square().mean()
     return torch.nn.Linear(8, 1), [torch.ones(4, 8)], loss
 """
