@@ -123,6 +123,7 @@ def evaluate(
     prices: UnitPrices,
     tokens: float,
     memory: MemoryItems | None = None,
+    work: Work | None = None,
 ) -> Evaluation:
     """Evaluate layouts (`rates` scalar) or one layout under draws (`rates` drawn).
 
@@ -134,15 +135,17 @@ def evaluate(
         prices: unit prices, scalars or draws.
         tokens: length of the run.
         memory: what the layouts need, where it is known already.
+        work: of the layouts, where it is known already.
     """
     flop, gpus = flop_of(recipe), at.gpus.astype(np.float64)
-    work = None if recipe.model.has_network else work_of(recipe, at, rates)  # three parts read it
+    if work is None and not recipe.model.has_network:
+        work = work_of(recipe, at, rates)  # three parts read it
     memory = memory or memory_of(recipe, at, rates, work if recipe.lengths is None else None)
     memory_bytes = memory.total
     step_tokens = tokens_per_step(recipe, at)
     least_s = least_step_s(recipe, cluster, step_tokens * (flop + recomputed_flop(recipe, at))) / gpus
-    step = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre).at_least(least_s)
-    step_s = step.total
+    drawn = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
+    step, step_s = drawn.at_least(least_s)
     per_gpu = step_tokens / step_s / gpus
     goodput = goodput_ratio(gpus, rates)
     busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
@@ -202,10 +205,14 @@ def score(
     needed: list[Value] = []
     for start in range(0, len(at), CHUNK):
         chunk = at.take(slice(start, start + CHUNK))
-        memory = memory_of(recipe, chunk, rates)
+        has_work = not recipe.model.has_network and recipe.lengths is None
+        work = work_of(recipe, chunk, rates) if has_work else None
+        memory = memory_of(recipe, chunk, rates, work)
         needed.append(memory.total)
         timed = np.flatnonzero(needed[-1] <= most_bytes)
-        if len(timed):
+        if len(timed) == len(chunk):
+            parts.append(evaluate(recipe, cluster, chunk, rates, prices, tokens, memory, work))
+        elif len(timed):
             parts.append(evaluate(recipe, cluster, chunk.take(timed), rates, prices, tokens, memory.taken(timed)))
     memory_bytes = _joined(needed)
     timed = np.flatnonzero(memory_bytes <= most_bytes)

@@ -65,10 +65,11 @@ class StepTimes:
         result: Value = self.matmul + self.attention + self.memory_bound + self.recompute
         return result
 
-    def at_least(self, floor_s: Value) -> StepTimes:
-        """The same with every item stretched alike where the total would lie below the floor."""
-        stretch = np.maximum(1.0, floor_s / self.total)
-        return self if np.all(stretch == 1.0) else self._stretched(stretch)
+    def at_least(self, floor_s: Value) -> tuple[StepTimes, Value]:
+        """The same with every item stretched alike where the total would lie below the floor, and the total."""
+        total = self.total
+        stretch = np.maximum(1.0, floor_s / total)
+        return (self, total) if np.all(stretch == 1.0) else (self._stretched(stretch), total * stretch)
 
     def centred(self, centre: int | None) -> StepTimes:
         """The same draws, all stretched alike so that their middle is the step at mid.
