@@ -317,6 +317,7 @@ def _met_or_refused(search: _Search) -> Choice:
         NoPlanError: none does.
     """
     if search.is_out_of_reach and not search.targets.advised:
+        # Whoever asked without advice compares GPUs, and looks at no message.
         raise NoPlanError(Message.of("error.no_offer", gpus=1), hint=Message.of("hint.no_offer", flags=()))
     error = nothing(search.case, search.fixed, search.near, search.draws, search.targets)
     if search.near.met is None:
