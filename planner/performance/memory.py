@@ -179,5 +179,9 @@ def memory_risk(total_bytes: Value, gpu: Gpu) -> float:
 
 
 def memory_range_gib(total_bytes: Value) -> Estimate:
-    """Range of a drawn peak, `[draw]`, in GiB."""
-    return Estimate.of_draws(np.atleast_1d(np.asarray(total_bytes, dtype=np.float64)) / GIB)
+    """Range of a drawn peak, `[draw]`, in GiB, about the last draw, which has every input at its mid.
+
+    The items that a plan shows sum to it, and it is what the fit makes right on average.
+    """
+    gib = np.ravel(np.asarray(total_bytes, dtype=np.float64)) / GIB
+    return Estimate.of_draws(gib, mid=float(gib[-1]))

@@ -63,11 +63,6 @@ def _items(parts: object, unit: float, total: float | None = None) -> dict[str, 
     return values | {"total": whole}
 
 
-def _around(mid: float, drawn: Estimate) -> Estimate:
-    """The range of draws around the sum of items at mid rates."""
-    return replace(drawn, low=min(drawn.low, mid), mid=mid, high=max(drawn.high, mid))
-
-
 def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice | None = None) -> Ranged:
     """A plan that says why it does not fit; its figures are None."""
     plan = Plan(
@@ -246,7 +241,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         why_not=None,
         memory_gib=_items(mid.memory, GIB),
         memory_capacity_gib=usable_bytes(case.cluster.gpu) / GIB,
-        memory_range_gib=_around(float(np.ravel(mid.memory_bytes)[0]) / GIB, memory_range_gib(drawn.memory_bytes)),
+        memory_range_gib=memory_range_gib(drawn.memory_bytes),
         memory_risk=risk_of(case, at),
         probability=_probability(arrays, targets),
         step_s=_items(mid.step, 1.0, step_range_s.mid),

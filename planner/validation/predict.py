@@ -12,7 +12,7 @@ import numpy.typing as npt
 from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.performance.evaluation import Evaluation, evaluate
-from planner.performance.memory import fits_probability, usable_bytes
+from planner.performance.memory import fits_probability, memory_range_gib, usable_bytes
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Rates, RateSet, Term, Value
@@ -126,8 +126,9 @@ def predict_prepared(prepared: Prepared, draws: Draws | None = None, *, rates: R
     sampled = terms.sample(draws)
     evaluated = _evaluate(prepared, sampled)
     values = evaluated.values
-    drawn = Estimate.of_draws(values)
-    memory = float(np.median(np.asarray(evaluated.result.memory_bytes)))
+    of_memory = prepared.run.metric == "peak_mem_gib"
+    drawn = memory_range_gib(values * GIB) if of_memory else Estimate.of_draws(values)
+    memory = memory_range_gib(evaluated.result.memory_bytes).mid * GIB
     return Prediction(
         id=prepared.run.id,
         metric=prepared.run.metric,
