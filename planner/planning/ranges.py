@@ -48,14 +48,12 @@ class Ranged:
     """Key of the note that says what decided how many GPUs there are; None where the number was given."""
 
 
-def _at(value: Value, index: int) -> float:
-    flat = np.ravel(value)
-    return float(flat[index] if flat.size > 1 else flat[0])
-
-
 def _items(parts: object, unit: float, total: float | None = None) -> dict[str, float]:
-    """Items at mid rates in a unit, with their sum; scaled to a total where the middle of the draws is shown."""
-    values = {f.name: _at(getattr(parts, f.name), 0) / unit for f in fields(parts)}  # type: ignore[arg-type]
+    """Items of the last draw in a unit, with their sum; scaled to a total where the middle of the draws is shown.
+
+    In the last draw every input has its mid; a step and its energy are stretched in it, all items alike.
+    """
+    values = {f.name: float(np.ravel(getattr(parts, f.name))[-1]) / unit for f in fields(parts)}  # type: ignore[arg-type]
     whole = sum(values.values())
     if total is not None and whole > 0:
         values = {name: value * total / whole for name, value in values.items()}
@@ -219,7 +217,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     """The plan of the winning layout with the range of every figure, and how likely it meets the targets."""
     n = draws.count
     at = choice.winner
-    mid, drawn = case.evaluate(at), case.evaluate(at, draws)
+    drawn = case.evaluate(at, draws)
     gpus, layout = int(at.gpus[0]), at.at(0)
     book = booked(case, gpus, drawn, draws)
     arrays = _metrics(case, drawn, n)
@@ -239,18 +237,18 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         layout=layout,
         fits=True,
         why_not=None,
-        memory_gib=_items(mid.memory, GIB),
+        memory_gib=_items(drawn.memory, GIB),
         memory_capacity_gib=usable_bytes(case.cluster.gpu) / GIB,
         memory_range_gib=memory_range_gib(drawn.memory_bytes),
         memory_risk=risk_of(case, at),
         probability=_probability(arrays, targets),
-        step_s=_items(mid.step, 1.0, step_range_s.mid),
+        step_s=_items(drawn.step, 1.0, step_range_s.mid),
         step_range_s=step_range_s,
         mfu_full_attention=mfu_full_attention,
         hfu=hfu,
         goodput_ratio=Estimate.of_draws(drawn.goodput_ratio),
         skipped_step_ratio=_skipped(case),
-        energy_items_mwh=_items(mid.energy, MWH_J, ranges["energy_mwh"].mid),
+        energy_items_mwh=_items(drawn.energy, MWH_J, ranges["energy_mwh"].mid),
         gpu_power_w=Estimate.of_draws(drawn.gpu_power_w),
         peak_power_mw=book.peak_power_mw,
         mean_power_mw=book.mean_power_mw,

@@ -158,19 +158,28 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
-    """Common random numbers: the same input gets the same draws in every precision, GPU and layout."""
+    """Common random numbers: the same input gets the same draws in every precision, GPU and layout.
+
+    Raises:
+        ValueError: an even number of them.
+    """
 
     count: int
+    """Odd: draws come in opposite pairs, and in the last every input has its mid."""
     seed: int
+
+    def __post_init__(self) -> None:
+        if self.count % 2 == 0:
+            raise ValueError(f"draws: expected an odd number, found {self.count}")
 
     def normal(self, name: str) -> Floats:
         """Standard normal draws of one input, `[draw]`."""
         return _normal(self.count, self.seed, name)
 
     @property
-    def centre(self) -> int | None:
-        """Which draw has every input at its mid: the last one of an odd number."""
-        return self.count - 1 if self.count % 2 else None
+    def centre(self) -> int:
+        """Which draw has every input at its mid."""
+        return self.count - 1
 
     def shifts(self, parameters: Parameters) -> Shifts:
         """Draws of how far each row is moved: jointly where the fit left a joint posterior, else by its own range."""
@@ -181,12 +190,12 @@ class Draws:
 def _normal(count: int, seed: int, name: str) -> Floats:
     """Quantiles of the normal distribution in random order; the second half is the first with its signs turned.
 
-    With every draw the opposite one is drawn for all inputs at once, and an odd count ends with all at their mid: the
-    median of what is close to a product of powers of the inputs is its value at mid, whatever the seed.
+    With every draw the opposite one is drawn for all inputs at once, and the last has all at their mid: the median of
+    what is close to a product of powers of the inputs is its value at mid, whatever the seed.
     """
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
     half = random.permutation(_sizes(count // 2)) * random.choice([-1.0, 1.0], count // 2)
-    drawn = np.concatenate([half, -half, np.zeros(count % 2)])
+    drawn = np.concatenate([half, -half, np.zeros(1)])
     drawn.flags.writeable = False
     return drawn
 

@@ -248,5 +248,4 @@ def test_rates_that_are_moved_and_not_drawn_have_no_middle():
 
     assert moved.centre is None
     assert steps[0] == pytest.approx(number(mid), rel=1e-12)
-    assert Draws(count=100, seed=0).centre is None
     assert rates.sample(Draws(count=11, seed=0)).repeated(2).centre is None

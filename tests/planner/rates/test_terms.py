@@ -374,15 +374,21 @@ def test_moving_a_row_is_as_if_the_file_had_said_so(name):
     assert {term: float(np.ravel(value)[0]) for term, value in here.items()} == pytest.approx(there, rel=1e-8)
 
 
-@pytest.mark.parametrize("count", [1001, 201, 100, 2, 1])
-def test_with_every_draw_the_opposite_one_is_drawn_and_an_odd_count_ends_with_the_mid(count):
+@pytest.mark.parametrize("count", [1001, 201, 3, 1])
+def test_with_every_draw_the_opposite_one_is_drawn_and_the_last_has_the_mid(count):
     drawn = Draws(count=count, seed=3).normal("price")
 
     half = count // 2
     assert np.array_equal(drawn[:half], -drawn[half : 2 * half])
-    assert np.all(drawn[2 * half :] == 0.0)
+    assert drawn[2 * half :].tolist() == [0.0]
     if half:
         assert np.mean(drawn[: 2 * half] ** 2) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("count", [100, 0])
+def test_an_even_number_of_draws_has_none_at_mid_and_is_refused(count):
+    with pytest.raises(ValueError, match=f"expected an odd number, found {count}"):
+        Draws(count=count, seed=0)
 
 
 def test_the_quantiles_of_the_draws_are_those_of_the_normal_distribution():
