@@ -68,9 +68,11 @@ NETWORKS = (
 
 _PER_NODE = r"(?:/\s*node|per\s+(?:node|server))"
 _RATE = re.compile(
-    r"(?:(?P<links>\d+)\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gbit|Gbps|Gb|GB)(?:/s|ps|\b)"
+    r"(?:\d+\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gbit|Gbps|Gb|GB)(?:/s|ps|\b)"
     rf"(?:\s*{_PER_NODE})?"
 )
+_PORTS = re.compile(r"(?<![\w.-])(?P<links>\d+)\s*x(?=\s*\S)")
+"""`8x400Gb/s`, `8x ConnectX-7 IB NDR 400Gb/s`: so many ports of a node."""
 
 
 def fabric_of(words: str) -> str:
@@ -82,20 +84,55 @@ def fabric_of(words: str) -> str:
 def describe_network(words: str, gpus_per_node: int) -> Network:
     """Rate and fabric in a description such as `4x100Gb Omni-Path per node`, as far as it gives them.
 
-    `NxRATE` and `per node` are totals of a node and are divided by its GPUs; a generation without a rate counts as one
-    port per GPU.
+    `NxRATE`, `N x adapter RATE` and `per node` are totals of a node and are divided by its GPUs; a generation without a
+    rate counts as one port per GPU. Of a server's parts list (`accelerator: …; host: Storage: …, Compute: …`) only what
+    ranks train over is read: not the links inside the server, storage or management.
     """
-    return Network(bytes_per_s=_bytes_per_s(words, gpus_per_node), fabric=fabric_of(words))
+    parts = _outside_servers(words)
+    part = min((part for part in parts if not _OTHER_USE.search(part)), key=_rank, default="")
+    elsewhere = "; ".join(parts)
+    rate = _bytes_per_s(part, elsewhere, gpus_per_node)
+    return Network(bytes_per_s=rate, fabric=fabric_of(part) or fabric_of(elsewhere))
 
 
-def _bytes_per_s(words: str, gpus_per_node: int) -> float | None:
-    rate = _RATE.search(words)
+_INSIDE = re.compile(r"nv\s?link|nv\s?switch|xgmi|pci-?e", re.IGNORECASE)
+"""Links inside a server."""
+_ACCELERATOR = re.compile(r"^\s*accelerator\s*:(?P<inside>.*?)(?:;\s*host\s*:|$)", re.IGNORECASE | re.DOTALL)
+"""How MLPerf's descriptions of systems begin: what joins the GPUs, then what the host has."""
+_SEPARATOR = re.compile(r"[;,]|\s\+\s|\sand\s")
+_TRAINING = re.compile(r"\bcompute\s*:|\bfor EW\b|east-west", re.IGNORECASE)
+_OTHER_USE = re.compile(r"\b(?:storage|management)\b|\bfor NS\b|north-south", re.IGNORECASE)
+
+
+def _outside_servers(words: str) -> list[str]:
+    """Parts of a description that are not about links inside a server."""
+    listed = _ACCELERATOR.match(words)
+    parts = _SEPARATOR.split(words[listed.end() :] if listed else words)
+    if listed:  # an accelerator with ports of its own says which network they are of
+        parts += [part for part in _SEPARATOR.split(listed["inside"]) if fabric_of(part)]
+    return [part for part in parts if not _INSIDE.search(part)]
+
+
+def _rank(part: str) -> int:
+    """The lower, the surer that a part is the network that ranks train over."""
+    rate, fabric = _RATE.search(part), fabric_of(part)
+    signs = (_TRAINING.search(part), rate and fabric, rate, fabric, True)
+    return next(number for number, holds in enumerate(signs) if holds)
+
+
+def _bytes_per_s(part: str, elsewhere: str, gpus_per_node: int) -> float | None:
+    """Rate per GPU that a part of a description gives; a port without a rate is of the generation named elsewhere."""
+    rate, ports = _RATE.search(part), _PORTS.search(part)
+    links = int(ports["links"]) if ports else 1
     if rate is None:
+        words = part if any(row.word in part.lower() for row in NETWORKS) else elsewhere
         gbit_per_s = next((row.gbit_per_s for row in NETWORKS if row.word in words.lower()), None)
-        return None if gbit_per_s is None else gbit_per_s * GIGA / BITS_PER_BYTE
-    of_node = rate["links"] or (re.search(_PER_NODE, words) and "per gpu" not in words.lower())
+        if gbit_per_s is None:
+            return None
+        return gbit_per_s * GIGA / BITS_PER_BYTE * (links / gpus_per_node if ports else 1.0)
+    of_node = ports or (re.search(_PER_NODE, part) and "per gpu" not in part.lower())
     unit_bytes_per_s = GIGA if rate["unit"] == "GB" else GIGA / BITS_PER_BYTE
-    return float(rate["rate"]) * unit_bytes_per_s * int(rate["links"] or 1) / (gpus_per_node if of_node else 1)
+    return float(rate["rate"]) * unit_bytes_per_s * links / (gpus_per_node if of_node else 1)
 
 
 def parse_network(text: str, what: str, gpus_per_node: int) -> Network:
