@@ -40,6 +40,7 @@ from planner.training.method import load_methods
 from planner.training.number_formats import load_number_formats
 from planner.training.optimizers import load_optimizers
 from planner.training.policies import load_policies
+from planner.training.releases import load_releases
 from planner.validation.runs import Rejected, parse_run
 from pricing.base.folder import DATA
 from pricing.book.gpu_names import name_rules
@@ -112,6 +113,7 @@ FILES = (
     DataFile(path=CATALOG / "published_names.csv", key=("model",), dates=("date",), load=load_published_names),
     DataFile(path=CATALOG / "asked_totals.csv", key=("date",), dates=("date",), load=load_run_totals),
     DataFile(path=CATALOG / "run_totals.csv", key=("date",), dates=("date",), load=load_run_totals),
+    DataFile(path=CATALOG / "software_releases.csv", key=("id",), dates=("released", "date"), load=load_releases),
     DataFile(path=CATALOG / "skypilot_gpus.csv", key=("gpu",), dates=("source_date",), gpu="gpu", load=skypilot_names),
     DataFile(path=CATALOG / "sweep_runs.csv", key=("id",), load=lambda: _runs("sweep_runs.csv")),
     DataFile(path=CATALOG / "usual_names.csv", key=("kind", "name"), dates=("date",),

@@ -159,16 +159,23 @@ def expert_transfers(
 
 
 def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Transfer:
-    """An activation and its gradient, between one pipeline stage and the next."""
-    crosses = at.tp * at.cp * at.dp * at.pp > cluster.nvlink_domain
+    """An activation and its gradient, between one pipeline stage and the next.
+
+    Stages are the outermost axis of the ranks: neighbours are `tp * cp * dp` GPUs apart. Where a domain holds several
+    of them, the stage at its edge, for which the others wait, has one neighbour inside the domain and one beyond it.
+    """
+    stride = at.tp * at.cp * at.dp
+    crosses = stride * at.pp > cluster.nvlink_domain
+    beyond = np.where(crosses, np.where(2 * stride <= cluster.nvlink_domain, 0.5, 1.0), 0.0)
     split = at.tp if recipe.sequence_parallel else 1
     message = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes / split
     # Without interleaving the schedule waits for each message; with it, transfers run behind other chunks.
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
     pair = RankGroup(size=np.full(1, 2.0), inside=np.where(crosses, 1.0, 2.0))
+    between, within = (send_s(message, np.full(len(at), outside), rates) for outside in (True, False))
     return Transfer(
         operation="send", carries="stage_outputs", payload_bytes=message, group=pair,
-        once_s=send_s(message, crosses, rates), times=2.0, forward_times=1.0, exposed_ratio=1.0 - hidden,
+        once_s=beyond * between + (1.0 - beyond) * within, times=2.0, forward_times=1.0, exposed_ratio=1.0 - hidden,
     )  # fmt: skip
 
 

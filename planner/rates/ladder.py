@@ -220,8 +220,13 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
         source=f"{row.origin}; the peak as in gpu:{gpu.id}",
         gpu=gpu.id,
     )
-    own_sd = 0.0 if measured else TRANSFER_SD
-    return at_clock(replace(term, own_sd=own_sd, ceiling=peak, evidence=evidence), setting.cluster, setting.parameters)
+    fastest = gpu.measured_matmul_flop_per_s.get("bf16" if compute == "fp16" else compute, peak)
+    ceiling = min(peak, fastest)  # no product of a training step is faster than the fastest that was ever measured
+    term = replace(
+        term, value=min(term.value, ceiling), own_sd=0.0 if measured else TRANSFER_SD, ceiling=ceiling,
+        evidence=evidence,
+    )  # fmt: skip
+    return at_clock(term, setting.cluster, setting.parameters)
 
 
 def _surface_type(recipe: Recipe, compute: str) -> str:

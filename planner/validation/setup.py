@@ -320,7 +320,8 @@ def _batch(
         taken = f"{partial.micro_batch}, the pipeline splits the local batch of {run.micro_batch}"
         filled.take("micro_batch", as_=taken)
     alone = gpus == 1 or recipe.model.has_network
-    if alone or (not recipe.fused and run.tp is None and run.pp is None):
+    splits_nothing = not recipe.fused or (sharding is not None and sharding.stage == 3)  # FSDP, and no word of tp or pp
+    if alone or (splits_nothing and run.tp is None and run.pp is None):
         partial = replace(partial, tp=partial.tp or 1, pp=partial.pp or 1)
     batch = run.global_batch_seqs
     if batch is None and run.micro_batch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from planner.lazy import dataclass
+from planner.training.releases import mid_month, year_of_release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +76,11 @@ def limit_unsaid(gpu: str, power_limit_w: float | None) -> bool:
 
 
 def software_year(framework: str) -> float | None:
-    """Decimal year of a release named by year and month, like `NeMo 25.04`, or by its year: `torchtitan (2024)`.
+    """Decimal year of the software: `NeMo 25.04`, `torchtitan (2024)`, or a version whose day is known.
 
-    None where the name has neither.
+    None where the name has none of these.
     """
     release, year = RELEASE.match(framework), YEAR.match(framework)
     if release:
-        return 2000.0 + int(release[1]) + (int(release[2]) - 0.5) / 12.0
-    return int(year[1]) + 0.5 if year else None
+        return mid_month(2000 + int(release[1]), int(release[2]))
+    return int(year[1]) + 0.5 if year else year_of_release(framework)

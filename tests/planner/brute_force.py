@@ -89,10 +89,12 @@ class OneLayout(Parts):
             return 0.0
         outside = y.gpus > self.c.nvlink_domain
         message = self.tokens * self.m.hidden * self.a / self.split
-        rate, fixed = (q.nic_bytes_per_s, q.nic_latency_s) if outside else (q.nvlink_bytes_per_s, q.nvlink_latency_s)
+        far, near = message / q.nic_bytes_per_s + q.nic_latency_s, message / q.nvlink_bytes_per_s + q.nvlink_latency_s
+        two_in_a_domain = 2 * y.gpus // y.pp <= self.c.nvlink_domain  # the stage at its edge has one neighbour outside
+        once = near if not outside else (far + near) / 2 if two_in_a_domain else far
         boundaries = 1 if y.pp == 2 else 2
         stall = boundaries * q.send_stall_s if outside and y.gpus >= q.stall_gpus else 0.0
-        return 2 * (message / rate + fixed) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5)) + stall
+        return 2 * once * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5)) + stall
 
     def data_s(self, behind_s: float) -> float:
         r, p, q, y = self.r, self.p, self.q, self.y

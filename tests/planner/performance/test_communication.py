@@ -272,6 +272,24 @@ def test_sends_stall_at_each_boundary_of_a_stage_in_jobs_that_are_large_enough(p
 
 
 @pytest.mark.parametrize(
+    ("where", "slow"),
+    [
+        ({"tp": 4, "pp": 16}, 0.0),  # 64 GPUs: one domain of 72
+        ({"tp": 4, "pp": 16, "dp": 4}, 0.5),  # 16 apart, four stages in a domain: one neighbour of its edge is outside
+        ({"tp": 4, "pp": 8, "dp": 16}, 1.0),  # 64 apart: each stage has a domain of its own
+    ],
+)
+def test_a_stage_at_the_edge_of_a_domain_has_one_neighbour_inside_it(where, slow):
+    rates = links(nvlink_bytes_per_s=1e30, nic_bytes_per_s=LINK)
+    one = recipe(gpt(32, 4096, 32), seq_len=2048)
+    at = layout(**where, micro_batch=1)
+
+    inside, outside = 0.0, 2 * 2048 * 4096 * 2 / 4 / LINK  # an activation and its gradient, split by tensor parallel
+    expected = slow * outside + (1 - slow) * inside
+    assert seconds(axes(one, at, rates, gpu="gb200-186gb").send) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
     ("zero", "bucket", "messages"),
     [(0, 20e6, 8), (0, 1e9, 1), (1, 20e6, 2 * 8), (3, 20e6, 3 * (8 + 1))],  # 153M parameters; ZeRO 3: a layer each
 )

@@ -46,8 +46,8 @@ def term(name: str, gpu: str = "h100-sxm5-80gb", one: Recipe | None = None, **ma
     [
         # gpus.csv, measured_bf16_tflops: MI325X 784.9 and MI300X 668.4
         ("mi325x-256gb", "mi300x-192gb", 784.9 / 668.4),
-        # not measured: the efficiency of the architecture, that of the MI300X, times its own peak: 181 of 1307.4
-        ("mi210-64gb", "mi300x-192gb", 181 / 1307.4),
+        # not measured: the efficiency of the architecture, times its own peak: 181 and 383
+        ("mi210-64gb", "mi250x-128gb", 181 / 383),
     ],
 )
 @pytest.mark.parametrize("name", ["linear_flop_per_s", "other_flop_per_s"])
@@ -62,7 +62,21 @@ def test_an_unmeasured_gpu_reaches_the_efficiency_of_its_architecture_and_is_les
     assert transferred.value == pytest.approx(known.value * 181e12)
     assert transferred.ceiling == pytest.approx(181e12)
     assert transferred.log_sd == pytest.approx(math.hypot(known.log_sd, 0.05))
-    assert term("linear_flop_per_s", "mi300x-192gb").log_sd == pytest.approx(known.log_sd)
+    measured = parameter("matmul_efficiency", "CDNA3")
+    assert term("linear_flop_per_s", "mi300x-192gb").log_sd == pytest.approx(measured.log_sd)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "fastest"),
+    # gpus.csv, measured_bf16_tflops
+    [("mi300x-192gb", 668.4e12), ("mi325x-256gb", 784.9e12), ("mi355x-288gb", 1565e12)],
+)
+@pytest.mark.parametrize("policy", ["bf16", "fp16"])
+def test_no_product_or_draw_of_one_is_faster_than_the_fastest_that_was_measured(gpu, fastest, policy):
+    rates = resolve_rates(cluster(gpu), recipe(policy=policy))
+
+    assert rates.terms["linear_flop_per_s"].ceiling == fastest
+    assert np.max(rates.sample(Draws(count=501, seed=1)).linear_flop_per_s) <= fastest
 
 
 def test_products_of_a_measured_gpu_run_at_what_their_surface_sustains_less_what_a_step_takes_from_them():
@@ -148,13 +162,14 @@ def test_fp8_scales_with_the_silicon_that_was_measured_in_bf16():
     own = 784.9 / 668.4
     rate = mid("mi325x-256gb", recipe(policy="fp8")).linear_flop_per_s
 
-    assert rate == pytest.approx(parameter("matmul_efficiency", "fp8", "CDNA").value * 2614.9e12 * own, rel=1e-3)
+    assert rate == pytest.approx(parameter("matmul_efficiency", "fp8", "CDNA3").value * 2614.9e12 * own, rel=1e-3)
 
 
 def test_a_row_of_the_architecture_itself_comes_before_that_of_its_relative():
     assert row("attention_efficiency", "t4").id == "attention_efficiency.tuned.Turing"
     assert row("attention_efficiency", "p100-pcie-16gb").id == "attention_efficiency.tuned.Volta"
-    assert row("matmul_efficiency", "mi300x-192gb").id == "matmul_efficiency.CDNA"
+    assert row("matmul_efficiency", "mi300x-192gb").id == "matmul_efficiency.CDNA3"
+    assert row("matmul_efficiency", "mi210-64gb").id == "matmul_efficiency.CDNA"
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_where_the_low_end_is_nothing_the_upper_half_gives_the_spread():
 
 
 def test_the_most_specific_row_is_found():
-    assert SHIPPED.find("matmul_efficiency", "fp8", "CDNA").id == "matmul_efficiency.fp8.CDNA"
+    assert SHIPPED.find("matmul_efficiency", "fp8", "CDNA3").id == "matmul_efficiency.fp8.CDNA3"
     assert SHIPPED.find("matmul_efficiency", "fp32", "CDNA").id.startswith("matmul_efficiency.")
     assert SHIPPED.find("fusion_ratio", "eager").id == "fusion_ratio.eager"
     assert SHIPPED.find("kernel_s", "no such qualifier").id == "kernel_s"

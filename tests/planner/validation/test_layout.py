@@ -94,6 +94,14 @@ def test_what_is_left_open_is_chosen_by_the_search_and_named():
     assert found.layouts.at(0).gpus == 64
 
 
+def test_a_run_that_names_fsdp_and_no_split_of_layers_has_none():
+    fsdp = prepared(framework="MaxText (JAX)", tp="", pp="", zero_or_fsdp_stage="fsdp-64-way", micro_batch="2")
+    tuned = prepared(framework="MaxText (JAX)", tp="", pp="", zero_or_fsdp_stage="zero-1", micro_batch="2")
+
+    assert (fsdp.layouts.at(0).tp, fsdp.layouts.at(0).pp, fsdp.layouts.at(0).dp) == (1, 1, 64)
+    assert tuned.layouts.at(0).dp < 64  # a tuned stack that does not shard weights splits layers: searched
+
+
 def test_blank_checkpointing_becomes_the_least_that_fits():
     roomy = prepared(model="Llama3-8B", tp="1", pp="1", act_ckpt="", micro_batch="1")
     tight = prepared(model="Llama3-70B", tp="4", pp="4", act_ckpt="", micro_batch="8", seq_len="16384")

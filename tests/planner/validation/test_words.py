@@ -44,3 +44,19 @@ def test_a_release_named_by_year_and_month_is_the_middle_of_that_month(year_mont
     assert software_year("torchtitan (2024)") == 2024.5
     assert software_year("Megatron-LM v2.7") is None
     assert software_year("PyTorch 25.13") is None
+
+
+@pytest.mark.parametrize(
+    ("framework", "year"),
+    [
+        ("Megatron-Core r0.8.0", 2024 + 7.5 / 12),  # megatron-core 0.8.0: 13 August 2024
+        ("Megatron-Core 0.6 + TE", 2024 + 3.5 / 12),  # 0.6.0: 19 April 2024
+        ("MLPerf Training v4.1 (NVIDIA)", 2024 + 10.5 / 12),  # November 2024
+        ("MLPerf Training v0.7 (Fujitsu)", 2020 + 6.5 / 12),  # 29 July 2020
+        ("NeMo/Megatron-Core (DGX Cloud recipes v24.11.1)", 2024 + 10.5 / 12),  # its own year and month come first
+        ("Megatron-Core MoE", None),
+        ("Megatron-Core 0.88", None),
+    ],
+)
+def test_a_version_whose_day_is_known_is_of_that_month(framework, year):
+    assert software_year(framework) == (None if year is None else pytest.approx(year))
