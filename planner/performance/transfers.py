@@ -163,19 +163,27 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
 
     Stages are the outermost axis of the ranks: neighbours are `tp * cp * dp` GPUs apart. Where a domain holds several
     of them, the stage at its edge, for which the others wait, has one neighbour inside the domain and one beyond it.
+
+    Each tensor parallel rank sends its part (Narayanan et al. 2021, arXiv 2104.04473, section 4.1; DeepSpeed's
+    `PartitionedTensor`); where activations are whole between layers, the parts are gathered again at the other end.
     """
     stride = at.tp * at.cp * at.dp
     crosses = stride * at.pp > cluster.nvlink_domain
     beyond = np.where(crosses, np.where(2 * stride <= cluster.nvlink_domain, 0.5, 1.0), 0.0)
-    split = at.tp if recipe.sequence_parallel else 1
-    message = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes / split
+    whole = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes
+    in_parts = recipe.sequence_parallel or recipe.fused
+    message = whole / at.tp if in_parts else whole
+    gathered: Value = 0.0
+    if in_parts and not recipe.sequence_parallel:
+        gathered = gather_s(whole, place(at.tp, 1, cluster.nvlink_domain), rates)
     # Without interleaving the schedule waits for each message; with it, transfers run behind other chunks.
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
     pair = RankGroup(size=np.full(1, 2.0), inside=np.where(crosses, 1.0, 2.0))
     between, within = (send_s(message, np.full(len(at), outside), rates) for outside in (True, False))
     return Transfer(
         operation="send", carries="stage_outputs", payload_bytes=message, group=pair,
-        once_s=beyond * between + (1.0 - beyond) * within, times=2.0, forward_times=1.0, exposed_ratio=1.0 - hidden,
+        once_s=beyond * between + (1.0 - beyond) * within + gathered, times=2.0, forward_times=1.0,
+        exposed_ratio=1.0 - hidden,
     )  # fmt: skip
 
 

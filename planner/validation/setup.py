@@ -343,7 +343,7 @@ def _choose(
     *,
     open_ckpt: bool,
 ) -> Layouts:
-    """The one layout that is evaluated: the fastest that fits of those that the row allows.
+    """The one layout that is evaluated: the fastest that fits of those that the row allows, with few chunks a stage.
 
     Where the row leaves checkpointing open and nothing fits with the framework's default, it is taken for full; where
     it leaves sharding open, for the least that fits.
@@ -371,8 +371,14 @@ def _choose(
         return fitting
     scores = score(recipe, cluster, fitting, rates, NO_PRICES, recipe.tokens_per_step)
     speed = scores.step_s * recipe.global_batch / (fitting.dp * fitting.micro_batch * fitting.grad_accum)
-    best = int(np.argmin(speed))
+    chunks = np.where(speed <= WORTH_CHUNKS * speed.min(), fitting.vp, np.iinfo(np.int64).max)
+    best = int(np.lexsort((speed, chunks))[0])
     return fitting.take(slice(best, best + 1))
+
+
+WORTH_CHUNKS = 1.02
+"""Nobody cuts pipeline stages into chunks, which hold more activations, for less than this: of layouts that are nearly
+as fast as the fastest, the one with the fewest."""
 
 
 def _sharded_to_fit(

@@ -88,13 +88,16 @@ class OneLayout(Parts):
         if y.pp == 1:
             return 0.0
         outside = y.gpus > self.c.nvlink_domain
-        message = self.tokens * self.m.hidden * self.a / self.split
+        whole = self.tokens * self.m.hidden * self.a
+        in_parts = self.r.sequence_parallel or self.r.stack in ("typical", "tuned", "classic")
+        message = whole / y.tp if in_parts else whole
+        again = self.gather(whole, self.ranks(y.tp, 1)) if in_parts and not self.r.sequence_parallel else 0.0
         far, near = message / q.nic_bytes_per_s + q.nic_latency_s, message / q.nvlink_bytes_per_s + q.nvlink_latency_s
         two_in_a_domain = 2 * y.gpus // y.pp <= self.c.nvlink_domain  # the stage at its edge has one neighbour outside
         once = near if not outside else (far + near) / 2 if two_in_a_domain else far
         boundaries = 1 if y.pp == 2 else 2
         stall = boundaries * q.send_stall_s if outside and y.gpus >= q.stall_gpus else 0.0
-        return 2 * once * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5)) + stall
+        return 2 * (once + again) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5)) + stall
 
     def data_s(self, behind_s: float) -> float:
         r, p, q, y = self.r, self.p, self.q, self.y
