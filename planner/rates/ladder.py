@@ -196,7 +196,7 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     """Peak of the compute type times the architecture's efficiency, corrected by what this GPU was measured to reach.
 
     The architecture's efficiency is that of its reference GPU; a part that was measured keeps the ratio of its own
-    measured maximum to the reference's, in 16-bit and narrower types.
+    measured maximum to the reference's, in 16-bit and narrower types. No draw is faster than its measured maximum.
     """
     gpu, policy = setting.gpu, setting.recipe.policy
     compute = policy.linear_compute if name == "linear_flop_per_s" else policy.other_compute
@@ -220,12 +220,9 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
         source=f"{row.origin}; the peak as in gpu:{gpu.id}",
         gpu=gpu.id,
     )
-    fastest = gpu.measured_matmul_flop_per_s.get("bf16" if compute == "fp16" else compute, peak)
-    ceiling = min(peak, fastest)  # no product of a training step is faster than the fastest that was ever measured
-    term = replace(
-        term, value=min(term.value, ceiling), own_sd=0.0 if measured else TRANSFER_SD, ceiling=ceiling,
-        evidence=evidence,
-    )  # fmt: skip
+    ceiling = min(peak, gpu.measured_matmul_flop_per_s.get("bf16" if compute == "fp16" else compute, peak))
+    own_sd, value = 0.0 if measured else TRANSFER_SD, min(term.value, ceiling)
+    term = replace(term, value=value, own_sd=own_sd, ceiling=ceiling, evidence=evidence)
     return at_clock(term, setting.cluster, setting.parameters)
 
 

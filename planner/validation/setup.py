@@ -377,8 +377,7 @@ def _choose(
 
 
 WORTH_CHUNKS = 1.02
-"""Nobody cuts pipeline stages into chunks, which hold more activations, for less than this: of layouts that are nearly
-as fast as the fastest, the one with the fewest."""
+"""Nobody cuts pipeline stages into chunks, which hold more activations, for less than this times their speed."""
 
 
 def _sharded_to_fit(

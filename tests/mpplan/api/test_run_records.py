@@ -18,7 +18,7 @@ from tests.planner.calibration.own_runs import prepared
 from tests.planner.recorded import copy, gemm, kernels, write_record
 
 GPU = "h200-sxm-141gb"
-LAYOUT = {"seq_len": "8192", "micro_batch": "2", "tp": "1", "pp": "1", "act_ckpt": "none"}
+LAYOUT = {"seq_len": "8192", "micro_batch": "2", "tp": "1", "pp": "1", "cp": "1", "act_ckpt": "none"}
 ROW = LAYOUT | {
     "model": "llama-3.1-8b", "precision": "bf16", "gpu": GPU, "zero_or_fsdp_stage": "3",
     "metric": "tokens_per_s_per_gpu",

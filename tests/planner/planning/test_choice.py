@@ -122,7 +122,8 @@ def test_allowing_more_risk_never_makes_the_plan_slower(memory_gib):
     for allowed in (0.01, 0.05, 0.2, 0.5):
         choice = best_on(replace(one, memory_risk=allowed), FREE, 8)
         assert choice.safe == (risk_of(one, choice.winner) <= allowed)
-        steps.append(float(choice.scores.step_s[choice.best]))
+        if choice.safe:  # else the plan is a riskier one than was allowed, and may be faster than a safe one
+            steps.append(float(choice.scores.step_s[choice.best]))
 
     assert steps[0] > steps[-1]
     assert all(later <= earlier * NEAR for earlier, later in pairwise(steps))

@@ -141,7 +141,9 @@ def test_after_a_capture_that_fails_everything_is_as_before_and_the_trial_runs_w
 
     trial = CallTrial(call=product)
 
-    assert captured_if_short(trial, CpuClock()) is trial
+    for _ in range(20):  # where another process takes the CPU meanwhile, a call is not short and nothing is captured
+        if not seen.graphs:
+            assert captured_if_short(trial, CpuClock()) is trial
     assert seen.current is first
     assert seen.generator.state == "free"
     assert [graph.was_reset for graph in seen.graphs] == [True]

@@ -32,7 +32,7 @@ def _own_place(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_what_was_measured_is_evidence_but_no_plan_rests_on_it():
-    path, _ = measure_claims("cpu", 8.0, Silence())
+    path, _ = measure_claims("cpu", 24.0, Silence())
     record = newest_claims_record()
 
     assert record is not None
