@@ -17,13 +17,23 @@ class Cluster:
     nvlink_domain: int
     """GPUs connected to each other by NVLink: those of a node, or of a rack (72 on NVL72)."""
     nic_bytes_per_s: float
-    """Network bandwidth per GPU and direction between NVLink domains."""
+    """Network bandwidth per GPU and direction between nodes, or between racks that NVLink joins."""
     nic_assumed: bool = False
     """True where neither the user nor the catalogue gives the network bandwidth."""
     fabric: str = ""
-    """Kind of network between NVLink domains, one of `network.FABRICS`; empty where nobody says."""
+    """Kind of network between nodes, one of `network.FABRICS`; empty where nobody says."""
     power_limit_w: float | None = None
     """Enforced board power limit, where it is not the datasheet's."""
+
+    @property
+    def near_gpus(self) -> int:
+        """GPUs that reach each other without the network: over NVLink, or over PCIe in one node."""
+        return max(self.nvlink_domain, self.gpus_per_node)
+
+    @property
+    def linked_gpus(self) -> int:
+        """Of these, GPUs with one kind of link between them: NVLink where there is any, else PCIe."""
+        return self.nvlink_domain if self.nvlink_domain > 1 else self.near_gpus
 
     @property
     def limit_w(self) -> float:

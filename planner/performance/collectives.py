@@ -2,8 +2,9 @@
 
 Inside an NVLink domain as measured by operation, size and group (`planner.kernels.collectives`). Between domains, and
 where nobody measured the GPU's links, a straight line: `t = latency + bytes on the bus / bus bandwidth` (nccl-tests'
-factors: 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all), at the slower of the two
-levels: inside the NVLink domain and between domains. Decision 0003 says what the line leaves out.
+factors: 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all), at the slowest of the levels:
+links of one kind (NVLink, or PCIe in a node without it), PCIe between cards of a node that NVLink joins in pairs, and
+the network. A group that stays in its node never waits for the network. Decision 0003 says what the line leaves out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from planner.hardware.cluster import Cluster
 from planner.kernels.collectives import MOST_MEASURED, collective_s, large_bytes_per_s
 from planner.kernels.surface import Surface
 from planner.lazy import dataclass
@@ -32,18 +34,35 @@ class RankGroup:
     size: Array
     """Ranks that take part."""
     inside: Array
-    """Of these, ranks in one NVLink domain."""
+    """Of these, ranks that reach each other without the network."""
+    linked: Array
+    """Of these again, ranks with one kind of link between them: NVLink, or PCIe in a node without it."""
 
     @property
     def crosses(self) -> npt.NDArray[np.bool_]:
-        """Whether the axis leaves the NVLink domain."""
+        """Whether the axis needs the network."""
         return self.size > self.inside
 
 
-def place(size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int, domain: int) -> RankGroup:
-    """Ranks `stride` apart in groups of `size`, on NVLink domains of `domain` GPUs."""
-    inside = np.clip(domain // np.asarray(stride), 1, size)
-    return RankGroup(size=size.astype(np.float64), inside=inside.astype(np.float64))
+def place(
+    size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int, near: int, linked: int | None = None
+) -> RankGroup:
+    """Ranks `stride` apart in groups of `size`.
+
+    Args:
+        size: ranks of a group, `[layout]`.
+        stride: GPUs from one rank of a group to the next.
+        near: GPUs that reach each other without the network.
+        linked: of these, GPUs with one kind of link between them; None: all.
+    """
+    inside = np.clip(near // np.asarray(stride), 1, size).astype(np.float64)
+    joined = inside if linked is None else np.clip(linked // np.asarray(stride), 1, size).astype(np.float64)
+    return RankGroup(size=size.astype(np.float64), inside=inside, linked=joined)
+
+
+def place_on(cluster: Cluster, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int = 1) -> RankGroup:
+    """Ranks `stride` apart in groups of `size` on a cluster."""
+    return place(size, stride, cluster.near_gpus, cluster.linked_gpus)
 
 
 def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
@@ -55,7 +74,7 @@ def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
 
 
 def _reach_latency(group: RankGroup, steps: Array | Value, streamed_bytes: Array | Value | None, rates: Rates) -> Value:
-    """The same with the domains that it reaches: for each doubling of their number, and for each of them.
+    """The same with the nodes that it reaches: for each doubling of their number, and for each of them.
 
     Trees take as long for each doubling (all-reduce over 2 to 16 nodes with InfiniBand), rings for each domain that
     they pass; over 2 to 64 nodes with EFA both show (`node_doubling_s`, `node_hop_s`). With EFA small messages that
@@ -101,13 +120,13 @@ def _with_measured(
     line_s: Value, operation: str, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Value = 1.0
 ) -> Value:
     """What was measured for groups inside an NVLink domain, the straight line for the others."""
-    surface, inside = rates.surface(operation), (group.size > 1) & ~group.crosses
+    surface, inside = rates.surface(operation), (group.size > 1) & (group.size <= group.linked)
     if surface is None or not inside.any():
         return line_s
     if inside.all():
         return _measured_s(operation, surface, payload_bytes, group, rates, messages)
     where = np.flatnonzero(inside)  # few layouts: most groups of a large cluster leave the domain
-    within = RankGroup(size=group.size[where], inside=group.inside[where])
+    within = RankGroup(size=group.size[where], inside=group.inside[where], linked=group.linked[where])
     drawn = {name: _at(getattr(rates, name), where) for name in ("nvlink_bytes_per_s", "hop_latency_s")}
     there = rates.replaced(**drawn)
     result = np.array(line_s)
@@ -145,11 +164,23 @@ def scatter_s(
 def _ring_s(
     operation: str, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None
 ) -> Value:
-    n, r = group.size, group.inside
+    n = group.size
     nvlink = payload_bytes * (n - 1) / n / rates.nvlink_bytes_per_s
-    # Every rank's NIC works: what enters a domain is (n - r)/n of the payload, shared by r NICs.
-    nic = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    return _collective_s(operation, payload_bytes, np.maximum(nvlink, nic), n - 1, group, rates, messages)
+    moving_s = np.maximum(nvlink, _beyond_links_s(payload_bytes, group, rates))
+    return _collective_s(operation, payload_bytes, moving_s, n - 1, group, rates, messages)
+
+
+def _beyond_links_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates) -> Value:
+    """The slower of the network and of PCIe between cards that NVLink joins in pairs, `[layout]`.
+
+    Every rank's link works: what enters a node is (n - r)/n of the payload, shared by its r NICs.
+    """
+    n, r, linked = group.size, group.inside, group.linked
+    nic: Value = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
+    if np.all(linked == r):
+        return nic
+    pcie = np.where(linked < r, payload_bytes * (n - linked) / n / (linked * rates.pcie_bytes_per_s), 0.0)
+    return np.maximum(nic, pcie)
 
 
 def _collective_s(
@@ -177,11 +208,11 @@ def all_reduce_s(
     over two nodes of H100 reaches 487 GB/s on the bus, where a ring inside each node stays below 370 (interconnect.csv
     ic041, ic127).
     """
-    n, r = group.size, group.inside
-    gain = np.where(r > SWITCH_FROM, rates.nvls_gain_ratio, 1.0)
+    n = group.size
+    gain = np.where(group.linked > SWITCH_FROM, rates.nvls_gain_ratio, 1.0)
     nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * gain)
-    nic = 2 * payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    return _collective_s("all_reduce", payload_bytes, np.maximum(nvlink, nic), 2 * (n - 1), group, rates, messages)
+    moving_s = np.maximum(nvlink, _beyond_links_s(2 * payload_bytes, group, rates))
+    return _collective_s("all_reduce", payload_bytes, moving_s, 2 * (n - 1), group, rates, messages)
 
 
 def all_to_all_s(
@@ -191,16 +222,31 @@ def all_to_all_s(
 
     `copies_per_node` below 1: a token bound for several experts of one node crosses the network once.
     """
-    n, r = group.size, group.inside
-    nvlink = send_bytes * (r - 1) / n / rates.nvlink_bytes_per_s
+    n, r, linked = group.size, group.inside, group.linked
+    nvlink = send_bytes * (linked - 1) / n / rates.nvlink_bytes_per_s
     nic = send_bytes * (n - r) / n * copies_per_node / rates.nic_bytes_per_s
-    line = (np.maximum(nvlink, nic) + _latency(group, n - 1, rates) * 0.5) * _beyond(group, rates)
+    pcie = np.where(linked < r, send_bytes * (n - linked) / n / rates.pcie_bytes_per_s, 0.0)
+    slowest_s = np.maximum(np.maximum(nvlink, pcie), nic)
+    line = (slowest_s + _latency(group, n - 1, rates) * 0.5) * _beyond(group, rates)
     return _with_measured(line, "all_to_all", send_bytes, group, rates)
 
 
-def send_s(message_bytes: Array | Value, crosses: npt.NDArray[np.bool_], rates: Rates) -> Value:
-    """One point-to-point message to the next pipeline stage."""
-    rate = np.where(crosses, rates.nic_bytes_per_s, rates.nvlink_bytes_per_s)
+def send_s(
+    message_bytes: Array | Value,
+    crosses: npt.NDArray[np.bool_],
+    rates: Rates,
+    bridged: npt.NDArray[np.bool_] | bool = False,
+) -> Value:
+    """One point-to-point message to the next pipeline stage.
+
+    Args:
+        message_bytes: its size.
+        crosses: whether it goes over the network.
+        rates: mid values or draws.
+        bridged: whether one that stays in its node goes over PCIe, between cards that NVLink joins in pairs.
+    """
+    within = np.where(bridged, np.minimum(rates.pcie_bytes_per_s, rates.nvlink_bytes_per_s), rates.nvlink_bytes_per_s)
+    rate = np.where(crosses, rates.nic_bytes_per_s, within)
     fixed = np.where(crosses, rates.nic_latency_s, rates.nvlink_latency_s)
     result: Value = message_bytes / rate + fixed
     return result

@@ -221,7 +221,7 @@ def _tensor_calls_s(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates)
     block the host keep the ranks of a group from arriving together: a collective waits for each of them.
     """
     calls = 8.0 if recipe.sequence_parallel else 4.0
-    apart = (at.pp > 1) & (at.gpus > cluster.nvlink_domain)
+    apart = (at.pp > 1) & (at.gpus > cluster.near_gpus)
     waits = np.where(apart, at.tp * rates.pipelined_rank_s, 0.0)
     return np.where(at.tp > 1, calls * (rates.collective_launch_s + waits), 0.0)
 

@@ -15,7 +15,7 @@ from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import busiest_ratio
-from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place, scatter_s, send_s
+from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place_on, scatter_s, send_s
 from planner.performance.compression import sent_bytes
 from planner.performance.operations import Array, Work, expert_tp
 from planner.performance.shards import Shards, gathered_bytes, trained_share
@@ -87,7 +87,7 @@ def tensor_transfers(
         product_s: one product that takes a whole input and splits its output: such a message hides behind no more.
         rates: mid values or draws.
     """
-    group = place(at.tp, 1, cluster.nvlink_domain)
+    group = place_on(cluster, at.tp)
     payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
     exposed = 1.0 - rates.overlap_tp_ratio
     blocks = np.where((expert_tp(recipe, at) < at.tp) & (recipe.model.experts > 0), 1.0, 2.0)
@@ -119,7 +119,7 @@ def context_transfers(
 ) -> tuple[Transfer, ...]:
     """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence."""
     model = recipe.model
-    group = place(at.cp, at.tp, cluster.nvlink_domain)
+    group = place_on(cluster, at.cp, at.tp)
     kv_heads = model.kv_heads / np.minimum(at.tp, model.kv_heads)
     width = kv_heads * (model.head_dim + model.value_dim)
     payload = tokens * at.cp * width * recipe.policy.activation_bytes
@@ -142,13 +142,13 @@ def expert_transfers(
     if not model.experts:
         return ()
     etp = expert_tp(recipe, at)
-    group = place(at.ep, np.where(etp < at.tp, 1, at.tp), cluster.nvlink_domain)
+    group = place_on(cluster, at.ep, np.where(etp < at.tp, 1, at.tp))
     split = at.tp if recipe.sequence_parallel else 1
     sent = tokens / split * model.top_k * model.hidden * recipe.policy.activation_bytes
     busiest = sent * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio)
-    domains = np.maximum(group.size / group.inside, 1.0)
-    # A token's k experts lie on fewer than k domains: expected share of distinct ones, (1-(1-1/D)^k) D/k.
-    distinct = (1.0 - (1.0 - 1.0 / domains) ** model.top_k) * domains / model.top_k
+    nodes = np.maximum(group.size / group.inside, 1.0)
+    # A token's k experts lie on fewer than k nodes: expected share of distinct ones, (1-(1-1/D)^k) D/k.
+    distinct = (1.0 - (1.0 - 1.0 / nodes) ** model.top_k) * nodes / model.top_k
     share = model.moe_share
     exchange = Transfer(
         operation="all_to_all", carries="tokens", payload_bytes=busiest, group=group,
@@ -161,25 +161,27 @@ def expert_transfers(
 def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Transfer:
     """An activation and its gradient, between one pipeline stage and the next.
 
-    Stages are the outermost axis of the ranks: neighbours are `tp * cp * dp` GPUs apart. Where a domain holds several
-    of them, the stage at its edge, for which the others wait, has one neighbour inside the domain and one beyond it.
+    Stages are the outermost axis of the ranks: neighbours are `tp * cp * dp` GPUs apart. Where a node holds several
+    of them, the stage at its edge, for which the others wait, has one neighbour inside the node and one beyond it.
 
     Each tensor parallel rank sends its part (Narayanan et al. 2021, arXiv 2104.04473, section 4.1; DeepSpeed's
     `PartitionedTensor`); where activations are whole between layers, the parts are gathered again at the other end.
     """
     stride = at.tp * at.cp * at.dp
-    crosses = stride * at.pp > cluster.nvlink_domain
-    beyond = np.where(crosses, np.where(2 * stride <= cluster.nvlink_domain, 0.5, 1.0), 0.0)
+    crosses = stride * at.pp > cluster.near_gpus
+    beyond = np.where(crosses, np.where(2 * stride <= cluster.near_gpus, 0.5, 1.0), 0.0)
+    bridged = (stride * at.pp > cluster.linked_gpus) & (cluster.linked_gpus < cluster.near_gpus)
     whole = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes
     in_parts = recipe.sequence_parallel or recipe.fused
     message = whole / at.tp if in_parts else whole
     gathered: Value = 0.0
     if in_parts and not recipe.sequence_parallel:
-        gathered = gather_s(whole, place(at.tp, 1, cluster.nvlink_domain), rates)
+        gathered = gather_s(whole, place_on(cluster, at.tp), rates)
     # Without interleaving the schedule waits for each message; with it, transfers run behind other chunks.
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
-    pair = RankGroup(size=np.full(1, 2.0), inside=np.where(crosses, 1.0, 2.0))
-    between, within = (send_s(message, np.full(len(at), outside), rates) for outside in (True, False))
+    inside = np.where(crosses, 1.0, 2.0)
+    pair = RankGroup(size=np.full(1, 2.0), inside=inside, linked=np.where(bridged, 1.0, inside))
+    between, within = (send_s(message, np.full(len(at), outside), rates, bridged) for outside in (True, False))
     return Transfer(
         operation="send", carries="stage_outputs", payload_bytes=message, group=pair,
         once_s=beyond * between + (1.0 - beyond) * within + gathered, times=2.0, forward_times=1.0,
@@ -225,8 +227,8 @@ def data_parallel_transfers(
     policy, trained = recipe.policy, trained_share(recipe)
     expert_stride = at.ep * expert_tp(recipe, at)
     holders = np.maximum(1, at.tp * at.cp * at.dp // (expert_stride * at.replicas))
-    dense = place(at.dp * at.cp // at.replicas, at.tp, cluster.nvlink_domain)
-    experts = place(holders, expert_stride, cluster.nvlink_domain)
+    dense = place_on(cluster, at.dp * at.cp // at.replicas, at.tp)
+    experts = place_on(cluster, holders, expert_stride)
     parts = (("", shards.dense(last=False), dense), ("expert_", shards.expert(last=False), experts))
     modules = shards.layers_most + 1.0  # a wrapped module is about a layer
     held = (shards.dense(last=False) + shards.expert(last=False)) * trained
@@ -270,7 +272,7 @@ def _between_replicas(
     if np.all(at.replicas == 1):
         return ()
     ranks = np.maximum(1, at.dp * at.cp // at.replicas)
-    group = place(at.replicas, at.tp * ranks, cluster.nvlink_domain)
+    group = place_on(cluster, at.replicas, at.tp * ranks)
     shard = (shards.dense(last=False) / shards.dense_ranks) + (shards.expert(last=False) / shards.expert_ranks)
     payload = shard * recipe.policy.reduce_bytes * trained_share(recipe)
     shared = Transfer(

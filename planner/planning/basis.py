@@ -167,7 +167,7 @@ def lacking_gaps(unsupported: list[Unsupported]) -> list[Gap]:
 
 def extrapolated(case: Case, nodes: int) -> Message | None:
     """That a plan has more nodes than the user measured the network on; None where it has not."""
-    per_domain = case.cluster.nvlink_domain / case.cluster.gpus_per_node
+    per_domain = case.cluster.near_gpus / case.cluster.gpus_per_node
     measured = round(float(case.mid.measured_domains) * per_domain)
     if not measured or nodes <= measured:
         return None

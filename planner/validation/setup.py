@@ -176,7 +176,7 @@ def _cluster(run: PublishedRun, filled: Filled) -> Cluster:
     cluster = make_cluster(gpu, gpus_per_node=node, network=network, power_limit_w=limit)
     if run.gpus_per_node is None:
         filled.take("gpus_per_node", as_=str(node))
-    if network.bytes_per_s is None and (run.n_gpus or 2) > cluster.nvlink_domain:
+    if network.bytes_per_s is None and (run.n_gpus or 2) > cluster.near_gpus:
         filled.take("network", as_=f"{cluster.nic_bytes_per_s * 8 / GIGA:g} Gb/s per GPU")
     return cluster
 

@@ -59,7 +59,7 @@ class OneLayout(Parts):
         y, q = self.y, self.q
         if y.tp == 1:
             return 0.0
-        between_nodes = y.pp > 1 and y.gpus > self.c.nvlink_domain
+        between_nodes = y.pp > 1 and y.gpus > max(self.c.nvlink_domain, self.c.gpus_per_node)
         each = q.collective_launch_s + (y.tp * q.pipelined_rank_s if between_nodes else 0.0)
         return (8 if self.r.sequence_parallel else 4) * each
 
@@ -87,14 +87,17 @@ class OneLayout(Parts):
         y, q = self.y, self.q
         if y.pp == 1:
             return 0.0
-        outside = y.gpus > self.c.nvlink_domain
+        near_gpus = max(self.c.nvlink_domain, self.c.gpus_per_node)
+        outside = y.gpus > near_gpus
         whole = self.tokens * self.m.hidden * self.a
         in_parts = self.r.sequence_parallel or self.r.stack in ("typical", "tuned", "classic")
         message = whole / y.tp if in_parts else whole
         again = self.gather(whole, self.ranks(y.tp, 1)) if in_parts and not self.r.sequence_parallel else 0.0
-        far, near = message / q.nic_bytes_per_s + q.nic_latency_s, message / q.nvlink_bytes_per_s + q.nvlink_latency_s
-        two_in_a_domain = 2 * y.gpus // y.pp <= self.c.nvlink_domain  # the stage at its edge has one neighbour outside
-        once = near if not outside else (far + near) / 2 if two_in_a_domain else far
+        between_pairs = 1 < self.c.nvlink_domain < min(y.gpus, near_gpus)
+        link = min(q.nvlink_bytes_per_s, q.pcie_bytes_per_s) if between_pairs else q.nvlink_bytes_per_s
+        far, near = message / q.nic_bytes_per_s + q.nic_latency_s, message / link + q.nvlink_latency_s
+        two_in_a_node = 2 * y.gpus // y.pp <= near_gpus  # the stage at its edge has one neighbour outside
+        once = near if not outside else (far + near) / 2 if two_in_a_node else far
         boundaries = 1 if y.pp == 2 else 2
         stall = boundaries * q.send_stall_s if outside and y.gpus >= q.stall_gpus else 0.0
         return 2 * (once + again) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5)) + stall

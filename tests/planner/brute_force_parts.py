@@ -332,11 +332,19 @@ class Parts:
 
     # -- collectives: ranks counted one by one
 
-    def ranks(self, size: int, stride: int) -> tuple[int, int]:
-        """Ranks of a group, and how many share a domain with its first rank, in the group that lies worst."""
-        domain = self.c.nvlink_domain
-        shared = [sum(1 for i in range(size) if first + i * stride < domain) for first in range(min(stride, domain))]
-        return size, max(1, min(shared))
+    def ranks(self, size: int, stride: int) -> tuple[int, int, int]:
+        """Ranks of a group, how many its first rank reaches without the network, and how many over the fastest links.
+
+        In the group that lies worst.
+        """
+        near = max(self.c.nvlink_domain, self.c.gpus_per_node)
+        joined = near if self.c.nvlink_domain == 1 else self.c.nvlink_domain
+
+        def shared(gpus: int) -> int:
+            counts = [sum(1 for i in range(size) if first + i * stride < gpus) for first in range(min(stride, gpus))]
+            return max(1, min(counts))
+
+        return size, shared(near), shared(joined)
 
     def latency(self, size: int, inside: int, hops: float) -> float:
         if size == 1:
@@ -351,10 +359,10 @@ class Parts:
         reach = math.log2(size / inside) * self.q.node_doubling_s + (size / inside - 1) * self.q.node_hop_s
         return self.latency(size, inside, hops) + share * reach
 
-    def measured_s(self, operation: str, payload: float, group: tuple[int, int], messages: float) -> float | None:
+    def measured_s(self, operation: str, payload: float, group: tuple[int, int, int], messages: float) -> float | None:
         """As the surface says, inside an NVLink domain that was measured."""
-        (n, r), surface = group, self.q.surface(operation)
-        if n == 1 or n > r or surface is None:
+        (n, _, joined), surface = group, self.q.surface(operation)
+        if n == 1 or n > joined or surface is None:
             return None
         at = [min(max(math.log2(n) - 1, 0), 2), min(max(math.log2(max(payload / messages, 1)) - 10, 0), 23)]
         passes = 2 if operation == "all_reduce" else 1
@@ -364,34 +372,39 @@ class Parts:
         hops = max(0, min(passes * (n - 1), 64) - passes * 7)
         return messages * (once * large / self.q.nvlink_bytes_per_s + hops * self.q.hop_latency_s)
 
-    def gather(self, payload: float, group: tuple[int, int], messages: float | None = None) -> float:
+    def gather(self, payload: float, group: tuple[int, int, int], messages: float | None = None) -> float:
         return self.ring("all_gather", payload, group, messages)
 
-    def scatter(self, payload: float, group: tuple[int, int], messages: float | None = None) -> float:
+    def scatter(self, payload: float, group: tuple[int, int, int], messages: float | None = None) -> float:
         return self.ring("reduce_scatter", payload, group, messages)
 
-    def ring(self, operation: str, payload: float, group: tuple[int, int], messages: float | None) -> float:
-        n, r = group
+    def pcie(self, payload: float, group: tuple[int, int, int]) -> float:
+        """Between the pairs of cards that NVLink joins in a node; 0 where links are of one kind."""
+        n, r, joined = group
+        return payload * (n - joined) / n / joined / self.q.pcie_bytes_per_s if joined < r else 0.0
+
+    def ring(self, operation: str, payload: float, group: tuple[int, int, int], messages: float | None) -> float:
+        n, r, _ = group
         measured = self.measured_s(operation, payload, group, messages or 1)
-        inner = payload * (n - 1) / n / self.q.nvlink_bytes_per_s
+        inner = max(payload * (n - 1) / n / self.q.nvlink_bytes_per_s, self.pcie(payload, group))
         outer = payload * (n - r) / n / r / self.q.nic_bytes_per_s
         line = max(inner, outer) + (messages or 1) * self.reach_latency(n, r, n - 1, messages and payload / messages)
         return line if measured is None else measured
 
-    def all_reduce(self, payload: float, group: tuple[int, int], messages: float | None = None) -> float:
-        n, r = group
+    def all_reduce(self, payload: float, group: tuple[int, int, int], messages: float | None = None) -> float:
+        n, r, joined = group
         measured = self.measured_s("all_reduce", payload, group, messages or 1)
-        gain = self.q.nvls_gain_ratio if r > 4 else 1.0
-        inner = 2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain)
+        gain = self.q.nvls_gain_ratio if joined > 4 else 1.0
+        inner = max(2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain), self.pcie(2 * payload, group))
         outer = 2 * payload * (n - r) / n / r / self.q.nic_bytes_per_s
         latency = self.reach_latency(n, r, 2 * (n - 1), messages and payload / messages)
         line = max(inner, outer) + (messages or 1) * latency
         return line if measured is None else measured
 
-    def all_to_all(self, sent: float, group: tuple[int, int], copies: float) -> float:
-        n, r = group
+    def all_to_all(self, sent: float, group: tuple[int, int, int], copies: float) -> float:
+        n, r, joined = group
         measured = self.measured_s("all_to_all", sent, group, 1)
-        inner = sent * (r - 1) / n / self.q.nvlink_bytes_per_s
+        inner = max(sent * (joined - 1) / n / self.q.nvlink_bytes_per_s, self.pcie(sent * joined, group))
         outer = sent * (n - r) / n * copies / self.q.nic_bytes_per_s
         line = max(inner, outer) + self.latency(n, r, n - 1) / 2
         return line if measured is None else measured

@@ -66,7 +66,7 @@ class Link(Enum):
     """What limits the rate of a run; the equations have the slower of the two."""
 
     INSIDE = "nic_bytes_per_s"
-    """The links of an NVLink domain (of a node without one: PCIe). Its value is the term that does not count."""
+    """The links inside a node or rack: NVLink, else PCIe. Its value is the term that does not count."""
     BETWEEN = "nvlink_bytes_per_s"
     """The network between them."""
 

@@ -131,17 +131,17 @@ def _from_training_sizes(run: CollectiveRun) -> CollectiveRun:
 
 
 def _domain(run: CollectiveRun, cluster: Cluster) -> int:
-    """Ranks of a run that fast links join: those of a node, or of a rack (NVL72)."""
+    """Ranks of a run that reach each other without the network: those of a node, or of a rack (NVL72)."""
     return cluster.nvlink_domain if cluster.nvlink_domain > cluster.gpus_per_node else run.ranks_per_node
 
 
 def _stays_inside(run: CollectiveRun, cluster: Cluster) -> bool:
-    return run.ranks <= min(_domain(run, cluster), cluster.nvlink_domain)
+    return run.ranks <= min(_domain(run, cluster), cluster.linked_gpus)
 
 
 def _placed(run: CollectiveRun, cluster: Cluster, link: Link) -> PlacedRun:
-    domain = min(_domain(run, cluster), cluster.nvlink_domain)
-    return PlacedRun(run=run, group=place(np.array([run.ranks]), 1, domain), link=link)
+    near = min(_domain(run, cluster), cluster.near_gpus)
+    return PlacedRun(run=run, group=place(np.array([run.ranks]), 1, near, cluster.linked_gpus), link=link)
 
 
 def _limited(run: CollectiveRun, cluster: Cluster, base: RateSet) -> PlacedRun:
@@ -226,9 +226,9 @@ def _beyond(part: _Part, cluster: Cluster, base: RateSet) -> dict[str, Term]:
 
 
 def _domains(item: PlacedRun, cluster: Cluster) -> float:
-    """NVLink domains of the GPUs that were at work, in the groups of a run or beside them."""
+    """Nodes, or racks that NVLink joins, of the GPUs that were at work, in the groups of a run or beside them."""
     busy = item.run.nodes * item.run.gpus_per_node
-    return max(float(item.group.size[0] / item.group.inside[0]), busy / cluster.nvlink_domain)
+    return max(float(item.group.size[0] / item.group.inside[0]), busy / cluster.near_gpus)
 
 
 def _by_size(terms: dict[str, Term], runs: Sequence[CollectiveRun], base: RateSet) -> dict[str, Term]:

@@ -8,7 +8,7 @@ from planner.hardware.cluster import Cluster
 from planner.models.image_network import ImageNetwork
 from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import expected_max
-from planner.performance.collectives import all_reduce_s, place
+from planner.performance.collectives import all_reduce_s, place_on
 from planner.performance.compression import coding_s, residual_bytes, sent_bytes
 from planner.performance.images.work import image_work, recipe_traffic
 from planner.performance.memory import MemoryItems, memory_left_out
@@ -27,7 +27,7 @@ BACKWARD_SHARE = 2.0 / 3.0
 
 def image_gradients(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> Transfer:
     """The gradients of a step, reduced among all GPUs."""
-    group = place(at.dp, 1, cluster.nvlink_domain)
+    group = place_on(cluster, at.dp)
     payload = network.params * sent_bytes(recipe, at, network)
     messages = 1.0 if recipe.grad_compression is None else recipe.grad_compression.messages
     return Transfer(

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.interconnect import load_interconnect
 from planner.kernels.collectives import collective_surfaces
-from planner.performance.collectives import all_reduce_s, all_to_all_s, gather_s, place, scatter_s, send_s
-from tests.planner.build import ROUNDING, cluster, mid_rates, plain_rates, recipe
+from planner.parallelism.layout import Layouts
+from planner.performance.collectives import all_reduce_s, all_to_all_s, gather_s, place, place_on, scatter_s, send_s
+from planner.performance.step import step_times
+from tests.planner.build import ROUNDING, cluster, layout, mid_rates, plain_rates, recipe
 
 
 def group(size: int, domain: int = 8, stride: int = 1):
@@ -49,6 +51,43 @@ def test_between_nodes_every_gpu_s_nic_carries_its_share_of_what_enters_the_node
     assert float(all_reduce_s(size, group(32), rates)[0]) == pytest.approx(2 * size * 0.75 / (8 * 50e9))
     # all-to-all: three quarters of what a rank sends leaves through its own NIC
     assert float(all_to_all_s(size, group(32), rates)[0]) == pytest.approx(size * 0.75 / 50e9)
+
+
+def test_a_group_in_one_node_without_nvlink_goes_over_pcie_and_never_waits_for_the_network():
+    rates = plain_rates(nvlink_bytes_per_s=20e9, nic_bytes_per_s=1e9)  # the link of a node without NVLink is PCIe
+    cards = cluster("l40s", gpus_per_node=8)
+    inside, outside = place_on(cards, np.array([8])), place_on(cards, np.array([16]))
+
+    assert float(gather_s(8e9, inside, rates)[0]) == pytest.approx(8e9 * 7 / 8 / 20e9)
+    assert float(send_s(8e9, inside.crosses, rates)[0]) == pytest.approx(8e9 / 20e9)
+    assert float(gather_s(8e9, outside, rates)[0]) == pytest.approx(8e9 / 2 / (8 * 1e9))
+
+
+def test_cards_that_nvlink_joins_in_pairs_reach_the_others_of_their_node_over_pcie():
+    rates = plain_rates(nvlink_bytes_per_s=300e9, pcie_bytes_per_s=20e9, nic_bytes_per_s=1e9, nvls_gain_ratio=2.0)
+    cards = cluster("h100-pcie-80gb", gpus_per_node=4)
+    pair, whole = place_on(cards, np.array([2])), place_on(cards, np.array([4]))
+
+    assert float(gather_s(8e9, pair, rates)[0]) == pytest.approx(8e9 / 2 / 300e9)
+    assert float(gather_s(8e9, whole, rates)[0]) == pytest.approx(8e9 / 2 / (2 * 20e9))  # half enters through two cards
+    assert float(all_reduce_s(8e9, whole, rates)[0]) == pytest.approx(8e9 / (2 * 20e9))
+    assert float(all_to_all_s(8e9, whole, rates)[0]) == pytest.approx(8e9 / 2 / 20e9)
+    assert float(send_s(8e9, whole.crosses, rates, bridged=True)[0]) == pytest.approx(8e9 / 20e9)
+
+
+@pytest.mark.parametrize("gpu", sorted(load_gpus()))
+def test_what_runs_in_one_node_does_not_depend_on_the_network(gpu):
+    one, machines = recipe(sequence_parallel=False), cluster(gpu, gpus_per_node=8)
+    splits = [{"dp": 8, "zero": 3}, {"dp": 4, "tp": 2}, {"pp": 4, "dp": 2}, {"tp": 8}, {"cp": 2, "dp": 4, "zero": 1}]
+    at = Layouts.of(*(layout(**split) for split in splits))
+
+    def step_s(**network: float):
+        rates = plain_rates(nvlink_bytes_per_s=1e9, pcie_bytes_per_s=1e9, **network)
+        return step_times(one, machines, at, rates).total
+
+    slow = step_s(nic_bytes_per_s=1e3, nic_latency_s=1.0, node_hop_s=1.0, node_doubling_s=1.0)
+    assert list(slow) == pytest.approx(list(step_s(nic_bytes_per_s=1e15)))
+    assert len(slow) == len(splits)
 
 
 def test_tokens_that_share_a_node_cross_the_network_once():

@@ -201,8 +201,16 @@ def test_other_gpus_per_node_are_said(tmp_path):
     assert keys(own) == ["warning.network_file", "warning.network_gpus_per_node"]
 
 
-def test_one_node_says_nothing_of_gpus_that_no_link_joins(tmp_path):
-    own = fitted(tmp_path, printed([("all_reduce", 1)], device="NVIDIA L40S"), "l40s")
+def test_one_node_without_nvlink_tells_of_its_pcie(tmp_path):
+    true = {"nvlink_bytes_per_s": 12e9, "nvlink_latency_s": 4e-5}
+    own = fitted(tmp_path, printed([("all_gather", 1)], device="NVIDIA L40S", **true), "l40s")
+
+    assert own.terms["nvlink_bytes_per_s"].value == pytest.approx(12e9, rel=0.02)
+    assert not set(BETWEEN) & set(own.terms)
+
+
+def test_one_node_of_cards_joined_in_pairs_says_nothing_of_either_link(tmp_path):
+    own = fitted(tmp_path, printed([("all_reduce", 1)], device="NVIDIA A40"), "a40")
 
     assert own.terms == {}
     assert keys(own) == ["warning.network_unused"]
@@ -336,11 +344,11 @@ def test_samples_that_lie_apart_at_most_sizes_widen_the_terms(tmp_path):
     assert own_sd(0.04) == pytest.approx(0.04)
 
 
-def test_one_gpu_of_each_node_tells_of_as_many_gpus_as_were_at_work_where_no_link_joins_them(tmp_path):
+def test_one_gpu_of_each_node_tells_of_as_many_nodes_as_were_at_work_where_no_link_joins_them(tmp_path):
     device = {"device_name": "NVIDIA L40S", "memory_total_bytes": 48e9}
     points = collectives(lambda s: 1e-4 + s / 5e9, op="all_gather", group="cross", world=4, nodes=4, **device)
     points += collectives(lambda s: 1e-4 + s / 5e9, op="all_gather", group="node", world=8, nodes=1, **device)
     source = NetworkSource(name="mine", origin="mine", kind="record")
     terms = network_terms(collective_runs(points, "mine"), source, cluster("l40s", gpus_per_node=8), base("l40s")).terms
 
-    assert terms["measured_domains"].value == 32.0
+    assert terms["measured_domains"].value == 4.0
