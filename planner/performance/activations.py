@@ -29,7 +29,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     attention_out = work.tokens * recipe.model.heads * recipe.model.value_dim / at.tp
     into_attention, into_mlp = _read_again(recipe)
     norms = 0.5 * (into_attention + into_mlp) * _norm_outputs(recipe, work, at, rates)
-    inputs = norms + attention_out + into_mlp * (ffn + routed)
+    made_again = norms + into_mlp * ffn
+    inputs = made_again + attention_out + into_mlp * routed
     others = 2.0 * hidden + _heads_kept(recipe, work, at) + (_inner_tensors(recipe) - 1.0) * ffn + routed
     masks = 2.0 * hidden if recipe.dropout else 0.0
     plain = others * each + inputs * _input_bytes(recipe) + masks
@@ -39,8 +40,10 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     none = (plain + scores) * rates.stored_activation_ratio
     selective: Value
     if recipe.attention == "naive" or recipe.fused:
-        # The attention core is run again; its result stays, as the input of the product that follows.
-        selective = plain * rates.stored_activation_ratio
+        # The attention core is run again; its result stays, as the input of the product that follows. Where Megatron
+        # runs norms and activations again instead, what they give does not stay (`--recompute-modules`).
+        dropped = 0.0 if recipe.reruns_attention else made_again * _input_bytes(recipe)
+        selective = (plain - dropped) * rates.stored_activation_ratio
     else:
         # Per-operation policy of torchtitan: every second product's output (q, v, the first of the feed-forward, its
         # last), attention's, and the layer's input.

@@ -15,7 +15,7 @@ from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.performance.compression import coding_s
 from planner.performance.compute import LayerTime
 from planner.performance.operations import EACH_ALONE, Array, Work, expert_tp
-from planner.performance.shards import Shards, gathered_bytes, trained_share
+from planner.performance.shards import Shards, gathered_bytes, reduced_bytes, trained_share
 from planner.performance.transfers import (
     Transfer,
     ZeroPasses,
@@ -112,14 +112,12 @@ def in_passes(recipe: Recipe, again: Value, forward: Value, both: Value) -> Valu
     return result
 
 
-def _copies_s(recipe: Recipe, shards: Shards, passes: ZeroPasses, rates: Rates) -> Value:
+def _copies_s(recipe: Recipe, shards: Shards, at: Layouts, passes: ZeroPasses, rates: Rates) -> Value:
     """FSDP copies parameters out of the gather buffer and gradients into the reduce buffer: read and write each."""
-    policy = recipe.policy
     params = shards.dense(last=False) + shards.expert(last=False)
-    reduced = 0.0 if recipe.how.adapts else policy.reduce_bytes * trained_share(recipe)
-    return (
-        2.0 * params * (passes.gathers * gathered_bytes(recipe) + passes.scatters * reduced) / rates.memory_bytes_per_s
-    )
+    reduced = 0.0 if recipe.how.adapts else reduced_bytes(recipe, at) * trained_share(recipe)
+    moved_bytes = passes.gathers * gathered_bytes(recipe, at) + passes.scatters * reduced
+    return 2.0 * params * moved_bytes / rates.memory_bytes_per_s
 
 
 def _chunks_behind(at: Layouts) -> Value:
@@ -171,7 +169,7 @@ def data_parallel(
     tail = busy / (shards.layers_most + 1.0) / passes.scatters
     hidden = rates.overlap_dp_ratio * np.where(at.zero == 1, rates.zero1_overlap_ratio, 1.0)
     exposed = np.maximum(busy - hidden * window, tail)
-    copies = np.where(at.zero == 3, _copies_s(recipe, shards, passes, rates), 0.0)
+    copies = np.where(at.zero == 3, _copies_s(recipe, shards, at, passes, rates), 0.0)
     coding = coding_s(recipe, (shards.dense(last=False) + shards.expert(last=False)) * trained_share(recipe), rates)
     beside = rates.interference_ratio * np.minimum(busy, window) + copies + coding
     apart = at.dp * at.cp > 1

@@ -15,6 +15,7 @@ from planner.performance.shards import (
     frozen_weight_bytes,
     gathered_bytes,
     gathered_bytes_of_ends,
+    reduced_bytes,
     shard_params,
     trained_share,
 )
@@ -129,10 +130,9 @@ def sums_wider(policy: PrecisionPolicy) -> bool:
 
 def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
     """ZeRO-3: the parameters of two units are gathered at once, and the gradients of one are not yet reduced."""
-    policy = recipe.policy
     unit = shards.dense_per_layer + shards.expert_per_layer
-    grads = 0.0 if recipe.how.adapts else policy.reduce_bytes
-    gather = gathered_bytes(recipe)
+    grads = 0.0 if recipe.how.adapts else reduced_bytes(recipe, at)
+    gather = gathered_bytes(recipe, at)
     whole_stage = shards.layers_most * unit
     keep: Value = 0.0 if recipe.reshard_after_forward else whole_stage * gather
     # Under a pipeline FSDP keeps parameters gathered and gradients unreduced over all micro-batches of a step.
@@ -142,15 +142,16 @@ def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
     return Passing(
         held=sharded * keep,
         in_layer=sharded * unit * (2.0 * gather + grads),
-        at_loss=sharded * (head * gathered_bytes_of_ends(recipe) + unit * gather),
+        at_loss=sharded * (head * gathered_bytes_of_ends(recipe, at) + unit * gather),
     )
 
 
 def low_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> tuple[Value, Value]:
     """Casts of the linear weights: those kept between forward and backward, and those of the layer at work.
 
-    Autocast keeps its casts of trained weights, Transformer Engine its FP8 weights in both layouts; torchao casts a
-    weight when it is used and keeps the original (`Float8Linear`). 4-bit weights are unpacked one product at a time.
+    Autocast keeps its casts of trained weights (ZeRO 3 gathers them cast), Transformer Engine its FP8 weights in both
+    layouts; torchao casts a weight when it is used and keeps the original (`Float8Linear`). 4-bit weights are unpacked
+    one product at a time.
     """
     policy = recipe.policy
     layer = shards.dense_per_layer + shards.expert_per_layer
@@ -166,7 +167,8 @@ def low_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> tu
         return 0.0 * layer, unpacked + 0.0 * layer  # they lie in the low type themselves
     kept = (at.zero != 3) & (not recipe.how.adapts) & (recipe.fused or not low)
     copied = layer * policy.low_weight_copy_bytes
-    return np.where(kept, layers * copied, 0.0), np.where(kept, 0.0, 2.0 * copied) + unpacked
+    at_work = np.where(kept | policy.autocast, 0.0, 2.0 * copied)
+    return np.where(kept, layers * copied, 0.0), at_work + unpacked
 
 
 def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:

@@ -9,6 +9,7 @@ from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import expert_tp
+from planner.rates.terms import Value
 from planner.training.recipe import Recipe
 
 Array = npt.NDArray[np.float64]
@@ -132,12 +133,30 @@ def frozen_weight_bytes(recipe: Recipe) -> float | None:
     return policy.low_weight_copy_bytes if low else policy.activation_bytes
 
 
-def gathered_bytes(recipe: Recipe) -> float:
-    """Bytes per gathered parameter of a layer: 4-bit weights are gathered as they lie."""
-    return LOW_BIT_BYTES[recipe.double_quant] if recipe.how.low_bits else gathered_bytes_of_ends(recipe)
+def gathered_bytes(recipe: Recipe, at: Layouts) -> Value:
+    """Bytes per gathered parameter of a layer, `[layout]` or one for all: 4-bit weights are gathered as they lie."""
+    return LOW_BIT_BYTES[recipe.double_quant] if recipe.how.low_bits else gathered_bytes_of_ends(recipe, at)
 
 
-def gathered_bytes_of_ends(recipe: Recipe) -> float:
+def gathered_bytes_of_ends(recipe: Recipe, at: Layouts) -> Value:
     """Bytes per gathered parameter of embedding and output layer: frozen ones lie in the compute type, not in FP32."""
     policy = recipe.policy
-    return min(policy.gather_bytes, policy.activation_bytes) if recipe.how.adapts else policy.gather_bytes
+    if recipe.how.adapts:
+        return min(policy.gather_bytes, policy.activation_bytes)
+    return _under_zero_3(recipe, policy.gather_bytes, at)
+
+
+def reduced_bytes(recipe: Recipe, at: Layouts) -> Value:
+    """Bytes per reduced gradient, `[layout]` or one for all."""
+    return _under_zero_3(recipe, recipe.policy.reduce_bytes, at)
+
+
+def _under_zero_3(recipe: Recipe, each_bytes: float, at: Layouts) -> Value:
+    """What autocast sends in FP32 goes in the compute type under ZeRO 3: FSDP casts its shards before it gathers them.
+
+    huggingface/accelerate, `utils/dataclasses.py`: parameters and gradients in BF16 with `mixed_precision: bf16`; so
+    does DeepSpeed's stage 3 with `bf16.enabled`.
+    """
+    if not recipe.policy.autocast:
+        return each_bytes
+    return np.where(at.zero == 3, min(each_bytes, recipe.policy.activation_bytes), each_bytes)

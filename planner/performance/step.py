@@ -99,12 +99,12 @@ def _recompute(layer: LayerTime, recipe: Recipe, at: Layouts) -> Value:
 
     Selective means what the stack means by it: with naive attention its core is recomputed (Korthikanti et al.
     2022); FSDP stacks keep every second matrix product (torchtitan's per-operation policy); Megatron with fused
-    attention recomputes that kernel, but norms and activations alone where layers have experts.
+    attention recomputes that kernel, but norms and activations instead where layers have experts.
     """
     if recipe.attention == "naive":
         selective = layer.attention_forward + layer.scores_forward
     elif recipe.fused:
-        selective = 0.5 * layer.memory_forward + (layer.attention_forward if recipe.reruns_attention else 0.0)
+        selective = layer.attention_forward if recipe.reruns_attention else 0.5 * layer.memory_forward
     else:
         selective = 0.5 * layer.matmul_forward + layer.memory_forward
     return recipe.backward_share * np.where(

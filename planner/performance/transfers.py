@@ -18,7 +18,7 @@ from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place_on, scatter_s, send_s
 from planner.performance.compression import sent_bytes
 from planner.performance.operations import Array, Work, expert_tp
-from planner.performance.shards import Shards, gathered_bytes, trained_share
+from planner.performance.shards import Shards, gathered_bytes, reduced_bytes, trained_share
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -224,7 +224,7 @@ def data_parallel_transfers(
     only the adapters are reduced, and gathered after the update. Copies of the sharded states (hybrid sharding)
     all-reduce their gradient shards.
     """
-    policy, trained = recipe.policy, trained_share(recipe)
+    trained = trained_share(recipe)
     expert_stride = at.ep * expert_tp(recipe, at)
     holders = np.maximum(1, at.tp * at.cp * at.dp // (expert_stride * at.replicas))
     dense = place_on(cluster, at.dp * at.cp // at.replicas, at.tp)
@@ -244,8 +244,8 @@ def data_parallel_transfers(
     changed: Value = 1.0 if recipe.trains_all else np.where(at.zero == 3, 1.0, trained)
     kinds = (
         ("all_reduce", "gradients", all_reduce_s, reduced, rings, messages * halves),
-        ("reduce_scatter", "gradients", scatter_s, policy.reduce_bytes * trained, scatters, messages),
-        ("all_gather", "parameters", gather_s, gathered_bytes(recipe) * changed, gathers, messages),
+        ("reduce_scatter", "gradients", scatter_s, reduced_bytes(recipe, at) * trained, scatters, messages),
+        ("all_gather", "parameters", gather_s, gathered_bytes(recipe, at) * changed, gathers, messages),
     )
     sent = tuple(
         Transfer(
@@ -274,7 +274,7 @@ def _between_replicas(
     ranks = np.maximum(1, at.dp * at.cp // at.replicas)
     group = place_on(cluster, at.replicas, at.tp * ranks)
     shard = (shards.dense(last=False) / shards.dense_ranks) + (shards.expert(last=False) / shards.expert_ranks)
-    payload = shard * recipe.policy.reduce_bytes * trained_share(recipe)
+    payload = shard * reduced_bytes(recipe, at) * trained_share(recipe)
     shared = Transfer(
         operation="all_reduce", carries="gradient_shards", payload_bytes=payload, group=group,
         once_s=all_reduce_s(payload, group, rates), times=np.where(at.replicas > 1, 1.0, 0.0),

@@ -144,7 +144,7 @@ class Question:
             critical_batch=self.critical_batch,
             keeps_batch=self.keeps_batch,
             stack=self.stack,
-            attention=self.attention or default_attention(cluster),
+            attention=self.attention or default_attention(self, cluster),
             offload=self.offload,
             grad_compression=self.grad_compression,
             dropout=model.kind == "encoder",
@@ -187,6 +187,12 @@ def overlaps_tensor_parallel(stack: str, cluster: Cluster) -> bool:
     return stack in ("tuned", "typical") and find_architecture(cluster.gpu.arch).overlaps_tp
 
 
-def default_attention(cluster: Cluster) -> str:
-    """Fused where the architecture has kernels."""
-    return "flash" if find_architecture(cluster.gpu.arch).fused_attention else "naive"
+def default_attention(question: Question, cluster: Cluster) -> str:
+    """Fused where there is a kernel: FlashAttention's, or before Ampere that of PyTorch where the stack takes it.
+
+    `torch.nn.functional.scaled_dot_product_attention` has a memory-efficient kernel, which stores no scores, for those
+    parts too (PyTorch documentation: `torch.nn.attention.SDPBackend`).
+    """
+    takes_pytorch_s = question.fine_tunes or question.stack in ("eager", "fsdp-compile")
+    has_kernel = takes_pytorch_s or find_architecture(cluster.gpu.arch).fused_attention
+    return "flash" if has_kernel else "naive"

@@ -50,3 +50,8 @@ class PrecisionPolicy:
     cast_bytes_per_element: float
     """Extra memory traffic of amax and casts, per element of a linear layer's operand (0 without FP8)."""
     evidence: Evidence
+
+    @property
+    def autocast(self) -> bool:
+        """Whether 16-bit products take casts of weights that lie, and are updated, in FP32."""
+        return self.weight_bytes == 4 and self.activation_bytes == 2

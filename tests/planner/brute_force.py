@@ -102,6 +102,16 @@ class OneLayout(Parts):
         stall = boundaries * q.send_stall_s if outside and y.gpus >= q.stall_gpus else 0.0
         return 2 * (once + again) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5)) + stall
 
+    def sent_each(self) -> tuple[float, float]:
+        """Bytes of a parameter that is gathered, and of a gradient that is reduced."""
+        p, two = self.p, 2.0
+        casts = (p.weight_bytes, p.activation_bytes) == (4, two)  # autocast
+        if self.r.method in ("lora", "qlora"):
+            gathered = min(p.gather_bytes, p.activation_bytes)
+        else:
+            gathered = two if casts and self.y.zero == 3 else p.gather_bytes
+        return gathered, two if casts and self.y.zero == 3 else p.reduce_bytes
+
     def data_s(self, behind_s: float) -> float:
         r, p, q, y = self.r, self.p, self.q, self.y
         if y.dp * y.cp == 1:
@@ -118,9 +128,8 @@ class OneLayout(Parts):
         bucket = max(q.bucket_elements, q.bucket_rank_elements * y.dp * y.cp)
         # messages: a layer each, and the end; without ZeRO 3 a bucket each
         each = most + 1 if y.zero == 3 else math.ceil(max(1, held * self.trained / bucket))
-        scatter = sum(self.scatter(n * p.reduce_bytes * self.trained, g, each) for n, g in groups)
-        adapted = r.method in ("lora", "qlora")
-        whole = min(p.gather_bytes, p.activation_bytes) if adapted else p.gather_bytes
+        whole, summed = self.sent_each()
+        scatter = sum(self.scatter(n * summed * self.trained, g, each) for n, g in groups)
         as_gathered = 0.516 if r.method == "qlora" else whole
         gather = sum(self.gather(n * as_gathered, g, each) for n, g in groups)
         updated = sum(self.gather(n * as_gathered * self.trained, g, each) for n, g in groups)
@@ -135,7 +144,7 @@ class OneLayout(Parts):
         if y.replicas > 1:
             shard = (most * dense + self.ends()[0]) / self.dense_ranks() + most * expert / self.expert_ranks()
             apart = self.ranks(y.replicas, y.tp * (y.dp * y.cp // y.replicas))
-            busy += self.all_reduce(shard * p.reduce_bytes * self.trained, apart)
+            busy += self.all_reduce(shard * summed * self.trained, apart)
         chunks = max(1.0, min(y.grad_accum, y.pp) * (y.vp - 1) / y.vp) if y.vp > 1 else 1.0
         every = y.zero == 2 or (y.zero == 3 and y.pp == 1)
         window = behind_s * (y.grad_accum if every else chunks)
@@ -143,7 +152,7 @@ class OneLayout(Parts):
         exposed = max(busy - overlap * window, busy / (most + 1) / times)
         slowed = q.interference_ratio * min(busy, window)
         if y.zero == 3:
-            reduced = p.reduce_bytes if r.trains_all else 0.0
+            reduced = summed if r.trains_all else 0.0
             copied = sum(n for n, _ in groups) * (gathers * as_gathered + times * reduced)
             slowed += 2 * copied / q.memory_bytes_per_s
         return exposed + slowed
@@ -198,7 +207,7 @@ class OneLayout(Parts):
             if r.attention == "naive":
                 run_again = layer["attention_f"] + layer["softmax_f"]
             elif r.kernels in ("tuned", "classic"):
-                run_again = layer["memory_f"] / 2 + (0.0 if self.m.experts else layer["attention_f"])
+                run_again = layer["memory_f"] / 2 if self.m.experts else layer["attention_f"]
             else:
                 run_again = layer["matmul_f"] / 2 + layer["memory_f"]
         layer_s = layer["matmul"] + layer["attention"] + layer["memory"] + run_again + tp + cp + ep
@@ -260,15 +269,17 @@ class OneLayout(Parts):
         for moe in self.is_moe:
             ffn = self.inner_elements(moe)
             routed = self.tokens * m.hidden * m.top_k / y.tp if moe else 0.0
-            inputs = 2 * (hidden + gathered) + attention_out + ffn + routed
+            made_again = 2 * (hidden + gathered) + ffn
+            inputs = made_again + attention_out + routed
             others = 2 * hidden + heads + (inner - 1) * ffn + routed
-            kept.append((others * a + inputs * as_input + (2 * hidden if r.dropout else 0), ffn))
-        plain, ffn = (sum(one[i] for one in kept) / len(kept) for i in (0, 1))
+            kept.append((others * a + inputs * as_input + (2 * hidden if r.dropout else 0), ffn, made_again * as_input))
+        plain, ffn, made_again = (sum(one[i] for one in kept) / len(kept) for i in (0, 1, 2))
         scores = self.tokens * r.seq_len * m.heads / y.tp * ((2 * a + 1) if r.dropout else a)
         whole = (plain + (scores if r.attention == "naive" else 0)) * self.q.stored_activation_ratio
         if y.act_ckpt == "selective":
             if r.attention == "naive" or own_kernels:
-                return plain * self.q.stored_activation_ratio, whole
+                left = plain if r.attention == "naive" or not m.experts else plain - made_again
+                return left * self.q.stored_activation_ratio, whole
             values = (self.head_elements() - queries) * m.value_dim / (m.head_dim + m.value_dim)
             return (2 * hidden + queries + values + attention_out + ffn) * a, whole
         return self.run_again * hidden * a + (1 - self.run_again) * whole, whole
@@ -375,16 +386,17 @@ class OneLayout(Parts):
             return 0.0, unpacked
         stays = y.zero != 3 and r.trains_all and (not low or r.kernels in ("tuned", "classic"))
         each = p.low_weight_copy_bytes * unit
-        return (layers * each, unpacked) if stays else (0.0, 2 * each + unpacked)
+        casts = (p.weight_bytes, p.activation_bytes) == (4, 2)  # autocast: ZeRO 3 gathers what is cast already
+        return (layers * each, unpacked) if stays else (0.0, (0.0 if casts else 2 * each) + unpacked)
 
     def gathered_bytes(self, unit: float) -> tuple[float, float, float]:
         """Gathered parameters with ZeRO-3: those that stay, those of a layer at work, those of the loss."""
-        r, p, y = self.r, self.p, self.y
+        r, y = self.r, self.y
         if y.zero != 3:
             return 0.0, 0.0, 0.0
-        whole = min(p.gather_bytes, p.activation_bytes) if r.method in ("lora", "qlora") else p.gather_bytes
+        whole, summed = self.sent_each()
         each = 0.516 if r.method == "qlora" else whole
-        gradient = p.reduce_bytes if r.trains_all else 0.0
+        gradient = summed if r.trains_all else 0.0
         stage = max(self.stages()) * unit
         stays = stage * (each + gradient) if y.pp > 1 else 0.0
         if y.pp == 1 and not r.reshard_after_forward:

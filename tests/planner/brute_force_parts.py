@@ -252,6 +252,7 @@ class Parts:
         times = {"matmul_f": forward, "matmul": total}
         flop = 2 * self.tokens * self.keys() * m.heads / y.tp * (m.head_dim + m.value_dim)
         scores = self.tokens * r.seq_len * m.heads / y.tp
+        between = q.autocast_ratio if (self.p.weight_bytes, a) == (4, 2) else 1.0
         if r.attention == "flash":
             times["attention_f"], times["attention"] = self.fused_attention(flop)
             softmax = 0.0
@@ -259,8 +260,9 @@ class Parts:
             rate = q.other_flop_per_s * (1.0 if m.head_dim * a % 16 == 0 else q.misaligned_ratio)
             times["attention_f"] = flop / rate + 2 * scores * a / q.operand_bytes_per_s + 2 * q.kernel_s
             times["attention"] = 3 * times["attention_f"]
-            softmax = scores * a * q.score_passes * q.fusion_ratio / q.memory_bytes_per_s
-        elements = self.tokens * m.hidden / self.split * (q.norm_passes + (q.dropout_passes if r.dropout else 0))
+            softmax = scores * a * between * q.score_passes * q.fusion_ratio / q.memory_bytes_per_s
+        norms = q.norm_passes + (q.dropout_passes if r.dropout else 0)
+        elements = self.tokens * m.hidden / self.split * norms * between
         elements += self.head_elements() * q.qkv_passes + self.inner_elements(moe) * q.ffn_passes
         if moe:
             elements += self.tokens * m.hidden * m.top_k / y.tp * q.moe_passes

@@ -867,6 +867,7 @@ TEXT: dict[str, str] = {
     "driver.ffn_passes": "memory traffic of the feed-forward",
     "driver.qkv_passes": "memory traffic of q, k, v",
     "driver.score_passes": "memory traffic of attention scores",
+    "driver.autocast_ratio": "memory traffic under autocast",
     "driver.moe_passes": "memory traffic of routing",
     "driver.unpacked_bytes": "memory traffic of 4-bit weights",
     "driver.dropout_passes": "memory traffic of dropout",

@@ -843,6 +843,7 @@ TEXT: dict[str, str] = {
     "driver.ffn_passes": "前馈的访存",
     "driver.qkv_passes": "q、k、v 的访存",
     "driver.score_passes": "注意力分数的访存",
+    "driver.autocast_ratio": "autocast 下的访存",
     "driver.moe_passes": "路由的访存",
     "driver.unpacked_bytes": "4 比特权重解包的访存",
     "driver.dropout_passes": "dropout 的访存",

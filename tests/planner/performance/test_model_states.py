@@ -184,7 +184,7 @@ def test_deepspeed_s_buckets_hold_a_billion_elements_at_most():
     [
         ("fp16", "pretrain", 0, 8),  # autocast casts each weight once and keeps it
         ("fp16", "lora", 0, 0),  # frozen weights already lie in the compute type
-        ("fp16", "pretrain", 3, 2),  # gathered, and dropped again: the layer at work and the next
+        ("fp16", "pretrain", 3, 0),  # cast before they are gathered
         ("fp8", "pretrain", 0, 8),  # Transformer Engine keeps weights and their transposes
         ("fp8", "lora", 0, 0),  # frozen, they lie in FP8 themselves
         ("bf16", "qlora", 0, 1 / 3),  # unpacked from 4 bits one product at a time: at most 4 h^2

@@ -9,18 +9,20 @@ from tests.planner.build import cluster, question
 
 
 @pytest.mark.parametrize(
-    ("gpu", "kind"),
+    ("gpu", "asked", "kind"),
     [
-        ("v100-sxm2-32gb", "naive"),
-        ("t4", "naive"),
-        ("a100-sxm4-80gb", "flash"),
-        ("h100-sxm5-80gb", "flash"),
-        ("l4", "flash"),
+        ("v100-sxm2-32gb", {}, "naive"),
+        ("t4", {"stack": "tuned"}, "naive"),
+        ("t4", {"stack": "eager"}, "flash"),
+        ("v100-sxm2-32gb", {"method": "qlora"}, "flash"),
+        ("a100-sxm4-80gb", {}, "flash"),
+        ("h100-sxm5-80gb", {"stack": "classic"}, "flash"),
+        ("l4", {}, "flash"),
     ],
 )
-def test_attention_is_fused_where_flash_attention_has_kernels(gpu, kind):
-    # FlashAttention-2's README: Ampere, Ada and Hopper
-    assert default_attention(cluster(gpu)) == kind
+def test_attention_is_fused_from_ampere_on_and_before_where_pytorch_s_kernel_runs(gpu, asked, kind):
+    # FlashAttention-2's README: Ampere, Ada and Hopper; PyTorch's memory-efficient kernel: older parts as well
+    assert default_attention(question(**asked), cluster(gpu)) == kind
 
 
 def test_what_the_user_said_wins():
