@@ -77,7 +77,9 @@ def tensor_transfers(
     """Two reductions forward, two backward (MoE: attention's only, where experts are not split).
 
     Backward, the sum of the input's gradients runs beside the product of the weight's gradient, and the input gathered
-    again beside that of its own (NVIDIA/Megatron-LM, `LinearWithGradAccumulationAndAsyncCommunication`).
+    again beside that of its own (NVIDIA/Megatron-LM, `LinearWithGradAccumulationAndAsyncCommunication`). Products that
+    are split to hide their messages write into their neighbours' memory: over NVLink, not over the network (Transformer
+    Engine, `tp_comm_overlap`).
 
     Args:
         recipe: what is trained.
@@ -89,7 +91,7 @@ def tensor_transfers(
     """
     group = place_on(cluster, at.tp)
     payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
-    exposed = 1.0 - rates.overlap_tp_ratio
+    exposed = 1.0 - np.where(group.size <= group.linked, rates.overlap_tp_ratio, 0.0)
     blocks = np.where((expert_tp(recipe, at) < at.tp) & (recipe.model.experts > 0), 1.0, 2.0)
 
     def beside(message: Transfer, carries: str) -> Transfer:

@@ -32,7 +32,7 @@ class OneLayout(Parts):
             return 0.0
         group = self.ranks(y.tp, 1)
         payload = self.tokens * self.m.hidden * self.a
-        seen = 1 - q.overlap_tp_ratio
+        seen = 1 - (q.overlap_tp_ratio if group[0] <= group[2] else 0.0)
         blocks = 1 if self.m.experts and self.etp < y.tp else 2
         if not self.r.sequence_parallel:
             reduce = self.all_reduce(payload, group)

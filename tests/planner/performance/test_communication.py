@@ -55,6 +55,14 @@ def test_tensor_parallel_reduces_twice_forward_and_twice_backward(tp):
     assert seconds(comm.tp) == pytest.approx(bus / LINK)
 
 
+def test_split_products_hide_their_messages_behind_nvlink_and_not_behind_the_network():
+    one = recipe(gpt(8, 4096, 32), seq_len=2048)
+    shown = [seconds(axes(one, layout(tp=tp), links(overlap_tp_ratio=0.75)).tp) for tp in (8, 16)]
+    whole = [seconds(axes(one, layout(tp=tp), links(overlap_tp_ratio=0.0)).tp) for tp in (8, 16)]
+
+    assert shown == pytest.approx([0.25 * whole[0], whole[1]])
+
+
 def test_recomputation_sends_the_messages_of_the_forward_pass_again():
     dense, routed = recipe(gpt(8, 4096, 32), sequence_parallel=False, seq_len=2048), recipe(shape(experts=8, top_k=2))
 
