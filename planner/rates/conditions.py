@@ -48,6 +48,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "own_network": lambda recipe, rates: bool(np.any(rates.measured_domains)),
     "skipped_steps": lambda recipe, rates: bool(np.any(np.less(rates.useful_step_ratio, 1.0))),
     "channels_first": lambda recipe, rates: not recipe.channels_last,
+    "small_board": lambda recipe, rates: bool(np.any(np.less(rates.host_power_w, rates.host_least_w))),
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""
 

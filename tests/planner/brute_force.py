@@ -416,7 +416,8 @@ class OneLayout(Parts):
         busy = steps * step_s * q.run_error_ratio
         wall = busy * (1 + lost) * (1 + q.evaluation_ratio) * max(1.0, q.standstill_ratio)
         gpu_j = gpus * (steps * step_j * q.run_error_ratio + (wall - busy) * lost_w)
-        facility_kwh = gpu_j * (1 + q.host_energy_ratio + q.network_energy_ratio) * prices.pue / 3.6e6
+        beside_w = max(q.host_power_w, q.host_least_w) + q.network_power_w
+        facility_kwh = (gpu_j + gpus * wall * beside_w) * prices.pue / 3.6e6
         cost = gpus * wall / 3600 * (prices.usd_per_gpu_h or 0.0) + facility_kwh * (prices.usd_per_kwh or 0.0)
         return {
             "step_s": step_s,

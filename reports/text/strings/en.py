@@ -703,7 +703,8 @@ TEXT: dict[str, str] = {
     "method.run.term": "Run",
     "method.run.text": "Steps times step time, divided by goodput: failures, restarts, repeated steps, checkpoints.",
     "method.energy.term": "Energy",
-    "method.energy.text": "Power of the GPU by what it is doing, plus host and network, times the PUE of the building.",
+    "method.energy.text": "Power of the GPU by what it is doing, plus host and network, which draw the same all the time, "
+    "times the PUE of the building.",
     "method.cost.term": "Cost",
     "method.cost.text": "GPU-hours times the price, plus the lines that are switched on. Each line is shown.",
     "method.carbon.term": "Carbon",

@@ -680,7 +680,7 @@ TEXT: dict[str, str] = {
     "method.run.term": "整个训练",
     "method.run.text": "步数乘以单步时间，除以有效时间占比：故障、重启、重复的步、检查点。",
     "method.energy.term": "能耗",
-    "method.energy.text": "GPU 按所执行的工作取相应功率，加上主机与网络，再乘以机房的 PUE。",
+    "method.energy.text": "GPU 按所执行的工作取相应功率，加上全程功率不变的主机与网络，再乘以机房的 PUE。",
     "method.cost.term": "费用",
     "method.cost.text": "GPU 小时乘以单价，加上已开启的其他条目。每一条都列出。",
     "method.carbon.term": "碳排放",
