@@ -28,7 +28,7 @@ from planner.rates.parameters import Family, Parameter, Parameters, evidence_of,
 from planner.rates.qualifiers import attention_kernel, memory_format, shape_key, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
-from planner.units import GIB, PICO, TERA
+from planner.units import GIB, GIGA, PICO, TERA
 
 CURRENT_YEAR = 2026.0
 """The year of software for which the parameters of routed layers are stated."""
@@ -105,6 +105,7 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "stored_loss": lambda s: stored_loss(s.recipe),
     "tp_overlap": lambda s: "explicit" if s.recipe.tp_overlap else "",
     "power_reading": lambda s: "module" if s.gpu.power_scope == "module" else "",
+    "machine": lambda s: "desktop" if s.cluster.is_desktop else "",
     "conv_compute": lambda s: s.recipe.policy.linear_compute,
     "memory_format": lambda s: memory_format(s.recipe),
     "channel_order": lambda s: "" if s.recipe.channels_last else "first",
@@ -362,7 +363,6 @@ def _board_power_term(setting: Setting, family: Family, name: str) -> Term:
     return replace(term, value=min(term.value, limit_w), ceiling=limit_w)
 
 
-LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
 def _host_power_term(setting: Setting, family: Family, name: str) -> Term:
     """Share of the board power limit as sold, whatever limit is set; never above the nameplate of the host."""
     gpu = setting.gpu
@@ -373,6 +373,7 @@ def _host_power_term(setting: Setting, family: Family, name: str) -> Term:
     return replace(term, value=min(term.value, most_w), ceiling=most_w)
 
 
+LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "": lambda s, family, name: _unscaled_term(s.parameters, family.name, name, s.qualifiers(family), s.gpu.arch),
     "matmul_peak": _matmul_term,
     "attention_peak": _attention_term,
@@ -383,8 +384,9 @@ def _host_power_term(setting: Setting, family: Family, name: str) -> Term:
     "pcie": lambda s, family, name: _term(s, family, name, s.gpu.pcie_bytes_per_s),
     "routing_age": _routing_age_term,
     "board_power": _board_power_term,
-    "gib": lambda s, family, name: _term(s, family, name, GIB),
     "host_power": _host_power_term,
     "sold_power": lambda s, family, name: _term(s, family, name, s.gpu.tdp_w),
+    "gib": lambda s, family, name: _term(s, family, name, GIB),
+    "giga": lambda s, family, name: _term(s, family, name, GIGA),
 }
 """Words of the column `limit`: how the row's value becomes a term."""

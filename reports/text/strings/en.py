@@ -837,6 +837,8 @@ TEXT: dict[str, str] = {
     "driver.nvlink_bytes_per_s": "rate inside the node",
     "driver.nic_bytes_per_s": "network rate between nodes",
     "driver.pcie_bytes_per_s": "rate over PCIe",
+    "driver.host_memory_bytes_per_s": "memory bandwidth of the hosts",
+    "driver.host_process_bytes_per_s": "update of one process on its host",
     "driver.nvls_gain_ratio": "gain of reduction in the switch",
     "driver.nvlink_latency_s": "latency inside the node",
     "driver.nic_latency_s": "latency between nodes",

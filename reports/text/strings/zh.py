@@ -812,6 +812,8 @@ TEXT: dict[str, str] = {
     "driver.nvlink_bytes_per_s": "节点内速率",
     "driver.nic_bytes_per_s": "节点间网络速率",
     "driver.pcie_bytes_per_s": "PCIe 速率",
+    "driver.host_memory_bytes_per_s": "主机内存带宽",
+    "driver.host_process_bytes_per_s": "单个进程在主机上的更新速率",
     "driver.nvls_gain_ratio": "交换机内归约的收益",
     "driver.nvlink_latency_s": "节点内延迟",
     "driver.nic_latency_s": "节点间延迟",
