@@ -40,6 +40,11 @@ class Cluster:
         """Power limit of each GPU: the one that is set, never above the datasheet's."""
         return min(self.power_limit_w or self.gpu.tdp_w, self.gpu.tdp_w)
 
+    @property
+    def is_desktop(self) -> bool:
+        """Whether one or two cards lie in a machine of their own, with one processor and two channels of memory."""
+        return cards_of_one_machine(self.gpu, None) is not None and self.gpus_per_node <= CARDS_OF_A_DESKTOP
+
 
 DEFAULT_NIC_BYTES_PER_S = 12.5e9
 """100 Gbit/s per GPU: assumed where neither the catalogue nor the user gives a value, and listed as an assumption."""
@@ -47,6 +52,8 @@ DEFAULT_NIC_BYTES_PER_S = 12.5e9
 
 CARDS_PER_MACHINE = 8
 """Cards that are sold one by one and lie in one machine, at most: what boards for servers have slots for."""
+CARDS_OF_A_DESKTOP = 2
+"""Of those as many as a desktop holds."""
 SUPERCHIP_BYTES_PER_S = 200e9
 """NVLink from which a GPU that comes alone is soldered to its own host, as Grace Hopper is, and no card."""
 

@@ -7,6 +7,7 @@ Sources: ZeRO (Rajbhandari et al. 2020, section 5); QLoRA (arXiv 2305.14314, sec
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
@@ -85,7 +86,7 @@ def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
         return 0.0
     policy = recipe.policy
     moved = _master_bytes(recipe) + moment_bytes(recipe) + policy.gradient_bytes
-    weights = np.where((at.zero == 3) & (recipe.stack != "classic"), policy.weight_bytes, 0.0)
+    weights = np.where(weights_on_host(recipe, at), policy.weight_bytes, 0.0)
     held: Value = updated_params(recipe, shard_params(recipe, at), at) * (moved + weights)
     return held
 
@@ -172,10 +173,24 @@ def low_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> tu
 
 
 def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
-    """QLoRA packs the linear layers; embedding and output layer stay in the compute type, as all that is frozen.
+    """What lies on the GPU of the weights of a stage."""
+    return np.where(weights_on_host(recipe, at), 0.0, weight_bytes(recipe, shards, at, last=last))
 
-    Where all weights learn from pairs of answers, those they began with lie beside them in the compute type. PyTorch's
-    FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them.
+
+def weights_on_host(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
+    """Where a shard of the weights comes from the host for every gather, `[layout]`.
+
+    PyTorch's FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them.
+    """
+    moves = recipe.offload == "optimizer" and recipe.stack != "classic"
+    return np.asarray((at.zero == 3) & moves)
+
+
+def weight_bytes(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = False) -> Value:
+    """Weights of one stage after ZeRO, wherever they lie, `[layout]`.
+
+    QLoRA packs the linear layers; embedding and output layer stay in the compute type, as all that is frozen. Where all
+    weights learn from pairs of answers, those they began with lie beside them in the compute type.
     """
     policy = recipe.policy
     each = frozen_weight_bytes(recipe) or policy.weight_bytes or policy.master_bytes
@@ -186,9 +201,8 @@ def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
     dense = layers * shards.dense_per_layer * each + ends * at_ends
     sharded = at.zero == 3
     weights = dense / np.where(sharded, shards.dense_ranks, 1.0)
-    weights = weights + shards.expert(last) * each / np.where(sharded, shards.expert_ranks, 1.0)
-    on_host = sharded & (recipe.offload == "optimizer" and recipe.stack != "classic")
-    return np.where(on_host, 0.0, weights)
+    result: Value = weights + shards.expert(last) * each / np.where(sharded, shards.expert_ranks, 1.0)
+    return result
 
 
 def _gradient_params(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> tuple[Value, Value]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.hardware.cluster import Cluster
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.activations import stored_bytes_per_layer
-from planner.performance.model_states import updated_params
+from planner.performance.model_states import updated_params, weight_bytes, weights_on_host
 from planner.performance.operations import Work
 from planner.performance.shards import Shards
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 OFFLOAD_OVERLAP = 0.8
-"""Share of the compute behind which activations move to the host and back: assumed."""
+"""Share of the compute behind which activations, gradients and weights move to the host and back: assumed."""
 
-HOST_ADAM_BYTES_PER_S = 25e9
-"""Host memory bandwidth that one GPU's share of a CPU optimizer gets: assumed, a twelfth of a two-socket server's."""
+ADDED_IN_PLACE = 3.0
+"""Passes over an accumulated gradient that another is added to: both are read, one is written."""
 
 
 def smaller_dimension(model: ModelShape) -> float:
@@ -68,16 +69,48 @@ def paging_s(
 
 
 def offload_s(
-    recipe: Recipe, shards: Shards, at: Layouts, work: Work, busy_s: Value, layers: Value, rates: Rates
-) -> Value:
-    """Exposed transfers over PCIe and the host's update."""
+    recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, work: Work, busy_s: Value, layers: Value,
+    rates: Rates,
+) -> Value:  # fmt: skip
+    """Exposed transfers over PCIe and the host's update, `[layout]` or `[draw]`."""
     if recipe.offload == "none":
         return np.zeros(len(at))
-    policy = recipe.policy
     if recipe.offload == "optimizer":
-        params = updated_params(recipe, shards, at)
-        moved = params * (policy.gradient_bytes + (policy.weight_bytes or policy.master_bytes))
-        return moved / rates.pcie_bytes_per_s + params * update_bytes_per_param(recipe) / HOST_ADAM_BYTES_PER_S
+        host = host_bytes_per_s(cluster, at, rates)
+        behind_s, exposed_s = _states_moved_s(recipe, shards, at, host, rates)
+        update_s = updated_params(recipe, shards, at) * update_bytes_per_param(recipe) / host
+        return np.maximum(behind_s - OFFLOAD_OVERLAP * busy_s, 0.0) + exposed_s + update_s
     kept, _ = stored_bytes_per_layer(recipe, work, at, rates)
     there_and_back = 2.0 * kept * layers * at.grad_accum
     return np.maximum(there_and_back / rates.pcie_bytes_per_s - OFFLOAD_OVERLAP * busy_s, 0.0)
+
+
+def host_bytes_per_s(cluster: Cluster, at: Layouts, rates: Rates) -> Value:
+    """Memory traffic of the update that one GPU's process gets of its host, `[layout]` or `[draw]`.
+
+    The processes of a node share its memory; one alone cannot fill it.
+    """
+    sharing = np.minimum(at.gpus, cluster.gpus_per_node)
+    result: Value = np.minimum(rates.host_memory_bytes_per_s / sharing, rates.host_process_bytes_per_s)
+    return result
+
+
+def _states_moved_s(recipe: Recipe, shards: Shards, at: Layouts, host: Value, rates: Rates) -> tuple[Value, Value]:
+    """Transfers of a step with offloaded states that compute may hide, and those that it waits for.
+
+    Below ZeRO-2 gradients are accumulated on the GPU and go down once. From there on each micro-batch's go as soon as
+    they are reduced. DeepSpeed adds them to the sum on the GPU, so that it comes up and goes down again, behind the
+    backward pass. FSDP adds in host memory, where the thread that launches kernels waits for the copy and the addition
+    (PyTorch's `foreach_reduce`: a copy overlaps only where nothing is accumulated). The updated weights go up once, or,
+    where FSDP keeps them on the host, for both gathers of every micro-batch.
+    """
+    policy, m = recipe.policy, at.grad_accum.astype(np.float64)
+    params, on_host, streams = updated_params(recipe, shards, at), weights_on_host(recipe, at), at.zero >= 2
+    gradient_s = params * policy.gradient_bytes / rates.pcie_bytes_per_s
+    weight_s = params * (policy.weight_bytes or policy.master_bytes) / rates.pcie_bytes_per_s
+    added_s = (m - 1.0) * (gradient_s + ADDED_IN_PLACE * params * policy.gradient_bytes / host)
+    hidden, waited = ((2.0 * m - 1.0) * gradient_s, 0.0) if recipe.stack == "classic" else (gradient_s, added_s)
+    gathers_s = 2.0 * m * weight_bytes(recipe, shards, at) / rates.pcie_bytes_per_s
+    behind = np.where(streams, hidden, 0.0) + np.where(on_host, gathers_s, 0.0)
+    exposed = np.where(streams, waited, gradient_s) + np.where(on_host, 0.0, weight_s)
+    return behind, exposed

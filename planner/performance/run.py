@@ -64,10 +64,23 @@ def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0) 
     )
 
 
+def host_w(rates: Rates) -> Value:
+    """A GPU's share of its host: processors, memory, fans and network cards, which run whatever the GPU draws."""
+    result: Value = np.maximum(rates.host_power_w, rates.host_least_w)
+    return result
+
+
+def beside_w(rates: Rates) -> Value:
+    """What stands beside a GPU for all the time that it is held: its shares of its host and of the switches."""
+    return host_w(rates) + rates.network_power_w
+
+
 def run_energy(gpu_power_w: Value, gpus: Value, busy_s: Value, wall_s: Value, rates: Rates, pue: Value) -> RunEnergy:
-    """Energy of `gpus` GPUs that train `busy_s` and hold their GPUs for `wall_s` (the rest of it waiting or idle)."""
+    """Energy of `gpus` GPUs that train `busy_s` and are held for `wall_s` (the rest of it waiting or idle).
+
+    Hosts and switches draw the same all that time.
+    """
     idle_s = wall_s - busy_s
     gpu = gpus * (busy_s * gpu_power_w + idle_s * 0.5 * (rates.power_idle_w + rates.power_wait_w))
-    host = gpu * rates.host_energy_ratio
-    network = gpu * rates.network_energy_ratio
+    host, network = gpus * wall_s * host_w(rates), gpus * wall_s * rates.network_power_w
     return RunEnergy(gpu=gpu, host=host, network=network, pue_overhead=(gpu + host + network) * (pue - 1.0))

@@ -168,7 +168,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, work
     dp_comm = data_parallel(recipe, cluster, shards, at, slowest, rates).total_s
     pp_comm = comm.send * (m + at.pp - 1) * at.vp
     optimizer = optimizer_s(recipe, shards, at, rates)
-    offload = offload_s(recipe, shards, at, work, busy, shards.layers_most, rates)
+    offload = offload_s(recipe, cluster, shards, at, work, busy, shards.layers_most, rates)
     jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (busy + bubble + bubble_launch)
     error = left_out(rates)
     work_error = error * rates.framework_ratio

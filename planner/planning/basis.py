@@ -14,6 +14,7 @@ from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.performance.model_states import offloaded_bytes
+from planner.performance.run import host_w
 from planner.planning.case import Case
 from planner.planning.inputs import batches_of
 from planner.question.asked import InputValue
@@ -337,13 +338,22 @@ def collect_assumptions(
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)
     assumptions += dict.fromkeys(idle for idle in (_idle(case, plans) for case in cases) if idle is not None)
+    assumptions += dict.fromkeys(_beside(case) for case in cases if case.cluster.gpu.tdp_w > 0)
     kinds = dict.fromkeys(case.price.commitment for case in cases)
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
     return (*assumptions, *(_model_assumptions(cases[0]) if cases else ()))
 
 
+def _beside(case: Case) -> Assumption:
+    """What stands beside each GPU of a kind, whatever the GPU draws."""
+    gpu, rates = case.cluster.gpu.id, case.mid
+    host, network = float(host_w(rates)), float(rates.network_power_w)
+    text = Message.of("assumption.host_share", gpu=gpu, host_w=host, network_w=network)
+    return Assumption(id="host_share", message=text)
+
+
 def _model_assumptions(case: Case) -> Iterator[Assumption]:
-    """What the model assumes of the data, hosts, failures and stops."""
+    """What the model assumes of the data, failures and stops."""
     rates = case.mid
     if case.recipe.model.has_network:
         yield Assumption(id="input_pipeline", message=Message.of("assumption.input_pipeline"))
@@ -357,8 +367,6 @@ def _model_assumptions(case: Case) -> Iterator[Assumption]:
     if lengths is not None:
         text = Message.of("assumption.padding", mean=lengths.mean_tokens, seq_len=case.recipe.seq_len)
         yield Assumption(id="padding", message=text, input="packed")
-    host, network = float(rates.host_energy_ratio), float(rates.network_energy_ratio)
-    yield Assumption(id="host_share", message=Message.of("assumption.host_share", host=host, network=network))
     hours, restart_min = 1 / float(rates.failures_per_gpu_h), float(rates.restart_s) / MINUTE_S
     yield Assumption(id="goodput", message=Message.of("assumption.goodput", hours=hours, restart_min=restart_min))
     longer_ratio = case.rates.parameters.find("standstill_ratio").high

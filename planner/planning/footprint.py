@@ -16,6 +16,7 @@ from planner.costs.quantity import Energy, Power
 from planner.evidence import Estimate, middle
 from planner.lazy import dataclass
 from planner.performance.evaluation import Evaluation, flop_of
+from planner.performance.run import beside_w
 from planner.planning.case import Case, drawn
 from planner.rates.terms import Draws, Value
 from planner.units import HOUR_S, TONNE_KG
@@ -97,23 +98,19 @@ def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate 
 
 
 def node_power(case: Case) -> NodePower:
-    """A GPU at its limit, and its share of host and network at their mid shares of that."""
-    limit = case.cluster.limit_w
-    host = limit * (float(case.mid.host_energy_ratio) + float(case.mid.network_energy_ratio))
-    return NodePower(gpu_limit=Power(w=limit), host=Power(w=host))
+    """A GPU at its limit, and its share of host and network at mid."""
+    return NodePower(gpu_limit=Power(w=case.cluster.limit_w), host=Power(w=float(beside_w(case.mid))))
 
 
 def peak_pue(case: Case, draws: Draws) -> float:
-    """What the peak at mid shares of host and network is multiplied with: the PUE, at the high end of all three.
+    """What the peak with host and network at mid is multiplied with: the PUE, at the high end of all three.
 
     A facility is built for the high end of what its machines may take. The mean power of a run is drawn from the same
-    shares and the same PUE, with GPUs at or below their limit, so that its high end never lies above the peak.
+    watts and the same PUE, with GPUs at or below their limit, so that its high end never lies above the peak.
     """
-    rates = case.rates.sample(draws)
-    shares = 1.0 + np.asarray(rates.host_energy_ratio) + np.asarray(rates.network_energy_ratio)
-    node = node_power(case)
-    at_mid = 1.0 + float(node.host.w) / float(node.gpu_limit.w) if float(node.gpu_limit.w) else 1.0
-    return Estimate.of_draws(shares * case.unit_prices(draws).pue).high / at_mid
+    limit_w, at_mid_w = case.cluster.limit_w, peak_power(1, node_power(case), 1.0).w
+    drawn_w = limit_w + np.asarray(beside_w(case.rates.sample(draws)))
+    return Estimate.of_draws(drawn_w * case.unit_prices(draws).pue).high / float(at_mid_w)
 
 
 def peak_of(case: Case, gpus: int, draws: Draws) -> Power:

@@ -42,12 +42,14 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "blocking_sends": lambda recipe, rates: recipe.kernels == "eager",
     "casts": lambda recipe, rates: bool(recipe.policy.cast_bytes_per_element),
     "offload": lambda recipe, rates: recipe.offload != "none" or recipe.optimizer.paged,
+    "host_update": lambda recipe, rates: recipe.offload == "optimizer",
     "all_reduce": lambda recipe, rates: not (recipe.sequence_parallel and recipe.kernels == "tuned"),
     "gathered_inputs": lambda recipe, rates: recipe.sequence_parallel and not recipe.fused,
     "unmeasured_products": lambda recipe, rates: _by_law(rates),
     "operands": lambda recipe, rates: _by_law(rates) or recipe.attention == "naive",
     "own_network": lambda recipe, rates: bool(np.any(rates.measured_domains)),
     "skipped_steps": lambda recipe, rates: bool(np.any(np.less(rates.useful_step_ratio, 1.0))),
+    "small_board": lambda recipe, rates: bool(np.any(np.less(rates.host_power_w, rates.host_least_w))),
     "channels_first": lambda recipe, rates: not recipe.channels_last,
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""

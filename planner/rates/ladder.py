@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from planner.evidence import Evidence, EvidenceKind
+from planner.evidence import EvidenceKind
 from planner.hardware.architectures import Architecture, find_architecture
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.cluster import Cluster
@@ -24,11 +24,11 @@ from planner.kernels.surface import Surface, large_flop_per_s
 from planner.lazy import dataclass
 from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.conditions import read_for
-from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
+from planner.rates.parameters import Family, Parameter, Parameters, evidence_of, shipped_parameters
 from planner.rates.qualifiers import attention_kernel, memory_format, shape_key, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
-from planner.units import GIB, PICO, TERA
+from planner.units import GIB, GIGA, PICO, TERA
 
 CURRENT_YEAR = 2026.0
 """The year of software for which the parameters of routed layers are stated."""
@@ -105,6 +105,7 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "stored_loss": lambda s: stored_loss(s.recipe),
     "tp_overlap": lambda s: "explicit" if s.recipe.tp_overlap else "",
     "power_reading": lambda s: "module" if s.gpu.power_scope == "module" else "",
+    "machine": lambda s: "desktop" if s.cluster.is_desktop else "",
     "conv_compute": lambda s: s.recipe.policy.linear_compute,
     "memory_format": lambda s: memory_format(s.recipe),
     "channel_order": lambda s: "" if s.recipe.channels_last else "first",
@@ -150,7 +151,7 @@ def _term(setting: Setting, family: Family, name: str, scale: float = 1.0, *, ro
     row = row or setting.row(family)
     ceiling = 1.0 if family.bound else float("inf")
     return Term(
-        name=name, value=row.value * scale, ceiling=ceiling * scale, family=family, evidence=_evidence(row, name),
+        name=name, value=row.value * scale, ceiling=ceiling * scale, family=family, evidence=evidence_of(row, name),
         rests_on=(Dependence(row=row, share=family.bound == "share"),),
     )  # fmt: skip
 
@@ -165,31 +166,9 @@ def _unscaled_term(parameters: Parameters, family_name: str, name: str, qualifie
     apart = qualifiers[0] if len(family.by) == 1 and family.by[0] in APART and row.id == family.name else ""
     return Term(
         name=name, value=row.value, ceiling=1.0 if family.bound else float("inf"), family=family,
-        evidence=_evidence(row, name),
+        evidence=evidence_of(row, name),
         rests_on=(Dependence(row=row, share=family.bound == "share", apart=apart),),
     )  # fmt: skip
-
-
-@lru_cache(maxsize=1024)
-def _evidence(row: Parameter, name: str) -> Evidence:
-    """Where a row is from, and its range."""
-    unit = "" if row.unit == "ratio" else f" {row.unit}"
-    spread = f" ({_figure(row.low)} to {_figure(row.high)})" if row.low < row.high else ""
-    return Evidence(
-        id=f"parameter:{row.id}",
-        kind=row.kind,
-        what=f"{row.meaning}: {_figure(row.value)}{spread}{unit}",
-        source=row.origin,
-        date=row.date,
-        terms=(name,),
-        public=not row.learned,  # a calibration names the user's file
-    )
-
-
-def _figure(value: float) -> str:
-    """Three digits; a number of four digits and more is written out, with commas."""
-    digits = f"{value:.3g}"
-    return digits if abs(value) < 1000 else f"{float(digits):,.0f}"
 
 
 def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
@@ -384,6 +363,16 @@ def _board_power_term(setting: Setting, family: Family, name: str) -> Term:
     return replace(term, value=min(term.value, limit_w), ceiling=limit_w)
 
 
+def _host_power_term(setting: Setting, family: Family, name: str) -> Term:
+    """Share of the board power limit as sold, whatever limit is set; never above the nameplate of the host."""
+    gpu = setting.gpu
+    term = _term(setting, family, name, gpu.tdp_w)
+    if gpu.host_power_w is None:
+        return term
+    most_w = gpu.host_power_w / gpu.gpus_per_node
+    return replace(term, value=min(term.value, most_w), ceiling=most_w)
+
+
 LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "": lambda s, family, name: _unscaled_term(s.parameters, family.name, name, s.qualifiers(family), s.gpu.arch),
     "matmul_peak": _matmul_term,
@@ -395,6 +384,9 @@ LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "pcie": lambda s, family, name: _term(s, family, name, s.gpu.pcie_bytes_per_s),
     "routing_age": _routing_age_term,
     "board_power": _board_power_term,
+    "host_power": _host_power_term,
+    "sold_power": lambda s, family, name: _term(s, family, name, s.gpu.tdp_w),
     "gib": lambda s, family, name: _term(s, family, name, GIB),
+    "giga": lambda s, family, name: _term(s, family, name, GIGA),
 }
 """Words of the column `limit`: how the row's value becomes a term."""

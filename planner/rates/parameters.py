@@ -12,13 +12,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.evidence import EvidenceKind
+from planner.evidence import Evidence, EvidenceKind
 from planner.lazy import dataclass
 from planner.rows import CATALOG, Row, read_rows
 
@@ -228,6 +228,28 @@ def shipped_parameters() -> Parameters:
         InputFileError: a row of the catalogue is wrong.
     """
     return replace(read_parameters(PARAMETERS), joint=read_joint(POSTERIOR) if POSTERIOR.exists() else None)
+
+
+@lru_cache(maxsize=1024)
+def evidence_of(row: Parameter, term: str) -> Evidence:
+    """Where the row of a term is from, and its range."""
+    unit = "" if row.unit == "ratio" else f" {row.unit}"
+    spread = f" ({_digits(row.low)} to {_digits(row.high)})" if row.low < row.high else ""
+    return Evidence(
+        id=f"parameter:{row.id}",
+        kind=row.kind,
+        what=f"{row.meaning}: {_digits(row.value)}{spread}{unit}",
+        source=row.origin,
+        date=row.date,
+        terms=(term,),
+        public=not row.learned,  # a calibration names the user's file
+    )
+
+
+def _digits(value: float) -> str:
+    """Three digits; a number of four digits and more is written out, with commas."""
+    digits = f"{value:.3g}"
+    return digits if abs(value) < 1000 else f"{float(digits):,.0f}"
 
 
 def read_joint(path: Path) -> Joint:

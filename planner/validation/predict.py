@@ -13,6 +13,7 @@ from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.performance.evaluation import Evaluation, evaluate
 from planner.performance.memory import fits_probability, memory_range_gib, usable_bytes
+from planner.performance.run import host_w
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Rates, RateSet, Term, Value
@@ -204,7 +205,7 @@ def _node_gpus(evaluated: _Evaluated) -> int:
 
 
 def _node_power_w(evaluated: _Evaluated) -> Value:
-    direct = evaluated.result.gpu_power_w * (1.0 + evaluated.rates.host_energy_ratio) * _node_gpus(evaluated)
+    direct = (evaluated.result.gpu_power_w + host_w(evaluated.rates)) * _node_gpus(evaluated)
     return direct if evaluated.run.energy_scope == "node_dc" else direct / PSU_EFFICIENCY
 
 
@@ -214,8 +215,7 @@ def _energy_mwh(evaluated: _Evaluated) -> Value:
     if scope == "rated":
         return result.gpu_h * gpu.tdp_w * (run.pue or 1.0) * HOUR_S / MWH_J
     if scope == "idle":
-        mean = result.energy.gpu / (result.gpu_h * HOUR_S)
-        return result.gpu_h * (evaluated.rates.power_idle_w + evaluated.rates.host_energy_ratio * mean) * HOUR_S / MWH_J
+        return result.gpu_h * (evaluated.rates.power_idle_w + host_w(evaluated.rates)) * HOUR_S / MWH_J
     joules = result.energy.gpu
     if scope == "gpu":
         return joules / MWH_J

@@ -14,7 +14,7 @@ from planner.lazy import dataclass
 from planner.question.question import MoneyInputs
 from planner.records.measurement import Measurement
 from planner.records.store import gpu_of
-from planner.units import HOUR_S, MEGA, w_from_mw
+from planner.units import HOUR_S, MEGA, MWH_J, w_from_mw
 from pricing.answer.priced import Priced
 
 
@@ -131,7 +131,8 @@ def limits_beside(
     assert plan.energy_items_mwh is not None
     limit_w, pue = cluster.limit_w, priced.site.pue.mid
     items = plan.energy_items_mwh
-    host = Power(w=limit_w * (items["host"] + items["network"]) / items["gpu"])
+    assert plan.gpu_hours is not None
+    host = Power(w=(items["host"] + items["network"]) * MWH_J / (plan.gpu_hours.mid * HOUR_S))
     peak_pue = w_from_mw(plan.peak_power_mw) / plan.gpus / (limit_w + float(host.w))
     owned, price = priced.ledgers[plan.gpu].owned, priced.prices[plan.gpu]
     usd = (price if owned is None else owned.without_energy).usd_per_gpu_h

@@ -182,11 +182,29 @@ class OneLayout(Parts):
         if self.r.offload == "none":
             return 0.0
         if self.r.offload == "optimizer":
-            each = self.p.gradient_bytes + (self.p.weight_bytes or self.p.master_bytes)
-            params = self.updated_params()
-            return params * each / self.q.pcie_bytes_per_s + params * self.update_bytes() / 25e9
+            return self.states_s(busy_s)
         moved = 2 * self.kept_bytes()[0] * layers * self.y.grad_accum
         return max(0.0, moved / self.q.pcie_bytes_per_s - 0.8 * busy_s)
+
+    def states_s(self, busy_s: float) -> float:
+        """Gradients down, weights up, the update in the host's memory."""
+        p, q, y, m = self.p, self.q, self.y, self.y.grad_accum
+        params, pcie = self.updated_params(), self.q.pcie_bytes_per_s
+        host = min(q.host_memory_bytes_per_s / min(y.gpus, self.c.gpus_per_node), q.host_process_bytes_per_s)
+        gradients = params * p.gradient_bytes
+        hidden, bare = 0.0, params * self.update_bytes() / host
+        if y.zero < 2:
+            bare += gradients / pcie
+        elif self.r.kernels == "classic":
+            hidden += (2 * m - 1) * gradients / pcie
+        else:
+            hidden += gradients / pcie
+            bare += (m - 1) * (gradients / pcie + 3 * gradients / host)  # FSDP waits for what it adds on the host
+        if self.fetches_weights:
+            hidden += 2 * m * self.weight_shard(max(self.stages()), self.ends()[0]) / pcie
+        else:
+            bare += params * (p.weight_bytes or p.master_bytes) / pcie
+        return max(0.0, hidden - 0.8 * busy_s) + bare
 
     def paged_s(self) -> float:
         """Paged states that find no room are fetched for the update and sent back."""
@@ -338,18 +356,26 @@ class OneLayout(Parts):
         """Whether gradients arrive in the narrower type of the weights and are summed in FP32."""
         return (self.p.weight_bytes, self.p.master_bytes, self.p.gradient_bytes) == (2, 4, 4)
 
+    def weight_shard(self, layers: float, end: float) -> float:
+        r, p, a = self.r, self.p, self.a
+        dense, expert = self.layer_params()
+        narrow = p.linear_compute in ("fp8", "fp4") and r.kernels in ("tuned", "classic")
+        loaded = p.low_weight_copy_bytes if narrow else a  # frozen, they lie in the type they are used in
+        weight = {"qlora": 0.516, "lora": loaded}.get(r.method, p.weight_bytes or p.master_bytes)
+        at_ends = a if r.method in ("lora", "qlora") else weight
+        ranks = (self.dense_ranks(), self.expert_ranks()) if self.y.zero == 3 else (1, 1)
+        return (layers * dense * weight + end * at_ends) / ranks[0] + layers * expert * weight / ranks[1]
+
+    @property
+    def fetches_weights(self) -> bool:
+        """FSDP's parameters lie on the host with the rest."""
+        return self.r.offload == "optimizer" and self.y.zero == 3 and self.r.kernels != "classic"
+
     def states(self, layers: float, last: bool) -> dict[str, float]:
         r, p, y, a = self.r, self.p, self.y, self.a
         dense, expert = self.layer_params()
         end = self.ends()[1 if last else 0]
         held = [(layers * dense + end, self.dense_ranks()), (layers * expert, self.expert_ranks())]
-        narrow = p.linear_compute in ("fp8", "fp4") and r.kernels in ("tuned", "classic")
-        loaded = p.low_weight_copy_bytes if narrow else a  # frozen, they lie in the type they are used in
-        weight = {"qlora": 0.516, "lora": loaded}.get(r.method, p.weight_bytes or p.master_bytes)
-        at_ends = a if r.method in ("lora", "qlora") else weight
-        weights = [layers * dense * weight + end * at_ends, layers * expert * weight]
-        if r.offload == "optimizer" and y.zero == 3 and r.kernels != "classic":
-            weights = [0.0, 0.0]  # FSDP's parameters lie on the host with the rest
         master = a if r.method in ("lora", "qlora") else (p.master_bytes if p.weight_bytes else 0.0)
         moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
         on_gpu = 0.0 if r.offload == "optimizer" else 1.0
@@ -358,7 +384,7 @@ class OneLayout(Parts):
         graded = [max(dense, end), expert] if one_unit else [n for n, _ in held]  # one layer, or one end
         shared = [n / (ranks if y.zero >= 2 else 1) for n, (_, ranks) in zip(graded, held, strict=True)]
         return {
-            "weights": sum(w / (n[1] if y.zero == 3 else 1) for w, n in zip(weights, held, strict=True)),
+            "weights": 0.0 if self.fetches_weights else self.weight_shard(layers, end),
             "gradients": sum(shared) * self.trained * p.gradient_bytes,
             "master_weights": updated * master * on_gpu,
             "optimizer_states": 0.0 if r.optimizer.paged else updated * moments * on_gpu,
@@ -431,7 +457,8 @@ class OneLayout(Parts):
         busy = steps * step_s * q.run_error_ratio
         wall = busy * (1 + lost) * (1 + q.evaluation_ratio) * max(1.0, q.standstill_ratio)
         gpu_j = gpus * (steps * step_j * q.run_error_ratio + (wall - busy) * lost_w)
-        facility_kwh = gpu_j * (1 + q.host_energy_ratio + q.network_energy_ratio) * prices.pue / 3.6e6
+        beside_w = max(q.host_power_w, q.host_least_w) + q.network_power_w
+        facility_kwh = (gpu_j + gpus * wall * beside_w) * prices.pue / 3.6e6
         cost = gpus * wall / 3600 * (prices.usd_per_gpu_h or 0.0) + facility_kwh * (prices.usd_per_kwh or 0.0)
         return {
             "step_s": step_s,

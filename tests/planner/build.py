@@ -41,7 +41,7 @@ _NOTHING = (
     "pipelined_rank_s",
     "send_stall_s", "allocator_retry_s", "overlap_dp_ratio", "overlap_tp_ratio", "overlap_cp_ratio",
     "overlap_pp_ratio", "overlap_ep_ratio", "interference_ratio", "jitter_ratio", "context_bytes", "nccl_bytes",
-    "fragmentation_ratio", "host_energy_ratio", "network_energy_ratio", "failures_per_gpu_h", "restart_s",
+    "fragmentation_ratio", "host_power_w", "host_least_w", "network_power_w", "failures_per_gpu_h", "restart_s",
     "evaluation_ratio", "gathered_input_ratio", "unpacked_bytes", "expert_load_sd_ratio", "adapter_passes",
     "kernels_per_adapter", "magnitude_passes",
 )  # fmt: skip

@@ -49,7 +49,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.own_used": " where {utilisation_ratio:.0%} of all hours are used",
     "assumption.own_cheaper_from": "; renting one costs ${rented_usd:.2f}, and owning costs less from {utilisation_ratio:.0%} utilisation on",
     "assumption.own_never_cheaper": "; renting one costs ${rented_usd:.2f}, and owning is dearer at any utilisation",
-    "assumption.host_share": "Hosts draw {host:.0%} as much power as the GPUs, network switches {network:.0%}.",
+    "assumption.host_share": "Beside each {gpu:gpu} its host draws {host_w:,.0f} W and network switches {network_w:,.0f} W, all the time and at every power limit.",
     "assumption.goodput": "On average a GPU fails once in {hours:,.0f} hours of use; a restart takes {restart_min:.0f} minutes.",
     "assumption.padding": "Sequences average {mean:,.0f} tokens and are padded to the longest in their micro-batch, at most {seq_len:,}; --packed fills them with examples instead.",
     "assumption.stops": "A run may also stop for reasons other than failures; at the high end of the range, this makes it take {longer_ratio:.1f} times as long.",

@@ -49,7 +49,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.own_used": "（全部时间的 {utilisation_ratio:.0%} 在使用）",
     "assumption.own_cheaper_from": "；租用一张为 {rented_usd:.2f} 美元，利用率达到 {utilisation_ratio:.0%} 后自有更省",
     "assumption.own_never_cheaper": "；租用一张为 {rented_usd:.2f} 美元，任何利用率下自有都不更省",
-    "assumption.host_share": "主机功耗为 GPU 的 {host:.0%}，交换机为 {network:.0%}。",
+    "assumption.host_share": "每张 {gpu:gpu} 另计主机 {host_w:,.0f} W、交换机 {network_w:,.0f} W，全程不变，与功率上限无关。",
     "assumption.goodput": "每张 GPU 平均每使用 {hours:,.0f} 小时发生一次故障；重启需 {restart_min:.0f} 分钟。",
     "assumption.padding": "序列平均 {mean:,.0f} 个词元，填充到所在微批中最长者，至多 {seq_len:,}；--packed 则把序列填满。",
     "assumption.stops": "除故障外训练还可能停顿：区间上限为 {longer_ratio:.1f} 倍。",

@@ -703,7 +703,8 @@ TEXT: dict[str, str] = {
     "method.run.term": "Run",
     "method.run.text": "Steps times step time, divided by goodput: failures, restarts, repeated steps, checkpoints.",
     "method.energy.term": "Energy",
-    "method.energy.text": "Power of the GPU by what it is doing, plus host and network, times the PUE of the building.",
+    "method.energy.text": "Power of the GPU by what it is doing, plus host and network, which draw the same all the time, "
+    "times the PUE of the building.",
     "method.cost.term": "Cost",
     "method.cost.text": "GPU-hours times the price, plus the lines that are switched on. Each line is shown.",
     "method.carbon.term": "Carbon",
@@ -836,6 +837,8 @@ TEXT: dict[str, str] = {
     "driver.nvlink_bytes_per_s": "rate inside the node",
     "driver.nic_bytes_per_s": "network rate between nodes",
     "driver.pcie_bytes_per_s": "rate over PCIe",
+    "driver.host_memory_bytes_per_s": "memory bandwidth of the hosts",
+    "driver.host_process_bytes_per_s": "update of one process on its host",
     "driver.nvls_gain_ratio": "gain of reduction in the switch",
     "driver.nvlink_latency_s": "latency inside the node",
     "driver.nic_latency_s": "latency between nodes",

@@ -134,7 +134,7 @@ def test_what_was_learned_names_its_evidence_and_leaves_the_rest():
     assert told.kind is EvidenceKind.MEASURED
     assert told.source.startswith("our-runs.csv; before: ")
     assert untold.value == pytest.approx(shipped_parameters().rows["matmul_efficiency.Volta"].value, rel=0.02)
-    assert after.rows["host_energy_ratio"].source == shipped_parameters().rows["host_energy_ratio"].source
+    assert after.rows["host_power_ratio"].source == shipped_parameters().rows["host_power_ratio"].source
     assert untold.log_sd > 0.9 * shipped_parameters().rows["matmul_efficiency.Volta"].log_sd
 
 

@@ -50,3 +50,14 @@ def test_the_limit_of_a_gpu_is_the_one_that_is_set_and_never_above_the_datasheet
     h100 = find_gpu("h100-sxm5-80gb")  # 700 W
 
     assert [make_cluster(h100, power_limit_w=set_w).limit_w for set_w in (None, 500.0, 900.0)] == [700.0, 500.0, 700.0]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "per_node", "desktop"),
+    [
+        ("rtx-4090", 1, True), ("rtx-4090", 2, True), ("rtx-4090", 8, False), ("h100-sxm5-80gb", 1, False),
+        ("h100-sxm5-80gb", 8, False), ("gh200-96gb", 1, False),
+    ],
+)  # fmt: skip
+def test_one_or_two_cards_lie_in_a_desktop_and_what_is_sold_as_a_server_never_does(gpu, per_node, desktop):
+    assert make_cluster(find_gpu(gpu), gpus_per_node=per_node).is_desktop is desktop

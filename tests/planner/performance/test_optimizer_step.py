@@ -20,7 +20,7 @@ from planner.performance.optimizer_step import (
 )
 from planner.performance.shards import shard_params
 from planner.training.optimizers import find_optimizer
-from tests.planner.build import gpt, layout, plain_rates, recipe
+from tests.planner.build import cluster, gpt, layout, plain_rates, recipe
 
 
 def parts(one, where):
@@ -77,11 +77,14 @@ def test_the_smaller_side_of_a_matrix_is_the_hidden_size_or_an_expert_s():
     assert smaller_dimension(find_model("deepseek-v3")) == 2048
 
 
+HOST = {"pcie_bytes_per_s": 25e9, "host_memory_bytes_per_s": 240e9, "host_process_bytes_per_s": 80e9}
+
+
 def offload(one, where, busy_s: float = 0.0, **rates: float) -> float:
     shards, at = parts(one, where)
-    work = count_work(one, at)
-    slow_link = plain_rates(**({"pcie_bytes_per_s": 25e9} | rates))
-    return float(np.ravel(offload_s(one, shards, at, work, np.array([busy_s]), shards.layers_most, slow_link))[0])
+    work, known = count_work(one, at), plain_rates(**(HOST | rates))
+    busy = np.array([busy_s])
+    return float(np.ravel(offload_s(one, cluster(), shards, at, work, busy, shards.layers_most, known))[0])
 
 
 def test_nothing_moves_without_offload():
@@ -92,9 +95,49 @@ def test_offloaded_states_move_gradients_down_and_weights_up_and_update_in_host_
     one = recipe(gpt(24, 2048, 16), offload="optimizer")
     params = one.model.params_total
 
-    # 4 bytes of gradient, 2 of weight over the link; 38 bytes of update at a GPU's share of host memory (25 GB/s)
-    assert offload(one, layout()) == pytest.approx(params * 6 / 25e9 + params * 38 / 25e9)
-    assert offload(one, layout(dp=8, zero=1)) == pytest.approx(offload(one, layout()) / 8)
+    # 4 bytes of gradient, 2 of weight over the link; 38 bytes of update at what one process reaches (80 GB/s)
+    assert offload(one, layout()) == pytest.approx(params * 6 / 25e9 + params * 38 / 80e9)
+    # an eighth of the parameters at an eighth of the server's 240 GB/s
+    assert offload(one, layout(dp=8, zero=1)) == pytest.approx(params / 8 * (6 / 25e9 + 38 / 30e9))
+    # two nodes of eight
+    assert offload(one, layout(dp=16, zero=1)) == pytest.approx(params / 16 * (6 / 25e9 + 38 / 30e9))
+
+
+def test_gradients_that_are_accumulated_on_the_gpu_go_down_once():
+    one = recipe(gpt(24, 2048, 16), offload="optimizer")
+
+    for zero in (0, 1):
+        assert offload(one, layout(dp=8, zero=zero, grad_accum=16)) == offload(one, layout(dp=8, zero=zero))
+
+
+@pytest.mark.parametrize("zero", [2, 3])
+@pytest.mark.parametrize("stack", ["classic", "fsdp-compile"])
+def test_reduced_gradients_of_every_micro_batch_go_to_the_host(stack, zero):
+    one = recipe(gpt(24, 2048, 16), offload="optimizer", stack=stack)
+    shard, m = one.model.params_total / 8, 4
+    found = offload(one, layout(dp=8, zero=zero, grad_accum=m))
+
+    gathers = zero == 3 and stack != "classic"  # FSDP fetches its 2 bytes of weight twice a micro-batch
+    weights_s = shard * 2 * (2 * m if gathers else 1) / 25e9
+    # DeepSpeed takes the sum up to add to it; FSDP reads two and writes one in host memory
+    gradients_s = shard * 4 * (2 * m - 1) / 25e9 if stack == "classic" else shard * 4 * (m / 25e9 + (m - 1) * 3 / 30e9)
+    assert found == pytest.approx(weights_s + gradients_s + shard * 38 / 30e9)
+
+
+def test_compute_hides_what_moves_beside_it_and_neither_the_update_nor_what_a_host_adds():
+    one = recipe(gpt(24, 2048, 16), offload="optimizer", stack="fsdp-compile")
+    shard = one.model.params_total / 8
+    found = offload(one, layout(dp=8, zero=3, grad_accum=4), busy_s=1e3)
+
+    assert found == pytest.approx(shard * (3 * 4 / 25e9 + 3 * 12 / 30e9 + 38 / 30e9))
+
+
+def test_a_larger_share_of_a_host_never_slows_an_update():
+    one = recipe(gpt(24, 2048, 16), offload="optimizer")
+    by_sharing = [offload(one, layout(dp=dp, zero=0)) for dp in (1, 2, 4, 8)]
+
+    assert by_sharing == sorted(by_sharing)
+    assert by_sharing[3] > 2 * by_sharing[0]
 
 
 @pytest.mark.parametrize("ckpt", ["none", "selective", "full"])

@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.hardware.catalogue import find_gpu
+from planner.hardware.cluster import make_cluster
 from planner.hardware.failures import load_failures
 from planner.parallelism.layout import Layouts
-from planner.performance.run import goodput_ratio, gpu_step_j, run_energy
+from planner.performance.run import beside_w, goodput_ratio, gpu_step_j, host_w, run_energy
 from planner.performance.step import StepTimes, step_times
+from planner.rates.ladder import resolve_rates
+from planner.rates.terms import Draws
 from tests.planner.build import ROUNDING, cluster, mid_rates, plain_rates, recipe, settings_of_recipes
 
 
@@ -49,12 +53,12 @@ def test_what_the_equations_leave_out_of_the_power_stretches_every_second_of_it(
 
 
 def test_a_run_is_gpus_host_and_network_times_pue():
-    rates = WATTS.replaced(host_energy_ratio=0.5, network_energy_ratio=0.03)
+    rates = WATTS.replaced(host_power_w=350.0, network_power_w=21.0)
     energy = run_energy(600.0, 1000.0, 1e6, 1e6, rates, 1.25)
 
     assert energy.gpu == pytest.approx(600 * 1000 * 1e6)
-    assert energy.host == pytest.approx(0.5 * energy.gpu)
-    assert energy.network == pytest.approx(0.03 * energy.gpu)
+    assert energy.host == pytest.approx(350 * 1000 * 1e6)
+    assert energy.network == pytest.approx(21 * 1000 * 1e6)
     # (GPU + host + network) x PUE: docs/model.md, Energy
     assert energy.total == pytest.approx((energy.gpu + energy.host + energy.network) * 1.25)
 
@@ -84,9 +88,61 @@ def test_the_mean_power_lies_between_idle_and_the_limit(setting):
     assert rates.power_idle_w < mean <= limit_w * ROUNDING
 
 
-@given(pue=st.floats(1, 2), share=st.floats(0, 1))
-def test_the_items_of_a_run_sum_to_its_total(pue, share):
-    energy = run_energy(500.0, 64.0, 1e5, 1.1e5, WATTS.replaced(host_energy_ratio=share), pue)
+@given(
+    gpu_w=st.floats(50, 1400), busy_s=st.floats(1, 1e6), waited_s=st.floats(0, 1e6), host_w=st.floats(0, 800),
+    network_w=st.floats(0, 80),
+)  # fmt: skip
+def test_hosts_and_switches_draw_the_same_for_all_the_time_whatever_the_gpus_do(
+    gpu_w, busy_s, waited_s, host_w, network_w
+):
+    rates = WATTS.replaced(host_power_w=host_w, network_power_w=network_w)
+    energy = run_energy(gpu_w, 8.0, busy_s, busy_s + waited_s, rates, 1.0)
+
+    assert energy.host == pytest.approx(8 * host_w * (busy_s + waited_s))
+    assert energy.network == pytest.approx(8 * network_w * (busy_s + waited_s))
+    longer = run_energy(gpu_w, 8.0, busy_s, 2 * (busy_s + waited_s), rates, 1.0)
+    assert longer.host == pytest.approx(2 * energy.host)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "limits_w"),
+    [
+        ("h100-sxm5-80gb", (700, 490, 350, 200)),
+        ("gb300-288gb", (1400, 900)),
+        ("l4", (72, 40)),
+        ("gh200-96gb", (900, 500)),
+    ],
+)
+def test_a_lower_power_limit_never_lowers_what_the_host_draws(gpu, limits_w):
+    limited = [make_cluster(find_gpu(gpu), power_limit_w=limit) for limit in limits_w]
+    beside = {(float(host_w(rates)), float(beside_w(rates))) for rates in (mid_rates(recipe(), one) for one in limited)}
+
+    assert len(beside) == 1
+
+
+def test_a_small_card_stands_beside_a_whole_machine_and_no_host_draws_more_than_its_nameplate():
+    at_mid = {
+        gpu: float(host_w(mid_rates(recipe(), make_cluster(find_gpu(gpu)))))
+        for gpu in ("l4", "gb300-288gb", "h100-sxm5-80gb")
+    }
+
+    assert at_mid["l4"] == 75  # host_least_w in parameters.csv: above its share of 72 W
+    assert at_mid["gb300-288gb"] == 475  # 1900 W of a tray of four (gpus.csv)
+    assert 200 < at_mid["h100-sxm5-80gb"] < 350  # 350 W: an 8.4 kW node with 5.6 kW of GPUs (arXiv 2412.08602)
+
+
+def test_draws_of_a_host_lie_within_its_nameplate():
+    rates = resolve_rates(cluster(), recipe()).sample(Draws(count=401, seed=0))
+    drawn = host_w(rates)
+
+    assert drawn.shape == (401,)
+    assert drawn.max() <= 4600 / 8  # gpus.csv
+    assert drawn.std() > 20
+
+
+@given(pue=st.floats(1, 2), watts=st.floats(0, 800))
+def test_the_items_of_a_run_sum_to_its_total(pue, watts):
+    energy = run_energy(500.0, 64.0, 1e5, 1.1e5, WATTS.replaced(host_power_w=watts), pue)
 
     assert energy.gpu + energy.host + energy.network + energy.pue_overhead == pytest.approx(energy.total, rel=1e-12)
     assert energy.pue_overhead >= 0

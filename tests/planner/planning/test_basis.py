@@ -65,8 +65,8 @@ def test_every_source_stands_once_with_all_figures_that_rest_on_it():
     assert len(names) == len(set(names))
     assert by_id["gpu:h100-sxm5-80gb"].used_in == tuple(sorted(by_id["gpu:h100-sxm5-80gb"].used_in))
     assert "memory_gib" in by_id["policy:bf16"].used_in
-    assert by_id["parameter:host_energy_ratio"].used_in == ("carbon_tco2e", "energy_items_mwh.host", "energy_mwh")
-    assert by_id["parameter:host_energy_ratio"].terms == ("host_energy_ratio",)
+    assert by_id["parameter:host_power_ratio"].used_in == ("carbon_tco2e", "energy_items_mwh.host", "energy_mwh")
+    assert by_id["parameter:host_power_ratio"].terms == ("host_power_w",)
     assert "step_s" not in by_id["parameter:restart_s"].used_in
     assert by_id["parameter:context_gib.tuned"].used_in == ("memory_gib", "memory_gib.framework")
 

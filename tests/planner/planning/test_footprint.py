@@ -198,32 +198,32 @@ def test_precisions_are_compared_with_the_same_draws_whatever_is_booked():
     assert saved.high - saved.low < 0.5 * wide
 
 
-def metered(host_ratio: float, network_ratio: float, **asked: str) -> Case:
-    """A case whose hosts and switches take these shares of what its GPUs take."""
+def metered(host_w: float, network_w: float, **asked: str) -> Case:
+    """A case whose hosts and switches take so much per GPU."""
     asked_for = question(**({"params": "7B", "gpus": "8"} | asked))
     case = make_case(asked_for, asked_for.asked, asked_for.clusters[0], price(), site())
-    return replace(case, mid=case.mid.replaced(host_energy_ratio=host_ratio, network_energy_ratio=network_ratio))
+    return replace(case, mid=case.mid.replaced(host_power_w=host_w, host_least_w=0.0, network_power_w=network_w))
 
 
-# An H100 SXM may take 700 W (its row in gpus.csv). A node that draws 8.4 kW with 5.6 kW of GPUs has a host share of
-# 0.5 (arXiv 2412.08602), and 0.03 are the switches (network_share in parameters.csv): 350 W and 21 W per GPU.
+# An H100 SXM may take 700 W (its row in gpus.csv). A node that draws 8.4 kW with 5.6 kW of GPUs (arXiv 2412.08602) has
+# 350 W of host per GPU, and 0.03 of 700 W are the switches (network_power_ratio in parameters.csv): 21 W.
 @pytest.mark.parametrize(
-    ("host_ratio", "network_ratio", "beside_w"), [(0.5, 0.0, 350.0), (0.0, 0.03, 21.0), (0.5, 0.03, 371.0)]
+    ("host_w", "network_w", "beside_w"), [(350.0, 0.0, 350.0), (0.0, 21.0, 21.0), (350.0, 21.0, 371.0)]
 )
-def test_a_node_s_power_holds_its_gpus_at_their_limit_its_hosts_and_its_switches(host_ratio, network_ratio, beside_w):
-    power = node_power(metered(host_ratio, network_ratio))
+def test_a_node_s_power_holds_its_gpus_at_their_limit_its_hosts_and_its_switches(host_w, network_w, beside_w):
+    power = node_power(metered(host_w, network_w))
 
     assert power.gpu_limit.w == 700
     assert power.host.w == pytest.approx(beside_w, rel=1e-12)
 
 
-def test_a_lower_board_limit_lowers_what_stands_beside_the_gpu_and_a_higher_one_is_refused():
-    low, sold = metered(0.5, 0.03, power_limit="500"), metered(0.5, 0.03)
+def test_a_lower_board_limit_leaves_what_stands_beside_the_gpu_and_a_higher_one_is_refused():
+    low, sold = (case_at(exact_site(), **limit) for limit in ({"power_limit": "500"}, {}))
 
     assert (node_power(low).gpu_limit.w, node_power(sold).gpu_limit.w) == (500, 700)
-    assert node_power(low).host.w == pytest.approx(500 * 0.53)
+    assert node_power(low).host.w == node_power(sold).host.w
     with pytest.raises(UsageError, match="takes at most 700 W"):
-        metered(0.5, 0.03, power_limit="900")
+        metered(350.0, 21.0, power_limit="900")
 
 
 def exact_site(**pue):
@@ -231,18 +231,18 @@ def exact_site(**pue):
     return site(pue=Estimate(**pue) if pue else Estimate.exactly(1.25))
 
 
-def case_at(here):
-    asked = question(params="7B", gpus="8")
+def case_at(here, **more: str) -> Case:
+    asked = question(params="7B", gpus="8", **more)
     return make_case(asked, asked.asked, asked.clusters[0], price(), here)
 
 
-def test_a_peak_counts_hosts_and_switches_at_the_high_end_of_their_shares():
+def test_a_peak_counts_hosts_and_switches_at_their_high_end():
     case, draws = case_at(exact_site()), Draws(count=401, seed=0)
     rates = case.rates.sample(draws)
-    shares = np.percentile(1.0 + rates.host_energy_ratio + rates.network_energy_ratio, 95)
+    high_w = np.percentile(700.0 + rates.host_power_w + rates.network_power_w, 95)
 
-    assert peak_of(case, 8, draws).w == pytest.approx(8 * 700 * shares * 1.25)
-    assert shares > 1.0 + case.mid.host_energy_ratio + case.mid.network_energy_ratio + 0.1
+    assert peak_of(case, 8, draws).w == pytest.approx(8 * high_w * 1.25)
+    assert high_w > 700.0 + case.mid.host_power_w + case.mid.network_power_w + 50
 
 
 def test_a_facility_of_unknown_pue_has_a_higher_peak_than_one_whose_pue_is_known():

@@ -63,8 +63,8 @@ def test_the_figures_of_a_plan_follow_from_each_other():
     assert plan.duration_days.mid == pytest.approx(wall_s / 86400, rel=1e-4)
     assert plan.mfu_full_attention > plan.mfu.mid
     assert plan.hfu >= plan.mfu.mid
-    beside = 1 + float(one.mid.host_energy_ratio) + float(one.mid.network_energy_ratio)
-    assert plan.peak_power_mw > 64 * 700e-6 * beside * 1.25  # at the high end of hosts, switches and PUE
+    node_w = 700 + float(one.mid.host_power_w) + float(one.mid.network_power_w)
+    assert plan.peak_power_mw > 64e-6 * node_w * 1.25  # at the high end of hosts, switches and PUE
     assert plan.peak_power_mw >= plan.mean_power_mw.high
 
 

@@ -342,8 +342,8 @@ def test_a_limit_below_idle_leaves_a_twentieth_of_the_board_s_power_to_work_with
 
 
 def test_hosts_stand_inside_the_reading_of_a_grace_hopper():
-    assert mid("gh200-96gb").host_energy_ratio == parameter("host_energy_ratio.module").value
-    assert mid("h200-sxm-141gb").host_energy_ratio == parameter("host_energy_ratio").value
+    assert mid("gh200-96gb").host_power_w == 900 * parameter("host_power_ratio.module").value
+    assert mid("h200-sxm-141gb").host_power_w == 700 * parameter("host_power_ratio").value
 
 
 @pytest.mark.parametrize(

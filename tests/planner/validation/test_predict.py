@@ -149,30 +149,29 @@ def test_a_rejected_row_stays_rejected_and_a_prepared_one_is_predicted():
     assert found.mid == predict_prepared(one).mid
 
 
-def shares() -> tuple[float, float]:
-    """Mid shares of host and network of what the GPUs take."""
+def beside() -> tuple[float, float]:
+    """Watts of host and network per GPU at mid."""
     one = prepared("energy_mwh")
     rates = resolve_rates(one.cluster, one.recipe).sample()
-    return float(rates.host_energy_ratio), float(rates.network_energy_ratio)
+    return float(rates.host_power_w), float(rates.network_power_w)
 
 
 def test_each_scope_adds_one_part_to_the_one_before():
-    host, network = shares()
+    host, network = (watts * mid("gpu_hours") / 1e6 for watts in beside())
     gpu = mid("energy_mwh", energy_scope="gpu")
 
-    assert mid("energy_mwh", energy_scope="node_dc") == pytest.approx(gpu * (1 + host))
-    assert mid("energy_mwh", energy_scope="node_ac") == pytest.approx(gpu * (1 + host) / PSU_EFFICIENCY)
-    assert mid("energy_mwh", energy_scope="accelerator_system") == pytest.approx(gpu * (1 + host + network))
-    assert mid("energy_mwh", energy_scope="facility", pue="1.2") == pytest.approx(gpu * (1 + host + network) * 1.2)
+    assert mid("energy_mwh", energy_scope="node_dc") == pytest.approx(gpu + host)
+    assert mid("energy_mwh", energy_scope="node_ac") == pytest.approx((gpu + host) / PSU_EFFICIENCY)
+    assert mid("energy_mwh", energy_scope="accelerator_system") == pytest.approx(gpu + host + network)
+    assert mid("energy_mwh", energy_scope="facility", pue="1.2") == pytest.approx((gpu + host + network) * 1.2)
     assert mid("energy_mwh", pue="1.2") == mid("energy_mwh", energy_scope="facility", pue="1.2")
 
 
-def test_what_is_metered_without_the_work_is_idle_gpus_and_the_host_of_a_training_one():
+def test_what_is_metered_without_the_work_is_idle_gpus_and_their_hosts():
     one = prepared("energy_mwh")
     idle_w = float(resolve_rates(one.cluster, one.recipe).sample().power_idle_w)
 
-    hours, training_mwh = mid("gpu_hours"), mid("energy_mwh", energy_scope="gpu")
-    expected = hours * idle_w / 1e6 + shares()[0] * training_mwh
+    expected = mid("gpu_hours") * (idle_w + beside()[0]) / 1e6
     assert mid("energy_mwh", energy_scope="idle") == pytest.approx(expected)
 
 
@@ -181,7 +180,7 @@ def test_a_node_s_meter_reads_the_gpus_of_one_node_and_their_host(gpus, in_node)
     gpu = mid("avg_gpu_power_w", n_gpus=gpus)
     direct = mid("avg_node_power_w", n_gpus=gpus, energy_scope="node_dc")
 
-    assert direct == pytest.approx(in_node * gpu * (1 + shares()[0]))
+    assert direct == pytest.approx(in_node * (gpu + beside()[0]))
     assert mid("avg_node_power_w", n_gpus=gpus) == pytest.approx(direct / PSU_EFFICIENCY)
 
 

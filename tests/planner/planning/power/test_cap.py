@@ -91,7 +91,7 @@ def test_gpus_beyond_the_cap_are_refused_with_how_many_there_may_be():
 
     assert parts(caught.value.message)["gpus"] == 512
     assert parts(caught.value.hint)["key"] == "hint.fewer_gpus"
-    assert parts(caught.value.hint)["gpus"] == 184  # 1.6 kW each at the high end of hosts, switches and PUE
+    assert parts(caught.value.hint)["gpus"] == 200  # 1.5 kW each at the high end of hosts, switches and PUE
 
 
 def test_a_cap_below_one_server_is_refused():
