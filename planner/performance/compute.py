@@ -102,7 +102,7 @@ def _naive_attention(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
     operands = 2.0 * work.attention_scores * bytes_each / rates.operand_bytes_per_s
     rate = rates.other_flop_per_s * (1.0 if recipe.heads_aligned else rates.misaligned_ratio)
     forward = work.attention_flop / rate + operands + 2 * rates.kernel_s
-    softmax_bytes = work.attention_scores * bytes_each * (rates.autocast_ratio if recipe.policy.autocast else 1.0)
+    softmax_bytes = work.attention_scores * bytes_each * (rates.autocast_ratio if recipe.autocasts else 1.0)
     traffic = softmax_bytes * rates.score_passes * rates.fusion_ratio / rates.memory_bytes_per_s
     return AttentionTime(forward=forward, total=3.0 * forward, scores=traffic if recipe.model.layers else 0.0)
 
@@ -131,7 +131,7 @@ def _merges(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Valu
 def _memory(recipe: Recipe, work: Work, rates: Rates, moe: bool) -> Value:
     each = recipe.policy.activation_bytes
     norm = rates.norm_passes + (rates.dropout_passes if recipe.dropout else 0.0)
-    if recipe.policy.autocast:
+    if recipe.autocasts:
         norm = norm * rates.autocast_ratio
     elements = work.split_elements * norm + work.head_elements * rates.qkv_passes
     elements = elements + (work.expert_elements if moe else work.ffn_elements) * rates.ffn_passes

@@ -33,7 +33,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "misaligned_heads": lambda recipe, rates: recipe.attention == "naive" and not recipe.heads_aligned,
     "uneven_rows": lambda recipe, rates: recipe.policy.linear_compute != "fp32" and _rows_end_unevenly(recipe.model),
     "dropout": lambda recipe, rates: recipe.dropout,
-    "autocast": lambda recipe, rates: recipe.policy.autocast,
+    "autocast": lambda recipe, rates: recipe.autocasts,
     "packed": lambda recipe, rates: recipe.how.low_bits,
     "adapters": lambda recipe, rates: recipe.how.adapts,
     "assumed_lengths": lambda recipe, rates: recipe.lengths_assumed,

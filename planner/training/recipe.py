@@ -104,6 +104,14 @@ class Recipe:
         return self.kernels in ("tuned", "classic")
 
     @property
+    def autocasts(self) -> bool:
+        """Whether PyTorch's autocast runs the model: it leaves norms, residuals and softmax in FP32.
+
+        Fused kernels of Megatron and its relatives read and write 16 bit whatever the weights lie in.
+        """
+        return self.policy.autocast and not self.fused
+
+    @property
     def reruns_attention(self) -> bool:
         """Whether selective checkpointing runs the attention core again.
 

@@ -252,7 +252,8 @@ class Parts:
         times = {"matmul_f": forward, "matmul": total}
         flop = 2 * self.tokens * self.keys() * m.heads / y.tp * (m.head_dim + m.value_dim)
         scores = self.tokens * r.seq_len * m.heads / y.tp
-        between = q.autocast_ratio if (self.p.weight_bytes, a) == (4, 2) else 1.0
+        casts = (self.p.weight_bytes, a) == (4, 2) and r.kernels in ("eager", "fsdp-compile")
+        between = q.autocast_ratio if casts else 1.0
         if r.attention == "flash":
             times["attention_f"], times["attention"] = self.fused_attention(flop)
             softmax = 0.0
