@@ -173,13 +173,15 @@ def _ring_s(
 def _beyond_links_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates) -> Value:
     """The slower of the network and of PCIe between cards that NVLink joins in pairs, `[layout]`.
 
-    Every rank's link works: what enters a node is (n - r)/n of the payload, shared by its r NICs.
+    Every rank's NIC works: what enters a node is (n - r)/n of the payload, shared by r NICs. A ring over several pairs
+    is as fast as its slowest edge: all-reduce over two pairs of A100 reaches 25 GB/s on the bus (interconnect.csv
+    ic178).
     """
-    n, r, linked = group.size, group.inside, group.linked
+    n, r = group.size, group.inside
     nic: Value = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    if np.all(linked == r):
+    if np.all(group.linked == r):
         return nic
-    pcie = np.where(linked < r, payload_bytes * (n - linked) / n / (linked * rates.pcie_bytes_per_s), 0.0)
+    pcie = np.where(group.linked < r, payload_bytes * (n - 1) / n / rates.pcie_bytes_per_s, 0.0)
     return np.maximum(nic, pcie)
 
 

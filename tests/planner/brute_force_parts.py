@@ -384,7 +384,7 @@ class Parts:
     def pcie(self, payload: float, group: tuple[int, int, int]) -> float:
         """Between the pairs of cards that NVLink joins in a node; 0 where links are of one kind."""
         n, r, joined = group
-        return payload * (n - joined) / n / joined / self.q.pcie_bytes_per_s if joined < r else 0.0
+        return payload * (n - 1) / n / self.q.pcie_bytes_per_s if joined < r else 0.0
 
     def ring(self, operation: str, payload: float, group: tuple[int, int, int], messages: float | None) -> float:
         n, r, _ = group
@@ -407,7 +407,10 @@ class Parts:
     def all_to_all(self, sent: float, group: tuple[int, int, int], copies: float) -> float:
         n, r, joined = group
         measured = self.measured_s("all_to_all", sent, group, 1)
-        inner = max(sent * (joined - 1) / n / self.q.nvlink_bytes_per_s, self.pcie(sent * joined, group))
+        inner = max(
+            sent * (joined - 1) / n / self.q.nvlink_bytes_per_s,
+            sent * (n - joined) / n / self.q.pcie_bytes_per_s if joined < r else 0.0,
+        )
         outer = sent * (n - r) / n * copies / self.q.nic_bytes_per_s
         line = max(inner, outer) + self.latency(n, r, n - 1) / 2
         return line if measured is None else measured

@@ -69,10 +69,19 @@ def test_cards_that_nvlink_joins_in_pairs_reach_the_others_of_their_node_over_pc
     pair, whole = place_on(cards, np.array([2])), place_on(cards, np.array([4]))
 
     assert float(gather_s(8e9, pair, rates)[0]) == pytest.approx(8e9 / 2 / 300e9)
-    assert float(gather_s(8e9, whole, rates)[0]) == pytest.approx(8e9 / 2 / (2 * 20e9))  # half enters through two cards
-    assert float(all_reduce_s(8e9, whole, rates)[0]) == pytest.approx(8e9 / (2 * 20e9))
+    assert float(gather_s(8e9, whole, rates)[0]) == pytest.approx(8e9 * 3 / 4 / 20e9)  # the slowest edge of the ring
+    assert float(all_reduce_s(8e9, whole, rates)[0]) == pytest.approx(2 * 8e9 * 3 / 4 / 20e9)
     assert float(all_to_all_s(8e9, whole, rates)[0]) == pytest.approx(8e9 / 2 / 20e9)
     assert float(send_s(8e9, whole.crosses, rates, bridged=True)[0]) == pytest.approx(8e9 / 20e9)
+
+
+def test_all_reduce_over_two_pairs_of_a100_reaches_what_a_healthy_machine_does():
+    row = load_interconnect()["ic178"]
+    cards = cluster("a100-pcie-80gb", gpus_per_node=4)
+    rates, size = mid_rates(recipe(), cards), row.message_bytes
+    seconds = float(np.ravel(all_reduce_s(size, place_on(cards, np.array([4])), rates))[0])
+
+    assert size / seconds * 2 * 3 / 4 == pytest.approx(row.bus_bytes_per_s, rel=0.2)
 
 
 @pytest.mark.parametrize("gpu", sorted(load_gpus()))
