@@ -25,10 +25,11 @@ from planner.lazy import dataclass
 from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.conditions import read_for
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
+from planner.rates.product_energy import product_power
 from planner.rates.qualifiers import attention_kernel, memory_format, shape_key, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
-from planner.units import GIB, PICO, TERA
+from planner.units import GIB, TERA
 
 CURRENT_YEAR = 2026.0
 """The year of software for which the parameters of routed layers are stated."""
@@ -205,8 +206,8 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
         asked = replace(setting, compute=compute)
         row = asked.row(setting.parameters.families["product_rate_ratio"])
         sustained = _surface_term(setting, family, name, surface, compute, Dependence(row=row))
-        power = _product_power(asked, large_flop_per_s(surface))
-        return at_clock(replace(sustained, power=power), setting.cluster, setting.parameters)
+        sustained = replace(sustained, power=_product_power(setting, compute))
+        return at_clock(sustained, setting.cluster, setting.parameters)
     own = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
     measured = "bf16" in gpu.measured_matmul_flop_per_s
     row = replace(setting, compute=compute).row(family)
@@ -222,7 +223,8 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     )
     ceiling = min(peak, gpu.measured_matmul_flop_per_s.get("bf16" if compute == "fp16" else compute, peak))
     own_sd, value = 0.0 if measured else TRANSFER_SD, min(term.value, ceiling)
-    term = replace(term, value=value, own_sd=own_sd, ceiling=ceiling, evidence=evidence)
+    power = _product_power(setting, compute)
+    term = replace(term, value=value, own_sd=own_sd, ceiling=ceiling, evidence=evidence, power=power)
     return at_clock(term, setting.cluster, setting.parameters)
 
 
@@ -264,27 +266,13 @@ def _surface_term(
     )  # fmt: skip
 
 
-def _product_power(setting: Setting, large_flop_per_s: float) -> ProductPower | None:
-    """What products of the type draw by shape; None where the GPU's power limit is not known.
-
-    The energy of a FLOP is the architecture's where it was measured in this type. Elsewhere it is assumed: that of a
-    large product which holds the limit, at the full clock.
-    """
-    gpu, known = setting.gpu, setting.parameters
-    if gpu.tdp_w <= 0:
+def _product_power(setting: Setting, compute: str) -> ProductPower | None:
+    """What products of a compute type draw by shape; None where nobody measured products of its architecture."""
+    wide = _surface(setting, "matmul", "bf16")
+    if wide is None:
         return None
-    law, key = power_law(known), _surface_type(setting.recipe, setting.compute)
-    held_w = known.find("power_at_limit").value * gpu.tdp_w
-    archs = (gpu.arch, setting.architecture.parameters_of)
-    rows = (known.rows.get(f"product_pj_per_flop.{key}.{arch}") for arch in archs)
-    row = next((row for row in rows if row is not None), None)
-    at_limit_j = (held_w - law.idle_ratio * gpu.tdp_w) / large_flop_per_s
-    full_clock_j = at_limit_j * known.find("sustained_clock").value ** (1.0 - law.clock_exponent)
-    return ProductPower(
-        law=law, compute=key, sold_w=gpu.tdp_w, limit_w=setting.cluster.limit_w,
-        held_w=held_w, j_per_flop=full_clock_j if row is None else row.value * PICO,
-        j_per_byte=_row(known, "memory_pj_per_byte", (), gpu.arch).value * PICO,
-    )  # fmt: skip
+    kind = _surface_type(setting.recipe, compute) or compute
+    return product_power(setting.cluster, setting.parameters, kind, large_flop_per_s(wide))
 
 
 def _over_reference(setting: Setting) -> float:
