@@ -47,6 +47,8 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "operands": lambda recipe, rates: _by_law(rates) or recipe.attention == "naive",
     "own_network": lambda recipe, rates: bool(np.any(rates.measured_domains)),
     "skipped_steps": lambda recipe, rates: bool(np.any(np.less(rates.useful_step_ratio, 1.0))),
+    "full_precision": lambda recipe, rates: recipe.policy.linear_compute in ("fp32", "tf32"),
+    "tf32": lambda recipe, rates: recipe.policy.linear_compute == "tf32",
     "channels_first": lambda recipe, rates: not recipe.channels_last,
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""

@@ -166,8 +166,7 @@ def _unscaled_term(parameters: Parameters, family_name: str, name: str, qualifie
     apart = qualifiers[0] if len(family.by) == 1 and family.by[0] in APART and row.id == family.name else ""
     return Term(
         name=name, value=row.value, ceiling=1.0 if family.bound else float("inf"), family=family,
-        evidence=_evidence(row, name),
-        rests_on=(Dependence(row=row, share=family.bound == "share", apart=apart),),
+        evidence=_evidence(row, name), rests_on=(Dependence(row=row, share=family.bound == "share", apart=apart),),
     )  # fmt: skip
 
 
@@ -321,6 +320,17 @@ def _memory_term(setting: Setting, family: Family, name: str) -> Term:
     return at_clock(term, setting.cluster, setting.parameters, "power_memory")
 
 
+def _convolution_term(setting: Setting, family: Family, name: str) -> Term:
+    """The rate of wide convolutions on CUDA cores."""
+    peaks, known = setting.gpu.peak_flop_per_s, setting.parameters
+    products = replace(setting, compute="fp32").row(known.families["matmul_efficiency"])
+    ratio = known.find("image_conv_ratio", "fp32")
+    peak = peaks.get("fp32", min(peaks.values()))  # without a path in FP32 nothing reads it
+    term = _term(setting, family, name, peak * products.value * ratio.value)
+    on = (*term.rests_on, Dependence(row=products, share=True), Dependence(row=ratio))
+    return at_clock(replace(term, rests_on=on, ceiling=peak), setting.cluster, known)
+
+
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
     """NVLink (xGMI) where the node has it, as its collectives were measured; else PCIe."""
     gpu = setting.gpu
@@ -378,6 +388,7 @@ LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "attention_peak": _attention_term,
     "memory_bandwidth": _memory_term,
     "inside_node": _inside_node_term,
+    "fp32_convolutions": _convolution_term,
     "switch_reduction": _switch_reduction_term,
     "network": lambda s, family, name: _term(s, family, name, s.cluster.nic_bytes_per_s),
     "pcie": lambda s, family, name: _term(s, family, name, s.gpu.pcie_bytes_per_s),
