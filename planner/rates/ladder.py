@@ -25,7 +25,7 @@ from planner.lazy import dataclass
 from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.conditions import read_for
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
-from planner.rates.product_energy import product_power
+from planner.rates.product_energy import as_sold, product_power
 from planner.rates.qualifiers import attention_kernel, memory_format, shape_key, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
@@ -222,8 +222,8 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     )
     ceiling = min(peak, gpu.measured_matmul_flop_per_s.get("bf16" if compute == "fp16" else compute, peak))
     own_sd, value = 0.0 if measured else TRANSFER_SD, min(term.value, ceiling)
-    power = _product_power(setting, compute)
-    term = replace(term, value=value, own_sd=own_sd, ceiling=ceiling, evidence=evidence, power=power)
+    term = replace(term, value=value, own_sd=own_sd, ceiling=ceiling, evidence=evidence)
+    term = as_sold(replace(term, power=_product_power(setting, compute)), gpu.arch, setting.parameters)
     return at_clock(term, setting.cluster, setting.parameters)
 
 
@@ -266,12 +266,11 @@ def _surface_term(
 
 
 def _product_power(setting: Setting, compute: str) -> ProductPower | None:
-    """What products of a compute type draw by shape; None where nobody measured products of its architecture."""
+    """What products of a compute type draw by shape; None where nobody knows."""
     wide = _surface(setting, "matmul", "bf16")
-    if wide is None:
-        return None
     kind = _surface_type(setting.recipe, compute) or compute
-    return product_power(setting.cluster, setting.parameters, kind, large_flop_per_s(wide))
+    wide_flop_per_s = None if wide is None else large_flop_per_s(wide)
+    return product_power(setting.cluster, setting.parameters, kind, wide_flop_per_s)
 
 
 def _over_reference(setting: Setting) -> float:

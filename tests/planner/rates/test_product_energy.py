@@ -67,14 +67,63 @@ def test_no_power_limit_makes_large_products_in_fp8_slower_than_in_bf16(gpu, lim
 
 @pytest.mark.parametrize("arch", ["Hopper", "Blackwell"])
 def test_the_energies_of_an_architecture_rise_with_the_width_of_the_type(arch):
-    rows, ratio = shipped_parameters().rows, shipped_parameters().find
-    wide = rows[f"product_pj_per_flop.bf16.{arch}"].value
-    own = [rows.get(f"product_pj_per_flop.{each}.{arch}") for each in ORDER]
-    derived = [ratio("product_energy_ratio", each).value * wide if each in ("tf32", "fp32") else None for each in ORDER]
-    energies = [row.value if row else value for row, value in zip(own, derived, strict=True) if row or value]
+    rows = shipped_parameters().rows
+    own = {each: rows.get(f"product_pj_per_flop.{each}.{arch}") for each in ORDER}
+    known = {each: row.value for each, row in own.items() if row is not None}
+    known["tf32"] = rows["product_energy_ratio.tf32"].value * known["bf16"]
+    energies = [known[each] for each in ORDER if each in known]
 
     assert energies == sorted(energies)
-    assert rows[f"product_pj_per_flop.fp8-block.{arch}"].value < wide
+    assert rows[f"product_pj_per_flop.fp8-block.{arch}"].value < known["bf16"]
+
+
+@pytest.mark.parametrize("gpu", with_types("tf32", "bf16"))
+def test_no_gpu_takes_less_energy_for_a_flop_on_cuda_cores_than_on_tensor_cores(gpu):
+    tf32, fp32 = (rates_of(gpu, policy).power("linear_flop_per_s") for policy in ("tf32", "fp32"))
+
+    assert (tf32 is None) == (fp32 is None)  # AMD's watts are not known
+    assert tf32 is None or tf32.j_per_flop <= fp32.j_per_flop
+
+
+@pytest.mark.parametrize("gpu", with_types("tf32", "bf16"))
+def test_tf32_at_half_the_rate_is_throttled_about_as_bf16_is(gpu):
+    # MI325X has its BF16 rate from its own measured maximum, its TF32 rate from the peak
+    ratio = rates_of(gpu, "tf32").linear_flop_per_s / rates_of(gpu, "bf16").linear_flop_per_s
+
+    assert 0.4 < ratio < 0.7
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "policy", "peaks"),
+    [
+        ("t4", "quadro-rtx6000-24gb", "fp16", 65 / 130.5),  # 70 and 260 W
+        ("a10", "rtx-3090", "fp32", 31.2 / 35.6),  # 150 and 350 W
+        ("l4", "l40s", "fp32", 30.3 / 91.6),  # 72 and 350 W
+    ],
+)
+def test_a_card_of_a_low_limit_sustains_less_of_its_peak(small, large, policy, peaks):
+    ratio = rates_of(small, policy).linear_flop_per_s / rates_of(large, policy).linear_flop_per_s
+
+    assert 0.6 * peaks < ratio < 0.85 * peaks
+
+
+def test_the_clock_under_the_limit_as_sold_is_the_one_whose_power_meets_it():
+    # L4 in FP32: 0.8519 of 30.3 TFLOP/s at 5 pJ are 129 W, of 70.6 - 9.4 W above idle
+    known, gpu = shipped_parameters(), GPUS["l4"]
+    full = known.rows["matmul_efficiency.fp32"].value * 30.3e12
+    room_w = (known.find("power_at_limit").value - known.find("power_idle").value) * gpu.tdp_w
+    clock = (room_w / (known.rows["product_pj_per_flop.fp32.Ada"].value * PICO * full)) ** (
+        1.0 / known.find("clock_exponent").value
+    )
+    term = resolve_rates(cluster("l4"), recipe(policy="fp32")).terms["linear_flop_per_s"]
+
+    assert 0.7 < clock < 0.8  # above the voltage's floor
+    assert term.value == pytest.approx(clock * full)
+    slopes = {on.row.id: on.power for on in term.rests_on}
+    assert slopes == pytest.approx({
+        "matmul_efficiency.fp32": 1 - 1 / known.find("clock_exponent").value,
+        "product_pj_per_flop.fp32.Ada": -1 / known.find("clock_exponent").value,
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize(("policy", "type_"), [("fp8", "fp8"), ("fp8-blockwise", "fp8-block"), ("tf32", "tf32")])
