@@ -6,6 +6,7 @@ raw files named in `tools/kernel_rows.py`.
 Most readings are those of a GPU at its limit, which bound what the product would draw from below; the rest are lower
 because the product draws less, or because the window began on a cooler GPU: the sensor averages over a second, so that
 windows err downwards. The fit goes through the upper quartile, with weak pulls towards what the clocks of bursts say.
+Where readings at the limit leave a narrower type above BF16, the ratio of both in one stack says what it takes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.hardware.catalogue import find_gpu
-from planner.kernels.power import ProductPower
+from planner.kernels.power import ProductPower, product_bytes
 from planner.rates.clock import power_law
 from planner.rates.parameters import Parameter, shipped_parameters
 from planner.units import PICO
@@ -78,8 +79,26 @@ class ArchitecturePower:
         return float(np.exp(self._logs[0]))
 
     def j_per_flop(self, compute: str) -> float:
-        """Energy per FLOP of a type at the full clock."""
-        return float(np.exp(self._logs[1 + self.computes.index(compute)]))
+        """Energy per FLOP of a type at the full clock; a narrower one never takes more than BF16."""
+        own, wide = (float(np.exp(self._logs[1 + self.computes.index(each)])) for each in (compute, "bf16"))
+        return own if own <= wide else min(wide * self._stack_ratio(compute), wide)
+
+    def _stack_ratio(self, compute: str) -> float:
+        """Energy per FLOP of large products over that in BF16 with the same stack on the same GPU, their median."""
+        drawn = {
+            (watts.gpu, watts.stack, watts.compute): self._drawn_j_per_flop(watts)
+            for watts in self._readings
+            if watts.large.any()
+        }
+        pairs = [(j, drawn.get((gpu, stack, "bf16"))) for (gpu, stack, of), j in drawn.items() if of == compute]
+        return float(np.median([narrow / wide for narrow, wide in pairs if wide] or [1.0]))
+
+    def _drawn_j_per_flop(self, watts: ProductWatts) -> float:
+        """Of large products as they ran, without idle power and traffic."""
+        idle_w = power_law(shipped_parameters()).idle_ratio * watts.limit_w
+        traffic_j = self.j_per_byte * product_bytes(watts.m, watts.n, watts.k, watts.compute)
+        work_j = (watts.power_w - idle_w) * watts.seconds - traffic_j
+        return float(np.median((work_j / (2.0 * watts.m * watts.n * watts.k))[watts.large]))
 
     def _at_full_clock(self, compute: str) -> float:
         """Energy per FLOP of large products at the limit, brought to the clock of a burst."""

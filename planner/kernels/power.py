@@ -16,8 +16,10 @@ Floats = npt.NDArray[np.float64]
 Value = float | Floats
 """One value, or an array of them; the arithmetic is the same."""
 
-OPERAND_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8-block": 1.0, "fp4": 0.5625}
-"""Bytes per element of a product's operands, scales of blocks included; its result has 2."""
+OPERAND_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp8": 1.0, "fp8-block": 1.0, "fp4": 0.5625}
+"""Bytes per element of a product's operands, scales of blocks included."""
+LEAST_RESULT_BYTES = 2.0
+"""Bytes per element of the result of 16-bit and narrower products; that of wider ones is as wide as their operands."""
 
 LEAST_DYNAMIC = 0.05
 """Of the limit as sold: what is left to work with under a limit close to idle."""
@@ -25,7 +27,8 @@ LEAST_DYNAMIC = 0.05
 
 def product_bytes(m: Value, n: Value, k: Value, compute: str) -> Value:
     """Bytes that a product `[m, k] x [k, n]` of a type reads and writes at least."""
-    return (m * k + n * k) * OPERAND_BYTES[compute] + 2.0 * m * n
+    each = OPERAND_BYTES[compute]
+    return (m * k + n * k) * each + max(each, LEAST_RESULT_BYTES) * m * n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,7 @@ class ProductPower:
 
     law: PowerLaw
     compute: str
-    """Type of the operands, as surfaces name it."""
+    """Type of the operands: as surfaces name it, or `tf32` or `fp32`."""
     sold_w: float
     """Power limit as sold."""
     limit_w: float

@@ -42,6 +42,11 @@ class Convolution:
         return self.groups > 1 and self.inputs == 1
 
     @property
+    def stride(self) -> int:
+        """Pixels of the input between two of the output; 0 where the output is larger (transposed)."""
+        return round((self.input_pixels / self.pixels) ** 0.5) if self.pixels else 1
+
+    @property
     def flop(self) -> float:
         """Forward FLOP of one image, all of them."""
         return 2.0 * self.pixels * self.outputs * self.inputs * self.taps * self.count

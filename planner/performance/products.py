@@ -112,7 +112,16 @@ def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     `flop / rate + operand bytes / bandwidth + fixed`: the sum, less a share of the lesser of the two, since the tail of
     one hides little of the other; it gives the loss of efficiency of small shapes without a table.
     """
-    rate = rates.linear_flop_per_s if op.low_precision else rates.other_flop_per_s
+    return _law_alone(op, recipe, rates)[0] * op.count + rates.kernel_s
+
+
+def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
+    """Seconds of one product by the law, and its power over that of products which hold the limit.
+
+    A product that draws less than a lower power limit keeps more of its clock than one that holds the limit as sold.
+    """
+    name = "linear_flop_per_s" if op.low_precision else "other_flop_per_s"
+    power, rate = rates.power(name), getattr(rates, name)
     if op.grouped:
         rate = rate * rates.grouped_matmul_ratio
     in_bytes = _operand_bytes(op.low_precision, recipe)
@@ -122,8 +131,15 @@ def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     if op.low_precision:
         halved = halvings(np.asarray(op.n), np.asarray(op.k), recipe, rates)
         arithmetic = arithmetic * rates.unaligned_product_ratio**-halved
-    seconds = arithmetic + traffic - rates.matmul_overlap_ratio * np.minimum(arithmetic, traffic)
-    return seconds * op.count + rates.kernel_s
+
+    def joined(arithmetic: Value) -> Value:
+        return arithmetic + traffic - rates.matmul_overlap_ratio * np.minimum(arithmetic, traffic)
+
+    if power is None:
+        return joined(arithmetic), 1.0
+    as_sold = arithmetic * power.clock(power.held_w)
+    alone_w = power.alone_w(op.m, op.n, op.k, joined(as_sold))
+    return joined(as_sold / power.clock(alone_w)), power.limited_ratio(alone_w)
 
 
 def _operand_bytes(low_precision: bool, recipe: Recipe) -> float:
@@ -236,8 +252,7 @@ def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates, work: Work | 
     """Mean power of all products over that of products which hold the power limit, `[layout]`.
 
     Each counts for as long as it runs alone and aligned; every layer of the model and its output layer are in the mean.
-    Types whose draw nobody measured by shape (TF32, FP32, and all types of GPUs without a surface) hold the limit: an
-    assumption.
+    Products of GPUs whose architecture has no measured products hold the limit: an assumption.
 
     Args:
         recipe: what is trained.
@@ -269,7 +284,13 @@ def _full_power_s(
     held: Value = 0.0
     for name, alike in by_rate(ops):
         surface, power = rates.surface(name), rates.power(name)
-        if surface is None or power is None:
+        if surface is None:
+            for op in alike:
+                alone_s, ratio = _law_alone(op, recipe, rates)
+                seconds = (alone_s * op.count + rates.kernel_s) * shares.total
+                drawn, held = drawn + seconds * ratio, held + seconds
+            continue
+        if power is None:
             seconds = product_times(alike, splits, recipe, rates, shares).total
             drawn, held = drawn + seconds, held + seconds
             continue

@@ -50,6 +50,8 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "own_network": lambda recipe, rates: bool(np.any(rates.measured_domains)),
     "skipped_steps": lambda recipe, rates: bool(np.any(np.less(rates.useful_step_ratio, 1.0))),
     "small_board": lambda recipe, rates: bool(np.any(np.less(rates.host_power_w, rates.host_least_w))),
+    "full_precision": lambda recipe, rates: recipe.policy.linear_compute in ("fp32", "tf32"),
+    "tf32": lambda recipe, rates: recipe.policy.linear_compute == "tf32",
     "channels_first": lambda recipe, rates: not recipe.channels_last,
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""

@@ -25,10 +25,11 @@ from planner.lazy import dataclass
 from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.conditions import read_for
 from planner.rates.parameters import Family, Parameter, Parameters, evidence_of, shipped_parameters
+from planner.rates.product_energy import as_sold, product_power
 from planner.rates.qualifiers import attention_kernel, memory_format, shape_key, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
-from planner.units import GIB, GIGA, PICO, TERA
+from planner.units import GIB, GIGA, TERA
 
 CURRENT_YEAR = 2026.0
 """The year of software for which the parameters of routed layers are stated."""
@@ -184,8 +185,8 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
         asked = replace(setting, compute=compute)
         row = asked.row(setting.parameters.families["product_rate_ratio"])
         sustained = _surface_term(setting, family, name, surface, compute, Dependence(row=row))
-        power = _product_power(asked, large_flop_per_s(surface))
-        return at_clock(replace(sustained, power=power), setting.cluster, setting.parameters)
+        sustained = replace(sustained, power=_product_power(setting, compute))
+        return at_clock(sustained, setting.cluster, setting.parameters)
     own = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
     measured = "bf16" in gpu.measured_matmul_flop_per_s
     row = replace(setting, compute=compute).row(family)
@@ -202,6 +203,7 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     ceiling = min(peak, gpu.measured_matmul_flop_per_s.get("bf16" if compute == "fp16" else compute, peak))
     own_sd, value = 0.0 if measured else TRANSFER_SD, min(term.value, ceiling)
     term = replace(term, value=value, own_sd=own_sd, ceiling=ceiling, evidence=evidence)
+    term = as_sold(replace(term, power=_product_power(setting, compute)), gpu.arch, setting.parameters)
     return at_clock(term, setting.cluster, setting.parameters)
 
 
@@ -243,27 +245,12 @@ def _surface_term(
     )  # fmt: skip
 
 
-def _product_power(setting: Setting, large_flop_per_s: float) -> ProductPower | None:
-    """What products of the type draw by shape; None where the GPU's power limit is not known.
-
-    The energy of a FLOP is the architecture's where it was measured in this type. Elsewhere it is assumed: that of a
-    large product which holds the limit, at the full clock.
-    """
-    gpu, known = setting.gpu, setting.parameters
-    if gpu.tdp_w <= 0:
-        return None
-    law, key = power_law(known), _surface_type(setting.recipe, setting.compute)
-    held_w = known.find("power_at_limit").value * gpu.tdp_w
-    archs = (gpu.arch, setting.architecture.parameters_of)
-    rows = (known.rows.get(f"product_pj_per_flop.{key}.{arch}") for arch in archs)
-    row = next((row for row in rows if row is not None), None)
-    at_limit_j = (held_w - law.idle_ratio * gpu.tdp_w) / large_flop_per_s
-    full_clock_j = at_limit_j * known.find("sustained_clock").value ** (1.0 - law.clock_exponent)
-    return ProductPower(
-        law=law, compute=key, sold_w=gpu.tdp_w, limit_w=setting.cluster.limit_w,
-        held_w=held_w, j_per_flop=full_clock_j if row is None else row.value * PICO,
-        j_per_byte=_row(known, "memory_pj_per_byte", (), gpu.arch).value * PICO,
-    )  # fmt: skip
+def _product_power(setting: Setting, compute: str) -> ProductPower | None:
+    """What products of a compute type draw by shape; None where nobody knows."""
+    wide = _surface(setting, "matmul", "bf16")
+    kind = _surface_type(setting.recipe, compute) or compute
+    wide_flop_per_s = None if wide is None else large_flop_per_s(wide)
+    return product_power(setting.cluster, setting.parameters, kind, wide_flop_per_s)
 
 
 def _over_reference(setting: Setting) -> float:
@@ -310,6 +297,17 @@ def _memory_term(setting: Setting, family: Family, name: str) -> Term:
     """A share of the memory's bandwidth; slower only under a limit below what memory-bound work draws."""
     term = _term(setting, family, name, setting.gpu.memory_bytes_per_s)
     return at_clock(term, setting.cluster, setting.parameters, "power_memory")
+
+
+def _convolution_term(setting: Setting, family: Family, name: str) -> Term:
+    """The rate of wide convolutions on CUDA cores."""
+    peaks, known = setting.gpu.peak_flop_per_s, setting.parameters
+    products = replace(setting, compute="fp32").row(known.families["matmul_efficiency"])
+    ratio = known.find("image_conv_ratio", "fp32")
+    peak = peaks.get("fp32", min(peaks.values()))  # without a path in FP32 nothing reads it
+    term = _term(setting, family, name, peak * products.value * ratio.value)
+    on = (*term.rests_on, Dependence(row=products, share=True), Dependence(row=ratio))
+    return at_clock(replace(term, rests_on=on, ceiling=peak), setting.cluster, known)
 
 
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
@@ -379,6 +377,7 @@ LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "attention_peak": _attention_term,
     "memory_bandwidth": _memory_term,
     "inside_node": _inside_node_term,
+    "fp32_convolutions": _convolution_term,
     "switch_reduction": _switch_reduction_term,
     "network": lambda s, family, name: _term(s, family, name, s.cluster.nic_bytes_per_s),
     "pcie": lambda s, family, name: _term(s, family, name, s.gpu.pcie_bytes_per_s),

@@ -53,8 +53,8 @@ def product_on(surface: Surface, rows: float, columns: float, inner: float) -> f
 
 def watts_alone(power: ProductPower, rows: float, columns: float, inner: float, seconds: float) -> float:
     """What a product draws alone under the limit as sold: idle power, its FLOP and its bytes, at most what is held."""
-    bytes_each = {"bf16": 2, "fp8": 1, "fp8-block": 1, "fp4": 0.5625}[power.compute]
-    moved = (rows * inner + columns * inner) * bytes_each + rows * columns * 2
+    bytes_each = {"fp32": 4, "tf32": 4, "bf16": 2, "fp8": 1, "fp8-block": 1, "fp4": 0.5625}[power.compute]
+    moved = (rows * inner + columns * inner) * bytes_each + rows * columns * (4 if bytes_each == 4 else 2)
     joules = power.j_per_flop * 2 * rows * columns * inner + power.j_per_byte * moved
     return min(power.held_w, power.law.idle_ratio * power.sold_w + joules / seconds)
 
@@ -201,8 +201,10 @@ class Parts:
             name = "linear_flop_per_s" if one.low else "other_flop_per_s"
             surface, power = self.q.surface(name), self.q.power(name)
             if surface is None:
-                seconds = self.product_times(one)[1]
-                drawn, held = drawn + seconds, held + seconds
+                seconds, held = self.product_times(one)[1], held + self.product_times(one)[1]
+                watts = None if power is None else watts_alone(power, *self.law_alone(one))
+                share = 1 if watts is None else min(watts, power.limit_w) / min(power.held_w, power.limit_w)
+                drawn += seconds * share
                 continue
             for sizes in self.passes(one):
                 alone = product_on(surface, *sizes)
@@ -218,7 +220,8 @@ class Parts:
         measured = surface.cast_bytes_per_s if surface and self.r.kernels == "eager" else None
         return measured or self.q.memory_bytes_per_s
 
-    def product_s(self, one: Product) -> float:
+    def law_parts(self, one: Product) -> tuple[float, float]:
+        """Arithmetic and operand traffic of a product without a surface."""
         p, q = self.p, self.q
         rate = (q.linear_flop_per_s if one.low else q.other_flop_per_s) * (q.grouped_matmul_ratio if one.grouped else 1)
         bytes_in = self.a
@@ -226,8 +229,25 @@ class Parts:
             bytes_in = 1.0 if p.linear_compute == "fp8" else 0.5
         arithmetic = 2 * one.rows * one.columns * one.inner / rate * self.unaligned(one)
         moved = (one.rows * one.inner + one.columns * one.inner) * bytes_in + one.rows * one.columns * self.a
-        traffic = moved / q.operand_bytes_per_s
-        return (arithmetic + traffic - q.matmul_overlap_ratio * min(arithmetic, traffic)) * one.count + q.kernel_s
+        return arithmetic, moved / q.operand_bytes_per_s
+
+    def joined(self, arithmetic: float, traffic: float) -> float:
+        return arithmetic + traffic - self.q.matmul_overlap_ratio * min(arithmetic, traffic)
+
+    def law_alone(self, one: Product) -> tuple[float, float, float, float]:
+        """Sizes of a product without a surface, and its seconds under the limit as sold."""
+        power = self.q.power("linear_flop_per_s" if one.low else "other_flop_per_s")
+        arithmetic, traffic = self.law_parts(one)
+        seconds = self.joined(arithmetic * clock_left(power, power.held_w), traffic)
+        return one.rows, one.columns, one.inner, seconds
+
+    def product_s(self, one: Product) -> float:
+        power = self.q.power("linear_flop_per_s" if one.low else "other_flop_per_s")
+        arithmetic, traffic = self.law_parts(one)
+        if power is not None:
+            alone = watts_alone(power, *self.law_alone(one))
+            arithmetic *= clock_left(power, power.held_w) / clock_left(power, alone)
+        return self.joined(arithmetic, traffic) * one.count + self.q.kernel_s
 
     def fused_attention(self, flop: float) -> tuple[float, float]:
         """Forward, and forward with backward; under context parallelism a kernel and a sum for each chunk."""

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from planner.lazy import dataclass
 from planner.models.image_network import Convolution, ImageNetwork, Traffic
 from planner.performance.compute import FLASH_BACKWARD
+from planner.performance.operations import MatMul
+from planner.performance.products import cast_s
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -30,6 +32,9 @@ ALIGNED_CHANNELS = 8
 """16-bit tensor cores take channels by eights (NVIDIA, Convolutional Layers User's Guide, "Channels In And Out")."""
 UPDATE_KERNELS = 4.0
 """Kernels of the optimizer for each parameter tensor: weight decay, momentum (two), update (PyTorch's SGD)."""
+WINOGRAD_TAPS = 9
+"""Elements of the kernel (3x3) that Winograd's algorithm has fewer multiplications for, at stride 1 (Lavin and Gray,
+arXiv 1509.09308)."""
 GROUPS_AT_BEST = 32.0
 """Groups from which a grouped convolution in channels-last order runs at its best: those of ResNeXt."""
 
@@ -52,6 +57,8 @@ class _Convolutions:
     depthwise: npt.NDArray[np.bool_]
     odd: npt.NDArray[np.bool_]
     """Channels that no multiple of eight is."""
+    winograd: npt.NDArray[np.bool_]
+    """3x3 kernels of stride 1, which cuDNN's FP32 kernels save multiplications of."""
 
 
 def _column(values: Iterable[float]) -> Column:
@@ -72,6 +79,7 @@ def _convolutions(layers: tuple[Convolution, ...]) -> _Convolutions:
         ),
         products=np.where(first, 2.0, 3.0), dense=groups == 1,
         depthwise=_column(c.depthwise for c in layers) > 0, odd=odd & (groups == 1) & ~first,
+        winograd=_column(c.groups == 1 and c.taps == WINOGRAD_TAPS and c.stride == 1 for c in layers) > 0,
     )  # fmt: skip
 
 
@@ -107,17 +115,37 @@ def _half_full(width: Value, half: Value) -> Value:
     return width / (width + half)
 
 
+def _wide_rate(recipe: Recipe, rates: Rates) -> Value:
+    """Rate of large products of the type that convolutions run in: FP8 is for linear layers alone."""
+    return rates.other_flop_per_s if recipe.policy.linear_compute == "fp8" else rates.linear_flop_per_s
+
+
+def _dense_rate(c: _Convolutions, recipe: Recipe, rates: Rates) -> Value:
+    """Rate of convolutions without groups, `[shape, 1]` or `[shape, draw]`; more than is computed where Winograd saves
+    multiplications. To allow TF32 only adds algorithms: none is slower for it.
+    """
+    compute, wide = recipe.policy.linear_compute, _wide_rate(recipe, rates) * rates.image_conv_ratio
+    saved = np.where(c.winograd, rates.image_winograd_ratio, 1.0)
+    if compute == "fp32":
+        wide = wide * saved
+    if compute == "tf32":
+        wide = np.maximum(wide, rates.image_fp32_flop_per_s * saved)
+    width = _half_full(c.inputs, rates.image_conv_width) * _half_full(c.outputs, rates.image_conv_width)
+    rate = wide * width * np.where(c.taps > 1, rates.image_spatial_ratio, 1.0)
+    if recipe.policy.activation_bytes < 4:
+        rate = rate * np.where(c.odd, rates.image_misaligned_ratio, 1.0)
+    return np.asarray(rate)
+
+
 def _convolution_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
     """Seconds of the convolutions as products, and of those that are passes over memory, with changes of layout."""
     if not network.convolutions:
         return 0.0, 0.0
     c, each = _convolutions(network.convolutions), recipe.policy.activation_bytes
     narrow = each < 4
-    wide = rates.other_flop_per_s if recipe.policy.linear_compute == "fp8" else rates.linear_flop_per_s
-    width = _half_full(c.inputs, rates.image_conv_width) * _half_full(c.outputs, rates.image_conv_width)
-    rate = wide * rates.image_conv_ratio * width * np.where(c.taps > 1, rates.image_spatial_ratio, 1.0)
-    if narrow:
-        rate = rate * np.where(c.odd, rates.image_misaligned_ratio, 1.0)
+    rate, wide = _dense_rate(c, recipe, rates), _wide_rate(recipe, rates)
+    if recipe.policy.linear_compute == "tf32":
+        wide = np.maximum(wide, rates.image_fp32_flop_per_s)
     grouped = wide * rates.image_grouped_ratio * _half_full(c.inputs, rates.image_grouped_width)
     grouped = grouped * np.minimum(c.groups / GROUPS_AT_BEST, 1.0) ** rates.image_groups_power
     moved = c.elements * images * each
@@ -137,11 +165,12 @@ def _linear_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates
     each = recipe.policy.activation_bytes
     if network.products:
         n, k = _column(p.n for p in network.products), _column(p.k for p in network.products)
-        rows = _column(p.m * p.count for p in network.products) * images
+        count = _column(p.count for p in network.products)
+        rows = _column(p.m for p in network.products) * count * images
         rate = rates.linear_flop_per_s * rates.image_linear_ratio
         rate = rate * _half_full(n, rates.image_linear_width) * _half_full(k, rates.image_linear_width)
         operands = 3.0 * rows * (n + k) * each / rates.operand_bytes_per_s
-        casts = rows * (n + 2.0 * k) * recipe.policy.cast_bytes_per_element / rates.memory_bytes_per_s
+        casts = cast_s(MatMul(m=rows / count, n=n, k=k, count=count), recipe, rates)
         seconds = seconds + _summed(_roof(3.0 * 2.0 * rows * n * k / rate, operands) + casts)
     if network.batched:
         flop = _column(b.flop for b in network.batched) * images

@@ -905,6 +905,8 @@ TEXT: dict[str, str] = {
     "driver.stored_activation_ratio": "stored activations",
     "driver.run_error_ratio": "the gap between whole runs and their steady-state steps",
     "driver.image_conv_ratio": "rate of convolutions",
+    "driver.image_fp32_flop_per_s": "rate of FP32 convolutions",
+    "driver.image_winograd_ratio": "rate of 3x3 convolutions in FP32",
     "driver.image_conv_width": "channels of half the rate",
     "driver.image_spatial_ratio": "rate of larger kernels",
     "driver.image_misaligned_ratio": "rate of odd channels",

@@ -880,6 +880,8 @@ TEXT: dict[str, str] = {
     "driver.stored_activation_ratio": "保存的激活值",
     "driver.run_error_ratio": "整次训练与稳态步的差异",
     "driver.image_conv_ratio": "卷积速率",
+    "driver.image_fp32_flop_per_s": "FP32 卷积速率",
+    "driver.image_winograd_ratio": "FP32 3x3 卷积速率",
     "driver.image_conv_width": "卷积速率达到一半时的通道数",
     "driver.image_spatial_ratio": "较大卷积核的速率",
     "driver.image_misaligned_ratio": "通道数不对齐时的速率",

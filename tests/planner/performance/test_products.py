@@ -231,9 +231,29 @@ def test_small_products_draw_less_than_large_ones():
     assert drawn[0] < 0.9 < drawn[1] <= 1.0
 
 
-def test_types_whose_watts_nobody_measured_are_taken_to_hold_the_limit():
-    assert draw(recipe(policy="tf32"), layouts(dp=8), cluster()) == 1.0
-    assert draw(recipe(policy="fp16"), layouts(dp=8), cluster("v100-sxm2-32gb")) == 1.0
+def test_products_of_architectures_that_nobody_measured_are_taken_to_hold_the_limit():
+    for policy in ("fp16", "fp32"):
+        assert draw(recipe(policy=policy), layouts(dp=8), cluster("v100-sxm2-32gb")) == 1.0
+
+
+def test_products_without_a_surface_draw_what_their_flop_take():
+    # H20: 13 % of 400 W idle; TF32 at twice BF16's 1.01 pJ and some 65 TFLOP/s, far from the limit
+    large, machine = recipe(shape(hidden=8192, ffn_hidden=32768, vocab=1000), policy="tf32"), cluster("h20-sxm-96gb")
+    rate = mid_rates(large, machine).linear_flop_per_s
+
+    assert draw(large, layouts(dp=8), machine) == pytest.approx((52 + 2.02e-12 * rate) / 392, rel=0.05)
+    assert draw(large, layouts(dp=8), cluster("a100-sxm4-80gb")) == pytest.approx(1.0, abs=0.02)
+
+
+def test_a_product_without_a_surface_that_draws_less_than_a_lower_limit_keeps_its_clock():
+    large, gpu = recipe(policy="tf32"), cluster("h20-sxm-96gb").gpu
+    times = [
+        float(law_s(product(), large, mid_rates(large, make_cluster(gpu, power_limit_w=watts)))[0])
+        for watts in (400, 300, 100)
+    ]
+
+    assert times[0] == pytest.approx(times[1])
+    assert times[2] > 1.2 * times[0]
 
 
 def test_layouts_are_looked_up_together_as_one_by_one():

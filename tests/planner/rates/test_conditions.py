@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from planner.models.images.catalogue import load_image_models
@@ -49,6 +51,23 @@ def test_the_law_of_products_counts_where_no_surface_was_measured(gpu, attention
     assert has_effect(rates.terms[term], trained, rates.sample()) is effective
 
 
+@pytest.mark.parametrize(
+    ("policy", "term", "effective"),
+    [
+        ("fp32", "image_winograd_ratio", True),
+        ("tf32", "image_winograd_ratio", True),
+        ("fp16", "image_winograd_ratio", False),
+        ("tf32", "image_fp32_flop_per_s", True),
+        ("fp32", "image_fp32_flop_per_s", False),  # its convolutions run at the rate of its products
+    ],
+)
+def test_convolutions_on_cuda_cores_count_in_full_precision(policy, term, effective):
+    trained = recipe(load_image_models()["resnet50"], policy, stack="eager", seq_len=1)
+    rates = resolve_rates(cluster("a100-sxm4-80gb"), trained)
+
+    assert has_effect(rates.terms[term], trained, rates.sample()) is effective
+
+
 class Watched(Rates):
     """Rates that note which of them are read."""
 
@@ -63,20 +82,15 @@ class Watched(Rates):
 def test_the_equations_of_image_models_read_every_term_but_those_of_transformers_alone():
     at: Layouts = layouts(dp=16, micro_batch=64)
     terms: set[str] = set()
-    for model in ("resnet50", "vit_base_patch16_224", "coat_tiny"):
-        for attention in ("flash", "naive"):
-            for last in (True, False):
-                trained = recipe(
-                    load_image_models()[model],
-                    "fp16",
-                    attention=attention,
-                    channels_last=last,
-                    stack="eager",
-                    seq_len=1,
-                )
-                rates = resolve_rates(cluster("a100-sxm4-80gb"), trained).sample()
-                terms |= set(vars(rates))
-                evaluate(trained, cluster("a100-sxm4-80gb"), at, Watched(None, None, **vars(rates)), NO_PRICES, 1e6)
+    machine, alike = cluster("h100-sxm5-80gb"), {"stack": "eager", "seq_len": 1}
+    names = [(name, "fp16") for name in ("resnet50", "vit_base_patch16_224", "coat_tiny")]
+    for name, policy in [*names, ("resnet50", "tf32"), ("vit_base_patch16_224", "fp8")]:
+        for attention, last in itertools.product(("flash", "naive"), (True, False)):
+            model = load_image_models()[name]
+            trained = recipe(model, policy, attention=attention, channels_last=last, **alike)
+            rates = resolve_rates(machine, trained).sample()
+            terms |= set(vars(rates))
+            evaluate(trained, machine, at, Watched(None, None, **vars(rates)), NO_PRICES, 1e6)
 
     families = shipped_parameters().families.values()
     transformers_alone = {term for family in families if family.models == "transformers" for term in family.terms}

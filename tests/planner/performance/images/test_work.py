@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.hardware.catalogue import find_gpu
+from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.hardware.cluster import make_cluster
 from planner.models.image_network import Convolution, ImageNetwork, Product
 from planner.models.images.catalogue import load_image_models, network_of
@@ -13,7 +13,7 @@ from planner.rates.ladder import resolve_rates
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
 from planner.training.recipe import Recipe
-from tests.planner.build import plain_rates
+from tests.planner.build import ROUNDING, plain_rates
 
 RESNET = network_of(load_image_models()["resnet50"])
 VIT = network_of(load_image_models()["vit_base_patch16_224"])
@@ -151,3 +151,48 @@ def test_twice_the_images_take_twice_the_time_but_for_the_weights():
 
     assert 1.9 < seconds(two.total) / seconds(one.total) < 2.0
     assert one.kernels == two.kernels
+
+
+def test_winograd_saves_products_of_3x3_kernels_of_stride_1_in_fp32_alone():
+    saved = FREE | {"image_winograd_ratio": 2.0, "image_fp32_flop_per_s": 1e-30}
+    strided, pointwise = replace(WIDE, input_pixels=400.0), replace(WIDE, taps=1)
+
+    assert seconds(work(alone(WIDE), recipe("fp32"), **saved).products) == pytest.approx(3 * FLOP / 2)
+    assert seconds(work(alone(strided), recipe("fp32"), **saved).products) == pytest.approx(3 * FLOP)
+    assert seconds(work(alone(pointwise), recipe("fp32"), **saved).products) == pytest.approx(3 * FLOP / 9)
+    for policy in ("fp16", "tf32"):
+        assert seconds(work(alone(WIDE), recipe(policy), **saved).products) == pytest.approx(3 * FLOP)
+
+
+def test_where_tf32_is_allowed_a_convolution_still_runs_in_fp32_if_that_is_faster():
+    slow = FREE | {"image_conv_ratio": 0.5, "image_winograd_ratio": 2.0, "image_fp32_flop_per_s": 1.0}
+    pointwise = alone(replace(WIDE, taps=1))
+
+    assert seconds(work(alone(WIDE), recipe("tf32"), **slow).products) == pytest.approx(3 * FLOP / 2)
+    assert seconds(work(pointwise, recipe("tf32"), **slow).products) == pytest.approx(3 * FLOP / 9)
+    fast = slow | {"image_conv_ratio": 8.0}
+    assert seconds(work(alone(WIDE), recipe("tf32"), **fast).products) == pytest.approx(3 * FLOP / 8)
+
+
+@pytest.mark.parametrize("gpu", [gpu.id for gpu in load_gpus().values() if "tf32" in gpu.peak_flop_per_s])
+def test_on_every_gpu_convolutions_in_tf32_are_as_fast_as_in_fp32_and_wide_1x1_ones_below_the_peak(gpu):
+    taken = {}
+    for policy in ("fp32", "tf32"):
+        rates = resolve_rates(make_cluster(find_gpu(gpu)), recipe(policy)).sample()
+        taken[policy] = seconds(image_work(replace(RESNET, products=()), 64.0, recipe(policy), rates).products)
+        one_by_one = np.asarray(rates.linear_flop_per_s) * rates.image_conv_ratio
+        assert one_by_one <= find_gpu(gpu).peak_flop_per_s[policy]
+        assert rates.image_fp32_flop_per_s <= find_gpu(gpu).peak_flop_per_s["fp32"]
+
+    assert taken["tf32"] <= taken["fp32"] * ROUNDING
+
+
+def test_casts_of_linear_layers_are_those_of_transformers():
+    # 197 rows of each image, 768 to 3072: both operands and the result of a product, once each
+    layer = Product(m=197.0, n=3072, k=768, count=12)
+    one, only = recipe("fp8"), {"memory_bytes_per_s": 2.0, "cast_fusion_ratio": 0.5, "linear_flop_per_s": 1e30}
+    network = replace(alone(WIDE), convolutions=(), products=(layer,))
+    rows, each = 64 * 197.0, one.policy.cast_bytes_per_element
+
+    expected = 12 * (rows * 768 + rows * 3072 + 3072 * 768) * each * 0.5 / 2.0
+    assert seconds(work(network, one, 64.0, **(FREE | only)).products) == pytest.approx(expected)

@@ -1,0 +1,101 @@
+"""The energy of a FLOP of a product by type and architecture: measured, or derived from that of its 16-bit products."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.hardware.architectures import find_architecture
+from planner.hardware.cluster import Cluster
+from planner.kernels.power import ProductPower
+from planner.rates.clock import power_law
+from planner.rates.parameters import Parameter, Parameters
+from planner.rates.terms import Dependence, Term
+from planner.units import PICO
+
+
+def product_power(
+    cluster: Cluster, known: Parameters, compute: str, wide_flop_per_s: float | None
+) -> ProductPower | None:
+    """What products of a type draw by shape on a GPU; None where its power limit or the energy is not known.
+
+    Args:
+        cluster: the machines, with their power limit.
+        known: the rows to use.
+        compute: type of the operands: that of a surface (`bf16` for all of 16 bits), `tf32` or `fp32`.
+        wide_flop_per_s: what large BF16 products sustain on this GPU under the limit as sold; None: nobody measured it.
+    """
+    gpu = cluster.gpu
+    j_per_flop = _j_per_flop(cluster, known, compute, wide_flop_per_s) if gpu.tdp_w > 0 else None
+    if j_per_flop is None:
+        return None
+    traffic = _by_architecture(known, "memory_pj_per_byte", gpu.arch) or known.find("memory_pj_per_byte")
+    return ProductPower(
+        law=power_law(known), compute=compute, sold_w=gpu.tdp_w, limit_w=cluster.limit_w,
+        held_w=known.find("power_at_limit").value * gpu.tdp_w, j_per_flop=j_per_flop, j_per_byte=traffic.value * PICO,
+    )  # fmt: skip
+
+
+def as_sold(term: Term, arch: str, known: Parameters) -> Term:
+    """A rate without a surface at the clock that the limit as sold leaves to it; as it is where nobody knows its power.
+
+    What is known of such a rate is a share of the peak, which is stated at the full clock. A surface is measured at the
+    clock that the limit leaves.
+    """
+    power = term.power
+    row = None if power is None else energy_row(known, power.compute, arch)
+    if power is None or row is None:
+        return term
+    clock, slope = _held_clock(power, known, term.value)
+    rests_on = [replace(on, power=on.power * (1.0 + slope)) for on in term.rests_on]
+    rests_on += [Dependence(row=row, power=slope)] if slope else []
+    return replace(term, value=term.value * clock, ceiling=term.ceiling * clock, rests_on=tuple(rests_on))
+
+
+def _held_clock(power: ProductPower, known: Parameters, flop_per_s: float) -> tuple[float, float]:
+    """The share of the full clock that the limit as sold leaves to large products, and how it falls with their energy.
+
+    The slope is that of its logarithm by the logarithm of the energy, or of the rate at the full clock (`flop_per_s`).
+    """
+    room = (power.held_w - power.idle_w) / (power.j_per_flop * flop_per_s)
+    if room >= 1.0:
+        return 1.0, 0.0
+    floor = power.law.voltage_floor * known.find("sustained_clock").value
+    followed = room > floor**power.law.clock_exponent
+    clock = replace(power.law, voltage_floor=floor).clock(room)
+    return float(clock), -1.0 / power.law.clock_exponent if followed else -1.0
+
+
+def energy_row(known: Parameters, compute: str, arch: str) -> Parameter | None:
+    """The row that the energy of a type rests on: its own on the architecture, else its ratio to BF16's."""
+    return _by_architecture(known, f"product_pj_per_flop.{compute}", arch) or known.rows.get(
+        f"product_energy_ratio.{compute}"
+    )
+
+
+def _j_per_flop(cluster: Cluster, known: Parameters, compute: str, wide_flop_per_s: float | None) -> float | None:
+    """At the full clock: the architecture's own where it is known in this type, else a ratio of BF16's on this GPU.
+
+    Only BF16 is ever taken to hold the limit: a GPU may not need it for a type of fewer FLOP per second (TF32, FP32),
+    or with few of its units (H20). CUDA cores never take less than tensor cores.
+    """
+    row = energy_row(known, compute, cluster.gpu.arch)
+    if row is not None and row.family == "product_pj_per_flop":
+        least = _j_per_flop(cluster, known, "tf32", wide_flop_per_s) if compute == "fp32" else None
+        return max(row.value * PICO, least or 0.0)
+    if compute == "bf16":
+        return None if wide_flop_per_s is None else _held_j_per_flop(cluster, known, wide_flop_per_s)
+    wide = _j_per_flop(cluster, known, "bf16", wide_flop_per_s)
+    return None if row is None or wide is None else row.value * wide
+
+
+def _held_j_per_flop(cluster: Cluster, known: Parameters, flop_per_s: float) -> float:
+    """Of a large product that holds the limit as sold, brought to the full clock."""
+    law, sold_w = power_law(known), cluster.gpu.tdp_w
+    at_limit_j = (known.find("power_at_limit").value - law.idle_ratio) * sold_w / flop_per_s
+    return float(at_limit_j * known.find("sustained_clock").value ** (1.0 - law.clock_exponent))
+
+
+def _by_architecture(known: Parameters, name: str, arch: str) -> Parameter | None:
+    """The row of an architecture, or of the relative that stands for it; None where neither has one."""
+    rows = (known.rows.get(f"{name}.{each}") for each in (arch, find_architecture(arch).parameters_of))
+    return next((row for row in rows if row is not None), None)
