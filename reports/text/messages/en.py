@@ -207,6 +207,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_file": "{gpu:gpu}: network as measured in `{file}` ({runs:and})",
     "warning.network_record": "{gpu:gpu}: network as measured in your record `{record}` ({runs:and}; {date})",
     "warning.network_extrapolated": "{gpu:gpu}: the network was measured on {measured:nodes} and the plan has {planned:nodes}: ranges of communication are wider, by {spread:.0%} for each doubling",
+    "warning.network_small": "`{file}`: {collective} was measured up to {until}, and training sends larger messages, at which networks run at other rates: the ranges do not include that; measure three sizes or more from 1 MiB on, like `-b 1M -e 4G -f 2`",
     "warning.network_rate_hidden": "`{file}`: between {nodes} nodes the links inside each node were the limit, so the rate of the network is still that of the catalogue; measure on more nodes",
     "warning.network_inside_alone": "{gpu:gpu}: `{file}` was measured inside one node: between the {planned:nodes} of the plan the network is still that of the catalogue or of --network; measure on two nodes or more",
     "warning.network_gpus_per_node": "`{file}` was measured with {measured} GPUs per node, the plan has {planned}: they share the network differently",

@@ -207,6 +207,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_file": "{gpu:gpu}：网络按 `{file}` 的实测（{runs:and}）",
     "warning.network_record": "{gpu:gpu}：网络按您的记录 `{record}` 的实测（{runs:and}；{date}）",
     "warning.network_extrapolated": "{gpu:gpu}：网络在 {measured:nodes}上测得，计划用 {planned:nodes}：通信的范围更宽，节点数每翻一倍加宽 {spread:.0%}",
+    "warning.network_small": "`{file}`：{collective} 只测到 {until}，而训练发送的消息更大，那时网络速率不同：区间未计入这一点；请测量从 `1M` 起的至少三种大小，例如 `-b 1M -e 4G -f 2`",
     "warning.network_rate_hidden": "`{file}`：在 {nodes} 个节点之间，瓶颈是节点内部的互连，因此网络速率仍取自目录；请在更多节点上测量",
     "warning.network_inside_alone": "{gpu:gpu}：`{file}` 只在单个节点内测量：规划的 {planned:nodes}之间的网络仍取自目录或 --network；请在两个或更多节点上测量",
     "warning.network_gpus_per_node": "`{file}` 每个节点用 {measured} 张 GPU 测得，计划为每个节点 {planned} 张：它们分享网络的方式不同",
