@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.errors import InputFileError
 from planner.lazy import dataclass
-from planner.units import DAY_S, HOUR_S, MINUTE_S
+from planner.units import DAY_S, GIB, HOUR_S, MIB, MINUTE_S
 
 if TYPE_CHECKING:
     from planner.calibration.linear import Observation
@@ -182,7 +182,7 @@ SLIPS: Mapping[str, tuple[Mapping[str, Callable[[_Size], float]], str]] = {
         "is it of one GPU": lambda size: 1.0 / size.gpus, "is it of one node": lambda size: 1.0 / size.nodes,
     }, "give the MWh of all GPUs together"),
     "peak_mem_gib": ({
-        "is it in MiB": _by(1024.0), "is it in bytes": _by(1024.0**3),
+        "is it in MiB": _by(GIB / MIB), "is it in bytes": _by(GIB),
         "is it of all GPUs together": lambda size: size.gpus, "is it of a whole node": lambda size: size.node,
     }, "give the GiB of one GPU"),
     "avg_gpu_power_w": ({

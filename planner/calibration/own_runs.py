@@ -25,6 +25,8 @@ CONFLICT_SD = 3.0
 """Standard deviations from what the other rows say at which a row contradicts them."""
 SAME_RATIO = 1.10
 """Two rows of one configuration that lie further apart contradict each other: repeated runs differ by a few percent."""
+ROUNDED = 1e-9
+"""What logarithms lose: rows that are just so far apart do not contradict each other."""
 LEAST_CHANGE = 0.01
 """Change of a value or of the width of its range below which it is not called learned."""
 LEAST_SHIFT = 0.25
@@ -149,8 +151,9 @@ def _conflicts(observations: Sequence[Observation], ratio: Floats) -> list[tuple
     for members in same.values():
         order = sorted(members, key=lambda number: float(ratio[number]))
         values, count = ratio[order], len(order)
-        below = np.searchsorted(values, values - np.log(SAME_RATIO), side="left")
-        above = np.searchsorted(values, values + np.log(SAME_RATIO), side="right")
+        apart = np.log(SAME_RATIO) + ROUNDED
+        below = np.searchsorted(values, values - apart, side="left")
+        above = np.searchsorted(values, values + apart, side="right")
         for place, number in enumerate(order):
             others = [*order[: min(int(below[place]), NAMED)], *order[max(int(above[place]), count - NAMED) :]]
             others.sort(key=lambda other: -abs(float(ratio[other] - ratio[number])))

@@ -43,7 +43,7 @@ from planner.validation.layout import (
     stated_layouts,
 )
 from planner.validation.model import CannotPredictError, model_of
-from planner.validation.runs import PublishedRun, Rejected, unlabelled
+from planner.validation.runs import PublishedRun, Rejected, once_for_alike
 from planner.validation.words import NOT_A_GPU, limit_unsaid, software_year
 
 TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
@@ -97,26 +97,8 @@ def prepare_run(run: PublishedRun, parameters: Parameters | None = None) -> Prep
 
 
 def prepare(runs: Iterable[PublishedRun | Rejected], parameters: Parameters | None = None) -> list[Prepared | Rejected]:
-    """Set up runs in their order, as `prepare_run`; what could not be read stays rejected.
-
-    Runs that differ in labels alone are set up once.
-    """
-    known: dict[object, Prepared | Rejected] = {}
-    result = []
-    for run in runs:
-        if isinstance(run, PublishedRun):
-            key = unlabelled(run)
-            if key not in known:
-                known[key] = prepare_run(run, parameters)
-            result.append(_as_run(known[key], run))
-        else:
-            result.append(run)
-    return result
-
-
-def _as_run(alike: Prepared | Rejected, run: PublishedRun) -> Prepared | Rejected:
-    """What was set up for a run, for another one that differs from it in labels alone."""
-    return replace(alike, run=run) if isinstance(alike, Prepared) else replace(alike, id=run.id)
+    """Set up runs in their order, as `prepare_run`; what could not be read stays rejected."""
+    return once_for_alike(runs, lambda run: prepare_run(run, parameters), lambda done, run: replace(done, run=run))
 
 
 def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
