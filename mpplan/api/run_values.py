@@ -72,7 +72,7 @@ def odd_values(observations: Sequence[Observation], source: str) -> list[Odd]:
         what = f"{run.id}: value: {observation.value:g} {run.metric} is {_compared(run.metric, ratio)}"
         if gain >= FAR_RATIO or gain <= 1.0 / HOPELESS_RATIO or (cause and gain <= 1.0 / FAR_RATIO):
             raise InputFileError(f"{source}: {what}", hint=cause or CHECK)
-        odd.append(Odd(number=number, words=what))
+        odd.append(Odd(number=number, words=f"{what} ({cause})" if cause else what))
     return odd
 
 

@@ -50,3 +50,11 @@ def test_a_speed_twice_what_is_predicted_is_asked_about_as_one_of_a_fifth_is(fac
     row = observation(factor, precision="fp8")
 
     assert len(odd_values([row], "runs.csv")) == found
+
+
+def test_a_slip_by_so_little_that_the_row_is_used_is_asked_about_too():
+    row = observation(2.9, precision="fp8", n_gpus="3", global_batch_seqs="63")
+
+    (odd,) = odd_values([row], "runs.csv")
+
+    assert odd.words.endswith("can do (is this the cluster's rate? give the tokens per second of one GPU)")
