@@ -105,6 +105,8 @@ def _shown(document: Mapping[str, Any]) -> str:
     parts += [f"  - {words}{bound}" for words, bound in learned[:SHOWN_TERMS]] or [
         "  no single term in which your runs differ from those of most teams"
     ]
+    if len(learned) > SHOWN_TERMS:
+        parts.append(f"  … and {counted(len(learned) - SHOWN_TERMS, 'line')} more; --json has all")
     parts.append("")
     parts += [
         f"The range of {FIGURES[name]} is {ratio:.0%} as wide as before."

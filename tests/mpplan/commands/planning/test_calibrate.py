@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from mpplan.commands.planning.calibrate import _shown
 from tests.mpplan.commands.planning.test_validate import ROW, text
 from tests.planner.recorded import kernels, write_record
 
@@ -112,6 +113,17 @@ def test_a_plan_for_another_gpu_says_what_the_calibration_does_not_know(run, thr
     )
 
     assert any("the calibration was learned on h100-sxm5-80gb" in line for line in json.loads(result.out)["warnings"])
+
+
+def test_lines_that_are_left_out_are_counted():
+    learned = [{"words": f"term {number}", "bounded": False} for number in range(12)]
+
+    text = _shown(
+        {"runs": 1, "source": "a.csv", "gpus": [], "records": [], "total": [], "learned": learned, "width_ratio": {},
+         "rows": []}
+    )  # fmt: skip
+
+    assert "  - term 9\n  … and 2 lines more; --json has all\n" in text
 
 
 def test_a_report_tells_of_its_own_gpu_alone(run, file):
