@@ -162,26 +162,36 @@ def _total(total: Total) -> Document:
     }  # fmt: skip
 
 
-PLANNED = ("calibrate.planned_less", "calibrate.planned_same", "calibrate.planned_more")
+PLANNED = (
+    "calibrate.planned_less", "calibrate.planned_same", "calibrate.planned_more", "calibrate.planned_times",
+)  # fmt: skip
 TOTALS = {
-    Figure.TIME: ("calibrate.time_less", "calibrate.time_same", "calibrate.time_more"),
-    Figure.MEMORY: ("calibrate.memory_less", "calibrate.memory_same", "calibrate.memory_more"),
-    Figure.POWER: ("calibrate.power_less", "calibrate.power_same", "calibrate.power_more"),
-    Figure.RUN: ("calibrate.run_less", "calibrate.run_same", "calibrate.run_more"),
+    Figure.TIME: ("calibrate.time_less", "calibrate.time_same", "calibrate.time_more", "calibrate.time_times"),
+    Figure.MEMORY: (
+        "calibrate.memory_less",
+        "calibrate.memory_same",
+        "calibrate.memory_more",
+        "calibrate.memory_times",
+    ),
+    Figure.POWER: ("calibrate.power_less", "calibrate.power_same", "calibrate.power_more", "calibrate.power_times"),
+    Figure.RUN: ("calibrate.run_less", "calibrate.run_same", "calibrate.run_more", "calibrate.run_times"),
 }
-"""Sentences of what the runs say in all: less, the same or more than with most teams."""
+"""Sentences of what the runs say in all: less, the same, more than with most teams, or twice as much and more."""
 
 
 def total_words(total: Total) -> Message:
     """What the runs say in all of one figure, as a sentence to be worded."""
     off, learned = total.measured_ratio - 1.0, total.learned_ratio - 1.0
-    planned = Message.of(PLANNED[_side(learned)], change_ratio=abs(learned))
-    return Message.of(TOTALS[total.figure][_side(off)], change_ratio=abs(off), planned=planned)
+    planned = Message.of(PLANNED[_side(learned)], change_ratio=abs(learned), times=total.learned_ratio)
+    key = TOTALS[total.figure][_side(off)]
+    return Message.of(key, change_ratio=abs(off), times=total.measured_ratio, planned=planned)
 
 
 def _side(change_ratio: float) -> int:
-    """0 where it is less, 1 where it is the same, 2 where it is more."""
-    return 1 if abs(change_ratio) < HARDLY_OFF_RATIO else 2 if change_ratio > 0 else 0
+    """0 where it is less, 1 where it is the same, 2 where it is more, 3 where it is twice as much or more."""
+    if abs(change_ratio) < HARDLY_OFF_RATIO:
+        return 1
+    return 0 if change_ratio < 0 else 2 if change_ratio < 1.0 else 3
 
 
 def words_of(term: LearnedTerm) -> Message:

@@ -9,13 +9,20 @@ from dataclasses import replace
 import pytest
 
 from mpplan.api.document import worded
-from planner.calibration.document import read_calibration, shipped_digest, to_calibration_document, words_of
+from planner.calibration.document import (
+    read_calibration,
+    shipped_digest,
+    to_calibration_document,
+    total_words,
+    words_of,
+)
 from planner.calibration.learn import learn
-from planner.calibration.own_runs import LearnedTerm
+from planner.calibration.own_runs import LearnedTerm, Total
 from planner.errors import InputFileError, UsageError
-from planner.rates.parameters import shipped_parameters
+from planner.rates.parameters import Figure, shipped_parameters
 from planner.rates.terms import Draws
 from planner.validation.predict import predict_prepared, run_rates
+from reports.text.messages import word
 from tests.planner.calibration.own_runs import observation, team
 
 
@@ -197,3 +204,17 @@ def test_rows_that_contradict_very_many_name_a_few(calibration):
     ]
 
     assert told["conflict"] == "says something else than a, b and 998 more, the same configuration"
+
+
+@pytest.mark.parametrize(
+    ("measured", "learned", "words"),
+    [
+        (0.88, 0.9, "take 12% less time than most teams'; plans with this calibration take 10% less"),
+        (1.002, 1.0, "take as much time as most teams'; plans with this calibration take about as much"),
+        (4.6, 2.6, "take 4.6 times as much time as most teams'; plans with this calibration take 2.6 times as much"),
+    ],
+)
+def test_a_total_is_told_in_the_form_that_fits_its_size(measured, learned, words):
+    total = Total(figure=Figure.TIME, measured_ratio=measured, learned_ratio=learned)
+
+    assert word(total_words(total)) == f"in all, your runs {words}"
