@@ -72,7 +72,9 @@ def _conflicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{row['id']}{'' if often[row['id']] == 1 else ' (' + row['metric'] + ')'}: {row['conflict']}"
         for row in told[:SHOWN]
     ]
-    return [*lines, *([f"{_rows(len(told) - SHOWN)} more contradict others"] if len(told) > SHOWN else [])]
+    left = len(told) - SHOWN
+    more = "1 more row contradicts others" if left == 1 else f"{left:,} more rows contradict others"
+    return [*lines, more] if left > 0 else lines
 
 
 def _as_validated(

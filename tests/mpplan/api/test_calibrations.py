@@ -85,3 +85,12 @@ def test_a_document_is_worded_and_keeps_its_messages():
     assert warnings == []
     assert document["source"] == "runs.csv"
     assert all(isinstance(entry["words"], str) and "key" in entry["words_message"] for entry in document["learned"])
+
+
+def test_contradictions_beyond_five_rows_are_counted():
+    rows = [OWN | {"id": f"r-{number}", "value": str(5000 + 900 * (number % 2))} for number in range(6)]
+
+    _, warnings = calibration_of(rows, source="runs.csv")
+
+    assert sum("says something else than" in line for line in warnings) == 5
+    assert "1 more row contradicts others" in warnings
