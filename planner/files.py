@@ -112,5 +112,5 @@ def _no_file(path: Path, mode: int) -> InputFileError:
 
 
 def _too_large(path: Path, most_bytes: int) -> InputFileError:
-    most = f"{most_bytes / 2**20:,.4g} MiB" if most_bytes >= 2**20 else f"{most_bytes:,} bytes"
+    most = f"{most_bytes / 2**20:,.1f} MiB".replace(".0 ", " ") if most_bytes >= 2**20 else f"{most_bytes:,} bytes"
     return InputFileError(f"{path}: larger than {most}", hint="pass a smaller file")

@@ -110,6 +110,14 @@ def parse_bytes(text: str, what: str) -> float:
     return parts[0] * _BYTE_SUFFIX[parts[1]]
 
 
+def write_bytes(size_bytes: float) -> str:
+    """A size as people write it: `512 KiB`, `8 GiB`, `32 bytes`."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:,.4g} {name}"
+    return f"{size_bytes:,.0f} bytes"
+
+
 def parse_duration_s(text: str, what: str, like: str = "`30d`, `12h` or `90min`") -> float:
     """Read a duration in seconds: `30d`, `12h`, `90min`, `2w`, `45s`.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from mpplan.version import __version__
 from planner.errors import Message, NoPlanError, UsageError
 from planner.lazy import dataclass
 from planner.question.asked import Ask
@@ -19,7 +20,7 @@ from planner.safety.training import NO_TRAINING, Training
 
 if TYPE_CHECKING:
     from mpplan.api.network import MeasuredNetwork
-    from planner.answer.plan import Answer, Plan
+    from planner.answer.plan import Answer, LearnedFact, Plan
     from planner.calibration.document import ReadCalibration
     from planner.planning.case import Measured
     from planner.question.question import Question
@@ -316,11 +317,27 @@ def _noted(answer: Answer, question: Question, calibration: ReadCalibration | No
     """The answer with what its reader must know of the calibration behind it."""
     if calibration is None:
         return answer
-    facts = calibration.facts
+    facts = replace(calibration.facts, learned=_learned_here(question, calibration))
     used = Message.of("warning.calibration", name=facts.name, runs=facts.runs, source=facts.source)
     others = tuple(c.gpu.id for c in question.clusters if c.gpu.id not in facts.gpus)
     far = [Message.of("warning.calibration_gpu", gpus=others, learned_on=facts.gpus)] if others else []
-    return replace(answer, warnings=(*answer.warnings, used, *far), calibration=facts)
+    older = calibration.of_other_version(__version__)
+    return replace(answer, warnings=(*answer.warnings, used, *older, *far), calibration=facts)
+
+
+def _learned_here(question: Question, calibration: ReadCalibration) -> tuple[LearnedFact, ...]:
+    """What was learned without what is said of GPUs and models that the answer is not about."""
+    from planner.calibration.spreads import BY_PART
+    from planner.rates.ladder import part_label
+
+    parameters = calibration.parameters
+    recipes = [(cluster, question.recipe(question.asked, cluster)) for cluster in question.clusters]
+    here = {f"{name}.{part_label(parameters, name, *case)}" for name in BY_PART for case in recipes}
+    return tuple(
+        fact
+        for term, fact in zip(calibration.learned_terms, calibration.facts.learned, strict=True)
+        if term in here or term.partition(".")[0] not in BY_PART
+    )
 
 
 def _ask(inputs: dict[str, Given]) -> Ask:

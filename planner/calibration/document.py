@@ -20,23 +20,28 @@ import numpy as np
 from planner.answer.document import Document, plain
 from planner.answer.plan import CalibrationFacts, LearnedFact
 from planner.calibration.learn import Calibration
-from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned
+from planner.calibration.own_runs import LearnedTerm, OwnRow, Total, as_learned_if_moved
 from planner.calibration.shifts import with_range
 from planner.calibration.spreads import RESIDUALS
 from planner.errors import InputFileError, Message
 from planner.files import read_text
 from planner.lazy import dataclass
-from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
+from planner.rates.parameters import PARAMETERS, POSTERIOR, Figure, Joint, Parameter, Parameters
 from planner.units import today
 
 SCHEMA = "mpplan.calibration/1"
-LARGEST_BYTES = 8_000_000
-"""A larger file is not a calibration: one of 10 000 runs takes half of this."""
+LARGEST_BYTES = 64 * 2**20
+"""A larger file is not a calibration: one of 10 000 runs that contradict each other takes 5 MiB."""
 LARGEST_VALUE = 1e18
 """Of a row, in its own unit; its inverse is the smallest."""
 LARGEST_SD = 5.0
-LEARNED = ("learned.surer", "learned.more", "learned.less", "learned.hidden_better", "learned.hidden_worse")
+LEARNED = (
+    "learned.surer", "learned.more", "learned.less", "learned.hidden_better", "learned.hidden_worse",
+    "learned.part_surer", "learned.part_more", "learned.part_less",
+)  # fmt: skip
 """Keys of the sentences about what was learned."""
+HARDLY_OFF_RATIO = 0.005
+"""Difference from most teams that is told of as none: it would be written as 0 %."""
 HARDLY_MOVED_RATIO = 0.03
 """Change of a parameter's middle, up or down, below which it is told of as being with most teams."""
 
@@ -62,6 +67,21 @@ class ReadCalibration:
     """Ids of the rows that it changed."""
     records: tuple[LearnedRecord, ...] = ()
     """Records of its GPUs that it was learned with: what they say is not in it."""
+    version: str = ""
+    """Of the mpplan that wrote it."""
+    learned_terms: tuple[str, ...] = ()
+    """Id of the row behind each entry of `facts.learned`."""
+
+    def of_other_version(self, version: str) -> tuple[Message, ...]:
+        """What to say where another mpplan wrote it; shipped parameters of the other version are refused already."""
+        if self.version == version:
+            return ()
+        return (
+            Message.of(
+                "warning.calibration_version", name=self.facts.name, source=self.facts.source, first=self.version,
+                newest=version,
+            ),
+        )  # fmt: skip
 
 
 @cache
@@ -97,6 +117,7 @@ def to_calibration_document(
         "figures": [figure.value for figure in calibration.figures],
         "rows": [_row(row) for row in calibration.rows],
         "learned": [_term(term) for term in calibration.terms],
+        "total": [_total(total) for total in calibration.totals],
         "width_ratio": {name: round(ratio, 4) for name, ratio in calibration.width_ratio.items()},
         "posterior": {
             "ids": list(joint.ids),
@@ -112,8 +133,11 @@ def to_calibration_document(
 
 def _row(row: OwnRow) -> Document:
     conflict = None
-    if row.conflicts_with == (row.id,):
+    left = row.conflicts - len(row.conflicts_with)
+    if row.contradicts_all:
         conflict = Message.of("calibrate.contradicts_all", off_ratio=row.error_left_out)
+    elif left > 0:
+        conflict = Message.of("calibrate.contradicts_many", rows=row.conflicts_with, count=left)
     elif row.conflicts_with:
         conflict = Message.of("calibrate.contradicts", rows=row.conflicts_with)
     return {
@@ -131,9 +155,50 @@ def _term(term: LearnedTerm) -> Document:
     }  # fmt: skip
 
 
+def _total(total: Total) -> Document:
+    return {
+        "figure": total.figure.value, "measured_ratio": round(total.measured_ratio, 5),
+        "learned_ratio": round(total.learned_ratio, 5), "words": plain(total_words(total)),
+    }  # fmt: skip
+
+
+PLANNED = (
+    "calibrate.planned_less", "calibrate.planned_same", "calibrate.planned_more", "calibrate.planned_times",
+)  # fmt: skip
+TOTALS = {
+    Figure.TIME: ("calibrate.time_less", "calibrate.time_same", "calibrate.time_more", "calibrate.time_times"),
+    Figure.MEMORY: (
+        "calibrate.memory_less",
+        "calibrate.memory_same",
+        "calibrate.memory_more",
+        "calibrate.memory_times",
+    ),
+    Figure.POWER: ("calibrate.power_less", "calibrate.power_same", "calibrate.power_more", "calibrate.power_times"),
+    Figure.RUN: ("calibrate.run_less", "calibrate.run_same", "calibrate.run_more", "calibrate.run_times"),
+}
+"""Sentences of what the runs say in all: less, the same, more than with most teams, or twice as much and more."""
+
+
+def total_words(total: Total) -> Message:
+    """What the runs say in all of one figure, as a sentence to be worded."""
+    off, learned = total.measured_ratio - 1.0, total.learned_ratio - 1.0
+    planned = Message.of(PLANNED[_side(learned)], change_ratio=abs(learned), times=total.learned_ratio)
+    key = TOTALS[total.figure][_side(off)]
+    return Message.of(key, change_ratio=abs(off), times=total.measured_ratio, planned=planned)
+
+
+def _side(change_ratio: float) -> int:
+    """0 where it is less, 1 where it is the same, 2 where it is more, 3 where it is twice as much or more."""
+    if abs(change_ratio) < HARDLY_OFF_RATIO:
+        return 1
+    return 0 if change_ratio < 0 else 2 if change_ratio < 1.0 else 3
+
+
 def words_of(term: LearnedTerm) -> Message:
     """What was learned of a term, as a sentence to be worded."""
     ratio = term.ratio
+    if term.member:
+        return _part_words(term)
     if abs(ratio - 1.0) < HARDLY_MOVED_RATIO:
         return Message.of("learned.surer", label=term.name)
     if term.told_as == "hidden":
@@ -144,6 +209,14 @@ def words_of(term: LearnedTerm) -> Message:
     if ratio > 1.0:
         return Message.of("learned.more", label=term.name, change_ratio=ratio - 1.0)
     return Message.of("learned.less", label=term.name, change_ratio=1.0 - ratio)
+
+
+def _part_words(term: LearnedTerm) -> Message:
+    """The same of one GPU, architecture or model, which it names."""
+    if abs(term.ratio - 1.0) < HARDLY_MOVED_RATIO:
+        return Message.of("learned.part_surer", label=term.name, name=term.member)
+    key = "learned.part_more" if term.ratio > 1.0 else "learned.part_less"
+    return Message.of(key, label=term.name, name=term.member, change_ratio=abs(term.ratio - 1.0))
 
 
 def read_calibration(path: Path, shipped: Parameters) -> ReadCalibration:
@@ -232,6 +305,8 @@ def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCa
         facts=facts,
         parameters=replace(shipped.replaced(rows), joint=Joint(ids=tuple(ids), factor=factor)),
         terms=tuple(row.id for row in rows if row.id in changed),
+        version=_shown(document.get("mpplan", "")),
+        learned_terms=tuple(str(entry["term"]) for entry in document["learned"]),
         records=tuple(
             LearnedRecord(gpu=str(entry["gpu"]), name=str(entry["record"]), digest=str(entry["digest"]))
             for entry in document.get("records", ())
@@ -252,6 +327,8 @@ def _learned(entry: Mapping[str, Any]) -> LearnedFact:
     )  # fmt: skip
 
 
+ROUNDED = 1e-5
+"""Relative difference that the digits of a file make."""
 NOT_LEARNED = "a number that no calibration learns"
 
 
@@ -278,8 +355,10 @@ def _base(shipped: Parameters, row_id: str) -> Parameter:
 def _changed(
     base: Parameter, row_id: str, value: float, sd: float, source: str | None, made: str, shipped: Parameters
 ) -> Parameter:
+    share = shipped.families[base.family].bound == "share"
     row = replace(base, id=row_id)
     if source is None:
-        return row
-    share = shipped.families[base.family].bound == "share"
-    return replace(as_learned(with_range(row, value, sd, share=share), base, source), date=made)
+        hardly_moved = abs(value / base.value - 1.0) > ROUNDED
+        return with_range(row, value, sd, share=share) if hardly_moved else row
+    moved = as_learned_if_moved(with_range(row, value, sd, share=share), base, source)
+    return replace(moved, date=made) if moved.learned else moved

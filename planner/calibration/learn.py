@@ -7,6 +7,7 @@ further than three of its standard deviations.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
@@ -16,7 +17,16 @@ from planner.calibration.crossval import own_scale
 from planner.calibration.design import count_defaults, own_repeats, part_labels, vote_weight
 from planner.calibration.hierarchy import LEAST_VARIANCE, apart_from_team, own_sd, robust_weight
 from planner.calibration.linear import Linear, Observation, linearize, residuals
-from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned, learned_terms, own_rows
+from planner.calibration.own_runs import (
+    LearnedTerm,
+    OwnRow,
+    Total,
+    as_learned_if_moved,
+    learned_terms,
+    own_rows,
+    slower,
+    totals,
+)
 from planner.calibration.shifts import at_shift, cholesky, is_share, slope_ratios, with_range
 from planner.calibration.spreads import BY_PART, RESIDUALS
 from planner.lazy import dataclass
@@ -49,6 +59,8 @@ class Calibration:
     figures: tuple[Figure, ...]
     width_ratio: dict[str, float] = field(default_factory=dict)
     """Width of the range after over before, the mean of the rows, by figure."""
+    totals: tuple[Total, ...] = ()
+    """What the rows say in all, by figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +101,11 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
     return Calibration(
         parameters=calibrated,
         rows=own_rows(observations, first.residual, after, left_out, _apart(observations, left_out, sd) / sd),
-        terms=learned_terms(prior, calibrated, solved.bounded),
+        terms=learned_terms(prior, calibrated, solved.bounded, _members(observations, prior)),
         gpus=tuple(sorted({o.prepared.cluster.gpu.id for o in observations})),
         figures=tuple(dict.fromkeys(o.figure for o in observations)),
         width_ratio=_widths(observations, prior.joint, solved, sd, scales),
+        totals=totals(observations, first.residual, after),
     )
 
 
@@ -133,12 +146,12 @@ def _solved(
 def _apart(observations: Sequence[Observation], residual: Floats, sd: Floats) -> Floats:
     """How far each row is from what those of its figure have in common, `[row]`."""
     figures = np.array([o.figure for o in observations])
-    slower = np.array([-1.0 if o.run.metric == "step_time_s" else 1.0 for o in observations])
-    result = slower * residual
+    sign = slower(observations)
+    result = sign * residual
     for figure in Figure:
         rows = figures == figure
         result[rows] = apart_from_team(result[rows], sd[rows])
-    return slower * result
+    return sign * result
 
 
 def _scales(observations: Sequence[Observation], standardised: Floats, weight: Floats) -> dict[Figure, float]:
@@ -155,7 +168,9 @@ def _scaled(parameters: Parameters, scales: Mapping[Figure, float], source: str)
     """The error of a single row, as wide as this team's rows scatter."""
     rows = (parameters.rows[name] for name, figure in RESIDUALS.items() if figure in scales)
     return parameters.replaced(
-        as_learned(with_range(row, row.value, row.log_sd * scales[RESIDUALS[row.id]], share=False), row, source)
+        as_learned_if_moved(
+            with_range(row, row.value, row.log_sd * scales[RESIDUALS[row.id]], share=False), row, source
+        )
         for row in rows
     )
 
@@ -176,6 +191,16 @@ def extended(shipped: Parameters, observations: Sequence[Observation]) -> Parame
     return replace(shipped.replaced(rows), joint=joint)
 
 
+def _members(observations: Sequence[Observation], prior: Parameters) -> dict[str, str]:
+    """Name of the GPU, architecture or models of each row of parameters that is about one of them, by its id."""
+    models: dict[str, dict[str, None]] = defaultdict(dict)
+    for name in BY_PART:
+        (by,) = prior.families[prior.rows[name].family].by
+        for label, o in zip(part_labels(observations, prior, name).tolist(), observations, strict=True):
+            models[f"{name}.{label}"][(o.run.model or label) if by == "shape" else label] = None
+    return {row: ", ".join(names) for row, names in models.items()}
+
+
 def _weight(observations: Sequence[Observation]) -> Floats:
     """One over the rows that say the same; less where a figure has very many configurations, `[row]`."""
     weight, figures = (
@@ -194,10 +219,13 @@ def _left_out(observations: Sequence[Observation], residual: Floats, solved: _So
     """Residual of each row had it and its repeats not been learned from, to first order, and its leverage, `[row]`."""
     result, alone = residual.copy(), np.zeros(len(residual))
     for members in own_repeats(observations):
-        own = solved.slopes[members]
-        leverage = (own @ solved.covariance @ own.T) * solved.precision[members]
-        result[members] = np.linalg.solve(np.eye(len(members)) - leverage, residual[members])
-        alone[members] = np.abs(leverage).sum(axis=1)  # a time and a speed of one run move against each other
+        rows, at = np.unique(solved.slopes[members], axis=0, return_inverse=True)
+        precision = solved.precision[members]
+        shared = rows @ solved.covariance @ rows.T  # a repeat has the slopes of the row that it repeats
+        pooled = np.bincount(at, weights=precision, minlength=len(rows))
+        moved = np.bincount(at, weights=precision * residual[members], minlength=len(rows))
+        result[members] += np.linalg.solve(np.eye(len(rows)) - shared * pooled, shared @ moved)[at]
+        alone[members] = (np.abs(shared) @ pooled)[at]  # a time and a speed of one run move against each other
     return result, alone
 
 
@@ -208,14 +236,17 @@ def _widths(
     figures, slopes = np.array([o.figure for o in observations]), solved.slopes
     own_after = sd * np.array([scales[o.figure] for o in observations])
     before, after = (
-        np.sinh(Z90 * np.sqrt(np.einsum("ij,jk,ik->i", slopes, covariance, slopes) + own**2))
+        np.sinh(Z90 * np.sqrt(((slopes @ covariance) * slopes).sum(axis=1) + own**2))
         for covariance, own in ((joint.covariance, sd), (solved.covariance, own_after))
     )
     return {figure.value: float(np.mean((after / before)[figures == figure])) for figure in scales}
 
 
 def _calibrated(prior: Parameters, solved: _Solved, source: str) -> Parameters:
-    """The rows with their new values and ranges; those that the runs say nothing of stay as they are."""
+    """The rows with their new values and ranges; those that the runs say nothing of stay as they are.
+
+    One that hardly moved moves with the others, since many small shifts add up, and keeps its evidence.
+    """
     assert prior.joint is not None
     ids = prior.joint.ids
     at = at_shift(prior, ids, solved.shift)
@@ -225,6 +256,6 @@ def _calibrated(prior: Parameters, solved: _Solved, source: str) -> Parameters:
     rows = []
     for name, sd in ((name, sd) for name, sd, told in zip(ids, after_sd * ratios, changed, strict=True) if told):
         row = with_range(prior.rows[name], at.rows[name].value, float(sd), share=is_share(prior, name))
-        rows.append(as_learned(row, prior.rows[name], source))
+        rows.append(as_learned_if_moved(row, prior.rows[name], source))
     factor = cholesky(solved.covariance * np.outer(ratios, ratios) + LEAST_VARIANCE * np.eye(len(ids)))
     return replace(prior.replaced(rows), joint=Joint(ids=ids, factor=factor))

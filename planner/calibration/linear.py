@@ -1,7 +1,8 @@
 """Rows of published or own runs, linearised: how far the prediction is off, and how each parameter moves it.
 
 One evaluation with an array of moved parameters gives a row's whole gradient, by central differences: the equations
-take arrays, so that a row costs about as much as a prediction with a hundred draws.
+take arrays, so that a row costs about as much as a prediction with a hundred draws. Repeats of a row cost next to
+nothing: what differs in its labels and value alone is evaluated once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Figure, Parameters
 from planner.rates.terms import Floats, Term
 from planner.validation.predict import metric_values, predict_prepared, run_rates
-from planner.validation.runs import PublishedResult, PublishedRun
+from planner.validation.runs import PublishedResult, PublishedRun, unlabelled
 from planner.validation.setup import Prepared
 from planner.validation.validate import DRAWS
 from planner.validation.words import limit_unsaid
@@ -105,13 +106,14 @@ def linearize(observations: Sequence[Observation], parameters: Parameters, ids: 
         ids: the parameters whose slopes are wanted, in order.
     """
     place = {name: number for number, name in enumerate(ids)}
-    rows = mapped(_Row(parameters=parameters, place=place), observations)
-    return Linear(residual=np.array([row[0] for row in rows]), slopes=np.array([row[1] for row in rows]))
+    rows = _of_each(_Row(parameters=parameters, place=place), observations)
+    residual = np.array([row[0] for row in rows]) - _log_values(observations)
+    return Linear(residual=residual, slopes=np.array([row[1] for row in rows]))
 
 
 def residuals(observations: Sequence[Observation], parameters: Parameters) -> Floats:
     """Logarithm of prediction over measurement, `[row]`."""
-    return np.array(mapped(_Residual(parameters=parameters), observations))
+    return np.array(_of_each(_Residual(parameters=parameters), observations)) - _log_values(observations)
 
 
 def drawn_residuals(observations: Sequence[Observation], parameters: Parameters) -> Floats:
@@ -119,7 +121,26 @@ def drawn_residuals(observations: Sequence[Observation], parameters: Parameters)
 
     It lies apart from `residuals`, since the middle of all draws is not the prediction at the middle of each input.
     """
-    return np.array(mapped(_Drawn(parameters=parameters), observations))
+    return np.array(_of_each(_Drawn(parameters=parameters), observations)) - _log_values(observations)
+
+
+def _log_values(observations: Sequence[Observation]) -> Floats:
+    return np.log([observation.value for observation in observations])
+
+
+def _of_each(work: Callable[[Observation], Result], observations: Sequence[Observation]) -> list[Result]:
+    """`work` on every row, done once for the rows that differ in labels and value alone: they have one prediction."""
+    places: dict[tuple[object, ...], int] = {}
+    distinct: list[Observation] = []
+    at = []
+    for observation in observations:
+        key = (unlabelled(observation.run), id(observation.measured) if observation.measured else None)
+        if key not in places:
+            places[key] = len(distinct)
+            distinct.append(observation)
+        at.append(places[key])
+    done = mapped(work, distinct)
+    return [done[number] for number in at]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +149,7 @@ class _Drawn:
 
     def __call__(self, observation: Observation) -> float:
         rates = run_rates(observation.prepared, self.parameters, observation.measured)
-        return float(np.log(predict_prepared(observation.prepared, DRAWS, rates=rates).mid / observation.value))
+        return float(np.log(predict_prepared(observation.prepared, DRAWS, rates=rates).mid))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +159,7 @@ class _Residual:
     def __call__(self, observation: Observation) -> float:
         prepared = observation.prepared
         rates = resolve_rates(prepared.cluster, prepared.recipe, observation.measured, self.parameters).sample()
-        return float(np.log(metric_values(prepared, rates)[0] / observation.value))
+        return float(np.log(metric_values(prepared, rates)[0]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +178,7 @@ class _Row:
         log = np.broadcast_to(np.log(values), (2 * len(touched) + 1,))
         slopes = np.zeros(len(self.place))
         slopes[[self.place[name] for name in touched]] = (log[1::2] - log[2::2]) / (2.0 * STEP)
-        return float(log[0] - np.log(observation.value)), slopes
+        return float(log[0]), slopes
 
 
 def mapped(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

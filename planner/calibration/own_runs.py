@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from planner.calibration.design import APART, own_repeats, vote_weight
 from planner.calibration.hierarchy import in_coordinate
 from planner.calibration.linear import Observation
 from planner.calibration.shifts import is_share
 from planner.evidence import EvidenceKind
 from planner.lazy import dataclass
-from planner.rates.parameters import Parameter, Parameters
+from planner.rates.parameters import Figure, Parameter, Parameters
 from planner.rates.terms import Floats
-from planner.validation.runs import unlabelled
+from planner.validation.runs import one_configuration
 
+NAMED = 5
+"""Rows that a contradiction names; the others are counted."""
 CONFLICT_SD = 3.0
 """Standard deviations from what the other rows say at which a row contradicts them."""
 SAME_RATIO = 1.10
 """Two rows of one configuration that lie further apart contradict each other: repeated runs differ by a few percent."""
+ROUNDED = 1e-9
+"""What logarithms lose: rows that are just so far apart do not contradict each other."""
+LEAST_CHANGE = 0.01
+"""Change of a value or of the width of its range below which it is not called learned."""
 LEAST_SHIFT = 0.25
 """Standard deviations by which a parameter must move, or share by which its range must shrink, to be told of."""
 
@@ -37,8 +45,19 @@ class OwnRow:
     """The same with all of them."""
     error_left_out: float
     """The same with all of them but this one (and its repeats)."""
-    conflicts_with: tuple[str, ...]
-    """Rows of the same configuration whose values differ; the row's own id where it is far from what all others say."""
+    conflicts_with: tuple[str, ...] = ()
+    """Rows of the same configuration that say something else, with their metric where it is another one; the farthest
+    `NAMED` of them."""
+    conflicts: int = 0
+    """How many there are."""
+    contradicts_all: bool = False
+    """Whether it is far from what all other rows say."""
+
+    @property
+    def learned_share(self) -> float:
+        """How much of the row's distance to its prediction was learned, in the logarithm: 1 where all of it."""
+        before, after = math.log1p(self.error_before), math.log1p(self.error_after)
+        return 1.0 - after / before if before else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +73,8 @@ class LearnedTerm:
     before: tuple[float, float, float]
     """Low, mid and high."""
     after: tuple[float, float, float]
+    member: str = ""
+    """GPU, architecture or models that it is about; blank where it is about all of them."""
     told_as: str
     """How its change is worded (`Family.told_as`)."""
     bounded: bool
@@ -78,6 +99,18 @@ def as_learned(row: Parameter, before: Parameter, source: str) -> Parameter:
     )
 
 
+def as_learned_if_moved(row: Parameter, before: Parameter, source: str) -> Parameter:
+    """The same where value or width changed by `LEAST_CHANGE`; else the row with the evidence that it had."""
+    wider = row.log_sd / before.log_sd if before.log_sd > 0 else 1.0
+    hardly = all(abs(ratio - 1.0) < LEAST_CHANGE for ratio in (row.value / before.value, wider))
+    return row if hardly else as_learned(row, before, source)
+
+
+def slower(observations: Sequence[Observation]) -> Floats:
+    """1 where more of the metric is faster, or means nothing for the speed; -1 of a step time, `[row]`."""
+    return np.array([-1.0 if o.run.metric == "step_time_s" else 1.0 for o in observations])
+
+
 def own_rows(
     observations: Sequence[Observation], before: Floats, after: Floats, left_out: Floats, apart: Floats
 ) -> tuple[OwnRow, ...]:
@@ -90,25 +123,81 @@ def own_rows(
         left_out: the same with all but the row and its repeats.
         apart: how far each left-out row is from what all have in common, over the spread of a single row, `[row]`.
     """
-    same = defaultdict(list)
-    for observation in observations:
-        same[unlabelled(observation.run)].append(observation)
-    rows = []
-    for number, o in enumerate(observations):
-        others = tuple(
-            other.run.id
-            for other in same[unlabelled(o.run)]
-            if max(o.value / other.value, other.value / o.value) > SAME_RATIO
+    conflicts = _conflicts(observations, slower(observations) * before)
+    far = (np.abs(apart) > CONFLICT_SD * np.sqrt(2.0)) & (len(observations) > 2)
+    return tuple(
+        OwnRow(
+            id=o.run.id, metric=o.run.metric, error_before=float(np.expm1(before[number])),
+            error_after=float(np.expm1(after[number])), error_left_out=float(np.expm1(left_out[number])),
+            conflicts_with=names, conflicts=count, contradicts_all=bool(far[number]) and not count,
         )
-        far = len(observations) > 2 and abs(apart[number]) > CONFLICT_SD * np.sqrt(2.0)
-        rows.append(
-            OwnRow(
-                id=o.run.id, metric=o.run.metric, error_before=float(np.expm1(before[number])),
-                error_after=float(np.expm1(after[number])), error_left_out=float(np.expm1(left_out[number])),
-                conflicts_with=others or ((o.run.id,) if far else ()),
-            )
-        )  # fmt: skip
-    return tuple(rows)
+        for number, (o, (names, count)) in enumerate(zip(observations, conflicts, strict=True))
+    )  # fmt: skip
+
+
+def _conflicts(observations: Sequence[Observation], ratio: Floats) -> list[tuple[tuple[str, ...], int]]:
+    """Of each row the rows of its configuration that say something else: the names of the farthest, and how many.
+
+    A speed, an MFU and a step time of one run are compared by how far each is from its prediction.
+
+    Args:
+        observations: the rows.
+        ratio: logarithm of prediction over measurement, of a step time of the inverse, `[row]`.
+    """
+    same: dict[object, list[int]] = defaultdict(list)
+    for number, o in enumerate(observations):
+        same[one_configuration(o.run), o.run.metric if o.run.metric in APART else o.figure].append(number)
+    result: list[tuple[tuple[str, ...], int]] = [((), 0)] * len(observations)
+    for members in same.values():
+        order = sorted(members, key=lambda number: float(ratio[number]))
+        values, count = ratio[order], len(order)
+        apart = np.log(SAME_RATIO) + ROUNDED
+        below = np.searchsorted(values, values - apart, side="left")
+        above = np.searchsorted(values, values + apart, side="right")
+        for place, number in enumerate(order):
+            others = [*order[: min(int(below[place]), NAMED)], *order[max(int(above[place]), count - NAMED) :]]
+            others.sort(key=lambda other: -abs(float(ratio[other] - ratio[number])))
+            names = tuple(_named(observations[other], observations[number]) for other in sorted(others[:NAMED]))
+            result[number] = names, int(below[place]) + count - int(above[place])
+    return result
+
+
+def _named(other: Observation, row: Observation) -> str:
+    return other.run.id if other.run.metric == row.run.metric else f"{other.run.id} ({other.run.metric})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """What the rows of one figure say in all, against most teams; the geometric mean over configurations."""
+
+    figure: Figure
+    measured_ratio: float
+    """Time, memory or power of the runs over what is predicted of most teams."""
+    learned_ratio: float
+    """What is predicted with the calibration over what is predicted of most teams."""
+
+
+def totals(observations: Sequence[Observation], before: Floats, after: Floats) -> tuple[Total, ...]:
+    """What the rows say in all, by figure; energy and the power of whole nodes are left out.
+
+    Args:
+        observations: the rows.
+        before: logarithm of prediction over measurement without any of them, `[row]`.
+        after: the same with all of them.
+    """
+    weight = vote_weight(own_repeats(observations), len(observations))
+    figures = np.array([None if o.run.metric in APART else o.figure for o in observations])
+    rates = (figures == Figure.TIME) & (slower(observations) > 0)
+    sign = np.where(rates, 1.0, -1.0)
+    return tuple(
+        Total(
+            figure=figure,
+            measured_ratio=float(np.exp(np.average((sign * before)[told], weights=weight[told]))),
+            learned_ratio=float(np.exp(np.average((sign * (before - after))[told], weights=weight[told]))),
+        )
+        for figure, told in ((figure, figures == figure) for figure in Figure)
+        if told.any()
+    )
 
 
 def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[OwnRow, ...]:
@@ -130,13 +219,18 @@ def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[Own
     )
 
 
-def learned_terms(prior: Parameters, after: Parameters, bounded: np.ndarray) -> tuple[LearnedTerm, ...]:
-    """One entry for each family that changed: of its rows, the one that changed most in units of its spread.
+def learned_terms(
+    prior: Parameters, after: Parameters, bounded: np.ndarray, members: Mapping[str, str]
+) -> tuple[LearnedTerm, ...]:
+    """One entry for each GPU, architecture and model that differs, and for each other family that changed.
+
+    Of the rows of such a family, which move together, it is the one that changed most in units of its spread.
 
     Args:
         prior: parameters before, with their joint spread.
         after: the same parameters after.
         bounded: whether each was kept at its limit, `[parameter]`.
+        members: name of the GPU, architecture or models of a row that is about one of them, by id of the row.
     """
     assert prior.joint is not None
     entries: dict[str, tuple[float, LearnedTerm]] = {}
@@ -152,12 +246,14 @@ def learned_terms(prior: Parameters, after: Parameters, bounded: np.ndarray) -> 
             name=(*family.terms, family.name)[0],
             label=family.label,
             unit=old.unit,
+            member=members.get(name, ""),
             before=(old.low, old.value, old.high),
             after=(new.low, new.value, new.high),
             told_as=family.told_as,
             bounded=bool(bounded[number]),
         )
-        if change > entries.get(old.family, (0.0, entry))[0]:
-            entries[old.family] = (change, entry)
+        key = name if name in members else old.family
+        if change > entries.get(key, (0.0, entry))[0]:
+            entries[key] = (change, entry)
     ranked = sorted(entries.values(), key=lambda pair: -pair[0])
     return tuple(entry for _, entry in ranked)

@@ -134,4 +134,5 @@ def gain_of_narrow(recipe: Recipe, rates: Rates, products: tuple[ProductUse, ...
     cast_s = float(policy.cast_bytes_per_element * rates.cast_fusion_ratio / cast_bytes_per_s(recipe, rates))
     longest = max(chosen, key=lambda use: use.step_s)
     types = NarrowTypes(wide=wide, narrow=narrow, cast_s_per_element=cast_s)
-    return narrow_gain(types, longest.m, longest.n * max(longest.count, 1.0), longest.k)
+    n = longest.n * max(longest.count, 1.0)
+    return narrow_gain(types, longest.m, n, longest.k, float(recipe.model.hidden))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.errors import Message
 from planner.performance.evaluation import flop_of
 from planner.units import GIB, HOUR_S, MINUTE_S, TERA
-from planner.validation.flop_convention import counted_flop_per_token, peak_of_convention
+from planner.validation.flop_convention import counted_flop_per_token, counts_recompute, peak_of_convention
 from planner.validation.predict import counted_tokens_ratio
 from planner.validation.runs import PublishedResult, Rejected
 from planner.validation.setup import Prepared
@@ -15,6 +15,8 @@ WINOGRAD_RATIO = 4.0
 MEMORY_MARGIN_RATIO = 1.02
 """Cards of one name differ by this much in the memory that they show."""
 
+HARDWARE = "hardware FLOP (recomputation counted), attention halved"
+"""The convention under which what a card computes is counted."""
 POWER_MARGIN_RATIO = 1.05
 """Mean power of a card over the limit it is sold with, or a higher one that was set: meters err by as much."""
 LOWERED_MARGIN_RATIO = 1.25
@@ -50,9 +52,9 @@ def model_flop_per_s(prepared: Prepared, value: float) -> float | None:
 def why_impossible(prepared: Prepared, value: float) -> Message | None:
     """Why no run of this configuration can have measured a value; None where one can.
 
-    A speed is refused above the dense peak of the run's precision with model FLOP alone, so that a run that recomputes
-    activations is never refused wrongly. Peak memory is refused above what the card has, and the mean
-    power of a GPU above its limit.
+    A speed is refused above the dense peak of the run's precision, with recomputation counted where the run says how
+    much it recomputes, and with model FLOP alone where it does not. Peak memory is refused above what the card
+    has, and the mean power of a GPU above its limit.
 
     Args:
         prepared: the run, set up.
@@ -68,12 +70,25 @@ def why_impossible(prepared: Prepared, value: float) -> Message | None:
         return _above_limit(prepared, value)
     needed, compute = model_flop_per_s(prepared, value), recipe.policy.linear_compute
     peak = gpu.peak_flop_per_s[compute]
-    if needed is None or needed <= peak * (WINOGRAD_RATIO if recipe.model.has_network else 1.0):
+    again = _recomputed_ratio(prepared)
+    if needed is None or needed * again <= peak * (WINOGRAD_RATIO if recipe.model.has_network else 1.0):
         return None
+    key = "skipped.above_peak" if again == 1.0 else "skipped.above_peak_recomputed"
     return Message.of(
-        "skipped.above_peak", value=value, metric=prepared.run.metric, needed_tflops=needed / TERA, gpu=gpu.id,
+        key, value=value, metric=prepared.run.metric, needed_tflops=needed * again / TERA, gpu=gpu.id,
         peak_tflops=peak / TERA, compute=compute.upper(),
     )  # fmt: skip
+
+
+def _recomputed_ratio(prepared: Prepared) -> float:
+    """Hardware over model FLOP; 1 where the run does not say what it recomputes."""
+    run, recipe = prepared.run, prepared.recipe
+    if recipe.model.has_network or not (run.act_ckpt or counts_recompute(run.flops_convention)):
+        return 1.0
+    model, hardware = (
+        counted_flop_per_token(convention, recipe, prepared.layouts.at(0).act_ckpt) for convention in ("", HARDWARE)
+    )
+    return hardware / model
 
 
 def _above_limit(prepared: Prepared, value_w: float) -> Message | None:

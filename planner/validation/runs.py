@@ -7,9 +7,10 @@ which has no field for the published value, its companion, its source or its not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, fields, replace
 from operator import attrgetter
+from typing import TypeVar
 
 from planner.errors import Message, UsageError
 from planner.lazy import dataclass
@@ -276,3 +277,32 @@ def parse_result(cells: Mapping[str, str], line: int | None = None) -> Published
     if read.problems:
         return Rejected(id=name, reason="; ".join(read.problems), metric=read.text("metric"))
     return PublishedResult(id=name, value=value, out_of_memory=oom, source=read.text("source"))
+
+
+Done = TypeVar("Done")
+
+
+def once_for_alike(
+    runs: Iterable[PublishedRun | Rejected],
+    work: Callable[[PublishedRun], Done | Rejected],
+    as_of: Callable[[Done, PublishedRun], Done],
+) -> list[Done | Rejected]:
+    """Work on runs in their order, done once for those that differ in labels alone; rejected ones stay so.
+
+    Args:
+        runs: as read.
+        work: on one run, or why it cannot be done.
+        as_of: what was done on a run, for another one that differs from it in labels alone.
+    """
+    known: dict[tuple[object, ...], Done | Rejected] = {}
+    result: list[Done | Rejected] = []
+    for run in runs:
+        if isinstance(run, Rejected):
+            result.append(run)
+            continue
+        key = unlabelled(run)
+        if key not in known:
+            known[key] = work(run)
+        done = known[key]
+        result.append(replace(done, id=run.id) if isinstance(done, Rejected) else as_of(done, run))
+    return result

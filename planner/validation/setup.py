@@ -43,7 +43,7 @@ from planner.validation.layout import (
     stated_layouts,
 )
 from planner.validation.model import CannotPredictError, model_of
-from planner.validation.runs import PublishedRun, Rejected
+from planner.validation.runs import PublishedRun, Rejected, once_for_alike
 from planner.validation.words import NOT_A_GPU, limit_unsaid, software_year
 
 TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
@@ -98,7 +98,7 @@ def prepare_run(run: PublishedRun, parameters: Parameters | None = None) -> Prep
 
 def prepare(runs: Iterable[PublishedRun | Rejected], parameters: Parameters | None = None) -> list[Prepared | Rejected]:
     """Set up runs in their order, as `prepare_run`; what could not be read stays rejected."""
-    return [run if isinstance(run, Rejected) else prepare_run(run, parameters) for run in runs]
+    return once_for_alike(runs, lambda run: prepare_run(run, parameters), lambda done, run: replace(done, run=run))
 
 
 def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:

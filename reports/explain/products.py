@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isclose
 
-from planner.units import MICRO
+from planner.units import MICRO, TERA
 from reports.document.facts import Doc
 from reports.document.told import scaled_from
 from reports.explain.derivation import Node
@@ -12,6 +13,9 @@ from reports.text.names import pretty_gpu
 
 PLACES = {"layer": "Product of a layer", "moe_layer": "Product of a layer with experts", "head": "Output layer"}
 """Where a product stands, for readers."""
+
+BOTH_WAYS = 3.0
+"""Products forward and backward: the result, the gradient of the inputs and that of the weights."""
 
 EvidenceOf = Callable[[str], Doc | None]
 """A source by its id."""
@@ -36,6 +40,21 @@ def _measured(evidence_id: str, evidence_of: EvidenceOf) -> str:
     return f"measured by shape on {pretty_gpu(scaled_from(evidence_id))} and scaled to this GPU"
 
 
+def _rate(kernel: Doc) -> str:
+    """Rate, FLOP and time of a kernel with its backward pass, for one micro-batch: they multiply out."""
+    tflop = kernel["tflops"] * kernel["step_s"]
+    return f"{kernel['tflops']:,.0f} TFLOP/s: {tflop:,.4g} TFLOP in {kernel['step_s'] / MICRO:,.0f} µs each"
+
+
+def _passes(product: Doc) -> str:
+    """Which products the FLOP of one with its backward pass are."""
+    forward = 2.0 * product["m"] * product["n"] * product["k"] * product["count"]
+    passes = product["tflops"] * TERA * product["step_s"] / forward
+    if isclose(passes, BOTH_WAYS, rel_tol=0.005):
+        return "forward and both backward products"
+    return f"{passes:.3g} times those of the forward product"
+
+
 def _product_node(product: Doc, matmul_s: float, evidence_of: EvidenceOf) -> Node:
     times = f"{product['count']:,.4g} times " if product["count"] != 1 else ""
     shape = f"{times}{product['m']:,.0f} × {product['n']:,.0f} × {product['k']:,.0f}"
@@ -46,7 +65,7 @@ def _product_node(product: Doc, matmul_s: float, evidence_of: EvidenceOf) -> Nod
         label=f"{PLACES[product['where']]}, {shape} in {product['compute'].upper()}",
         value=matmul_s * product["share_ratio"],
         unit="s",
-        note=f"{product['tflops']:,.0f} TFLOP/s, {product['step_s'] / MICRO:,.0f} µs each; {source}",
+        note=f"{_rate(product)}, {_passes(product)}; {source}",
         evidence=(product["evidence"],) if product["evidence"] else (),
     )
 
@@ -73,7 +92,7 @@ def attention_node(plan: Doc, label: str, evidence: tuple[str, ...], evidence_of
         label=f"{label}, {shape} in {kernel['compute'].upper()}",
         value=size,
         unit="s",
-        note=f"{kernel['tflops']:,.0f} TFLOP/s, {kernel['step_s'] / MICRO:,.0f} µs each; {source}",
+        note=f"{_rate(kernel)}, forward and backward, which computes the scores again; {source}",
         evidence=(*first, *(name for name in evidence if name not in first)),
     )
 
@@ -84,16 +103,21 @@ def narrow_words(plan: Doc) -> str:
     if gain is None:
         return ""
     name = plan["precision"].upper()
-    here = f"your longest product is {gain['n']:,.0f} × {gain['k']:,.0f} at {gain['m']:,.0f} tokens"
-    verb = "gains" if gain["gain_ratio"] >= 1 else "loses:"
-    parts = [f"{here}: {name} {verb} {gain['gain_ratio']:.2f}x over BF16, casts included"]
-    parts.append(_from("hidden", gain["pays_from_hidden"], "pays"))
-    parts.append(_from("hidden", gain["strong_from_hidden"], "gains 1.4x"))
-    parts.append(_from("tokens", gain["pays_from_tokens"], "pays with these weights"))
-    return "; ".join(parts)
+    shape = f"your largest product is {gain['n']:,.0f} × {gain['k']:,.0f} at {gain['m']:,.0f} tokens"
+    ratio = f"{gain['gain_ratio']:.2f}x"
+    here = f"{name} gains {ratio} over BF16" if gain["gain_ratio"] >= 1 else f"{name} is slower than BF16, {ratio}"
+    if gain.get("hidden") is None:  # an answer whose thresholds are of square products, not of this one
+        return f"{shape}: {here}, casts included"
+    pays, strong = gain["pays_from_hidden"], gain["strong_from_hidden"]
+    sizes = f"a product of these proportions {_from_hidden('pays', pays)}"
+    if pays is not None:
+        sizes += f" and {_from_hidden('gains 1.4x', strong)}"
+    tokens = gain["pays_from_tokens"]
+    many = "at no larger number of tokens that was measured" if tokens is None else f"from {tokens:,.0f} tokens on"
+    return f"{shape}: {here}, casts included; {sizes}; with these weights {name} pays {many}"
 
 
-def _from(what: str, size: float | None, does: str) -> str:
-    if size is None:
-        return f"at no {'hidden size' if what == 'hidden' else 'number of tokens'} that was measured it {does}"
-    return f"from hidden {size:,.0f} on it {does}" if what == "hidden" else f"from {size:,.0f} tokens on it {does}"
+def _from_hidden(does: str, size: float | None) -> str:
+    return (
+        f"{does} at no larger hidden size that was measured" if size is None else f"{does} from hidden {size:,.0f} on"
+    )

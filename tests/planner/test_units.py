@@ -89,3 +89,10 @@ def test_conversions_go_there_and_back(value):
 def test_the_constants_are_si():
     assert (units.HOUR_S, units.DAY_S, units.KWH_J, units.MWH_J) == (3600, 86400, 3.6e6, 3.6e9)
     assert units.GIB == 2**30
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"), [(32, "32 bytes"), (65536, "64 KiB"), (1.5 * 2**20, "1.5 MiB"), (8 * 2**30, "8 GiB")]
+)
+def test_a_size_is_written_in_the_largest_unit_that_it_has_one_of(size_bytes, text):
+    assert units.write_bytes(size_bytes) == text

@@ -250,12 +250,16 @@ def calibration(definitions: Definitions) -> Schema:
     )  # fmt: skip
     term = record({"term": TEXT, "label": TEXT, "unit": TEXT, "before": ends, "after": ends, "bounded": YES,
                    "words": TEXT, "words_message": MESSAGE})  # fmt: skip
+    total = record({"figure": TEXT, "measured_ratio": AMOUNT, "learned_ratio": AMOUNT, "words": TEXT,
+                    "words_message": MESSAGE})  # fmt: skip
+    used = record({"gpu": TEXT, "record": TEXT, "digest": TEXT})
     posterior = record({"ids": array(TEXT), "values": array(NUMBER), "changed": array(TEXT), "own_sd": table(AMOUNT),
                         "factor": array(array(NUMBER))})  # fmt: skip
     return record({"schema": {"const": CALIBRATION_SCHEMA}, "mpplan": TEXT, "made": TEXT, "source": TEXT,
                    "shipped_parameters": TEXT, "runs": COUNT, "gpus": array(TEXT), "figures": array(TEXT),
                    "rows": array(row), "learned": array(term), "width_ratio": table(AMOUNT),
-                   "posterior": posterior})  # fmt: skip
+                   "posterior": posterior, "records": array(used), "total": array(total)},
+                  optional=("records", "total"))  # fmt: skip
 
 
 def validate(definitions: Definitions) -> Schema:

@@ -97,13 +97,16 @@ def _shown(document: Mapping[str, Any]) -> str:
         names = ", ".join(dict.fromkeys(entry["record"] for entry in document["records"]))
         parts.append(f"beside what was measured of the GPUs themselves: {names}")
     parts.append("")
+    parts += [f"  - {entry['words']}" for entry in document["total"]]
     learned = [
         (entry["words"], " (kept at three standard deviations from most teams)" if entry["bounded"] else "")
         for entry in document["learned"]
     ]
     parts += [f"  - {words}{bound}" for words, bound in learned[:SHOWN_TERMS]] or [
-        "  nothing in which your runs differ from those of most teams"
+        "  no single term in which your runs differ from those of most teams"
     ]
+    if len(learned) > SHOWN_TERMS:
+        parts.append(f"  … and {counted(len(learned) - SHOWN_TERMS, 'line')} more; --json has all")
     parts.append("")
     parts += [
         f"The range of {FIGURES[name]} is {ratio:.0%} as wide as before."

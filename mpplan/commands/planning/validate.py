@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,8 @@ from mpplan.ui.listing import counted as number_of
 from mpplan.ui.listing import table
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import counted
-from planner.errors import UsageError
+from mpplan.version import __version__
+from planner.errors import Message, UsageError
 from planner.records.home import user_path
 
 if TYPE_CHECKING:
@@ -153,6 +154,16 @@ def _warn_of_the_impossible(runs: Sequence[ScoredRun], quiet: bool) -> None:
         warn(f"{name}: {reason}; it counts like any other row", quiet=quiet)
 
 
+def _of_the_calibration(calibration: ReadCalibration | None, gpus: Collection[str]) -> list[Message]:
+    """That it is of another mpplan, or says nothing of some of the GPUs, as a plan with it is told."""
+    if calibration is None:
+        return []
+    learned_on = calibration.facts.gpus
+    others = tuple(sorted(set(gpus) - set(learned_on)))
+    far = [Message.of("warning.calibration_gpu", gpus=others, learned_on=learned_on)] if others else []
+    return [*calibration.of_other_version(__version__), *far]
+
+
 def _measured(
     rows: list[dict[str, str]], records: str | None, calibration: ReadCalibration | None, quiet: bool
 ) -> MeasuredOf:
@@ -169,8 +180,10 @@ def _measured(
     prepared = prepare(parse_run(cells) for cells in rows)
     recorded = run_records(records, prepared)
     gpus = {run.cluster.gpu.id for run in prepared if isinstance(run, Prepared)}
-    twice = () if calibration is None else told_twice(calibration, recorded.used, gpus)
-    for text in (*(word(notice) for notice in (*recorded.notices, *twice)), *recorded.damage):
+    notices = [*recorded.notices, *_of_the_calibration(calibration, gpus)]
+    if calibration is not None:
+        notices += told_twice(calibration, recorded.used, gpus)
+    for text in (*(word(notice) for notice in notices), *recorded.damage):
         warn(text, quiet=quiet)
     return recorded.terms
 

@@ -21,7 +21,7 @@ from planner.measured.terms import LEAST_SD
 from planner.performance.collectives import place
 from planner.rates.parameters import Z90
 from planner.rates.terms import RateSet, Term
-from planner.units import GB, MIB, MICRO
+from planner.units import GB, MIB, MICRO, write_bytes
 
 TRAINING_BYTES = MIB
 """Collectives of training are larger; below, NCCL takes protocols of less latency and less rate (LL, LL128)."""
@@ -282,7 +282,7 @@ def _what(part: _Part, *, by_size: bool) -> str:
     low, high = min(run.sizes_bytes[0] for run in runs), max(run.sizes_bytes[-1] for run in runs)
     figures = ", ".join(_figure(name, part.fit.terms[name]) for name in part.fitted)
     line = "collectives by size as they were run; between nodes and for sends " if by_size else ""
-    line += f"a straight line over {low / MIB:.4g} to {high / MIB:.5g} MiB leaves {part.fit.residual_ratio:.1%}"
+    line += f"a straight line over {write_bytes(low)} to {write_bytes(high)} leaves {part.fit.residual_ratio:.1%}"
     single = len({run.nodes for run in runs}) == 1 and part.name == "between"
     only = "; one number of nodes: latency is divided as in the catalogue" if single else ""
     return f"{over}: {figures}; {line}{only}"
@@ -315,6 +315,10 @@ def _warnings(
         yield Message.of("warning.network_unused", file=name, gpu=gpu)
         return
     yield _used(source, gpu, used)
+    smallest = min(used, key=lambda run: int((run.sizes_bytes >= TRAINING_BYTES).sum()))
+    if (smallest.sizes_bytes >= TRAINING_BYTES).sum() < LEAST_SIZES:
+        largest = write_bytes(float(smallest.sizes_bytes[-1]))
+        yield Message.of("warning.network_small", file=name, collective=smallest.collective, until=largest)
     between = next((part for part in parts if part.name == "between"), None)
     if between is not None and "nic_bytes_per_s" not in between.fitted:
         nodes = max(item.run.nodes for item in between.runs)

@@ -241,7 +241,23 @@ def runs_table(facts: Facts, words: Words) -> Table:
             *(Column(head=head, numeric=True) for head in heads),
         ),
         rows=tuple(rows),
+        notes=narrow_notes(plans, words),
     )
+
+
+def narrow_notes(plans: Sequence[Doc], words: Words) -> tuple[str, ...]:
+    """What each narrow type gains at the largest product of its plan, and from which hidden size on it pays."""
+    notes = []
+    for plan in plans:
+        gain = plan.get("narrow_gain")
+        if not gain or not gain.get("hidden"):
+            continue  # an older answer tells the sizes of another product
+        pays = gain["pays_from_hidden"]
+        key = "gains" if gain["gain_ratio"] >= 1.0 else "loses" if pays is None else "pays_later"
+        values = {name: f"{gain[name]:,.0f}" for name in ("m", "n", "k")}
+        values |= {"precision": words.name("precision", plan["precision"]), "ratio": f"{gain['gain_ratio']:.2f}"}
+        notes.append(words(f"runs.narrow_{key}", **values, hidden="" if pays is None else f"{pays:,.0f}"))
+    return tuple(notes)
 
 
 def _step(plan: Doc) -> object:

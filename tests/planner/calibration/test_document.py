@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 
 from mpplan.api.document import worded
-from planner.calibration.document import read_calibration, shipped_digest, to_calibration_document, words_of
+from planner.calibration.document import (
+    read_calibration,
+    shipped_digest,
+    to_calibration_document,
+    total_words,
+    words_of,
+)
 from planner.calibration.learn import learn
-from planner.calibration.own_runs import LearnedTerm
+from planner.calibration.own_runs import LearnedTerm, Total
 from planner.errors import InputFileError, UsageError
-from planner.rates.parameters import shipped_parameters
+from planner.rates.parameters import Figure, shipped_parameters
 from planner.rates.terms import Draws
 from planner.validation.predict import predict_prepared, run_rates
+from reports.text.messages import word
 from tests.planner.calibration.own_runs import observation, team
 
 
@@ -143,3 +151,70 @@ def test_another_file_is_refused(tmp_path, content):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"cannot read .*none\.json"):
         read_calibration(tmp_path / "none.json", shipped_parameters())
+
+
+def test_what_the_runs_say_in_all_is_in_words_and_figures(document):
+    (total,) = document["total"]
+
+    assert total["figure"] == "time"
+    assert 1.2 < total["measured_ratio"] < 1.3
+    assert 1.1 < total["learned_ratio"] < total["measured_ratio"]
+    assert total["words"].startswith("in all, your runs take 2")
+    assert "more time than most teams'; plans with this calibration take" in total["words"]
+
+
+@pytest.mark.parametrize(("ratio", "key"), [(0.8, "learned.part_less"), (1.2, "learned.part_more")])
+def test_what_is_learned_of_one_gpu_names_it(ratio, key):
+    term = LearnedTerm(
+        term="gpu_error_ratio.l40s", name="gpu_error_ratio", label="", unit="ratio", before=(0.8, 1.0, 1.2),
+        after=(ratio - 0.1, ratio, ratio + 0.1), told_as="", bounded=False, member="l40s",
+    )  # fmt: skip
+
+    message = words_of(term)
+
+    assert message.key == key
+    assert dict(message.values)["name"] == "l40s"
+
+
+def test_only_what_changed_by_a_percent_is_called_learned_when_read_back(tmp_path, document):
+    shipped = shipped_parameters()
+    back = read(tmp_path, document).parameters
+
+    for name in shipped.joint.ids:
+        old, new = shipped.rows[name], back.rows[name]
+        apart = max(abs(new.value / old.value - 1.0), abs(new.log_sd / old.log_sd - 1.0) if old.log_sd else 0.0)
+        assert new.learned == (apart >= 0.01), name
+        assert new.learned == (new.source != old.source)
+
+
+def test_one_of_another_version_says_so(tmp_path, document):
+    back = read(tmp_path, document)
+
+    (warning,) = back.of_other_version("1.0")
+    assert dict(warning.values)["first"] == "0.9"
+    assert dict(warning.values)["newest"] == "1.0"
+    assert back.of_other_version("0.9") == ()
+
+
+def test_rows_that_contradict_very_many_name_a_few(calibration):
+    row = replace(calibration.rows[0], conflicts_with=("a", "b"), conflicts=1000)
+
+    (told, *_) = worded(to_calibration_document(replace(calibration, rows=(row,)), source="runs.csv", version="0.9"))[
+        "rows"
+    ]
+
+    assert told["conflict"] == "says something else than a, b and 998 more, the same configuration"
+
+
+@pytest.mark.parametrize(
+    ("measured", "learned", "words"),
+    [
+        (0.88, 0.9, "take 12% less time than most teams'; plans with this calibration take 10% less"),
+        (1.002, 1.0, "take as much time as most teams'; plans with this calibration take about as much"),
+        (4.6, 2.6, "take 4.6 times as much time as most teams'; plans with this calibration take 2.6 times as much"),
+    ],
+)
+def test_a_total_is_told_in_the_form_that_fits_its_size(measured, learned, words):
+    total = Total(figure=Figure.TIME, measured_ratio=measured, learned_ratio=learned)
+
+    assert word(total_words(total)) == f"in all, your runs {words}"

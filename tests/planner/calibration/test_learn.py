@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.calibration.design import own_repeats
-from planner.calibration.learn import LIMIT, learn
+from planner.calibration.learn import LIMIT, _left_out, _Solved, learn
 from planner.evidence import EvidenceKind
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
@@ -233,4 +233,20 @@ def test_the_further_off_agreeing_runs_are_the_more_is_learned_from_them(factors
 def test_of_runs_that_agree_the_one_that_does_not_is_named():
     rows = learn(team([0.5, 0.5, 0.5, 0.5, 3.0]), shipped_parameters(), "ours").rows
 
-    assert [bool(row.conflicts_with) for row in rows] == [False, False, False, False, True]
+    assert [row.contradicts_all for row in rows] == [False, False, False, False, True]
+
+
+def test_many_repeats_are_left_out_together_as_one_by_one():
+    rows = [*(observation(0.9, id=f"a-{n}") for n in range(3)), observation(1.1, id="t", metric="step_time_s")]
+    solved_slopes = np.array([[1.0, 0.5], [1.0, 0.5], [1.0, 0.5], [-1.0, -0.5]])
+    covariance, precision = np.array([[0.04, 0.01], [0.01, 0.02]]), np.array([2.0, 3.0, 4.0, 5.0])
+    solved = _Solved(
+        shift=np.zeros(2), covariance=covariance, bounded=np.zeros(2, bool), slopes=solved_slopes, precision=precision
+    )
+    residual = np.array([0.1, 0.2, 0.3, -0.1])
+    leverage = (solved_slopes @ covariance @ solved_slopes.T) * precision
+
+    left_out, alone = _left_out(rows, residual, solved)
+
+    assert left_out == pytest.approx(np.linalg.solve(np.eye(4) - leverage, residual))
+    assert alone == pytest.approx(np.abs(leverage).sum(axis=1))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.linear import figure_of, linearize, mapped, observe
+from planner.calibration.linear import figure_of, linearize, mapped, observe, residuals
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Figure, moved, shipped_parameters
 from planner.validation.predict import metric_values
@@ -87,3 +87,18 @@ def test_all_rows_of_a_team_are_linearised_at_once_as_one_by_one():
 
     for number, row in enumerate(rows):
         assert np.array_equal(linearize([row], shipped_parameters(), names).slopes[0], together.slopes[number])
+
+
+def test_rows_that_differ_in_labels_and_value_alone_are_evaluated_once(monkeypatch):
+    row = observation(1.0)
+    other = replace(row, value=2.0 * row.value, prepared=replace(row.prepared, run=replace(row.run, id="again")))
+    evaluated = []
+    monkeypatch.setattr(
+        "planner.calibration.linear.metric_values",
+        lambda run, rates: evaluated.append(run) or metric_values(run, rates),
+    )
+
+    found = residuals([row, other, observation(1.0, n_gpus="16")], shipped_parameters())
+
+    assert len(evaluated) == 2
+    assert found[0] - found[1] == pytest.approx(math.log(2.0))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from planner.calibration.learn import learn
-from planner.calibration.own_runs import OwnRow, as_learned, restated
+from planner.calibration.own_runs import OwnRow, as_learned, as_learned_if_moved, restated
 from planner.evidence import EvidenceKind
-from planner.rates.parameters import shipped_parameters
+from planner.rates.parameters import Figure, shipped_parameters
 from tests.planner.calibration.own_runs import observation, team
+
+
+def replace_id(row, number):
+    return replace(row, prepared=replace(row.prepared, run=replace(row.run, id=f"run-{number}")))
 
 
 def test_two_values_of_one_configuration_are_named_as_contradicting_each_other():
@@ -32,7 +38,7 @@ def test_a_row_far_from_all_others_contradicts_them_and_counts_little():
 
     calibration = learn(rows, shipped_parameters(), "ours")
 
-    assert calibration.rows[4].conflicts_with == ("run-4",)
+    assert [row.contradicts_all for row in calibration.rows] == [False, False, False, False, True]
     assert all(abs(row.error_after) < 0.12 for row in calibration.rows[:4])
 
 
@@ -42,6 +48,61 @@ def test_of_parameters_that_move_together_one_is_told():
     assert terms
     assert len({term.term.partition(".")[0] for term in terms}) == len(terms)
     assert all(term.label for term in terms)
+
+
+def test_each_gpu_and_each_model_is_told_by_its_name():
+    rows = [*team([0.8] * 3), *team([1.25] * 3, gpu="a100-sxm4-80gb")]
+    calibration = learn([replace_id(row, n) for n, row in enumerate(rows)], shipped_parameters(), "ours")
+
+    by_gpu = {term.member: term.ratio for term in calibration.terms if term.term.startswith("gpu_error_ratio.")}
+
+    assert set(by_gpu) == {"h100-sxm5-80gb", "a100-sxm4-80gb"}
+    assert by_gpu["h100-sxm5-80gb"] > 1.1
+    assert by_gpu["a100-sxm4-80gb"] < 0.9
+    models = [term.member for term in learn(team([0.4] * 4), shipped_parameters(), "ours").terms]
+    assert "Llama3-8B" in models
+
+
+def test_the_total_is_that_of_the_rows_and_of_what_was_learned():
+    speeds, times = team([1.25] * 3), team([0.8] * 3, metric="step_time_s")
+
+    for rows in (speeds, times):
+        (total,) = learn(rows, shipped_parameters(), "ours").totals
+        assert total.figure is Figure.TIME
+        assert total.measured_ratio == pytest.approx(0.8, rel=0.02)
+        assert 0.78 < total.learned_ratio < 0.9
+
+
+def test_figures_of_one_run_in_different_metrics_contradict_each_other_where_they_are_apart():
+    rate, share, other = (
+        observation(factor, id=name, metric=metric)
+        for name, metric, factor in (
+            ("a", "tokens_per_s_per_gpu", 1.0), ("b", "mfu", 1.02), ("c", "step_time_s", 1 / 1.2),
+        )
+    )  # fmt: skip
+
+    rows = learn([rate, share, other], shipped_parameters(), "ours").rows
+
+    assert [row.conflicts_with for row in rows] == [
+        ("c (step_time_s)",), ("c (step_time_s)",), ("a (tokens_per_s_per_gpu)", "b (mfu)"),
+    ]  # fmt: skip
+
+
+def test_of_many_contradictions_five_are_named_and_all_counted():
+    slow = [observation(0.7, id=f"slow-{n}") for n in range(8)]
+
+    row = learn([observation(1.0, id="a"), *slow], shipped_parameters(), "ours").rows[0]
+
+    assert (len(row.conflicts_with), row.conflicts) == (5, 8)
+
+
+def test_a_parameter_that_hardly_moved_keeps_its_evidence():
+    before = shipped_parameters().rows["framework_ratio.eager"]
+    hardly = replace(before, value=before.value * 1.005)
+    moved = replace(before, value=before.value * 1.02)
+
+    assert as_learned_if_moved(hardly, before, "ours") == hardly
+    assert as_learned_if_moved(moved, before, "ours").learned
 
 
 def test_a_learned_row_names_its_runs_and_what_stood_there_before():

@@ -33,7 +33,7 @@ def test_every_speed_means_the_same_model_flop(metric, convention):
 
 @pytest.mark.parametrize("metric", SPEEDS)
 def test_above_the_peak_is_refused_and_below_it_is_not(metric):
-    run = prepared(metric, act_ckpt="full")
+    run = prepared(metric, act_ckpt="none")
     slower_is_more = metric in ("step_time_s", "gpu_hours", "time_to_train_min")
     value = predict_prepared(run).mid
     ratio = H100_PEAK / model_flop_per_s(run, value)
@@ -44,6 +44,18 @@ def test_above_the_peak_is_refused_and_below_it_is_not(metric):
 
     assert dict(refused.values)["needed_tflops"] == pytest.approx(1.01 * 989, rel=1e-6)
     assert why_impossible(run, below) is None
+
+
+def test_what_a_run_says_to_recompute_counts_against_the_peak():
+    run, silent = (prepared("tokens_per_s_per_gpu", act_ckpt=words) for words in ("full", ""))
+    value = 0.9 * H100_PEAK / flop_of(run.recipe)  # with a third of the layers' FLOP more, 1.19 times the peak
+
+    refused = why_impossible(run, value)
+
+    assert refused.key == "skipped.above_peak_recomputed"
+    assert dict(refused.values)["needed_tflops"] == pytest.approx(0.9 * 989 * 4 / 3, rel=0.03)
+    assert why_impossible(run, 0.7 * H100_PEAK / flop_of(run.recipe)) is None
+    assert why_impossible(silent, 0.9 * H100_PEAK / flop_of(silent.recipe)) is None
 
 
 def test_memory_above_the_card_s_is_refused_beyond_what_cards_of_a_name_differ_by():

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from planner.validation.runs import PublishedRun, Rejected, parse_run
-from planner.validation.setup import Prepared, prepare, prepare_run
+from planner.validation.setup import Prepared, _prepare, prepare, prepare_run
 from reports.text.messages import word
 
 BERT = {
@@ -190,3 +192,20 @@ def test_a_family_of_gpus_is_refused_with_its_parts_and_a_short_name_of_one_part
 
     assert told.startswith("GPU `h100` names several parts; say which one: `h100-pcie-80gb`, `h100-sxm5-80gb`")
     assert prepared(gpu="H100 SXM").cluster.gpu.id == "h100-sxm5-80gb"
+
+
+def test_runs_that_differ_in_labels_alone_are_set_up_once_and_keep_their_labels(monkeypatch):
+    first = prepared().run
+    again, odd = replace(first, id="again", lineage="other"), replace(first, id="odd", n_gpus=None)
+    made = []
+    monkeypatch.setattr(
+        "planner.validation.setup._prepare", lambda run, rows: made.append(run.id) or _prepare(run, rows)
+    )
+
+    ready = prepare([first, again, odd, replace(odd, id="odd-too")])
+
+    assert made == [first.id, "odd"]
+    assert [item.id if isinstance(item, Rejected) else item.run.id for item in ready] == [
+        first.id, "again", "odd", "odd-too",
+    ]  # fmt: skip
+    assert ready[1].run.lineage == "other"

@@ -33,3 +33,10 @@ def test_a_line_of_a_template_is_read_as_a_run_with_its_answer():
     assert isinstance(result, PublishedResult)
     assert (run.id, run.n_gpus, run.optimizer, run.metric) == ("mine", 8, "adamw-8bit", "step_time_s")
     assert result.value == 2.5
+
+
+def test_every_column_has_a_comment():
+    assert all(COLUMNS.values())
+    assert "as are the seven below" in COLUMNS["n_layers"]
+    shape = list(COLUMNS)[list(COLUMNS).index("n_layers") + 1 :][:7]
+    assert shape == ["hidden", "n_heads", "n_kv_heads", "ffn_hidden", "vocab", "n_experts", "top_k"]

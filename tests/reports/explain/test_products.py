@@ -9,7 +9,7 @@ PRODUCT = {
 }  # fmt: skip
 GAIN = {
     "m": 2048.0, "n": 4096.0, "k": 4096.0, "gain_ratio": 1.12, "pays_from_hidden": 2048.0,
-    "strong_from_hidden": 6144.0, "pays_from_tokens": 1024.0,
+    "strong_from_hidden": 6144.0, "pays_from_tokens": 1024.0, "hidden": 4096.0,
 }  # fmt: skip
 
 
@@ -31,7 +31,21 @@ def test_a_product_shows_its_shape_rate_time_and_source():
 
     assert node.label == "Product of a layer, 2,048 × 4,096 × 4,096 in FP8"
     assert (node.value, node.unit) == (0.5, "s")
-    assert node.note == "687 TFLOP/s, 300 µs each; measured by shape"
+    # 6 x 2048 x 4096 x 4096 FLOP
+    assert node.note == (
+        "687 TFLOP/s: 0.2061 TFLOP in 300 µs each, forward and both backward products; measured by shape"
+    )
+
+
+def test_a_product_whose_weights_are_frozen_says_how_many_passes_its_flop_are():
+    (node,) = product_nodes({"products": [PRODUCT | {"step_s": 2e-4}], "step_s": {"matmul": 2.0}}, known)
+
+    assert "0.1374 TFLOP in 200 µs each, 2 times those of the forward product" in node.note
+
+
+def test_a_product_says_where_it_was_measured():
+    (node,) = product_nodes({"products": [PRODUCT], "step_s": {"matmul": 2.0}}, known)
+
     assert node.evidence == ("kernels:matmul:h100-sxm5-80gb:fp8",)
 
 
@@ -61,7 +75,10 @@ def test_attention_shows_its_shape_rate_time_and_source():
 
     assert node.label == "attention, 32 heads of 128 over 8,192 tokens in BF16"
     assert (node.value, node.unit) == (1.5, "s")
-    assert node.note == "480 TFLOP/s, 6,000 µs each; measured by shape"
+    assert node.note == (
+        "480 TFLOP/s: 2.88 TFLOP in 6,000 µs each, forward and backward, which computes the scores again; "
+        "measured by shape"
+    )
     assert node.evidence == ("kernels:attention:h100-sxm5-80gb:bf16", "parameter:attention_rate_ratio")
 
 
@@ -77,17 +94,33 @@ def test_the_gain_of_a_narrow_type_is_said_with_the_sizes_from_which_it_pays():
     words = narrow_words({"precision": "fp8", "narrow_gain": GAIN})
 
     assert words == (
-        "your longest product is 4,096 × 4,096 at 2,048 tokens: FP8 gains 1.12x over BF16, casts included; "
-        "from hidden 2,048 on it pays; from hidden 6,144 on it gains 1.4x; "
-        "from 1,024 tokens on it pays with these weights"
+        "your largest product is 4,096 × 4,096 at 2,048 tokens: FP8 gains 1.12x over BF16, casts included; "
+        "a product of these proportions pays from hidden 2,048 on and gains 1.4x from hidden 6,144 on; "
+        "with these weights FP8 pays from 1,024 tokens on"
     )
 
 
 def test_a_gain_that_no_size_reaches_is_said_to_be_at_none():
-    words = narrow_words({"precision": "mxfp8", "narrow_gain": GAIN | {"gain_ratio": 0.8, "strong_from_hidden": None}})
+    slower = GAIN | {
+        "gain_ratio": 0.8,
+        "pays_from_hidden": 8192.0,
+        "strong_from_hidden": None,
+        "pays_from_tokens": None,
+    }
 
-    assert "MXFP8 loses: 0.80x over BF16" in words
-    assert "at no hidden size that was measured it gains 1.4x" in words
+    words = narrow_words({"precision": "mxfp8", "narrow_gain": slower})
+
+    assert "MXFP8 is slower than BF16, 0.80x, casts included" in words
+    assert "pays from hidden 8,192 on and gains 1.4x at no larger hidden size that was measured" in words
+    assert words.endswith("with these weights MXFP8 pays at no larger number of tokens that was measured")
+
+
+def test_an_answer_whose_sizes_are_of_another_product_says_its_gain_alone():
+    older = {name: value for name, value in GAIN.items() if name != "hidden"}
+
+    words = narrow_words({"precision": "fp8", "narrow_gain": older})
+
+    assert words.endswith("FP8 gains 1.12x over BF16, casts included")
 
 
 def test_without_a_narrow_type_nothing_is_said():

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from mpplan.commands.planning.calibrate import _shown
 from tests.mpplan.commands.planning.test_validate import ROW, text
 from tests.planner.recorded import kernels, write_record
 
@@ -112,6 +113,57 @@ def test_a_plan_for_another_gpu_says_what_the_calibration_does_not_know(run, thr
     )
 
     assert any("the calibration was learned on h100-sxm5-80gb" in line for line in json.loads(result.out)["warnings"])
+
+
+def test_lines_that_are_left_out_are_counted():
+    learned = [{"words": f"term {number}", "bounded": False} for number in range(12)]
+
+    text = _shown(
+        {"runs": 1, "source": "a.csv", "gpus": [], "records": [], "total": [], "learned": learned, "width_ratio": {},
+         "rows": []}
+    )  # fmt: skip
+
+    assert "  - term 9\n  … and 2 lines more; --json has all\n" in text
+
+
+def test_a_report_tells_of_its_own_gpu_alone(run, file):
+    rows = [own_run(gpus, 5000.0) for gpus in (16, 32, 64)]
+    rows += [own_run(gpus, 3900.0, id=f"a{gpus}", gpu="a100-sxm4-80gb") for gpus in (16, 32, 64)]
+    shown = run("calibrate", file(*rows), "-o", "two.json").out
+    question = ("--model", "llama-3-8b", "--gpus", "16", "--calibration", "two.json", "--json", "--quiet")
+
+    for gpu in ("h100-sxm5-80gb", "a100-sxm4-80gb"):
+        document = json.loads(run("estimate", *question, "--gpu", gpu).out)
+        told = [
+            entry["words"] for entry in document["calibration"]["learned"] if "particular to the GPU" in entry["words"]
+        ]
+        assert [f"step time particular to the GPU {gpu}" in words for words in told] == [True]
+        assert told[0] in shown
+
+
+def test_validation_of_other_gpus_or_with_another_version_s_file_is_warned_about(run, three, home):
+    run("calibrate", three, "-o", "our-stack.json", "--quiet")
+    document = json.loads((home / "our-stack.json").read_text(encoding="utf-8"))
+    (home / "older.json").write_text(json.dumps(document | {"mpplan": "0.0.9"}), encoding="utf-8")
+    other = home / "other.csv"
+    other.write_text((home / three).read_text(encoding="utf-8").replace("h100-sxm5-80gb", "a100-sxm4-80gb"), "utf-8")
+
+    far = run("validate", "other.csv", "--calibration", "our-stack.json").err
+    older = run("validate", three, "--calibration", "older.json").err
+    planned = json.loads(run("estimate", "--params", "7B", "--gpus", "8", "--calibration", "older.json", "--json").out)
+
+    assert "warning: the calibration was learned on h100-sxm5-80gb: for a100-sxm4-80gb it says" in far
+    assert "was learned on" not in older
+    for told in (older, " ".join(planned["warnings"])):
+        assert "`older.json` was written by mpplan 0.0.9, and this is " in told
+
+
+def test_a_file_of_very_many_repeats_is_written_small_and_read_back(run, file, home):
+    rows = [own_run(8, 4000.0 + 10.0 * number, id=f"n{number}") for number in range(400)]
+    run("calibrate", file(*rows), "-o", "many.json", "--quiet")
+
+    assert (home / "many.json").stat().st_size < 400 * 600 + 200_000
+    assert run("validate", file(own_run(8, 7000.0)), "--calibration", "many.json", "--quiet").code == 0
 
 
 def test_validation_with_it_is_nearer_to_the_runs_it_learned_from(run, three):

@@ -352,3 +352,20 @@ def test_one_gpu_of_each_node_tells_of_as_many_nodes_as_were_at_work_where_no_li
     terms = network_terms(collective_runs(points, "mine"), source, cluster("l40s", gpus_per_node=8), base("l40s")).terms
 
     assert terms["measured_domains"].value == 4.0
+
+
+def test_runs_of_small_messages_alone_are_used_with_a_warning_that_says_up_to_which_size(tmp_path):
+    small = [line for line in printed([("all_reduce", 4)], **BETWEEN).splitlines() if not _from_128_kib(line)]
+    whole = fitted(tmp_path, printed([("all_reduce", 4)], **BETWEEN))
+
+    own = fitted(tmp_path, "\n".join(small) + "\n")
+
+    (warning,) = (warning for warning in own.warnings if warning.key == "warning.network_small")
+    assert dict(warning.values)["until"] == "64 KiB"
+    assert "warning.network_small" not in keys(whole)
+    assert "to 64 KiB leaves" in own.terms["nic_latency_s"].evidence.what
+
+
+def _from_128_kib(line: str) -> bool:
+    cells = line.split()
+    return bool(cells) and cells[0].isdigit() and int(cells[0]) >= 128 * 1024

@@ -14,6 +14,7 @@ from reports.sections.comparison.precisions import (
     comparison_table,
     metric_chart,
     metric_columns,
+    narrow_notes,
     short_table,
 )
 from reports.text.language import words_for
@@ -226,3 +227,31 @@ def test_the_headline_compares_with_no_plan_that_is_riskier_than_is_allowed(aske
     headline = "".join(span.text for span in build(risky_document(asked, *risky)).hero.headline)
 
     assert {name for name in ("FP8", "FP16", "TF32", "FP32") if re.search(rf"\b{name}\b", headline)} == told
+
+
+@pytest.mark.parametrize(
+    ("ratio", "pays", "words"),
+    [
+        (
+            1.5,
+            1024.0,
+            "FP8 runs 1.50x as fast as BF16, casts included; a product of these proportions pays from hidden ",
+        ),
+        (0.9, 8192.0, "FP8 runs 0.90x as fast as BF16, casts included; a product of these proportions pays only from "),
+        (0.9, None, "a product of these proportions pays at no larger hidden size that was measured."),
+    ],
+)
+def test_beside_the_runs_stands_what_a_narrow_type_gains_at_the_largest_product(ratio, pays, words):
+    gain = {"m": 8192.0, "n": 14336.0, "k": 4096.0, "hidden": 4096.0, "gain_ratio": ratio, "pays_from_hidden": pays}
+    plans = [{"precision": "fp8", "narrow_gain": gain}, {"precision": "bf16", "narrow_gain": None}]
+
+    (note,) = narrow_notes(plans, WORDS)
+
+    assert note.startswith("At the largest product (14,336 × 4,096, 8,192 tokens) FP8 runs")
+    assert words in note
+
+
+def test_an_answer_whose_sizes_are_of_another_product_has_no_such_note():
+    gain = {"m": 1.0, "n": 1.0, "k": 1.0, "gain_ratio": 1.0, "pays_from_hidden": None}
+
+    assert narrow_notes([{"precision": "fp8", "narrow_gain": gain}], WORDS) == ()
