@@ -504,6 +504,7 @@ TEXT: dict[str, str] = {
     "unit.GB-month": "GB-months",
     "unit.GB": "GB",
     "unit.kWh": "kWh",
+    "unit.lump sum": "lump sum",
     "nodes.one": "{n} node",
     "nodes.other": "{n} nodes",
     "gpu_count.one": "1 GPU",

@@ -489,6 +489,7 @@ TEXT: dict[str, str] = {
     "unit.GB-month": "GB·月",
     "unit.GB": "GB",
     "unit.kWh": "千瓦时",
+    "unit.lump sum": "笔",
     "nodes.one": "{n} 个节点",
     "nodes.other": "{n} 个节点",
     "gpu_count.one": "1 张 GPU",

@@ -139,7 +139,7 @@ def test_own_machines_are_billed_by_the_plans_own_energy():
     own, power = one.cost_lines
 
     assert (own.id, power.id) == ("gpu_owned", "electricity")
-    assert own.unit_price_usd.mid == pytest.approx(2.0 - 0.08)
+    assert sum(child.unit_price_usd.mid for child in own.children) == pytest.approx(2.0 - 0.08)
     assert power.quantity == pytest.approx(one.energy_mwh.mid * 1000)
 
 
