@@ -149,17 +149,20 @@ def _lines(total: Estimate, lines: Sequence[DrawnLine]) -> tuple[CostLine, ...]:
 
 def _line(line: DrawnLine, usd: Estimate) -> CostLine:
     """One line in whole cents: a sum of its own lines, a quantity at a unit price, or one lump sum at its amount."""
-    same = {"id": line.id, "label": line.label, "evidence_ids": line.evidence_ids}
+    ids = line.evidence_ids
     if line.children:
         children = _lines(usd, line.children)
-        return CostLine(usd=summed([child.usd for child in children]), children=children, **same)
-    if line.quantity is None or line.unit_price_usd is None:
-        whole = in_cents(usd)
-        return CostLine(usd=whole, quantity=1.0, unit=LUMP_SUM, unit_price_usd=replace(whole, at_least=False), **same)
+        whole = summed([child.usd for child in children])
+        return CostLine(id=line.id, label=line.label, usd=whole, evidence_ids=ids, children=children)
+    whole, quantity, unit, price = in_cents(usd), line.quantity, line.unit, line.unit_price_usd
+    if quantity is None or price is None:
+        quantity, unit, price = 1.0, LUMP_SUM, replace(whole, at_least=False)
     return CostLine(
-        usd=in_cents(usd),
-        quantity=billed_quantity(line.quantity),
-        unit=line.unit,
-        unit_price_usd=billed_price(line.unit_price_usd),
-        **same,
+        id=line.id,
+        label=line.label,
+        usd=whole,
+        quantity=billed_quantity(quantity),
+        unit=unit,
+        unit_price_usd=billed_price(price),
+        evidence_ids=ids,
     )

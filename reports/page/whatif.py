@@ -246,6 +246,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
     own = {plan["precision"]: knobs_of(facts, plan) for plan in plans}
     data = {
         "asked": facts.asked,
+        "gpu": answer["gpu"],
         "knobs": asdict(knobs),
         "plans": [
             asdict(base_of(plan)) | {"knobs": _else_none(plan_knobs, knobs), "at_least": _at_least(plan)}

@@ -52,7 +52,9 @@ def test_lines_sum_to_the_total_at_low_mid_and_high(parts):
     cents = 0.005 * (len(parts) + 1)
     mids = sum(middle(part) for part in parts)
     low, high = np.percentile(np.sum(parts, axis=0), [5, 95])
-    assert (total.low, total.mid, total.high) == pytest.approx((min(low, mids), mids, max(high, mids)), rel=1e-12, abs=cents)
+    assert (total.low, total.mid, total.high) == pytest.approx(
+        (min(low, mids), mids, max(high, mids)), rel=1e-12, abs=cents
+    )
 
 
 @given(st.lists(nps.arrays(np.float64, 17, elements=AMOUNTS), min_size=2, max_size=5))

@@ -30,7 +30,11 @@ def test_every_line_of_every_tree_comes_out(ask, name):
                 if node.children:
                     come_out = made_of(node.children, node.how)
                     to = 0.01 if node.formula.endswith("to the cent") else 1e-9
-                    assert come_out == pytest.approx(node.value, rel=1e-9, abs=to), (figure, plan["precision"], node.label)
+                    assert come_out == pytest.approx(node.value, rel=1e-9, abs=to), (
+                        figure,
+                        plan["precision"],
+                        node.label,
+                    )
 
 
 @pytest.mark.parametrize(
