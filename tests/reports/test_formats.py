@@ -502,3 +502,13 @@ def test_a_browser_that_fails_is_named(monkeypatch):
 )
 def test_the_script_loses_spaces_that_part_nothing(line, shorter):
     assert closer(line) == shorter
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_no_line_is_wider_than_the_terminal_where_a_gpu_has_another_precision(five_gpus, width):
+    document = json.loads(json.dumps(five_gpus))
+    document["question"]["precision"]["value"] = "fp8"  # which the A100 lacks
+    text = str(reports.render(document, "terminal", width=width))
+
+    assert "has no" in text
+    assert max(cells_wide(line) for line in text.splitlines()) <= width
