@@ -50,7 +50,7 @@ def render(view: View) -> str:
         asked=w.name("precision", whatif.get("asked", "")),
     )
     page = page.strip() + "\n"
-    columns = csv.paths_of(view.data["document"])
+    columns = [] if view.data.get("csv") else csv.paths_of(view.data["document"])
     held = most_that_fits(view, columns, LIMIT_BYTES - len(page.encode()))
     return page.replace(f">{HELD}<", f">{held}<", 1)  # no text of the document has such a `<` beside it
 

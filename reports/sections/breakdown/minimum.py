@@ -39,7 +39,7 @@ def _least(quote: Doc, words: Words) -> str:
 
 
 def _sooner(plan: Doc, most: int, points: list[Doc]) -> int | None:
-    """The GPUs within the offer's minimum that were planned, cost no more and end soonest; None where none end sooner."""
+    """The GPUs within the offer's minimum that were planned, cost no more and end soonest; None where none do."""
     cost = plan[MARKET]
     same = [
         point
