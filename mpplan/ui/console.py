@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable
+from textwrap import wrap
 
 from mpplan.ui.sink import folded, visible
 from mpplan.ui.streams import silence
+
+LEAST_COLUMNS = 40
+"""Width of lines in a terminal that is narrower than what is readable."""
 
 
 def _paint(text: str, code: str) -> str:
@@ -27,27 +32,43 @@ def _print(text: str) -> None:
 
 
 def message_line(text: str) -> str:
-    """Fold a message onto one line, so that `error:` can be grepped and read aloud."""
+    """Fold a message onto one line, so that `error:` can be grepped and read aloud; a narrow terminal wraps it."""
     return visible(" ".join(text.split()))
+
+
+def _wrapped(label: str, text: str) -> str:
+    """A message under its label, in lines that fit a terminal or `COLUMNS`; anywhere else one line, for `grep`."""
+    if not sys.stderr.isatty() and "COLUMNS" not in os.environ:
+        return f"{label} {text}".lstrip()
+    width = max(shutil.get_terminal_size().columns, LEAST_COLUMNS)
+    lines = wrap(
+        f"{label} {text}".lstrip(), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines)
+
+
+def _told(label: str, code: str, text: str) -> None:
+    shown = _wrapped(label, message_line(text))
+    _print(_paint(label, code) + shown.removeprefix(label))
 
 
 def note(text: str, *, quiet: bool = False) -> None:
     """Print what was done, for example `wrote plan.html`; silent with `--quiet`."""
     if not quiet:
-        _print(folded(text))
+        _print(_wrapped("", folded(text)))
 
 
 def warn(text: str, *, quiet: bool = False) -> None:
     """Print a warning about something that did not stop the work; silent with `--quiet`."""
     if not quiet:
-        _print(f"{_paint('warning:', '33')} {message_line(text)}")
+        _told("warning:", "33", text)
 
 
 def fail(message: str, hint: str | None = None) -> None:
     """Print `error:` and, where there is a next action, `hint:`."""
-    _print(f"{_paint('error:', '1;31')} {message_line(message)}")
+    _told("error:", "1;31", message)
     if hint:
-        _print(f"{_paint('hint:', '36')} {message_line(hint)}")
+        _told("hint:", "36", hint)
 
 
 def show_help(text: str) -> None:

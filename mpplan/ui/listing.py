@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Sequence
 from textwrap import wrap
 
+from mpplan.ui.console import LEAST_COLUMNS
 from mpplan.ui.sink import folded
 
 UNKNOWN = "–"
 """In a cell of what nobody tried."""
 _RAISED = str.maketrans("0123456789-.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻·")
-LEAST_COLUMNS = 40
-"""Width of lines in a terminal that is narrower than what is readable."""
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -32,14 +32,15 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def folding(headers: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1) -> str:
-    """The same, but nothing is cut in a terminal: heads wrap, and columns that do not fit go on in a further block.
+    """The same, but nothing is cut where a width is known: heads and long first columns wrap, and columns that do not
+    fit go on in a further block.
 
     Args:
         headers: of the columns, what matters most first.
         rows: under them.
         keys: first columns that say what a row is, and begin each block.
     """
-    if not sys.stdout.isatty():
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         return table(headers, rows)
     cells = [[folded(cell) for cell in row] for row in rows]
     right = [all(_is_figure(row[i]) for row in cells) for i in range(len(headers))]
@@ -49,11 +50,12 @@ def folding(headers: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1
     heads = [wrap(head, least[i]) for i, head in enumerate(headers)]
     widths = [max(len(text) for text in (*heads[i], *(row[i] for row in cells))) for i in range(len(headers))]
     width = max(shutil.get_terminal_size((120, 24)).columns, LEAST_COLUMNS)
+    widths[:keys] = _key_widths(widths, [[headers[i], *(row[i] for row in cells)] for i in range(keys)], width)
     blocks = []
     for part in _parts(widths, width, keys):
-        tall = max(len(heads[i]) for i in part)
-        shown = [[([""] * (tall - len(heads[i])) + heads[i])[level] for i in part] for level in range(tall)]
-        shown += [[row[i] for i in part] for row in cells]
+        shown = _lines_of([heads[i] for i in part], last=True)
+        for row in cells:
+            shown += _lines_of([_wrapped(row[i], widths[i]) if i < keys else [row[i]] for i in part])
         lines = (
             "  ".join(
                 text.rjust(widths[i]) if right[i] else text.ljust(widths[i]) for i, text in zip(part, row, strict=True)
@@ -62,6 +64,31 @@ def folding(headers: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1
         )
         blocks.append("\n".join(_fit(line.rstrip()) for line in lines) + "\n")
     return "\n".join(blocks)
+
+
+def _key_widths(widths: Sequence[int], keys: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Widths of the first columns, which leave room for the widest of the others: long texts wrap between words."""
+    room = width - max(widths[len(keys) :], default=0) - 2 * len(keys)
+    own = widths[: len(keys)]
+    if sum(own) <= room:
+        return list(own)
+    words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in keys]
+    more = [w - longest for w, longest in zip(own, words, strict=True)]
+    left = max(room - sum(words), 0)
+    return [longest + left * want // (sum(more) or 1) for longest, want in zip(words, more, strict=True)]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _lines_of(cells: Sequence[Sequence[str]], *, last: bool = False) -> list[list[str]]:
+    """The lines of a row whose cells have lines of their own; `last`: those of a short cell are its last ones."""
+    tall = max(len(lines) for lines in cells)
+    filled = [
+        [""] * (tall - len(lines)) + list(lines) if last else [*lines, *[""] * (tall - len(lines))] for lines in cells
+    ]
+    return [list(row) for row in zip(*filled, strict=True)]
 
 
 def _parts(widths: Sequence[int], width: int, keys: int) -> list[list[int]]:

@@ -50,6 +50,16 @@ class _Line:
             sys.stderr.flush()
 
 
+FORESEEN_RATIO = 0.1
+"""Share of the work from which on the time left is told: what comes first also reads and compiles what all need."""
+
+
+def _time(passed_s: float, done_ratio: float) -> str:
+    if done_ratio < FORESEEN_RATIO:
+        return f"{passed_s:.0f} s so far"
+    return f"about {passed_s / done_ratio * (1.0 - done_ratio):.0f} s left"
+
+
 @contextmanager
 def working(what: str, *, quiet: bool = False, pace: Pace | None = None) -> Iterator[None]:
     """Say now and then for how long work has gone on whose end is not known.
@@ -101,6 +111,6 @@ def counted(total: int, what: str, *, quiet: bool = False, pace: Pace | None = N
             line.clear()
         elif passed_s >= next_s:
             next_s = passed_s + line.pace.every_s
-            line.show(f"{done} of {total} {what}, about {passed_s / max(done, 1) * (total - done):.0f} s left")
+            line.show(f"{done} of {total} {what}, {_time(passed_s, done / total)}")
 
     return tell

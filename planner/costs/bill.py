@@ -225,7 +225,9 @@ def _beside_lines(
     kept = DataSize(size_bytes=run.checkpoint.size_bytes * beside.checkpoints_kept + beside.data.size_bytes)
     months = run.wall_h / MONTH_H + beside.months_after
     ids = () if beside.evidence is None else (beside.evidence.id,)
-    price = prices.gpu.usd_per_gpu_h if run.usd_per_kwh is None else None  # else two prices make the line
+    per_gpu_h = prices.gpu.usd_per_gpu_h
+    price = per_gpu_h if run.usd_per_kwh is None else None  # else two prices make the line
+    wire = None if per_gpu_h is None else scaled(per_gpu_h, beside.network_ratio)
 
     def line(
         name: str, label: Message, usd: Value, quantity: Value | None = None, unit: str | None = None,
@@ -242,13 +244,14 @@ def _beside_lines(
             evidence_ids=ids,
         )
 
-    def share(name: str, label: Message, of: list[DrawnLine], ratio: float, quantity: Value | None = None) -> DrawnLine:
+    def share(
+        name: str, label: Message, of: list[DrawnLine], ratio: float, quantity: Value, unit_price: Estimate | None
+    ) -> DrawnLine:
         usd, base_usd = _share(of, ratio, run.gpu_h.shape)
-        priced = None if quantity is None else price
-        return line(name, label, usd, quantity, "GPU-hour", priced, base_usd)
+        return line(name, label, usd, quantity, "GPU-hour", unit_price, base_usd)
 
     every = [
-        share("network", Message.of("cost.network"), rental, beside.network_ratio),
+        share("network", Message.of("cost.network"), rental, beside.network_ratio, run.gpu_h, wire),
         line("storage", Message.of("cost.storage"), storage_usd(kept, months, beside.storage_usd_per_gb_month),
              kept.gb * months, "GB-month", Estimate.exactly(beside.storage_usd_per_gb_month)),
         line("egress", Message.of("cost.egress"), egress_usd(beside.egress, beside.egress_usd_per_gb),
@@ -256,8 +259,8 @@ def _beside_lines(
         line("cpu_hosts", Message.of("cost.cpu_hosts"), hosts_usd(beside.hosts, run.wall_h, beside.usd_per_host_h),
              beside.hosts * run.wall_h, "host-hour", Estimate.exactly(beside.usd_per_host_h)),
         share("failed_work", Message.of("cost.failed_work"), worked, beside.failed_ratio,
-              run.gpu_h * beside.failed_ratio),
+              run.gpu_h * beside.failed_ratio, price),
         share("experiments", Message.of("cost.experiments"), worked, beside.experiments_ratio,
-              run.gpu_h * beside.experiments_ratio),
+              run.gpu_h * beside.experiments_ratio, price),
     ]  # fmt: skip
     return [drawn for drawn in every if (drawn.usd > 0).any()]

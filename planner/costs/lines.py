@@ -1,19 +1,22 @@
 """What a run costs, line by line, on one value or on arrays of layouts or draws.
 
 Every function is elementwise and broadcasts; amounts are USD. The mid of a line is its quantity at mid times its unit
-price at mid, and the mid of a total is the sum of its lines (`docs/decisions/0014-mids-that-multiply.md`). Low and high
-of a total are percentiles of its draws, and those of the lines are shares of them: the tree sums in all three columns.
+price at mid, to the cent, and the mid of a total is the sum of its lines (`docs/decisions/0014-mids-that-multiply.md`).
+Low and high of a total are percentiles of its draws, and those of the lines are shares of them, to the cent: the tree
+sums in all three columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.costs.prices import CostLine
 from planner.costs.quantity import DataSize, Energy, Value
+from planner.costs.rounding import LUMP_SUM, billed_price, billed_quantity, cents, in_cents, product_usd, summed
 from planner.errors import Message
 from planner.evidence import Estimate, middle
 from planner.lazy import dataclass
@@ -74,12 +77,13 @@ class DrawnLine:
 
     @property
     def mid_usd(self) -> float:
-        """USD at mid: of its lines, of its quantity and unit price, or of the lines that it is a share of."""
+        """USD at mid, whole cents: of its lines, of quantity and unit price, or of the lines that it is a share of."""
         if self.children:
             return sum(child.mid_usd for child in self.children)
         if self.quantity is not None and self.unit_price_usd is not None:
-            return self.quantity * self.unit_price_usd.mid
-        return middle(self.usd) if self.base_usd is None else self.base_usd
+            price = billed_price(self.unit_price_usd).mid
+            return float(product_usd(billed_quantity(self.quantity), price))
+        return float(cents(middle(self.usd) if self.base_usd is None else self.base_usd))
 
     @property
     def amounts(self) -> npt.NDArray[np.float64]:
@@ -134,21 +138,31 @@ def cost_tree(lines: Sequence[DrawnLine], *, at_least: bool = False) -> tuple[Es
         raise ValueError("an amount is negative or not finite")
     mid = sum(line.mid_usd for line in lines)
     total = Estimate.of_draws(np.sum(parts, axis=0), mid=mid, at_least=at_least)
-    return total, _lines(total, lines)
+    tree = _lines(total, lines)
+    return summed([line.usd for line in tree]), tree
 
 
 def _lines(total: Estimate, lines: Sequence[DrawnLine]) -> tuple[CostLine, ...]:
     ranges = split_range(total, [Estimate.of_draws(line.amounts, mid=line.mid_usd) for line in lines])
-    return tuple(
-        CostLine(
-            id=line.id,
-            label=line.label,
-            usd=usd,
-            quantity=line.quantity,
-            unit=line.unit,
-            unit_price_usd=line.unit_price_usd,
-            evidence_ids=line.evidence_ids,
-            children=_lines(usd, line.children) if line.children else (),
-        )
-        for line, usd in zip(lines, ranges, strict=True)
+    return tuple(_line(line, usd) for line, usd in zip(lines, ranges, strict=True))
+
+
+def _line(line: DrawnLine, usd: Estimate) -> CostLine:
+    """One line in whole cents: a sum of its own lines, a quantity at a unit price, or one lump sum at its amount."""
+    ids = line.evidence_ids
+    if line.children:
+        children = _lines(usd, line.children)
+        whole = summed([child.usd for child in children])
+        return CostLine(id=line.id, label=line.label, usd=whole, evidence_ids=ids, children=children)
+    whole, quantity, unit, price = in_cents(usd), line.quantity, line.unit, line.unit_price_usd
+    if quantity is None or price is None:
+        quantity, unit, price = 1.0, LUMP_SUM, replace(whole, at_least=False)
+    return CostLine(
+        id=line.id,
+        label=line.label,
+        usd=whole,
+        quantity=billed_quantity(quantity),
+        unit=unit,
+        unit_price_usd=billed_price(price),
+        evidence_ids=ids,
     )

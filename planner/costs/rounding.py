@@ -1,9 +1,74 @@
-"""Rounding the lines of a bill so that they still add up."""
+"""Rounding a bill: amounts that are quantity times unit price to the cent, totals that are the sum of their lines."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, ROUND_HALF_UP, Decimal
+
+from planner.evidence import Estimate
+
+LUMP_SUM = "lump sum"
+"""Unit of a line that is bought as one thing."""
+CENT = Decimal("0.01")
+QUANTITY_DECIMALS, PRICE_DECIMALS = 3, 6
+"""Decimals of a quantity and of a unit price on a bill, from 1 up."""
+DIGITS, MOST_DECIMALS = 6, 9
+"""Digits of smaller ones, and how many decimals these have at most."""
+
+
+def exact(amount: float | Decimal) -> Decimal:
+    """A number as it is written: 0.1 is a tenth."""
+    return amount if isinstance(amount, Decimal) else Decimal(repr(float(amount)))
+
+
+def cents(amount: float | Decimal) -> Decimal:
+    """An amount of dollars in whole cents, half a cent up."""
+    return exact(amount).quantize(CENT, ROUND_HALF_UP)
+
+
+def product_usd(quantity: float, unit_price_usd: float) -> Decimal:
+    """What a quantity costs, in whole cents."""
+    return cents(exact(quantity) * exact(unit_price_usd))
+
+
+def line_usd(usd: float, quantity: float | None, unit_price_usd: float | None) -> Decimal:
+    """The amount of a line in whole cents: its quantity at its unit price where it has both, else what it states."""
+    if quantity is None or unit_price_usd is None:
+        return cents(usd)
+    return product_usd(quantity, unit_price_usd)
+
+
+def billed_quantity(quantity: float) -> float:
+    """A quantity as a bill states it and multiplies it."""
+    return _short(quantity, QUANTITY_DECIMALS)
+
+
+def billed_price(price: Estimate) -> Estimate:
+    """A unit price as a bill states it and multiplies it."""
+    low, mid, high = (_short(end, PRICE_DECIMALS) for end in (price.low, price.mid, price.high))
+    return Estimate(low=low, mid=mid, high=high, at_least=price.at_least)
+
+
+def in_cents(usd: Estimate) -> Estimate:
+    """An amount whose ends are whole cents."""
+    low, mid, high = (float(cents(end)) for end in (usd.low, usd.mid, usd.high))
+    return Estimate(low=low, mid=mid, high=high, at_least=usd.at_least)
+
+
+def summed(parts: Sequence[Estimate]) -> Estimate:
+    """The sum of amounts in whole cents, in cents at every end; a lower bound where one of them is."""
+    low, mid, high = (
+        float(sum((exact(end) for end in ends), Decimal(0)))
+        for ends in zip(*((part.low, part.mid, part.high) for part in parts), strict=True)
+    )
+    return Estimate(low=low, mid=mid, high=high, at_least=any(part.at_least for part in parts))
+
+
+def _short(value: float, decimals: int) -> float:
+    if not value or abs(value) >= 1.0:
+        return round(value, decimals)
+    return round(value, min(DIGITS - 1 - math.floor(math.log10(abs(value))), MOST_DECIMALS))
 
 
 def apportioned(amounts: Sequence[Decimal], unit: Decimal, total: Decimal) -> tuple[Decimal, ...]:

@@ -163,6 +163,12 @@ def usable_bytes(gpu: Gpu) -> float:
     return gpu.memory_bytes - (0.0 if gpu.arch == "CPU" else DRIVER_RESERVED_BYTES)
 
 
+def shortfall_gib(needed_gib: float, capacity_gib: float) -> float:
+    """GiB that are short, as the difference of the two as they are printed, with one decimal each."""
+    printed = round(needed_gib, 1) - round(capacity_gib, 1)
+    return printed if printed > 0.0 else needed_gib - capacity_gib
+
+
 def fits_probability(total_bytes: Value, gpu: Gpu) -> float:
     """Probability, 0..1, that a peak is within what a GPU offers.
 

@@ -45,12 +45,20 @@ def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, d
     """
     node = case.cluster.gpus_per_node
     near = [[nodes * node for nodes in near_nodes(share * plan.gpus / node)] for share in AROUND]
-    search = _looked_at(case, fixed, sorted({count for some in near for count in some}))
-    counts = sorted({count for some in near for count in _first_cheap(search, some)} - {plan.gpus})
+    paid = _paid_for(case, plan.gpus)
+    search = _looked_at(case, fixed, sorted({count for some in near for count in some} | paid))
+    counts = sorted(({count for some in near for count in _first_cheap(search, some)} | paid) - {plan.gpus})
     points = [*_points(case, search, counts, targets, draws), _of_plan(plan, targets)]
     points.sort(key=lambda point: point.gpus)
     is_risky = plan.memory_risk is not None and plan.memory_risk > case.memory_risk
     return tuple(points if is_risky else _with_knee(points))  # a risky plan is not on one curve with safe ones
+
+
+def _paid_for(case: Case, gpus: int) -> set[int]:
+    """The whole nodes of an offer's minimum, where a plan holds fewer: they cost the same."""
+    quote, node = case.billed.ledger.quote, case.cluster.gpus_per_node
+    least = 0 if quote is None else quote.minimum_gpus // node * node
+    return {least} if least > gpus else set()
 
 
 def points_on(

@@ -229,7 +229,7 @@ def unsupported_by(question: Question) -> list[Unsupported]:
                 reason=lacking[0].reason,
             ),
             hint=Message.of("hint.supported" if lacking[0].instead is None else "hint.best_precision",
-                            precision=lacking[0].instead or ""),
+                            precision=lacking[0].instead or "", lacking=lacking[0].precision),
         )  # fmt: skip
     return unsupported
 

@@ -13,7 +13,7 @@ from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.parallelism.search import of_samples
 from planner.performance.evaluation import Evaluation
-from planner.performance.memory import memory_range_gib, usable_bytes
+from planner.performance.memory import memory_range_gib, shortfall_gib, usable_bytes
 from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
 from planner.planning.case import Case
 from planner.planning.choice import Choice, risk_of
@@ -94,7 +94,7 @@ def why_not(case: Case, choice: Choice) -> Message:
         "why.does_not_fit",
         layouts=len(choice.layouts),
         needed_gib=need,
-        short_gib=need - room,
+        short_gib=shortfall_gib(need, room),
         capacity_gib=room,
         gpu=gpu.id,
     )

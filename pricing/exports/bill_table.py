@@ -1,4 +1,8 @@
-"""The cost tree of an estimate document as a table, in whole cents that sum at every level and in every column."""
+"""The cost tree of an estimate document as a table, in whole cents that sum at every level and in every column.
+
+A line is its quantity times its unit price to the cent, a line above it the sum of its lines. Answers of earlier
+versions, whose amounts are not yet in cents, are brought to that here.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,15 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
+from planner.answer.document import DECIMALS, DIGITS
 from planner.answer.leading import leading_gpu
+from planner.costs.rounding import cents, exact, line_usd
 from planner.errors import InputFileError, UsageError
 from planner.lazy import dataclass
 from planner.question.usual_names import named_among
 from planner.units import kg_from_tonnes, kwh_from_mwh
-from pricing.base.money import rounded, rounded_lines
 
 VIEWS = ("plans", "same_deadline")
-CURRENCY = "USD"
 _ENDS = ("low", "mid", "high")
 
 
@@ -112,18 +116,21 @@ def one_plan(
     return min(chosen, key=lambda plan: plan.total.gpu != leading)
 
 
-def _amount(value: float) -> Decimal:
-    return Decimal(repr(float(value)))
+def decent(value: object) -> object:
+    """A cell without the digits that only the machine's arithmetic made, and without an exponent."""
+    if not isinstance(value, float):
+        return value
+    digits = max(DIGITS, DECIMALS + len(f"{abs(value):.0f}"))
+    return f"{Decimal(f'{value:.{digits}g}').normalize():f}"
 
 
 def _billed(plan: dict[str, Any], view: str) -> BilledPlan:
     cost = plan["cost_usd"]
-    ends = tuple(rounded(_amount(cost[end]), CURRENCY) for end in _ENDS)
     lines = plan.get("cost_lines") or []
     root = {"id": "total", "label": "Total", "usd": cost, "children": lines}
     market, mean = plan.get("carbon_market_tco2e"), _range(plan.get("mean_power_mw"))
     return BilledPlan(
-        rows=tuple(_rows(root, ends, None, plan, view)),
+        rows=tuple(_rows(root, None, plan, view)),
         days_mid=float(plan["duration_days"]["mid"]),
         energy_kwh=_range(plan.get("energy_mwh"), kwh_from_mwh) or _NONE,
         carbon_kg=_range(plan.get("carbon_tco2e"), kg_from_tonnes) or _NONE,
@@ -151,10 +158,9 @@ def _range(
     return (low, mid, high)
 
 
-def _rows(
-    line: dict[str, Any], ends: tuple[Decimal, ...], parent: str | None, plan: dict[str, Any], view: str
-) -> Iterator[BillRow]:
+def _rows(line: dict[str, Any], parent: str | None, plan: dict[str, Any], view: str) -> Iterator[BillRow]:
     children = line.get("children") or []
+    low, mid, high = _amounts(line)
     yield BillRow(
         view=view,
         precision=plan["precision"],
@@ -167,26 +173,39 @@ def _rows(
         quantity=line.get("quantity"),
         unit=line.get("unit"),
         unit_price_usd=_range(line.get("unit_price_usd")),
-        usd_low=ends[0],
-        usd_mid=ends[1],
-        usd_high=ends[2],
+        usd_low=low,
+        usd_mid=mid,
+        usd_high=high,
         at_least=bool(plan["cost_usd"].get("at_least")),
         is_leaf=not children,
         evidence_ids=tuple(line.get("evidence_ids") or ()),
     )
+    for child in children:
+        yield from _rows(child, line["id"], plan, view)
+
+
+def _amounts(line: dict[str, Any]) -> list[Decimal]:
+    """Low, mid and high of a line in whole cents: the sums of its lines, else its own."""
+    children = line.get("children") or []
     if not children:
-        return
-    columns = [_split(line, children, end, whole) for end, whole in zip(_ENDS, ends, strict=True)]
-    for child, amounts in zip(children, zip(*columns, strict=True), strict=True):
-        yield from _rows(child, amounts, line["id"], plan, view)
+        return _own(line)
+    for end in _ENDS:
+        _require_sum(line, children, end)
+    return [sum(ends, Decimal(0)) for ends in zip(*map(_amounts, children), strict=True)]
 
 
-def _split(line: dict[str, Any], children: list[dict[str, Any]], end: str, whole: Decimal) -> tuple[Decimal, ...]:
-    exact = [_amount(child["usd"][end]) for child in children]
-    apart = abs(sum(exact, Decimal(0)) - _amount(line["usd"][end]))
-    if apart > max(Decimal("0.01"), abs(whole) * Decimal("1e-9")):
+def _own(line: dict[str, Any]) -> list[Decimal]:
+    low, high = (cents(line["usd"][end]) for end in ("low", "high"))
+    price = line.get("unit_price_usd") or {}
+    mid = line_usd(line["usd"]["mid"], line.get("quantity"), price.get("mid"))
+    return [min(low, mid), mid, max(mid, high)]
+
+
+def _require_sum(line: dict[str, Any], children: list[dict[str, Any]], end: str) -> None:
+    """Refuse a line whose own lines do not sum to it."""
+    parts, whole = sum((exact(child["usd"][end]) for child in children), Decimal(0)), exact(line["usd"][end])
+    if abs(parts - whole) > max(Decimal("0.01"), abs(whole) * Decimal("1e-9")):
         raise InputFileError(
-            f"cost_lines: {line['id']}: the lines' {end} sums to {sum(exact, Decimal(0)):.2f}, not to {whole}",
+            f"cost_lines: {line['id']}: the lines' {end} sums to {parts:.2f}, not to {cents(whole)}",
             hint="write the document again with `mpplan estimate --json`",
         )
-    return rounded_lines(exact, CURRENCY, whole)

@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from planner.costs.rounding import LUMP_SUM
 from planner.csv_table import csv_table
 from pricing.exports.audit import require_sound
-from pricing.exports.bill_table import BilledPlan, BillRow, one_plan
+from pricing.exports.bill_table import BilledPlan, BillRow, decent, one_plan
 
 MANDATORY = (
     "BilledCost",
@@ -70,6 +71,8 @@ _SERVICE = {
     "cpu_hosts": "Compute",
     "electricity": "Other",
 }
+_UNITS = {"GPU-hour": "GPU-hours", LUMP_SUM: "Units"}
+"""Units whose name in FOCUS is another."""
 _PRICING = {"on-demand": "Standard", "spot": "Dynamic", "1y": "Committed", "3y": "Committed"}
 """By commitment; own machines are `Other`."""
 
@@ -86,7 +89,7 @@ def render(
     require_sound(document)
     plan = one_plan(document, precision, view, gpu)
     rows = [_cells(document, plan, row, first=index == 0) for index, row in enumerate(plan.leaves)]
-    table = csv_table(COLUMNS, [[row[column] for column in COLUMNS] for row in rows], line_end="\n")
+    table = csv_table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows], line_end="\n", number=decent)
     return table.encode("utf-8")
 
 
@@ -113,9 +116,11 @@ def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: b
     start = start.replace(hour=0, minute=0, second=0, microsecond=0)
     end = start + timedelta(days=plan.days_mid)
     provider, commitment, region = _terms(document, row.gpu)
-    alone = row.usd_mid if row.quantity is None else ""  # one unit at the amount
-    price = alone if row.unit_price_usd is None else row.unit_price_usd[1]
     once = row.line == "setup_fee"
+    alone = row.usd_mid if row.quantity is None else ""  # one unit at the amount, in answers of earlier versions
+    price = alone if row.unit_price_usd is None else row.unit_price_usd[1]
+    units = _UNITS.get(row.unit or "", row.unit or _UNITS[LUMP_SUM])
+    consumed = not once and row.quantity is not None and row.unit != LUMP_SUM
     zero = Decimal("0.00")
     return {
         "BilledCost": zero,
@@ -136,11 +141,11 @@ def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: b
         "ProviderName": provider,
         "PublisherName": provider,
         "PricingQuantity": row.quantity if row.quantity is not None else 1,
-        "PricingUnit": f"{row.unit}s" if row.unit == "GPU-hour" else row.unit or "Units",
+        "PricingUnit": units,
         "ServiceCategory": _SERVICE.get(row.line, "AI and Machine Learning"),
         "ServiceName": "Model training",
-        "ConsumedQuantity": "" if once or row.quantity is None else row.quantity,
-        "ConsumedUnit": "" if once or row.quantity is None else f"{row.unit}s" if row.unit == "GPU-hour" else row.unit,
+        "ConsumedQuantity": row.quantity if consumed else "",
+        "ConsumedUnit": units if consumed else "",
         "ContractedUnitPrice": price,
         "ListUnitPrice": price,
         "PricingCategory": _PRICING.get(commitment, "Other"),

@@ -256,8 +256,10 @@ class Facts:
 
     @property
     def model_name(self) -> str:
-        """The model's name as people write it."""
-        return pretty_slug(clean(self.doc["model"].get("name")))
+        """The model's name as people write it; that of a user's own file or folder as it is."""
+        name = clean(self.doc["model"].get("name"))
+        own = self.evidence(f"model:{name}")
+        return name if own is not None and own["kind"] == "given" else pretty_slug(name)
 
 
 def memory_items(plan: Doc) -> Doc:

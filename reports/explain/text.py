@@ -6,6 +6,7 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
+from planner.costs.rounding import PRICE_DECIMALS, QUANTITY_DECIMALS
 from reports.explain.derivation import Node
 from reports.explain.walk import EXPLAIN_SCHEMA, Explanation
 from reports.text.language import words_for
@@ -19,10 +20,25 @@ NAMED = 4
 """Sources named on a line; the list below the tree has them all."""
 
 
-def figure(value: float | None) -> str:
-    """A number with six significant digits and thousands separators."""
+BILLED = {"USD": PRICE_DECIMALS} | dict.fromkeys(
+    ("GPU-hours", "GPU-hour", "host-hour", "GB-month", "GB", "kWh"), QUANTITY_DECIMALS
+)
+"""Units of a bill, with the decimals that its numbers have: all are shown, so that they multiply out to the cent."""
+
+
+DEAREST = 1000.0
+"""USD from which on a number is no unit price: amounts are in cents."""
+
+
+def figure(value: float | None, unit: str = "") -> str:
+    """A number with six significant digits and thousands separators; on a bill, all the digits that it has there."""
     if value is None:
         return "unknown"
+    if abs(value) >= 1.0 and unit in BILLED:
+        whole, _, part = f"{value:,.{2 if unit == 'USD' and abs(value) >= DEAREST else BILLED[unit]}f}".partition(".")
+        part = part.rstrip("0")
+        part = part.ljust(2, "0") if unit == "USD" else part
+        return f"{whole}.{part}" if part else whole
     if value and not 1e-4 <= abs(value) < 1e13:
         return f"{value:.{DIGITS - 1}e}"
     if value != 1 and abs(value - 1) < 1e-4:
@@ -49,9 +65,9 @@ def to_text(explanation: Explanation) -> str:
 def _line(node: Node) -> str:
     """One line: label, value, range and formula."""
     unit = f" {node.unit}" if node.unit else ""
-    text = f"{node.label} = {figure(node.value)}{unit}"
+    text = f"{node.label} = {figure(node.value, node.unit)}{unit}"
     if node.low is not None and node.high is not None and node.low != node.high:
-        text += f" ({figure(node.low)} to {figure(node.high)})"
+        text += f" ({figure(node.low, node.unit)} to {figure(node.high, node.unit)})"
     if node.formula:
         text += f" = {node.formula}"
         text += f" = {_arithmetic(node)}" if node.how == "product" else ""
@@ -71,7 +87,7 @@ def _arithmetic(node: Node) -> str:
     parts = ""
     for child in node.children:
         sign = " ÷ " if child.power < 0 else " × "
-        parts += (sign if parts else "1 ÷ " if child.power < 0 else "") + figure(child.value)
+        parts += (sign if parts else "1 ÷ " if child.power < 0 else "") + figure(child.value, child.unit)
     return parts
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from math import ceil, isclose
 from typing import Any
 
+from planner.costs.rounding import LUMP_SUM, exact, product_usd
 from planner.errors import UsageError
 from planner.lazy import dataclass
 from planner.question.usual_names import named_among
@@ -216,14 +217,19 @@ class Derivation:
         price = line["unit_price_usd"]
         if line["quantity"] is None or price is None:
             return self._made(line["label"], line["usd"], "USD", "", "", [], evidence=tuple(line["evidence_ids"]))
+        if line["unit"] == LUMP_SUM:
+            return self._made(line["label"], line["usd"], "USD", "", "", [], evidence=tuple(line["evidence_ids"]))
         children = [
             self._quantity(line),
             Node(label=f"Price per {line['unit']}", value=price["mid"], low=price["low"], high=price["high"],
                  unit="USD", note=self._note("price") if line["id"] == "gpu_rental" else "",
                  evidence=tuple(line["evidence_ids"])),
         ]  # fmt: skip
-        formula = f"{children[0].label.lower()} × price"
-        return self._made(line["label"], line["usd"], "USD", formula, "product", children)
+        usd, formula = line["usd"], f"{children[0].label.lower()} × price"
+        if product_usd(line["quantity"], price["mid"]) != exact(usd["mid"]):  # of an earlier version, not in cents
+            return self._made(line["label"], usd, "USD", formula, "product", children)
+        return Node(label=line["label"], value=usd["mid"], low=usd["low"], high=usd["high"], unit="USD",
+                    formula=f"{formula}, to the cent", how="product", children=tuple(children))  # fmt: skip
 
     def _quantity(self, line: Doc) -> Node:
         known = {"gpu_rental": self.gpu_hours, "gpu_owned": self.gpu_hours, "electricity": self._kwh}

@@ -6,22 +6,22 @@ import base64
 import hashlib
 import json
 import re
-import zlib
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reports.document.facts import SHOWN
 from reports.formats import csv
 from reports.view import View
+from reports.view.held import most_that_fits
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
-GZIP_WINDOW = 31
-"""Largest window, with the head of a gzip file."""
+LIMIT_BYTES = 150_000
+"""What a page takes at most: the document in it has less detail where it would take more."""
+HELD = "~held~"
+"""Stands for the packed document until the size of the rest of the page is known."""
 TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
@@ -43,99 +43,16 @@ def render(view: View) -> str:
         js=Markup(js),
         csp=policy(css, js),
         data=Markup(embedded(whatif or None)),
-        packed=Markup(packed(page_data(view))),
+        packed=HELD,
         whatif_after="gpus" if any(section.id == "gpus" for section in view.sections) else "views",
         whatif_rows=[(name, w(key)) for name, key in rows],
         whatif_plans=[(name, w.name("precision", name)) for name in names],
         asked=w.name("precision", whatif.get("asked", "")),
     )
-    return page.strip() + "\n"
-
-
-def page_data(view: View) -> list[Any]:
-    """What the page holds for download: the document in two parts, and between them its CSV or the columns of it.
-
-    Of the savings between any two precisions the page holds those of the one that was asked for.
-    """
-    asked = (view.data.get("whatif") or {}).get("asked")
-    items = list(_without_detail(asked, _with_savings_of(asked, view.data["document"])).items())
-    cut = next((n for n, (key, _) in enumerate(items, start=1) if key in ("plans", "first")), len(items))
-    table = view.data.get("csv") or csv.paths_of(view.data["document"])
-    return [dict(items[:cut]), table, dict(items[cut:])]
-
-
-def _with_savings_of(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
-    if asked is None:
-        return document
-    return document | {"savings": [row for row in document["savings"] if asked in (row["from"], row["to"])]}
-
-
-DETAIL = frozenset({
-    "lost_layouts", "uncertainty", "products", "collectives", "attention_kernel", "narrow_gain", "energy_items_mwh",
-    "step_range_s", "sci_kg_per_run", "sci_kg_per_1e21_flop",
-})  # fmt: skip
-"""Of the plans by the same deadline, what a page that draws training or several GPUs leaves out, to be as small as the
-others."""
-DIGITS, END_DIGITS = 7, 3
-"""Digits of a number in the document of such a page: items still sum to their totals; and of the ends of its range."""
-
-
-def _without_detail(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
-    """The document, where training or several GPUs are drawn with less detail: of the second view, and of precisions
-    that were not asked for.
-
-    Of the savings, what the asked precision and the narrowest one save is left.
-    """
-    several = asked is not None and len({plan["gpu"] for plan in document["plans"]}) > 1
-    if not document.get("numerics") and not several:
-        return document
-    plans = [{name: held for name, held in plan.items() if name not in DETAIL} for plan in document["same_deadline"]]
-    first = [
-        plan
-        if plan["precision"] == asked
-        else plan | {"lost_layouts": [], "collectives": [], "uncertainty": [], "products": []}
-        for plan in document["plans"]
-    ]
-    held = {plan["precision"] for plan in document["plans"]}
-    to = {asked, next((name for name in SHOWN if name in held), asked)}
-    savings = [row for row in document["savings"] if row["to"] in to]
-    shorter: dict[str, Any] = _rounded(document | {"plans": first, "same_deadline": plans, "savings": savings})
-    return shorter
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if abs(value) < 10**DIGITS else value
-    if isinstance(value, dict):
-        return {name: _rounded(held) for name, held in value.items()} | _rounded_ends(value)
-    return [_rounded(held) for held in value] if isinstance(value, list) else value
-
-
-def _rounded_ends(value: dict[str, Any]) -> dict[str, float]:
-    """The ends of a range with fewer digits, outwards; of what is exact none."""
-    low, high = value.get("low"), value.get("high")
-    if not isinstance(low, float) or not isinstance(high, float) or not low < high:
-        return {}
-    return {"low": _outwards(low, ROUND_FLOOR), "high": _outwards(high, ROUND_CEILING)}
-
-
-def _outwards(value: float, way: str) -> float:
-    if not value:
-        return value
-    exact = Decimal(repr(value))
-    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - END_DIGITS + 1), rounding=way))
-
-
-def packed(value: Any) -> str:
-    """JSON, compressed (gzip) and in Ascii85, with `v` for the `<` that could end an element.
-
-    A document of 100 kB takes a tenth of that. Ascii85 is a sixteenth shorter than base64; its abbreviation `z` is not
-    used.
-    """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    packer = zlib.compressobj(9, zlib.DEFLATED, GZIP_WINDOW, 9)
-    letters = base64.a85encode(packer.compress(text.encode()) + packer.flush()).decode()
-    return letters.replace("z", "!!!!!").replace("<", "v")
+    page = page.strip() + "\n"
+    columns = [] if view.data.get("csv") else csv.paths_of(view.data["document"])
+    held = most_that_fits(view, columns, LIMIT_BYTES - len(page.encode()))
+    return page.replace(f">{HELD}<", f">{held}<", 1)  # no text of the document has such a `<` beside it
 
 
 def embedded(value: Any) -> str:

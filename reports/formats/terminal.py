@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import unicodedata
+from collections.abc import Sequence
 
 from reports.text.language import Span
 from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Table, TableRow, View
@@ -15,6 +16,10 @@ WIDEST = 160
 SHOWN = ("views", "gpus", "curve", "safety", "limits", "layout", "drivers", "assumptions")
 """Parts of the whole answer that follow the first screen; the page and `mpplan explain` have the rest."""
 MOST_ROWS = 12
+LEAST_NAME = 12
+"""Columns of what a row is about, at least, where the widest of the other columns leaves no room for it."""
+FEW_HEAD_LINES = 2
+"""Lines of the head of a table that has room beside it."""
 
 
 def render(view: View, *, width: int | None = None, color: bool | None = None, brief: bool = False) -> str:
@@ -183,6 +188,8 @@ class _Pen:
             max([_head_width(column), *(cells_wide(row.cells[n].plain) for row in rows)])
             for n, column in enumerate(table.columns)
         ]
+        widths[0] = min(widths[0], max(LEAST_NAME, self._width - 2 - max(widths[1:], default=0)))
+        widths = _with_room_for_heads(table.columns, widths, self._width)
         self._lines += [self._paint(line, "1") for line in wrapped(table.caption, self._width)]
         for number, part in enumerate(_parts(widths, self._width)):
             if number:
@@ -204,8 +211,11 @@ class _Pen:
             )
             self._lines.append(self._paint(line.rstrip(), "2"))
         for row in rows:
-            line = "  ".join(pad(row.cells[n].plain, widths[n], right=table.columns[n].numeric) for n in part)
-            self._lines.append(self._paint(line.rstrip(), "1") if row.strong else line.rstrip())
+            name, *more = wrapped(row.cells[0].plain, widths[0])
+            texts = [name, *(row.cells[n].plain for n in part[1:])]
+            padded = (pad(text, widths[n], right=table.columns[n].numeric) for n, text in zip(part, texts, strict=True))
+            for line in ("  ".join(padded), *more):
+                self._lines.append(self._paint(line.rstrip(), "1") if row.strong else line.rstrip())
 
     def _reason(self, texts: list[str]) -> None:
         lines = wrapped(f"{texts[0]}  {': '.join(text for text in texts[1:] if text)}", self._width - 2)
@@ -219,6 +229,17 @@ def _head_lines(column: Column, width: int) -> list[str]:
 def _head_width(column: Column) -> int:
     """Width of a head, which may wrap over lines but not inside a word."""
     return max(cells_wide(word.strip()) for word in column.head.split(" ")) if column.head else 0
+
+
+def _with_room_for_heads(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
+    """Widths in which heads of many lines have fewer, as long as all columns still fit on a line."""
+    wider = list(widths)
+    for _ in range(width):
+        tallest = max(range(len(columns)), key=lambda n: len(_head_lines(columns[n], wider[n])))
+        if len(_head_lines(columns[tallest], wider[tallest])) <= FEW_HEAD_LINES:
+            break
+        wider[tallest] += 1
+    return wider if sum(wider) + 2 * (len(wider) - 1) <= width else widths
 
 
 def _parts(widths: list[int], width: int) -> list[list[int]]:

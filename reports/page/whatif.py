@@ -162,13 +162,21 @@ def _pue(facts: Facts, plan: Doc) -> float | None:
     return 1.0 + float(items.get("pue_overhead", 0.0)) / machines if machines > 0 else None
 
 
+def _unit_price(line: Doc) -> float | None:
+    """USD of a unit of a line, of own machines the sum of their items; None where it is not known."""
+    if line["unit_price_usd"]:
+        return float(line["unit_price_usd"]["mid"])
+    parts = [child["unit_price_usd"] for child in line.get("children") or ()]
+    return sum(float(part["mid"]) for part in parts) if parts and all(parts) else None
+
+
 def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
     """The knobs at which a plan was made, read from it and the question; None if it lacks one that has to be known."""
     pue, tokens = _pue(facts, plan), facts.amount
     if not (pue and plan[ENERGY] and plan[CARBON] and plan[CARBON]["mid"] and plan["goodput_ratio"] and tokens):
         return None
     rental = _lines(plan, *GPU_LINES)
-    price = rental[0]["unit_price_usd"]["mid"] if rental and rental[0]["unit_price_usd"] else None
+    price = _unit_price(rental[0]) if rental else None
     billed = _lines(plan, "electricity")
     own = billed[0]["unit_price_usd"]["mid"] if billed and billed[0]["unit_price_usd"] else facts.given("electricity")
     return Knobs(
@@ -238,6 +246,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
     own = {plan["precision"]: knobs_of(facts, plan) for plan in plans}
     data = {
         "asked": facts.asked,
+        "gpu": answer["gpu"],
         "knobs": asdict(knobs),
         "plans": [
             asdict(base_of(plan)) | {"knobs": _else_none(plan_knobs, knobs), "at_least": _at_least(plan)}

@@ -13,10 +13,18 @@
     }
     return bytes.buffer.slice(0, Math.floor(text.length * 4 / 5));
   };
+  const said = [...document.querySelectorAll('#sources tbody tr')];
   const kept = async () => {
     const stream = new Blob([unpacked(find('packed').textContent)]).stream().pipeThrough(new DecompressionStream('gzip'));
-    const [head, held, tail] = JSON.parse(await new Response(stream).text());
+    const [names, shaped] = JSON.parse(await new Response(stream).text());
+    // Objects are the number of their names with their values, lists begin with -1.
+    const opened = (value) => !Array.isArray(value) ? value : value[0] < 0 ? value.slice(1).map(opened)
+      : Object.fromEntries(names[value[0]].map((name, n) => [name, opened(value[n + 1])]));
+    const [head, held, tail] = opened(shaped);
     const whole = { ...head, ...tail };
+    (whole.evidence || []).forEach((one) => ['what', 'source', 'date'].forEach((name, n) => {
+      if (typeof one[name] === 'number') one[name] = said[one[name]].cells[n].textContent;
+    }));
     return { document: whole, csv: typeof held === 'string' ? held : table(held, whole) };
   };
   document.querySelectorAll('[data-script]').forEach((one) => { one.hidden = false; });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +26,11 @@ class Result:
     err: str
 
 
+def unwrapped(text: str) -> str:
+    """Messages as they read, each on one line, whatever the width of the terminal."""
+    return re.sub(r"\n  (?=\S)", " ", text)
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Empty working and user directories: nothing of the developer's own settings reaches a test."""
@@ -46,7 +52,7 @@ def run(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
         capsys.readouterr()
         code = main(arguments)
         captured = capsys.readouterr()
-        return Result(code=code, out=captured.out, err=captured.err)
+        return Result(code=code, out=captured.out, err=unwrapped(captured.err))
 
     return runner
 
@@ -65,6 +71,6 @@ def shell(home: Path) -> Callable[..., Result]:
             check=False,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **environment},
         )
-        return Result(code=done.returncode, out=done.stdout, err=done.stderr)
+        return Result(code=done.returncode, out=done.stdout, err=unwrapped(done.stderr))
 
     return runner

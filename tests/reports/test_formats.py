@@ -24,10 +24,12 @@ from planner.errors import UsageError
 from planner.question.asked import InputValue
 from reports.formats import FORMATS, pdf
 from reports.formats.csv import head_of, paths_of
-from reports.formats.html import closer, embedded, packed, short, with_code
+from reports.formats.html import closer, embedded, short, with_code
 from reports.formats.markdown import escaped
 from reports.formats.terminal import cells_wide, pad, wrapped
 from reports.page.build import checked
+from reports.text.clean import clean_tree
+from reports.view.held import packed
 from tests.reports import sample
 from tests.reports.conftest import HERE, QUESTIONS
 from tests.reports.extras import EXTRAS
@@ -313,6 +315,31 @@ def test_the_page_of_two_gpus_is_at_most_150_kb_with_every_plan_to_download(two_
     assert all(asked)
 
 
+@pytest.fixture(scope="module")
+def five_gpus():
+    gpus = "h100,a100,b200,h200,mi300x"
+    return to_document(estimate(params="70B", gpu=gpus, deadline="60d", as_of="2026-11-20"))
+
+
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_the_page_of_five_gpus_is_at_most_150_kb_with_the_asked_precision_of_each_to_download(five_gpus, lang):
+    page = str(reports.render(five_gpus, "html", lang=lang))
+    head, _, tail = unpacked(page)
+    held = head | tail
+
+    assert len(page.encode()) <= LIMIT_BYTES
+    gpus = {plan["gpu"] for plan in five_gpus["plans"]}
+    assert len(gpus) == 5
+    assert {plan["gpu"] for plan in held["plans"] if plan["precision"] == "bf16"} == gpus
+    assert held["evidence"] == clean_tree(five_gpus["evidence"])
+    bills = {(plan["gpu"], plan["precision"]): plan["cost_lines"] for plan in five_gpus["plans"]}
+    for plan in held["plans"]:
+        assert [line["usd"]["mid"] for line in plan["cost_lines"]] == [
+            line["usd"]["mid"] for line in bills[plan["gpu"], plan["precision"]]
+        ]
+    assert len(str(reports.render(held, "html", lang=lang)).encode()) <= LIMIT_BYTES
+
+
 def test_the_same_document_gives_the_same_bytes(recorded):
     assert reports.render(recorded, "html") == reports.render(json.loads(json.dumps(recorded)), "html")
 
@@ -475,3 +502,13 @@ def test_a_browser_that_fails_is_named(monkeypatch):
 )
 def test_the_script_loses_spaces_that_part_nothing(line, shorter):
     assert closer(line) == shorter
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_no_line_is_wider_than_the_terminal_where_a_gpu_has_another_precision(five_gpus, width):
+    document = json.loads(json.dumps(five_gpus))
+    document["question"]["precision"]["value"] = "fp8"  # which the A100 lacks
+    text = str(reports.render(document, "terminal", width=width))
+
+    assert "has no" in text
+    assert max(cells_wide(line) for line in text.splitlines()) <= width

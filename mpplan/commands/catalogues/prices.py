@@ -152,7 +152,8 @@ def _show_price(price: GpuPrice) -> None:
     if price.gap is not None:
         warn("{}: {}; {}".format(*(word(text) for text in (price.gap.what, price.gap.why, price.gap.effect))))
     for warning in price.warnings:
-        warn(word(warning))
+        vague = warning.key == "price.warning.vague_date"  # elsewhere it says that this command lists them
+        warn(word(Message.of("price.warning.vague_date_shown") if vague else warning))
 
 
 @prices_app.command("add")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpplan.ui import options
-from mpplan.ui.listing import figure, table
+from mpplan.ui.listing import figure, folding, wrapped
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import working
 from mpplan.ui.question_flags import with_question_flags
@@ -55,8 +55,10 @@ FIT_INPUTS = (
 """What the ways that are compared have in common; the rest is what they differ in."""
 
 HEADERS = (
-    "method", "what changes", "checkpointing", "sequence", "batch", "GiB", "range", "risk", "tokens/s", "$/M tokens",
+    "method", "what changes", "sequence", "checkpointing", "batch", "GiB", "range", "risk", "tokens/s", "$/M tokens",
 )  # fmt: skip
+KEYS = 3
+"""Of them, the first, which say what a row is."""
 
 Full = Annotated[
     bool,
@@ -101,18 +103,17 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
     from reports.text.names import pretty_gpu
 
     many = f"{entry.gpus} × " if entry.gpus > 1 else ""
-    lines = [
+    told = (
         f"{answer.model} on {many}{pretty_gpu(entry.gpu)}, {answer.precision.upper()}, stack {answer.stack}: "
-        f"{_verdict(entry)}.",
-        "",
-    ]
+        f"{_verdict(entry)}."
+    )
     rows = list(entry.rows) if full else _better(entry.rows)
-    body = table(HEADERS, [_cells(row) for row in rows])
+    body = folding(HEADERS, [_cells(row) for row in rows], keys=KEYS)
     end = (
         f"A process can use {entry.capacity_gib:.1f} GiB. Safe: at most a {answer.memory_risk:.0%} risk of running out "
-        "of memory. Batch: sequences per GPU in one micro-batch. All sequences are full length.\n"
+        "of memory. Batch: sequences per GPU in one micro-batch. All sequences are full length."
     )
-    return "\n".join(lines) + body + "\n" + end
+    return f"{wrapped(told)}\n\n{body}\n{wrapped(end)}\n"
 
 
 def _verdict(entry: GpuFit) -> str:
@@ -155,8 +156,8 @@ def _cells(row: FitRow) -> tuple[str, ...]:
     return (
         find_method(row.variant.method).name,
         flags,
-        row.act_ckpt,
         f"{row.seq_len:,}",
+        row.act_ckpt,
         f"{row.layout.micro_batch:,}",
         f"{row.memory_gib.mid:,.1f}",
         f"{row.memory_gib.low:,.0f} to {row.memory_gib.high:,.0f}",

@@ -115,10 +115,13 @@ WORTH_TRYING = 0.2
 def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
     """Ways to train that fit on so many GPUs, as flags with what they need and risk; the most trained weights first."""
     ways: list[Message] = []
+    seen: list[object] = []
+    """Flags of ways that were looked at: ways that differ only in what was asked for anyway have the same."""
     for variant in variants_of(question):
         flags, asked = changes(question, variant), asked_as(question, variant)
-        if not flags or why_unable(asked.model, asked.asked, case.cluster.gpu) is not None:
+        if not flags or flags in seen or why_unable(asked.model, asked.asked, case.cluster.gpu) is not None:
             continue
+        seen.append(flags)
         other = case.trained_as(asked.recipe(asked.asked, case.cluster))
         layouts = enumerate_layouts(other.recipe, case.cluster, question.fixed, gpus=gpus)
         if not len(layouts):

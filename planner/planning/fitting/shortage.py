@@ -14,7 +14,7 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts, of_samples
 from planner.performance.evaluation import Evaluation, Score
-from planner.performance.memory import usable_bytes
+from planner.performance.memory import shortfall_gib, usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, risk_of
 from planner.planning.fitting.lean import helpful
@@ -283,7 +283,7 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
         key = "error.likely_fits_nowhere" if more is None else "error.likely_fits_not_within"
     else:
         key = "error.fits_nowhere" if more is None else "error.fits_not_within"
-        said |= {"needed_gib": need, "short_gib": need - room, "capacity_gib": room}
+        said |= {"needed_gib": need, "short_gib": shortfall_gib(need, room), "capacity_gib": room}
     return NoPlanError(Message.of(key, **said), hint=hint)
 
 

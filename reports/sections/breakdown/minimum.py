@@ -39,13 +39,14 @@ def _least(quote: Doc, words: Words) -> str:
 
 
 def _sooner(plan: Doc, most: int, points: list[Doc]) -> int | None:
-    """The most GPUs of the offer's minimum that were planned, cost no more and end sooner; None where none do."""
+    """The GPUs within the offer's minimum that were planned, cost no more and end soonest; None where none do."""
     cost = plan[MARKET]
     same = [
-        point["gpus"]
+        point
         for point in points
         if plan["gpus"] < point["gpus"] <= most
         and all(point[MARKET][end] <= cost[end] * (1.0 + SAME_COST_RATIO) for end in ("mid", "high"))
         and point[DURATION]["mid"] < plan[DURATION]["mid"]
     ]
-    return max(same, default=None)
+    soonest = min(same, key=lambda point: point[DURATION]["mid"], default=None)
+    return None if soonest is None else int(soonest["gpus"])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
-from planner.costs.rounding import apportioned
+from planner.costs.rounding import MOST_DECIMALS, QUANTITY_DECIMALS, apportioned, line_usd
 from reports.document.facts import CARBON, ENERGY, MARKET, Doc, Facts
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
 from reports.text.language import Figure, Span, Words
@@ -49,32 +49,35 @@ def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
     return parts
 
 
-CENTS_BELOW = 1000.0
-"""USD below which a bill is shown in cents, above in whole dollars."""
-QUANTITY_DECIMALS, PRICE_DECIMALS = 2, 6
-"""Decimals of a quantity beyond those of its amount, and at most of a unit price: what a reader multiplies gives it."""
+def _usd(line: Doc) -> Decimal:
+    """The amount of a line in whole cents: the sum of its own lines, else its quantity at its unit price."""
+    children = line.get("children") or []
+    price = line["unit_price_usd"] or {}
+    if not children:
+        return line_usd(line["usd"]["mid"], line["quantity"], price.get("mid"))
+    return sum(map(_usd, children), Decimal(0))
 
 
-def _walk(lines: list[Doc], whole: Decimal, unit: Decimal, depth: int = 0) -> Iterator[tuple[int, Doc, Decimal]]:
-    """Every line with its depth and its amount in whole units, which sum to that of the line above."""
-    amounts = apportioned([Decimal(repr(float(line["usd"]["mid"]))) for line in lines], unit, whole)
-    for line, amount in zip(lines, amounts, strict=True):
-        yield depth, line, amount
-        yield from _walk(line.get("children") or [], amount, unit, depth + 1)
+def _walk(lines: list[Doc], depth: int = 0) -> Iterator[tuple[int, Doc]]:
+    """Every line with its depth."""
+    for line in lines:
+        yield depth, line
+        yield from _walk(line.get("children") or [], depth + 1)
 
 
-def _amount_cell(amount: Decimal, usd: Doc, rung: Rung, decimals: int, words: Words) -> Cell:
-    """An amount to the last unit, and its range as ranges are shown."""
+def _amount_cell(amount: Decimal, usd: Doc, rung: Rung, words: Words) -> Cell:
+    """An amount to the cent, and its range as ranges are shown."""
     ranged = words.figure("money", usd, rung)
     assert ranged is not None
     bound = words("at_least") if ranged.at_least else "{}"
-    return Cell(text=bound.format(grouped(float(amount), decimals)), detail=ranged.span, sort=ranged.value)
+    return Cell(text=bound.format(grouped(float(amount), 2)), detail=ranged.span, sort=ranged.value)
 
 
-def _quantity(line: Doc, decimals: int, words: Words) -> str:
+def _quantity(line: Doc, words: Words) -> str:
     if line["quantity"] is None:
         return ""
-    number = grouped(line["quantity"], decimals + QUANTITY_DECIMALS)
+    number = grouped(line["quantity"], QUANTITY_DECIMALS if line["quantity"] >= 1 else MOST_DECIMALS)
+    number = number.rstrip("0").removesuffix(".") if "." in number else number
     return words("cost.quantity", n=number, unit=words.name("unit", line["unit"]))
 
 
@@ -83,29 +86,27 @@ def _unit_price(line: Doc, words: Words) -> Cell:
     if price is None:
         return Cell(text="")
     rung = words.ladder("unit_price")[0]
-    digits = grouped(price.value, PRICE_DECIMALS).rstrip("0")
+    digits = grouped(price.value, MOST_DECIMALS).rstrip("0")
     missing = rung.least - len(digits.split(".")[1])
     return Cell(text=rung.text.format(digits + "0" * missing), detail=price.span)
 
 
 def _cost_table(answer: Doc, words: Words) -> Table:
-    rung, decimals = words.ladder("money")[0], 2 if answer[MARKET]["mid"] < CENTS_BELOW else 0
-    unit = Decimal(1).scaleb(-decimals)
-    whole = Decimal(repr(float(answer[MARKET]["mid"]))).quantize(unit, ROUND_HALF_UP)
+    rung, lines = words.ladder("money")[0], answer["cost_lines"]
     rows = []
-    for depth, line, amount in _walk(answer["cost_lines"], whole, unit):
+    for depth, line in _walk(lines):
         label = sentence(line, "label", words.lang)
         rows.append(
             TableRow(
                 cells=(
                     Cell(text=words("tree.indent") * depth + label.text, foreign=label.foreign),
-                    Cell(text=_quantity(line, decimals, words), sort=line["quantity"]),
+                    Cell(text=_quantity(line, words), sort=line["quantity"]),
                     _unit_price(line, words),
-                    _amount_cell(amount, line["usd"], rung, decimals, words),
+                    _amount_cell(_usd(line), line["usd"], rung, words),
                 )
             )
         )
-    last = _amount_cell(whole, answer[MARKET], rung, decimals, words)
+    last = _amount_cell(sum(map(_usd, lines), Decimal(0)), answer[MARKET], rung, words)
     rows.append(TableRow(cells=(Cell(text=words("cost.total")), Cell(text=""), Cell(text=""), last), strong=True))
     return Table(
         caption=words("table.cost", precision=words.name("precision", answer["precision"])),

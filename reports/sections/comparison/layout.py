@@ -40,8 +40,27 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
     if best is None:
         return words.spans("layout.lead", **told)
     fastest, faster_ratio = best
-    faster = words("percent").format(grouped(100.0 * faster_ratio, 1))
-    return words.spans("layout.lead_simplest", **told, best=layout_text(fastest["layout"]), faster=faster)
+    best_layout, other = _apart(fastest["layout"], answer["layout"], words), grouped(100.0 * faster_ratio, 1)
+    if float(other) == 0.0:
+        return words.spans("layout.lead_as_fast", **told, best=best_layout)
+    faster = words("percent").format(other)
+    return words.spans("layout.lead_simplest", **told, best=best_layout, faster=faster)
+
+
+def _apart(layout: Doc, chosen: Doc, words: Words) -> str:
+    """A layout in short, with its batch and checkpointing where these differ from the chosen one's."""
+    parts = [layout_text(layout)]
+    batch, other = _batch(layout), _batch(chosen)
+    if batch != other:
+        parts.append(words("layout.with_batch", batch=f"{batch:,}", other=f"{other:,}"))
+    if layout["act_ckpt"] != chosen["act_ckpt"]:
+        parts.append(words("layout.with_ckpt", ckpt=words.name("ckpt", layout["act_ckpt"])))
+    return " ".join(parts)
+
+
+def _batch(layout: Doc) -> int:
+    """Sequences of a step."""
+    return int(layout["dp"] * layout["micro_batch"] * layout["grad_accum"])
 
 
 def layout_text(chosen: Doc) -> str:

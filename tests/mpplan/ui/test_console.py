@@ -66,3 +66,14 @@ def test_no_color_and_dumb_terminals_get_none(monkeypatch, name, value):
 
 def test_message_line_folds_every_kind_of_space():
     assert message_line(" a\n\tb\r\n c ") == "a b c"
+
+
+def test_messages_are_wrapped_to_the_columns_of_a_known_width(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    fail("word " * 30, "other " * 20)
+    warn("text " * 30)
+    note("done " * 30)
+    lines = capsys.readouterr().err.splitlines()
+
+    assert max(len(line) for line in lines) <= 60
+    assert [line.split()[0] for line in lines if not line.startswith("  ")] == ["error:", "hint:", "warning:", "done"]

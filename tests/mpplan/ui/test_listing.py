@@ -60,6 +60,17 @@ def test_a_narrow_terminal_gets_further_blocks_that_begin_with_the_keys(monkeypa
     )
 
 
+def test_long_texts_of_the_first_columns_wrap_where_the_width_is_known(monkeypatch):
+    headers, rows = ("way", "flags", "risk"), [("the whole model", "--policy bf16-pure --optimizer adamw-8bit", "5%")]
+    monkeypatch.setenv("COLUMNS", "40")
+
+    assert folding(headers, rows, 2) == (
+        "way        flags                    risk\n"
+        "the whole  --policy bf16-pure       5%\n"
+        "model      --optimizer adamw-8bit\n"
+    )
+
+
 def test_powers_and_counts_are_written_as_people_do():
     assert [power_of_two(16), power_of_two(-9), power_of_two(0)] == ["2¹⁶", "2⁻⁹", "2⁰"]
     assert [counted(1, "step"), counted(0, "step"), counted(2, "seed")] == ["1 step", "0 steps", "2 seeds"]

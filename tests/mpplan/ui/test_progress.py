@@ -81,3 +81,14 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_log_gets_a_line_each_few_seconds() -> None:
     assert (ON_TERMINAL.first_s, IN_LOG.first_s, IN_LOG.every_s) == (2.0, 5.0, 5.0)
+
+
+def test_the_first_rows_foretell_no_time(capsys):
+    tell = counted(300, "rows", pace=Pace(first_s=0.0, every_s=0.0))
+    assert tell is not None
+    tell(1)
+    tell(150)
+    first, later = capsys.readouterr().err.splitlines()
+
+    assert first == "1 of 300 rows, 0 s so far"
+    assert later.startswith("150 of 300 rows, about ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 import pytest
@@ -106,7 +107,7 @@ def test_a_run_within_the_minimum_in_nearly_all_draws_costs_the_contract_exactly
     total, lines = bill(run_of(hours, gpus=gpus), PRICE, quote=QUOTE)
     contract_h = 256 * 2160
 
-    assert sum(line.quantity or 0.0 for line in lines) == pytest.approx(contract_h, rel=1e-12)
+    assert sum(line.quantity for line in lines if line.unit == "GPU-hour") == pytest.approx(contract_h, rel=1e-12)
     assert (total.low, total.mid, total.high) == pytest.approx((contract_h * 2.0 + 25_000.0,) * 3, rel=1e-12)
 
 
@@ -123,10 +124,45 @@ def apart(hours=1000.0, kwh=250_000.0, usd=0.08):
 
 
 def test_electricity_is_a_line_only_where_it_is_paid_apart():
-    _, lines = bill(apart(), PRICE)
+    _, lines = bill(apart(), PRICE, Estimate.exactly(0.08))
 
     assert by_id(lines)["electricity"] == pytest.approx(20_000.0)
     assert (lines[1].quantity, lines[1].unit) == (pytest.approx(250_000.0), "kWh")
+
+
+@pytest.mark.parametrize("apart_too", [False, True])
+def test_every_line_without_lines_of_its_own_is_a_quantity_at_a_price_to_the_cent_and_totals_are_their_sums(apart_too):
+    rng = np.random.default_rng(3)
+    run = replace(run_of(1000.0 / 3 * rng.lognormal(0.0, 0.2, 301)), usd_per_gpu_h=rng.lognormal(0.7, 0.3, 301))
+    usd_per_kwh = Estimate.exactly(0.0837) if apart_too else None
+    if apart_too:
+        energy = kilowatt_hours(np.full(301, 473_233.7521))
+        run = replace(run, energy=energy, usd_per_kwh=np.full(301, 0.0837))
+
+    total, lines = bill(run, PRICE, usd_per_kwh, beside=BESIDE, quote=QUOTE)
+
+    assert {"network", "storage", "failed_work", "setup_fee", "minimum_term"} <= set(by_id(lines))
+    for line in leaves(lines):
+        product = Decimal(repr(line.quantity)) * Decimal(repr(line.unit_price_usd.mid))
+        assert Decimal(repr(line.usd.mid)) == product.quantize(Decimal("0.01"), ROUND_HALF_UP), line.id
+    for end in ("low", "mid", "high"):
+        cents = [Decimal(repr(getattr(line.usd, end))) for line in leaves(lines)]
+        assert sum(cents) == Decimal(repr(getattr(total, end)))
+        assert all(amount == amount.quantize(Decimal("0.01")) for amount in cents)
+
+
+def test_electricity_is_what_a_reader_multiplies():
+    _, lines = bill(apart(kwh=4_732.337521, usd=0.0837), PRICE, Estimate.exactly(0.0837))
+
+    assert (lines[1].quantity, lines[1].usd.mid) == (4_732.338, 396.10)  # 4,732.338 x 0.0837 = 396.0967
+
+
+def test_a_fee_is_one_lump_sum_and_the_network_a_price_per_hour():
+    _, lines = bill(run_of(1000.0), PRICE, beside=Beside(network_ratio=0.05), quote=QUOTE)
+    bought = {line.id: (line.quantity, line.unit, line.unit_price_usd.mid) for line in lines}
+
+    assert bought["setup_fee"] == (1.0, "lump sum", 25_000.0)
+    assert bought["network"] == (256_000.0, "GPU-hour", 0.1)
 
 
 def test_work_besides_the_run_takes_electricity_too_where_that_is_paid_apart():

@@ -139,7 +139,7 @@ def test_own_machines_are_billed_by_the_plans_own_energy():
     own, power = one.cost_lines
 
     assert (own.id, power.id) == ("gpu_owned", "electricity")
-    assert own.unit_price_usd.mid == pytest.approx(2.0 - 0.08)
+    assert sum(child.unit_price_usd.mid for child in own.children) == pytest.approx(2.0 - 0.08)
     assert power.quantity == pytest.approx(one.energy_mwh.mid * 1000)
 
 
@@ -284,3 +284,11 @@ def test_the_sci_score_per_1e21_flop_divides_each_draw_by_the_same_flop():
         assert getattr(one.sci_kg_per_1e21_flop, end) == pytest.approx(
             getattr(one.sci_kg_per_run, end) / one.model_flop * 1e21
         )
+
+
+def test_the_gpus_that_an_offer_bills_anyway_are_on_the_curve():
+    offer = Quote(vendor="A", price=price(), minimum_term_h=2000, minimum_gpus=48, setup_fee_usd=0.0)
+    points = {point.gpus: point for point in answer(Ledger(quote=offer)).curve}
+
+    assert points[48].cost_usd.mid == pytest.approx(points[8].cost_usd.mid, rel=1e-6)
+    assert points[48].duration_days.mid < points[32].duration_days.mid

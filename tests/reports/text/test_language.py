@@ -205,3 +205,9 @@ def test_a_probability_is_told_no_closer_than_draws_tell_it():
 )
 def test_a_time_is_told_in_the_largest_unit_that_it_fills(days, english, chinese):
     assert [words_for(lang).duration(days) for lang in LANGUAGES] == [english, chinese]
+
+
+@pytest.mark.parametrize("term", ["product_rate_ratio", "attention_rate_ratio", "attention_generation_ratio"])
+def test_what_calibration_learns_of_kernels_has_plain_words(term):
+    for lang in ("en", "zh"):
+        assert words_for(lang).has(f"driver.{term}")

@@ -12,21 +12,24 @@ ON_4090 = ("--model", "llama-3.1-8b", "--gpu", "rtx-4090", "--as-of", "2026-08-2
 
 def test_the_short_answer_names_what_fits_and_the_table_what_it_needs(run):
     result = run("fit", *ON_4090)
-    first, header, *rows = [line for line in result.out.splitlines() if line]
+    first, table, _ = result.out.split("\n\n", 2)
+    first, header = " ".join(first.split()), table.splitlines()[0]
 
     assert (result.code, result.err) == (0, "")
+    assert max(len(line) for line in result.out.splitlines()) <= 100
     assert first.startswith("llama-3.1-8b on RTX 4090, BF16, stack hf: at 1,024 tokens")
     assert "QLoRA" in first
     assert header.split()[:1] == ["method"]
-    assert any("bf16-pure" in row and "adamw-8bit-paged" in row and "--in-backward" in row for row in rows)
+    assert all(flag in table for flag in ("--policy bf16-pure", "--optimizer adamw-8bit-paged", "--in-backward"))
     assert "does not fit" in result.out
 
 
-def test_numbers_of_four_digits_and_more_have_a_comma(run):
+def test_numbers_of_four_digits_and_more_have_a_comma(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "240")
     out = run("fit", "--model", "llama-3.1-70b", "--gpu", "rtx-4090", "--as-of", "2026-08-22").out
     out += run("fit", *ON_4090).out
 
-    assert re.search(r"full fine-tuning +- +full +1,024 +\d+ +1,\d{3}\.\d +1,\d{3} to 1,\d{3} +>99%", out)
+    assert re.search(r"full fine-tuning +- +1,024 +full +\d+ +1,\d{3}\.\d +1,\d{3} to 1,\d{3} +>99%", out)
     assert re.search(r"QLoRA .* <1% +\d,\d{3} ", out)
     assert not re.search(r"(?<![.\d])\d{4,}", out.replace("RTX 4090", ""))
 

@@ -95,3 +95,11 @@ def test_where_it_does_not_fit_the_ways_that_would_are_named_with_what_they_need
     assert all(0 < float(str(way["needed_gib"])) < 23.5 for way in ways)
     assert all(float(str(way["risk"])) <= WORTH_TRYING for way in ways)
     assert ways_that_fit(question(params="405B", method="sft", gpu="rtx-4090"), case_of(one), 1) == ()
+
+
+def test_no_way_is_named_twice_where_something_of_it_was_asked_for():
+    one = question(model="llama-3.1-8b", method="sft", gpu="h100-sxm5-80gb", gpus="1", offload="optimizer")
+    flags = [parts(way)["flags"] for way in ways_that_fit(one, case_of(one), 1)]
+
+    assert len(flags) > 3
+    assert all(flags.count(each) == 1 for each in flags)

@@ -48,13 +48,12 @@ def test_lines_stand_under_their_parent_one_indent_a_level_and_the_total_last():
     assert [row.strong for row in table.rows] == [False, False, False, False, True]
 
 
-def test_amounts_are_in_whole_dollars_or_cents_and_add_up_as_shown():
-    # 0.6 + 0.6 + 0.6 is 1.8, shown as 2: two of the lines are rounded up, one down
-    large = tables(section_of(cost_lines=[line(n, 6.3e6 + 0.6) for n in "abc"], cost_usd=ends(18.9e6 + 1.8)))[0]
+def test_amounts_are_in_cents_however_large_and_add_up_as_shown():
+    large = tables(section_of(cost_lines=[line(n, 6.3e6 + 0.604) for n in "abc"], cost_usd=ends(18.9e6 + 1.812)))[0]
     small = tables(section_of(cost_lines=[line("a", 6.301), line("b", 1.464)], cost_usd=ends(7.765)))[0]
 
-    assert [row.cells[-1].text for row in large.rows] == ["6,300,001", "6,300,001", "6,300,000", "18,900,002"]
-    assert [row.cells[-1].text for row in small.rows] == ["6.30", "1.47", "7.77"]
+    assert [row.cells[-1].text for row in large.rows] == [*["6,300,000.60"] * 3, "18,900,001.80"]
+    assert [row.cells[-1].text for row in small.rows] == ["6.30", "1.46", "7.76"]
 
 
 def number(text: str) -> float:
@@ -67,8 +66,8 @@ def test_what_a_reader_multiplies_is_the_amount_that_is_shown():
     )
     row = tables(section_of(cost_lines=[rent], cost_usd=rent["usd"]))[0].rows[0]
 
-    assert [cell.text for cell in row.cells[1:]] == ["290,956.12 GPU-hours", "$3.4875", "1,014,709"]
-    assert round(number(row.cells[1].text) * number(row.cells[2].text)) == number(row.cells[3].text)
+    assert [cell.text for cell in row.cells[1:]] == ["290,956.123 GPU-hours", "$3.4875", "1,014,709.48"]
+    assert round(number(row.cells[1].text) * number(row.cells[2].text), 2) == number(row.cells[3].text)
 
 
 def test_a_quantity_and_its_price_stand_beside_the_line():

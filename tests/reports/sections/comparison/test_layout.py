@@ -58,8 +58,15 @@ def test_only_the_fastest_layout_is_called_the_best():
     assert "the best of" in lead("en", [slower])
     text = lead("en", [simpler, slower])
     assert f"layouts evaluated, the simplest within {SIMPLER - 1:.0%} of the best;" in text
-    assert text.endswith("TP4 PP2 MB1×1 is more complex and 1.8% faster on average.")
-    assert lead("zh", [simpler]).endswith("TP4 PP2 MB1×1 平均快 1.8%，但更复杂。")
+    assert "; TP4 PP2 MB1×1 (a batch of " in text
+    assert text.endswith(" is more complex and 1.8% faster on average.")
+    assert lead("zh", [simpler]).endswith(" 平均快 1.8%，但更复杂。")
+
+
+def test_a_layout_that_is_hardly_faster_is_said_to_be_no_faster():
+    simpler = lost(7.0, tp=4, pp=2) | {"why_message": {"key": "why.simpler", "values": {"faster_ratio": 0.0002}}}
+
+    assert lead("en", [simpler]).endswith(" is more complex and no faster on average.")
 
 
 def test_an_axis_that_some_layout_uses_has_a_column():

@@ -1,0 +1,180 @@
+"""What a page holds for download: its document, packed, with as much detail as a page of limited size has room for."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+from reports.document.facts import SHOWN
+from reports.view import Table, View
+
+GZIP_WINDOW = 31
+"""Largest window, with the head of a gzip file."""
+
+
+def most_that_fits(view: View, columns: list[str], room_bytes: int) -> str:
+    """The document of a page, packed: the most detailed form that fits, else the least detailed one.
+
+    Args:
+        view: of the page.
+        columns: of its CSV, for a view that has not written it.
+        room_bytes: what is left of the page's size.
+    """
+    last = ""
+    for held in page_data(view, columns):
+        last = packed(held)
+        if len(last) <= room_bytes:
+            break
+    return last
+
+
+def page_data(view: View, columns: list[str]) -> Iterator[list[Any]]:
+    """What the page holds, from more to less detail: the document in two parts, between them its CSV or its columns.
+
+    Of the savings between any two precisions the page holds those of the one that was asked for.
+    """
+    asked = (view.data.get("whatif") or {}).get("asked")
+    leading = (view.data.get("whatif") or {}).get("gpu")
+    whole = _without_detail(asked, _with_savings_of(asked, view.data["document"]))
+    table = view.data.get("csv") or columns
+    for document in (whole, _leading_detail(leading, whole), _leading_plans(asked, leading, whole)):
+        items = list(_said_once(view, document).items())
+        cut = next((n for n, (key, _) in enumerate(items, start=1) if key in ("plans", "first")), len(items))
+        yield [dict(items[:cut]), table, dict(items[cut:])]
+
+
+def _with_savings_of(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    if asked is None:
+        return document
+    return document | {"savings": [row for row in document["savings"] if asked in (row["from"], row["to"])]}
+
+
+DETAIL = frozenset({
+    "lost_layouts", "uncertainty", "products", "collectives", "attention_kernel", "narrow_gain", "energy_items_mwh",
+    "step_range_s", "sci_kg_per_run", "sci_kg_per_1e21_flop",
+})  # fmt: skip
+"""Of the plans by the same deadline, what a page that draws training or several GPUs leaves out, to be as small as the
+others."""
+LISTS = ("lost_layouts", "collectives", "uncertainty", "products")
+"""Of the plans on the same GPUs, what such a page has only of the precision that was asked for."""
+DIGITS, END_DIGITS = 7, 3
+"""Digits of a number in the document of such a page: items still sum to their totals; and of the ends of its range."""
+TO_THE_CENT = frozenset({"cost_usd", "cost_lines"})
+"""What keeps its digits: a bill adds up."""
+
+
+def _without_detail(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    """The document, where training or several GPUs are drawn with less detail: of the second view, and of precisions
+    that were not asked for.
+
+    Of the savings, what the asked precision and the narrowest one save is left.
+    """
+    several = asked is not None and len({plan["gpu"] for plan in document["plans"]}) > 1
+    if not document.get("numerics") and not several:
+        return document
+    plans = [{name: held for name, held in plan.items() if name not in DETAIL} for plan in document["same_deadline"]]
+    first = [plan if plan["precision"] == asked else _without_lists(plan) for plan in document["plans"]]
+    held = {plan["precision"] for plan in document["plans"]}
+    to = {asked, next((name for name in SHOWN if name in held), asked)}
+    savings = [row for row in document["savings"] if row["to"] in to]
+    shorter: dict[str, Any] = _rounded(document | {"plans": first, "same_deadline": plans, "savings": savings})
+    return shorter
+
+
+def _without_lists(plan: dict[str, Any]) -> dict[str, Any]:
+    return plan | {name: [] for name in LISTS}
+
+
+def _leading_detail(leading: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with lists of what a step is made of only for the GPU that the page is about."""
+    if leading is None:
+        return document
+    return document | {
+        "plans": [plan if plan["gpu"] == leading else _without_lists(plan) for plan in document["plans"]]
+    }
+
+
+def _leading_plans(asked: str | None, leading: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with, of the GPUs beside the one that the page is about, the precision that was asked for."""
+    shorter = _leading_detail(leading, document)
+    if leading is None:
+        return shorter
+    views = {
+        view: [plan for plan in shorter[view] if plan["gpu"] == leading or plan["precision"] == asked]
+        for view in ("plans", "same_deadline")
+    }
+    savings = [row for row in shorter["savings"] if row.get("gpu", leading) == leading]
+    return shorter | views | {"savings": savings}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if abs(value) < 10**DIGITS else value
+    if isinstance(value, dict):
+        shorter = {name: held if name in TO_THE_CENT else _rounded(held) for name, held in value.items()}
+        return shorter | _rounded_ends(value)
+    return [_rounded(held) for held in value] if isinstance(value, list) else value
+
+
+def _rounded_ends(value: dict[str, Any]) -> dict[str, float]:
+    """The ends of a range with fewer digits, outwards; of what is exact none."""
+    low, high = value.get("low"), value.get("high")
+    if not isinstance(low, float) or not isinstance(high, float) or not low < high:
+        return {}
+    return {"low": _outwards(low, ROUND_FLOOR), "high": _outwards(high, ROUND_CEILING)}
+
+
+def _outwards(value: float, way: str) -> float:
+    if not value:
+        return value
+    exact = Decimal(repr(value))
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - END_DIGITS + 1), rounding=way))
+
+
+SAID = ("what", "source", "date")
+"""Of a source, the columns of the page's tables of sources, in their order."""
+
+
+def _said_once(view: View, document: dict[str, Any]) -> dict[str, Any]:
+    """The document whose sources name, for what the page's tables of sources say, the row that says it."""
+    evidence = document.get("evidence")
+    section = next((section for section in view.sections if section.id == "sources"), None)
+    if not evidence or section is None:
+        return document
+    rows = [row.cells for block in section.blocks if isinstance(block, Table) for row in block.rows]
+    places = {cells[0].text: number for number, cells in enumerate(rows)}
+
+    def named(source: dict[str, Any]) -> dict[str, Any]:
+        number = places.get(source["what"])
+        if number is None:
+            return source
+        said = zip(SAID, rows[number][: len(SAID)], strict=True)
+        return source | {name: number for name, cell in said if source[name] == cell.text and "`" not in cell.text}
+
+    return document | {"evidence": [named(source) for source in evidence]}
+
+
+def packed(value: Any) -> str:
+    """JSON, compressed (gzip) and in Ascii85, with `v` for the `<` that could end an element.
+
+    The names of an object are said once for all objects of the same names: `[[names, ...], value]`, where an object is
+    `[number of its names, value, ...]` and a list `[-1, value, ...]`. A document of 100 kB takes a tenth of that.
+    Ascii85 is a sixteenth shorter than base64; its abbreviation `z` is not used.
+    """
+    names: dict[tuple[str, ...], int] = {}
+    shaped = _shaped(value, names)
+    text = json.dumps([[*map(list, names)], shaped], ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    packer = zlib.compressobj(9, zlib.DEFLATED, GZIP_WINDOW, 9)
+    letters = base64.a85encode(packer.compress(text.encode()) + packer.flush()).decode()
+    return letters.replace("z", "!!!!!").replace("<", "v")
+
+
+def _shaped(value: Any, names: dict[tuple[str, ...], int]) -> Any:
+    if isinstance(value, dict):
+        number = names.setdefault(tuple(value), len(names))
+        return [number, *(_shaped(held, names) for held in value.values())]
+    return [-1, *(_shaped(held, names) for held in value)] if isinstance(value, list | tuple) else value
