@@ -71,6 +71,18 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     return _met_or_refused(search)
 
 
+def fewest_between(
+    case: Case, fixed: FixedLayout, draws: Draws, targets: Targets, between: tuple[float, float]
+) -> Choice | None:
+    """The best layout on the fewest of the round numbers of GPUs in a range that meets the targets safely, if any."""
+    search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
+    layouts = _layouts(search, between)
+    if not len(layouts):
+        return None
+    scores, fits = search.look(layouts)
+    return search.first_met(layouts, scores, fits)[0]
+
+
 MOST_EMPTY = 3
 """Ranges without a layout after which no larger number of GPUs has one."""
 MOST_WITHOUT_DEADLINE = 4096

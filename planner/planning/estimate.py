@@ -29,7 +29,7 @@ from planner.planning.inputs import shown_inputs
 from planner.planning.power.cap import under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible
 from planner.planning.savings import savings_between
-from planner.planning.targets import at_confidence, targets_of
+from planner.planning.targets import SOONER_RATIO, at_confidence, targets_of
 from planner.planning.views import in_time, on_same_gpus
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
@@ -284,9 +284,16 @@ def _side(
     same_gpus = tuple(anchor if c is asked else on_same_gpus(c, question, gpus, draws) for c in cases)
     assert anchor.plan.duration_days is not None
     limit_s = deadline_s or at_confidence(anchor.draws["duration_days"], question.confidence_ratio) * DAY_S
+
+    def as_soon(case: Case) -> float:
+        """A duration that was planned, not asked for, is met by one that is longer within what the rates may be."""
+        return limit_s if case is asked or question.deadline_s is not None else limit_s / SOONER_RATIO
+
     kept = question.gpus is None and (question.deadline_s is not None or deadline_s is None)
     same_deadline = tuple(
-        anchor if c is asked and kept else in_time(_with_batch_of(anchor, c), question, limit_s, draws, on_same)
+        anchor
+        if c is asked and kept
+        else in_time(_with_batch_of(anchor, c), question, as_soon(c), draws, on_same, question.batch_band)
         for c, on_same in zip(cases, same_gpus, strict=True)
         if c.whole
     )

@@ -226,3 +226,16 @@ def test_the_headline_compares_with_no_plan_that_is_riskier_than_is_allowed(aske
     headline = "".join(span.text for span in build(risky_document(asked, *risky)).hero.headline)
 
     assert {name for name in ("FP8", "FP16", "TF32", "FP32") if re.search(rf"\b{name}\b", headline)} == told
+
+
+def test_a_batch_other_than_the_asked_precision_s_is_said_under_the_table():
+    document = sample.document()
+    for plan in document["same_deadline"]:
+        plan["layout"] = document["plans"][0]["layout"]
+    assert comparison_table(facts_of_document(document), "same_deadline", WORDS).notes == ()
+    other = next(plan for plan in document["same_deadline"] if plan["precision"] == "tf32")
+    other["layout"] = other["layout"] | {"grad_accum": 80}
+
+    (note,) = comparison_table(facts_of_document(document), "same_deadline", WORDS).notes
+    assert "TF32" in note
+    assert "1,280 sequences per step, since 1,024" in note
