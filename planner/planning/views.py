@@ -58,7 +58,7 @@ def in_time(
     targets = _by(question, deadline_s)
     at_least = _surely_needed(on_same, targets)
     choice: Choice | None = None
-    refused: Message | str = ""
+    refused: Message | None = None
     try:
         choice = fewest(case, question.fixed, draws, targets, at_least=at_least)
     except NoPlanError as error:
@@ -70,6 +70,7 @@ def in_time(
     if on_same is not None and (choice is None or on_same.plan.gpus < choice.gpus) and _is_in_time(on_same, targets):
         return on_same
     if choice is None:
+        assert refused is not None
         return infeasible(case, 0, 0, refused)
     over = over_cap(case, choice.gpus, question.money.power_cap_w, draws)
     if over is not None:

@@ -273,7 +273,7 @@ def test_where_a_deadline_and_a_budget_cannot_both_be_met_the_deadline_that_the_
 
 def test_all_precisions_are_compared_with_one_batch_near_the_default():
     estimated = answer(params="8B", gpus="96")
-    batches = {plan.layout.global_batch for plan in (*estimated.plans, *estimated.same_deadline) if plan.layout}
+    batches = {plan.layout.global_batch for plan in estimated.plans if plan.layout}
 
     assert len(batches) == 1
     assert estimated.question["global_batch"].value in batches
