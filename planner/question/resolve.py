@@ -114,9 +114,11 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
     if given is not None:
         return StepBatch(sequences=given)
     if method.fine_tunes:
-        read.note(GLOBAL_BATCH, TUNING_BATCH, "default", Message.of("note.tuning_batch"))
-        band = tuning_band(TUNING_BATCH, in_backward=bool(read.value(IN_BACKWARD)))
-        return StepBatch(sequences=TUNING_BATCH, band=band)
+        in_backward = bool(read.value(IN_BACKWARD))
+        band = tuning_band(TUNING_BATCH, in_backward=in_backward)
+        note = Message.of("note.usual_batch", least=band[0], most=band[1])
+        read.note(GLOBAL_BATCH, TUNING_BATCH, "default", note)
+        return StepBatch(sequences=TUNING_BATCH, band=band, kept=not in_backward)
     published = model.global_batch_tokens
     sequences = batch_sequences(published, seq_len) if published else default_batch_sequences(tokens, seq_len)
     critical = critical_batch_tokens(model.params_total, tokens) / seq_len
@@ -127,7 +129,7 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
         critical=Message.of("note.critical_batch", tokens=critical * seq_len),
     )  # fmt: skip
     read.note(GLOBAL_BATCH, sequences, "catalogue" if published else "default", note)
-    return StepBatch(sequences=sequences, band=band, critical=critical, published=bool(published))
+    return StepBatch(sequences=sequences, band=band, critical=critical, kept=bool(published))
 
 
 def _policies(
@@ -346,7 +348,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     return Question(
         model=model, method=method.id, tokens=data.tokens, by_examples=EXAMPLES.name in read.inputs,
         seq_len=data.seq_len, global_batch=batch.sequences,
-        batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.published,
+        batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.kept,
         asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, framework=framework, tuning=tuning,
         lengths=data.lengths, lengths_assumed=data.lengths_assumed,
