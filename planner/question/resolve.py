@@ -99,7 +99,7 @@ DEFAULT_PRECISION = "bf16"
 DEFAULT_STACK = "typical"
 DEFAULT_OPTIMIZER = "adamw"
 TUNING_STACK = "hf"
-"""Stack of a fine-tuning on the GPUs of one node."""
+"""Stack of a fine-tuning that the GPUs of one node hold."""
 
 
 def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int, tokens: float) -> StepBatch:
@@ -243,27 +243,24 @@ def _max_gpus(read: Reader, *, budget_alone: bool) -> int | None:
     return given
 
 
-def _stack(read: Reader, method: Method, clusters: tuple[Cluster, ...]) -> tuple[str, Framework | None]:
+def _stack(read: Reader, method: Method) -> tuple[str, Framework | None]:
     """The kernels of the stack, and the framework behind it where it is one of those that have a name.
 
-    Fine-tuning on GPUs of one node is Hugging Face's by default.
+    Fine-tuning is Hugging Face's by default; who plans it takes the stack of several nodes where one does not hold it.
     """
-    name, gpus = read.value(STACK), read.value(GPUS)
-    one_node = gpus is None or gpus <= min(cluster.gpus_per_node for cluster in clusters)
+    name = read.value(STACK)
     if name is None:
-        name = TUNING_STACK if method.fine_tunes and one_node else DEFAULT_STACK
+        name = TUNING_STACK if method.fine_tunes else DEFAULT_STACK
         read.note(STACK, name)
     framework = named_stacks().get(name)
     return (name, None) if framework is None else (framework.stack, framework)
 
 
-def _defaults(
-    read: Reader, model: ModelShape, method: Method, clusters: tuple[Cluster, ...]
-) -> tuple[str, str, Framework | None]:
+def _defaults(read: Reader, model: ModelShape, method: Method) -> tuple[str, str, Framework | None]:
     """Optimizer, stack and the framework behind it, as given or as is usual."""
     if model.kind == "image":
         return (*image_defaults(read, model), None)
-    stack, framework = _stack(read, method, clusters)
+    stack, framework = _stack(read, method)
     usual = DEFAULT_OPTIMIZER if framework is None else framework.optimizer.id
     return read.value(OPTIMIZER) or usual, stack, framework
 
@@ -319,7 +316,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     data = read_images(read, model) if images else _sequences(read, model, method)
     model, batch = data.model, data.batch
     clusters = _clusters(read, own)
-    usual_optimizer, stack, framework = _defaults(read, model, method, clusters)
+    usual_optimizer, stack, framework = _defaults(read, model, method)
     compression = asked_grad_compression(read)
     stack, framework = stack_with(read, compression, stack, framework)
     asked, policies = _policies(read, model, framework)

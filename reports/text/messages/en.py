@@ -324,7 +324,6 @@ TEMPLATES: dict[str, str] = {
     "hint.larger_batch": "with `--global-batch {global_batch}` it fits on {gpus:gpu_count}; or try {ways}",
     "hint.together": "{ways:and} together",
     "hint.try_ways": "try {ways}",
-    "hint.or_gpus": "{hint}; or take more than one node: `--gpus {gpus}`, with the stack `{stack}`",
     "hint.or_confidence": "{hint}; or ask for less certainty: `--confidence {confidence:.0%}`",
     "hint.at_risk": "{hint}; such a plan runs out of memory with a probability of up to {risk:.{digits}%}, above the {allowed:.{digits}%} allowed",
     "hint.with": "with {flags:space}",

@@ -324,7 +324,6 @@ TEMPLATES: dict[str, str] = {
     "hint.larger_batch": "用 `--global-batch {global_batch}` 时，{gpus:gpu_count} 放得下；或试试 {ways}",
     "hint.together": "同时使用 {ways:and}",
     "hint.try_ways": "试试 {ways}",
-    "hint.or_gpus": "{hint}；或用多于一个节点：`--gpus {gpus}`，软件栈为 `{stack}`",
     "hint.or_confidence": "{hint}；或接受较低的把握：`--confidence {confidence:.0%}`",
     "hint.at_risk": "{hint}；这样的方案显存不足的概率可达 {risk:.{digits}%}，高于允许的 {allowed:.{digits}%}",
     "hint.with": "加上 {flags:space}",

@@ -193,7 +193,10 @@ def pace_s(case: Case, plan: Ranged) -> float:
     ("asked", "target"),
     [
         ({"params": "13B", "precision": "fp8"}, {"deadline": "7d"}),
-        ({"model": "llama-3.1-70b", "method": "dpo"}, {"gpus": "1024"}),  # of 8 ranks a search sees no batch of 64
+        (
+            {"model": "llama-3.1-70b", "method": "dpo", "stack": "typical"},
+            {"gpus": "1024"},
+        ),  # of 8 ranks a search sees no batch of 64
     ],
 )
 def test_the_batch_and_the_gpus_of_a_plan_asked_for_give_that_plan_again(asked, target):
