@@ -13,7 +13,7 @@ from planner.planning.fitting.lean import helpful, with_ways
 from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import fits_with, ways_that_fit
 from planner.planning.fitting.shortage import at_risk, larger_budget
-from planner.planning.open_count import counted, within_budget
+from planner.planning.open_count import count_in_budget, counted, within_budget
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
 from planner.question.question import Question
@@ -165,6 +165,8 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
         safe = (plan.memory_risk or 0.0) <= case.memory_risk
         enough = EnoughBudget(usd=enough_usd(needed_usd), gpus=plan.gpus, safe=safe)
         hint = at_risk(case, larger_budget(case, needed_usd), plan.memory_risk)
+        other = count_in_budget(question, case, targets, draws, plan.gpus)
+        hint = hint if other is None else Message.of("hint.gpus_in_budget", gpus=other, hint=hint)
     else:
         hint = _what_is_in_time(question, case, targets, draws, days * ROOM_RATIO, plan.memory_risk)
     raise NoPlanError(message, hint=hint, enough=enough)

@@ -317,6 +317,7 @@ TEMPLATES: dict[str, str] = {
     "hint.larger_budget": "try `--budget {budget_usd:.0f}`, fewer --tokens, or another --gpu or --precision",
     "hint.larger_budget_examples": "try `--budget {budget_usd:.0f}`, fewer --examples or --epochs, or another --gpu or --precision",
     "hint.one_of_gpus": "give one of them",
+    "hint.gpus_in_budget": "`--gpus {gpus}` keeps this budget; or {hint}",
     "hint.budget_or_deadline": "{hint}; or `--deadline {deadline_days:time}` with this budget",
     "hint.left_or_divisors": "leave {flags:and} to the planner, or use a global batch with more divisors",
     "hint.more_divisors": "use a global batch with more divisors",

@@ -317,6 +317,7 @@ TEMPLATES: dict[str, str] = {
     "hint.larger_budget": "放宽到 `--budget {budget_usd:.0f}`，减少 --tokens，或换 --gpu 或 --precision",
     "hint.larger_budget_examples": "放宽到 `--budget {budget_usd:.0f}`，减少 --examples 或 --epochs，或换 --gpu 或 --precision",
     "hint.one_of_gpus": "只给其中一个",
+    "hint.gpus_in_budget": "`--gpus {gpus}` 不超出此预算；或{hint}",
     "hint.budget_or_deadline": "{hint}；或在此预算下用 `--deadline {deadline_days:time}`",
     "hint.left_or_divisors": "把 {flags:and}交给规划器决定，或换一个约数更多的全局批次",
     "hint.more_divisors": "换一个约数更多的全局批次",

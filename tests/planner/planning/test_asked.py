@@ -223,3 +223,18 @@ def test_virtual_stages_that_do_not_split_the_layers_are_a_usage_error():
     with pytest.raises(UsageError) as caught:
         planned(params="7B", gpus="64", tp="4", pp="4", vp="3")
     assert parts(caught.value.message)["key"] == "error.vp_layers"
+
+
+def test_a_budget_that_the_gpus_given_exceed_and_fewer_keep_is_told_how_many():
+    asked = {"params": "70B", "precision": "fp8"}
+    _, dear = planned(**asked, gpus="2048")
+    budget = str(round(0.95 * at_confidence(dear.draws["cost_usd"], 0.8)))
+    with pytest.raises(NoPlanError) as caught:
+        planned(**asked, gpus="2048", budget=budget)
+    hint = parts(caught.value.hint)
+
+    assert hint["key"] == "hint.gpus_in_budget"
+    assert planned(**asked, gpus=str(hint["gpus"]), budget=budget)[1].plan.probability.budget >= 0.8
+    with pytest.raises(NoPlanError) as caught:
+        planned(**asked, gpus="2048", budget="1000")
+    assert parts(caught.value.hint)["key"] == "hint.larger_budget"
