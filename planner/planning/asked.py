@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.errors import EnoughBudget, Message, NoPlanError, UsageError
+from planner.parallelism.batches import batches_near, is_fixed
+from planner.parallelism.search import of_samples
 from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, risk_of
@@ -62,6 +64,8 @@ def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) ->
     gpus = question.gpus or 1
     choice = best_given(case, question.fixed, gpus)
     if choice.best is None:
+        if not len(choice.layouts):
+            _check_batch(question, case, gpus)
         raise NoPlanError(
             Message.of(
                 "error.no_plan_on",
@@ -75,6 +79,27 @@ def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) ->
     result = ranged_plan(case, choice, draws, targets)
     _check_targets(question, case, result, targets, draws)
     return result
+
+
+def _check_batch(question: Question, case: Case, gpus: int) -> None:
+    """Whether the batch given divides over a layout of which the question fixes a part.
+
+    Raises:
+        UsageError: it does not; names the nearest that do.
+    """
+    recipe, fixed = case.recipe, question.fixed
+    if recipe.batch_band is not None or not is_fixed(fixed):
+        return
+    near = batches_near(recipe, case.cluster, fixed, gpus)
+    if near is None or recipe.global_batch in near:
+        return  # what does not divide is something else
+    sizes = {"tp": fixed.tp, "pp": fixed.pp, "cp": fixed.cp, "vp": fixed.vp, "micro_batch": fixed.micro_batch}
+    axes = tuple(Message.of("flag.with_value", input=name, value=size) for name, size in sizes.items() if size)
+    key = of_samples(recipe, "error.layout_batch", "error.layout_batch_images")
+    raise UsageError(
+        Message.of(key, gpus=gpus, axes=axes, global_batch=recipe.global_batch),
+        hint=Message.of("hint.batches_near", fewer=near[0], more=near[1]),
+    )
 
 
 def offered(question: Question, case: Case, draws: Draws) -> Choice | None:

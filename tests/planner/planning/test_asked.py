@@ -238,3 +238,15 @@ def test_a_budget_that_the_gpus_given_exceed_and_fewer_keep_is_told_how_many():
     with pytest.raises(NoPlanError) as caught:
         planned(**asked, gpus="2048", budget="1000")
     assert parts(caught.value.hint)["key"] == "hint.larger_budget"
+
+
+@pytest.mark.parametrize("cp", [{}, {"zero": "1"}])
+def test_a_layout_that_does_not_divide_the_batch_is_wrong_usage_with_the_nearest_batches_that_do(cp):
+    asked = {"params": "70B", "gpus": "512", "tp": "8", "pp": "4", **cp}
+    with pytest.raises(UsageError) as caught:
+        planned(**asked, global_batch="1000")
+
+    assert (parts(caught.value.hint)["fewer"], parts(caught.value.hint)["more"]) == (992, 1008)
+    assert planned(**asked, global_batch="1008")[1].plan.fits
+    with pytest.raises(NoPlanError):  # nothing is fixed: other numbers of GPUs would do
+        planned(params="70B", gpus="512", global_batch="1001")
