@@ -14,6 +14,7 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
+from planner.planning.advice.dearer import far_dearer
 from planner.planning.advice.held_back import held_back
 from planner.planning.advice.warnings import advice_on, warnings_of
 from planner.planning.asked import UnpricedError, asked_plan
@@ -66,6 +67,8 @@ class _Side:
     """The asked precision over numbers of GPUs around its plan's."""
     advice: tuple[Message, ...] = ()
     """Better plans close to that of the asked precision."""
+    urgent: tuple[Message, ...] = ()
+    """What to read of that plan before all else."""
 
     @property
     def savings(self) -> tuple[Saving, ...]:
@@ -129,7 +132,11 @@ def estimate(
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(shown, inputs, cases, plans),
         gaps=(*lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
-        warnings=(*warnings_of(question, prices, plans, caps, cases), *(advice for s in sides for advice in s.advice)),
+        warnings=(
+            *(first for s in sides for first in s.urgent),
+            *warnings_of(question, prices, plans, caps, cases),
+            *(advice for s in sides for advice in s.advice),
+        ),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
@@ -302,6 +309,7 @@ def _side(
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
         failure=None, cap=cap, curve=curve, advice=advice,
+        urgent=far_dearer(question, asked, anchor.plan, curve, draws),
     )  # fmt: skip
 
 

@@ -107,7 +107,8 @@ MESSAGES = frozenset({
     *(f"gap.{name}.{part}" for name in ("power", "embodied", "precision", "place.grid")
       for part in ("what", "why", "effect")),
     *(f"warning.{name}" for name in (
-        "cap", "memory_risk", "memory_risk_tuning", "safe_way", "years", "years_capped", "own_record", "fleet_record",
+        "cap", "memory_risk", "memory_risk_tuning", "safe_way",
+        "far_dearer_hours", "years", "years_capped", "own_record", "fleet_record",
         "shipped_record", "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "calibration",
         "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",

@@ -188,6 +188,8 @@ TEMPLATES: dict[str, str] = {
     "warning.spot": "Spot machines can be reclaimed: the time, the cost and the probabilities here include no restarts for that",
     "warning.commitment_1y": "This price requires a one-year commitment; the cost does not include the rest of the year after this run",
     "warning.commitment_3y": "This price requires a three-year commitment; the cost does not include the rest of that term after this run",
+    "warning.far_dearer": "{other:,} × {gpu:gpu} would cost {share:.0%} of what the {gpus:,} planned cost, and take {days:days} instead of {planned_days:days}: use `--gpus {other}`",
+    "warning.far_dearer_hours": "{other:,} × {gpu:gpu} would take {share:.0%} of the GPU-hours of the {gpus:,} planned, and {days:days} instead of {planned_days:days}: use `--gpus {other}`",
     "warning.fewer_gpus": "{fewer:,} × {gpu:gpu} would finish {sooner:.0%} sooner than the {gpus:,} asked for, with {saved:.0%} fewer GPU-hours",
     "warning.whole_nodes": "{whole:,} × {gpu:gpu}, every GPU in the same {nodes:nodes}, would finish {sooner:.0%} sooner than the {gpus:,} requested and cost {saved:.0%} less",
     "warning.whole_nodes_hours": "{whole:,} × {gpu:gpu}, every GPU in the same {nodes:nodes}, would finish {sooner:.0%} sooner than the {gpus:,} requested, with {saved:.0%} fewer GPU-hours",
