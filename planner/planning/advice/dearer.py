@@ -14,7 +14,7 @@ from planner.rates.terms import Draws
 
 FAR_DEARER = 2.0
 """Cost of a plan over that on other GPUs from which on it is not to be taken as it is."""
-AS_CHEAP = 1.5
+AS_CHEAP = 2.0
 """How much dearer than the cheapest a number of GPUs may be to be named because it is closer."""
 STEPS = (1, -1, 2, -2, 4, -4)
 """Sixteenths of a plan's nodes, or nodes where it has fewer, by which other numbers that are looked at differ."""
