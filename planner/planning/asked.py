@@ -52,7 +52,7 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
     chosen = None if question.gpus is not None else counted(question, case, targets, draws)
     if chosen is None:
         return _on_given(replace(question, gpus=question.gpus or 1), case, targets, draws)
-    return replace(ranged_plan(case, chosen.choice, draws, targets), why_so_many=chosen.why)
+    return replace(ranged_plan(case, chosen.choice, draws, targets), why_so_many=chosen.why, more=chosen.more)
 
 
 def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) -> Ranged:

@@ -17,6 +17,7 @@ from planner.planning.choice import Choice
 from planner.planning.count_search import AT_ONCE, Bools, CountSearch
 from planner.planning.fewer import fewer
 from planner.planning.fitting.shortage import nothing
+from planner.planning.more_money import much_sooner
 from planner.planning.targets import NO_TARGETS, Targets
 from planner.rates.terms import Draws
 
@@ -163,11 +164,12 @@ def soonest(
     *,
     parts_of_a_node: tuple[int, ...] = (),
     at_least: int = 1,
+    told: list[Message] | None = None,
 ) -> Choice:
     """The choice with the soonest end whose cost stays within the budget at the confidence, safely.
 
     The numbers of GPUs are round ones (`search.round_counts`) from the least to the most allowed, and some below a node
-    if given.
+    if given. What a little more money would do is added to `told`, where that is given.
 
     Raises:
         NoPlanError: no number of GPUs meets the budget; says by how much, and what would.
@@ -185,6 +187,9 @@ def soonest(
         search.forget()  # fewer GPUs are surer of their cost
         found, risky_here = _soonest_of(search, layouts, scores, sooner)
         best, risky = found or best, risky or risky_here
+    more = None if best is None or told is None else much_sooner(search, best)
+    if told is not None and more is not None:
+        told.append(more)
     return best or risky or _met_or_refused(search)
 
 

@@ -309,7 +309,7 @@ def _side(
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
         failure=None, cap=cap, curve=curve, advice=advice,
-        urgent=far_dearer(question, asked, anchor.plan, curve, draws),
+        urgent=(*far_dearer(question, asked, anchor.plan, curve, draws), *anchor.more),
     )  # fmt: skip
 
 

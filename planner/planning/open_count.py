@@ -31,6 +31,8 @@ class Counted:
     choice: Choice
     why: str
     """Key of the note that says what decided the number."""
+    more: tuple[Message, ...] = ()
+    """What a little more money than a budget would do."""
 
 
 def counted(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted | None:
@@ -104,16 +106,18 @@ def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws)
         NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
     """
     at_least = case.cluster.gpus_per_node + 1 if case.cluster.gpu.id in question.over_nodes else 1
+    told: list[Message] | None = [] if targets.advised else None
     if targets.budget_alone and question.fine_tunes:
         parts = parts_of_a_node(case.cluster) if at_least == 1 else ()
         try:
             choice = fewest(case, question.fixed, draws, _soon_enough(targets), at_least=at_least)
             return Counted(choice=choice, why="note.within_the_hour")
         except NoPlanError:
-            choice = soonest(case, question.fixed, draws, targets, parts_of_a_node=parts, at_least=at_least)
-            return Counted(choice=choice, why="note.soonest_in_budget")
+            choice = soonest(case, question.fixed, draws, targets, parts_of_a_node=parts, at_least=at_least, told=told)
+            return Counted(choice=choice, why="note.soonest_in_budget", more=tuple(told or ()))
     if targets.budget_alone:
-        return Counted(choice=soonest(case, question.fixed, draws, targets), why="note.soonest_in_budget")
+        choice = soonest(case, question.fixed, draws, targets, told=told)
+        return Counted(choice=choice, why="note.soonest_in_budget", more=tuple(told or ()))
     try:
         choice = fewest(case, question.fixed, draws, targets, at_least=at_least)
         return Counted(choice=choice, why="note.fewest_nodes")

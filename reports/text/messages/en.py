@@ -190,6 +190,7 @@ TEMPLATES: dict[str, str] = {
     "warning.commitment_3y": "This price requires a three-year commitment; the cost does not include the rest of that term after this run",
     "warning.far_dearer": "{other:,} × {gpu:gpu} would cost {share:.0%} of what the {gpus:,} planned cost, and take {days:days} instead of {planned_days:days}: use `--gpus {other}`",
     "warning.far_dearer_hours": "{other:,} × {gpu:gpu} would take {share:.0%} of the GPU-hours of the {gpus:,} planned, and {days:days} instead of {planned_days:days}: use `--gpus {other}`",
+    "warning.little_more": "{more:.0%} more money would end the run much sooner: `--budget {budget_usd:.0f}` pays for {gpus:,} × {gpu:gpu}, which take {days:days} instead of the {planned_days:days} of {planned:,}",
     "warning.fewer_gpus": "{fewer:,} × {gpu:gpu} would finish {sooner:.0%} sooner than the {gpus:,} asked for, with {saved:.0%} fewer GPU-hours",
     "warning.whole_nodes": "{whole:,} × {gpu:gpu}, every GPU in the same {nodes:nodes}, would finish {sooner:.0%} sooner than the {gpus:,} requested and cost {saved:.0%} less",
     "warning.whole_nodes_hours": "{whole:,} × {gpu:gpu}, every GPU in the same {nodes:nodes}, would finish {sooner:.0%} sooner than the {gpus:,} requested, with {saved:.0%} fewer GPU-hours",

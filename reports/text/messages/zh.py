@@ -190,6 +190,7 @@ TEMPLATES: dict[str, str] = {
     "warning.commitment_3y": "该价格以使用三年为条件：本次训练之后余下的时间不计入费用",
     "warning.far_dearer": "{other:,} 张 {gpu:gpu} 的费用只有所选 {gpus:,} 张的 {share:.0%}，需 {days:days}而不是 {planned_days:days}：请用 `--gpus {other}`",
     "warning.far_dearer_hours": "{other:,} 张 {gpu:gpu} 的 GPU 小时只有所选 {gpus:,} 张的 {share:.0%}，需 {days:days}而不是 {planned_days:days}：请用 `--gpus {other}`",
+    "warning.little_more": "预算多 {more:.0%} 即可早得多完成：`--budget {budget_usd:.0f}` 可用 {gpus:,} 张 {gpu:gpu}，需 {days:days}，而 {planned:,} 张需 {planned_days:days}",
     "warning.fewer_gpus": "{fewer:,} 张 {gpu:gpu} 会比所要求的 {gpus:,} 张早 {sooner:.0%} 完成，GPU 小时少 {saved:.0%}",
     "warning.whole_nodes": "同样 {nodes:nodes}的全部 {whole:,} 张 {gpu:gpu} 会比所要求的 {gpus:,} 张早 {sooner:.0%} 完成，费用少 {saved:.0%}",
     "warning.whole_nodes_hours": "同样 {nodes:nodes}的全部 {whole:,} 张 {gpu:gpu} 会比所要求的 {gpus:,} 张早 {sooner:.0%} 完成，GPU 小时少 {saved:.0%}",
