@@ -132,17 +132,19 @@ def estimate(
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(shown, inputs, cases, plans),
         gaps=(*lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
-        warnings=(
-            *(first for s in sides for first in s.urgent),
-            *warnings_of(question, prices, plans, caps, cases),
-            *(advice for s in sides for advice in s.advice),
-        ),
+        warnings=_warnings(sides, warnings_of(question, prices, plans, caps, cases)),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
         curve=tuple(point for side in sides for point in side.curve), run_totals=_run_totals(question),
         tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
+
+
+def _warnings(sides: list[_Side], warnings: list[Message]) -> tuple[Message, ...]:
+    """What to read first of each plan, then what holds of the whole answer, then better plans close by."""
+    urgent = (message for side in sides for message in side.urgent)
+    return (*urgent, *warnings, *(message for side in sides for message in side.advice))
 
 
 def _why_so_many(sides: Iterable[_Side]) -> str:

@@ -46,7 +46,7 @@ def far_dearer(
     assert plan.duration_days is not None
     key = "warning.far_dearer_hours" if best.cost_usd is None else "warning.far_dearer"
     message = Message.of(
-        key, gpu=plan.gpu, gpus=plan.gpus, other=best.gpus, share=_share(best, plan), days=best.duration_days.mid,
+        key, gpu=plan.gpu, planned=plan.gpus, gpus=best.gpus, share=_share(best, plan), days=best.duration_days.mid,
         planned_days=plan.duration_days.mid,
     )  # fmt: skip
     return (message,)

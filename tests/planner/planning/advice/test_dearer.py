@@ -33,7 +33,7 @@ def test_a_plan_of_more_than_twice_the_cost_names_a_number_that_is_planned_for_l
     cheapest = min(point.cost_usd.mid for point in answer.curve if not point.chosen)
     assert bool(said) is (worse.cost_usd.mid >= FAR_DEARER * cheapest)
     for message in map(parts, said):
-        there = question(**asked | {"gpus": str(message["other"])})
+        there = question(**asked | {"gpus": str(message["gpus"])})
         plans = estimate(there, {one.clusters[0].gpu.id: price()}, site(), whole=False).plans
         (other,) = (plan for plan in plans if plan.precision == "bf16")
         assert other.cost_usd.mid < 0.55 * worse.cost_usd.mid
