@@ -449,10 +449,10 @@ TEXT: dict[str, str] = {
     "fits.unsupported": "not on this GPU",
     "risky.mark": "{name} *",
     "risky.note": "* {name}: this plan runs out of memory with a probability of {risk}.",
-    "batch.other": "{name} on {gpus} GPUs: {batch} sequences per step, since {usual} would divide evenly only over many more "
-    "GPUs; the run still trains on the same tokens.",
-    "batch.other_images": "{name} on {gpus} GPUs: {batch} images per step, since {usual} would divide evenly only over many "
-    "more GPUs; the run still trains on the same images.",
+    "batch.other": "{name} on {gpus} GPUs: {batch} sequences per step, since with {usual} it would take many more GPUs or miss "
+    "the deadline on any number; the run still trains on the same tokens.",
+    "batch.other_images": "{name} on {gpus} GPUs: {batch} images per step, since with {usual} it would take many more GPUs or "
+    "miss the deadline on any number; the run still trains on the same images.",
     "saving.itself": "asked",
     "saving.about": "about {share}",
     "saving.less": "{share} less",
