@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from mpplan.version import __version__
-from planner.errors import Message, NoPlanError, UsageError
+from planner.errors import Message, UsageError
 from planner.lazy import dataclass
 from planner.question.asked import Ask
 from planner.question.cost_inputs import CALIBRATION, NUMERICS, RECORDS
@@ -20,7 +20,7 @@ from planner.safety.training import NO_TRAINING, Training
 
 if TYPE_CHECKING:
     from mpplan.api.network import MeasuredNetwork
-    from planner.answer.plan import Answer, LearnedFact, Plan
+    from planner.answer.plan import Answer, LearnedFact
     from planner.calibration.document import ReadCalibration
     from planner.planning.case import Measured
     from planner.question.question import Question
@@ -72,7 +72,7 @@ class Result:
 
 
 def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = True) -> Result:
-    """Resolve, price and plan; fine-tuning that one node does not hold or end in time, on several with their stack.
+    """Resolve, price and plan; fine-tuning that one node does not hold has the usual stack of several.
 
     Args:
         ask: the question as typed.
@@ -83,26 +83,10 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
         UsageError, InputFileError, NoPlanError: as `estimate`.
     """
     known = resolved(ask)
-    question = known.question
-    try:
-        result = _planned(ask, known, command, whole)
-    except NoPlanError as error:
-        if not _may_outgrow_its_stack(question):
-            raise
-        try:
-            over_nodes = _over_nodes(ask, [cluster.gpu.id for cluster in question.clusters])
-            wider = _planned(ask, over_nodes, command, whole)
-        except NoPlanError as refusal:  # several nodes are no way out of this question, yet may be of another
-            raise (error if error.enough is not None else _with_way_out_of(refusal, error)) from None
-        if not _fitting(question, wider.answer):
-            raise  # the stack of several nodes is no way out for one
-        if error.enough is not None:  # a larger budget would do, on a node, and must not end later than this one
-            raise _or_on_nodes(error, _fitting(question, wider.answer)) from None
-        return wider
-    outgrown = [plan.gpu for plan in _fitting(question, result.answer) if plan.nodes > 1]
-    if outgrown and _may_outgrow_its_stack(question):
-        return _planned(ask, _over_nodes(ask, outgrown), command, whole)
-    return result
+    outgrown = _outgrown(known)
+    if outgrown:
+        known = _over_nodes(ask, outgrown)
+    return _planned(ask, known, command, whole)
 
 
 def _planned(ask: Ask, known: Known, command: tuple[str, ...], whole: bool) -> Result:
@@ -121,29 +105,26 @@ def _planned(ask: Ask, known: Known, command: tuple[str, ...], whole: bool) -> R
     return Result(answer=_noted(answer, question, known.calibration), damage=known.damage if records else ())
 
 
-def _may_outgrow_its_stack(question: Question) -> bool:
-    """Whether nobody gave the GPUs of a fine-tuning, so that its stack is the usual one of a single node."""
+def _outgrown(known: Known) -> list[str]:
+    """The GPUs of which one node does not hold a fine-tuning whose stack nobody gave, whatever number is asked for.
+
+    The stack goes by the run, not by the number of GPUs: a curve over numbers of GPUs has one, as two questions that
+    differ in that number have.
+    """
+    from planner.planning.fitting.one_node import held_by_a_node
+
+    question = known.question
     stack = question.inputs[STACK.name]
-    return question.fine_tunes and question.gpus is None and (stack.source, stack.value) == ("default", TUNING_STACK)
-
-
-def _fitting(question: Question, answer: Answer) -> list[Plan]:
-    """The plans of the asked precision that fit, one for each GPU."""
-    return [plan for plan in answer.plans if plan.fits and plan.precision == question.asked.precision]
-
-
-def _with_way_out_of(wider: NoPlanError, error: NoPlanError) -> NoPlanError:
-    """The refusal of one node with the number of GPUs that the stack of several would fit on, if that says one."""
-    if wider.hint.key != "hint.fits_on" or error.hint.key == "hint.fits_with":
-        return error
-    return NoPlanError(error.message, hint=wider.hint)
-
-
-def _or_on_nodes(error: NoPlanError, plans: Iterable[Plan]) -> NoPlanError:
-    """The refusal of a budget with the GPUs on which the stack of several nodes keeps to it."""
-    gpus = min(plan.gpus for plan in plans)
-    hint = Message.of("hint.or_gpus", hint=error.hint, gpus=gpus, stack=DEFAULT_STACK)
-    return NoPlanError(error.message, hint=hint, enough=error.enough)
+    if not question.fine_tunes or (stack.source, stack.value) != ("default", TUNING_STACK):
+        return []
+    measured = known.measured or {}
+    return [
+        cluster.gpu.id
+        for cluster in question.clusters
+        if not held_by_a_node(
+            question, cluster, measured.get(cluster.gpu.id, {}).get(question.asked.id), known.parameters
+        )
+    ]
 
 
 def _over_nodes(ask: Ask, gpus: Iterable[str]) -> Known:

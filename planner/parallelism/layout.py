@@ -7,6 +7,7 @@ sequences`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
@@ -101,6 +102,12 @@ class Layouts:
         values = {name: int(getattr(self, name)[i]) for name in COLUMNS}
         ckpt = ACT_CKPT[values.pop("act_ckpt")]
         return Layout(act_ckpt=ckpt, **values)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Layouts]) -> Layouts:
+        """The layouts of some columns, one after the other."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(**{name: np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in COLUMNS})
 
     @classmethod
     def of(cls, *layouts: Layout) -> Layouts:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.errors import EnoughBudget, Message, NoPlanError, UsageError
+from planner.parallelism.batches import batches_near, is_fixed
+from planner.parallelism.search import of_samples
 from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, risk_of
@@ -13,7 +15,7 @@ from planner.planning.fitting.lean import helpful, with_ways
 from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import fits_with, ways_that_fit
 from planner.planning.fitting.shortage import at_risk, larger_budget
-from planner.planning.open_count import counted, within_budget
+from planner.planning.open_count import count_in_budget, counted, within_budget
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
 from planner.question.question import Question
@@ -50,7 +52,7 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
     chosen = None if question.gpus is not None else counted(question, case, targets, draws)
     if chosen is None:
         return _on_given(replace(question, gpus=question.gpus or 1), case, targets, draws)
-    return replace(ranged_plan(case, chosen.choice, draws, targets), why_so_many=chosen.why)
+    return replace(ranged_plan(case, chosen.choice, draws, targets), why_so_many=chosen.why, more=chosen.more)
 
 
 def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) -> Ranged:
@@ -62,6 +64,8 @@ def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) ->
     gpus = question.gpus or 1
     choice = best_given(case, question.fixed, gpus)
     if choice.best is None:
+        if not len(choice.layouts):
+            _check_batch(question, case, gpus)
         raise NoPlanError(
             Message.of(
                 "error.no_plan_on",
@@ -75,6 +79,27 @@ def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) ->
     result = ranged_plan(case, choice, draws, targets)
     _check_targets(question, case, result, targets, draws)
     return result
+
+
+def _check_batch(question: Question, case: Case, gpus: int) -> None:
+    """Whether the batch given divides over a layout of which the question fixes a part.
+
+    Raises:
+        UsageError: it does not; names the nearest that do.
+    """
+    recipe, fixed = case.recipe, question.fixed
+    if recipe.batch_band is not None or not is_fixed(fixed):
+        return
+    near = batches_near(recipe, case.cluster, fixed, gpus)
+    if near is None or recipe.global_batch in near:
+        return  # what does not divide is something else
+    sizes = {"tp": fixed.tp, "pp": fixed.pp, "cp": fixed.cp, "vp": fixed.vp, "micro_batch": fixed.micro_batch}
+    axes = tuple(Message.of("flag.with_value", input=name, value=size) for name, size in sizes.items() if size)
+    key = of_samples(recipe, "error.layout_batch", "error.layout_batch_images")
+    raise UsageError(
+        Message.of(key, gpus=gpus, axes=axes, global_batch=recipe.global_batch),
+        hint=Message.of("hint.batches_near", fewer=near[0], more=near[1]),
+    )
 
 
 def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
@@ -165,6 +190,8 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
         safe = (plan.memory_risk or 0.0) <= case.memory_risk
         enough = EnoughBudget(usd=enough_usd(needed_usd), gpus=plan.gpus, safe=safe)
         hint = at_risk(case, larger_budget(case, needed_usd), plan.memory_risk)
+        other = count_in_budget(question, case, targets, draws, plan.gpus)
+        hint = hint if other is None else Message.of("hint.gpus_in_budget", gpus=other, hint=hint)
     else:
         hint = _what_is_in_time(question, case, targets, draws, days * ROOM_RATIO, plan.memory_risk)
     raise NoPlanError(message, hint=hint, enough=enough)

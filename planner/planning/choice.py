@@ -43,7 +43,8 @@ MOST_SIMPLE = 4
 SIMPLER = 1.02
 """How much longer than the best the expected time of a simpler layout may be for it to be taken."""
 UNPUBLISHED = 1.1
-"""By how much a batch other than a model's published one must be faster for it to be taken."""
+"""By how much a batch other than a model's published one, or the usual one to fine-tune, must be faster for it to be
+taken."""
 CHOICE_DRAWS = Draws(count=101, seed=0)
 """Common draws of that comparison: a question's seed moves its ranges, not its layout."""
 RISK_DRAWS = Draws(count=1001, seed=0)
@@ -246,7 +247,8 @@ def tokens_ratio(layouts: Layouts, recipe: Recipe) -> Floats:
 
     Proportional to `1 + batch / critical batch` (McCandlish et al. 2018, arXiv 1812.06162, equation 2.11). A larger
     batch thus wins only by more than what it learns less per token; the plan's own tokens are those asked for. A batch
-    other than the one that the model's team published counts as a tenth longer (`UNPUBLISHED`).
+    other than the one that the model's team published, or that is usual to fine-tune, counts as a tenth longer
+    (`UNPUBLISHED`).
     """
     ratio = np.ones(len(layouts))
     if recipe.critical_batch is not None:

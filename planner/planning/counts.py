@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
 from planner.performance.evaluation import Score, flop_of
 from planner.planning.case import Case
-from planner.planning.choice import Choice, choose_each
-from planner.planning.fitting.shortage import Nearest, nothing
-from planner.planning.targets import NO_TARGETS, Targets, at_confidence
+from planner.planning.choice import Choice
+from planner.planning.count_search import AT_ONCE, Bools, CountSearch
+from planner.planning.fewer import fewer
+from planner.planning.fitting.shortage import nothing
+from planner.planning.more_money import much_sooner
+from planner.planning.targets import NO_TARGETS, Targets
 from planner.rates.terms import Draws
-
-Bools = npt.NDArray[np.bool_]
 
 CHEAPER_WITHIN = 1.5
 """How many more GPUs than the fewest are looked at for a plan that ends sooner and is cheaper as well."""
@@ -29,92 +29,9 @@ MORE_NODES = 2
 """So many more nodes are looked at in any case."""
 MOST_CHEAPER = 4
 """Of these numbers of GPUs so many are looked at closely: those that are the cheapest at mid."""
-CLOSE_TO_CHEAPEST = 1.01
-"""How many GPU-hours more than the cheapest of them the fewest of these may take."""
-AT_ONCE = 4
-"""Numbers of GPUs whose layouts are chosen in common passes."""
-SLACK = 1.12
-"""How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out: what one
-layout's ratio says of another's, whose communication is as uncertain as it is large."""
-OUT_OF_REACH = 1.03
-"""So many times a target the least figure must be, as far as is known, for nobody to look closer."""
-LEAST_RATIO = 0.1
-"""No figure at a confidence is a smaller share of that at mid."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Search:
-    """One search over numbers of GPUs: what was looked at, and what is known of the figures at the confidence."""
-
-    case: Case
-    fixed: FixedLayout
-    draws: Draws
-    targets: Targets
-    near: Nearest = field(default_factory=Nearest)
-    wall_ratio: float = 0.0
-    """Duration at the confidence over that at mid, as the last layout evaluated had it."""
-    usd_ratio: float = 0.0
-    """The same of the cost."""
-    least_wall_ratio: float = math.inf
-    """The least of these ratios so far; infinite where nothing was evaluated."""
-    least_usd_ratio: float = math.inf
-
-    def __post_init__(self) -> None:
-        """Nothing is evaluated yet."""
-        self.forget()
-
-    def forget(self) -> None:
-        """Before an evaluation: above the median, a figure at the confidence is not below that at mid."""
-        self.wall_ratio = self.usd_ratio = 1.0 if self.targets.confidence_ratio >= 0.5 else LEAST_RATIO
-
-    def look(self, layouts: Layouts) -> tuple[Score, Bools]:
-        """Scores of some layouts, and which of them fit."""
-        scores = self.case.score(layouts)
-        self.near.look(self.case, layouts, scores, self.targets.deadline_s)
-        return scores, self.case.fits(scores)
-
-    def within(self, scores: Score) -> Bools:
-        """Which layouts could meet the targets, as far as mid values tell."""
-        able = np.ones(len(scores.wall_s), dtype=np.bool_)
-        if self.targets.deadline_s is not None:
-            able &= scores.wall_s * self.wall_ratio <= self.targets.deadline_s * SLACK
-        if self.targets.budget_usd is not None:
-            able &= scores.cost_usd * self.usd_ratio <= self.targets.budget_usd * SLACK
-        return able
-
-    def could_meet(self, choice: Choice) -> bool:
-        """Whether a choice could meet the targets, as far as mid values tell."""
-        return bool(self.within(choice.scores)[choice.best])
-
-    def meets(self, choice: Choice) -> bool:
-        """Whether a choice meets the targets at the confidence."""
-        drawn, confidence = self.case.evaluate(choice.winner, self.draws), self.targets.confidence_ratio
-        self.wall_ratio = at_confidence(drawn.wall_s, confidence) / float(choice.scores.wall_s[choice.best])
-        mid_usd = float(choice.scores.cost_usd[choice.best])
-        self.usd_ratio = at_confidence(drawn.cost_usd, confidence) / mid_usd if mid_usd else 0.0
-        self.least_wall_ratio = min(self.least_wall_ratio, self.wall_ratio)
-        self.least_usd_ratio = min(self.least_usd_ratio, self.usd_ratio)
-        return self.targets.met_by(drawn)
-
-    @property
-    def is_out_of_reach(self) -> bool:
-        """Whether nothing that fits comes near the targets, by its figures at mid and the least ratio of any draws."""
-        return any(
-            limit is not None and min(figures.values(), default=math.inf) * ratio > limit * OUT_OF_REACH
-            for figures, ratio, limit in (
-                (self.near.wall_s, self.least_wall_ratio, self.targets.deadline_s),
-                (self.near.cost_usd, self.least_usd_ratio, self.targets.budget_usd),
-            )
-        )
-
-    def choices(self, layouts: Layouts, scores: Score, fits: Bools, counts: Iterable[int]) -> Iterator[Choice]:
-        """The best layout on each of some numbers of GPUs, in their order, where one is more likely to fit than not."""
-        waiting = list(counts)
-        while waiting:
-            now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
-            groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in now]
-            found = choose_each(self.case, layouts, scores, groups, self.near.evaluated)
-            yield from (choice for choice in found if choice.best is not None)
+CLOSE_TO_CHEAPEST = 1.05
+"""How many GPU-hours more than the cheapest of them the fewest of these may take: less is within what the layouts that
+a search over numbers of GPUs leaves out may change."""
 
 
 def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_TARGETS, *, at_least: int = 1) -> Choice:
@@ -127,7 +44,7 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     Raises:
         NoPlanError: no number of GPUs meets the targets; says by how much, and what would.
     """
-    search = _Search(case=case, fixed=fixed, draws=draws, targets=targets)
+    search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
     risky: Choice | None = None
     too_few, empty = at_least - 1, 0
     for window in _windows(case, search.targets, at_least):
@@ -138,11 +55,12 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
         if not len(layouts):
             continue
         scores, fits = search.look(layouts)
-        found, risky_here = _first(search, layouts, scores, fits)
+        found, risky_here = search.first_met(layouts, scores, fits)
         risky = risky or risky_here
         if found is not None:
             too_few = int(layouts.gpus[layouts.gpus < found.gpus].max(initial=too_few))
-            return _cheaper(search, _finer(search, too_few, found))
+            found = _finer(search, too_few, found)
+            return _cheaper(search, fewer(search, found, layouts.take(fits), scores.wall_s[fits]))
         too_few = int(layouts.gpus.max())
         if search.near.wall_s and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
             break  # more GPUs only add cost
@@ -154,13 +72,25 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     return _met_or_refused(search)
 
 
+def fewest_between(
+    case: Case, fixed: FixedLayout, draws: Draws, targets: Targets, between: tuple[float, float]
+) -> Choice | None:
+    """The best layout on the fewest of the round numbers of GPUs in a range that meets the targets safely, if any."""
+    search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
+    layouts = _layouts(search, between)
+    if not len(layouts):
+        return None
+    scores, fits = search.look(layouts)
+    return search.first_met(layouts, scores, fits)[0]
+
+
 MOST_EMPTY = 3
 """Ranges without a layout after which no larger number of GPUs has one."""
 MOST_WITHOUT_DEADLINE = 4096
 """Where only memory and budget count, the search ends here once a layout fits."""
 
 
-def _layouts(search: _Search, window: tuple[float, float]) -> Layouts:
+def _layouts(search: CountSearch, window: tuple[float, float]) -> Layouts:
     return enumerate_layouts(search.case.recipe, search.case.cluster, search.fixed, gpus_between=window)
 
 
@@ -185,24 +115,7 @@ BEST_MFU = 0.85
 """Share of the dense peak that no plan exceeds."""
 
 
-def _first(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -> tuple[Choice | None, Choice | None]:
-    """The choice on the fewest GPUs that meets the targets safely, and on the fewest that does so at a risk."""
-    risky: Choice | None = None
-    looked_at: set[int] = set()
-    while True:
-        able = fits & search.within(scores)
-        counts = [count for count in sorted(set(layouts.gpus[able].tolist())) if count not in looked_at][:AT_ONCE]
-        if not counts:
-            return None, risky
-        looked_at.update(counts)
-        for choice in search.choices(layouts, scores, fits, counts):
-            if (choice.safe or risky is None) and search.could_meet(choice) and search.meets(choice):
-                if choice.safe:
-                    return choice, risky
-                risky = choice
-
-
-def _finer(search: _Search, too_few: int, found: Choice) -> Choice:
+def _finer(search: CountSearch, too_few: int, found: Choice) -> Choice:
     """Fewer GPUs that still meet the targets, between a number that does not and one that does."""
     if search.case.recipe.batch_band is None:
         return found
@@ -213,10 +126,10 @@ def _finer(search: _Search, too_few: int, found: Choice) -> Choice:
     if not len(layouts):  # none of these counts splits the model
         return found
     scores, fits = search.look(layouts)
-    return _first(search, layouts, scores, fits)[0] or found
+    return search.first_met(layouts, scores, fits)[0] or found
 
 
-def _cheaper(search: _Search, found: Choice) -> Choice:
+def _cheaper(search: CountSearch, found: Choice) -> Choice:
     """Somewhat more GPUs where these end sooner and are cheaper: the fewest that are close to the cheapest.
 
     Looked at are half as many again, twice as many to fine-tune, and `MORE_NODES` more nodes in any case: of these the
@@ -251,16 +164,17 @@ def soonest(
     *,
     parts_of_a_node: tuple[int, ...] = (),
     at_least: int = 1,
+    told: list[Message] | None = None,
 ) -> Choice:
     """The choice with the soonest end whose cost stays within the budget at the confidence, safely.
 
     The numbers of GPUs are round ones (`search.round_counts`) from the least to the most allowed, and some below a node
-    if given.
+    if given. What a little more money would do is added to `told`, where that is given.
 
     Raises:
         NoPlanError: no number of GPUs meets the budget; says by how much, and what would.
     """
-    search = _Search(case=case, fixed=fixed, draws=draws, targets=targets)
+    search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
     best: Choice | None = None
     risky: Choice | None = None
     for layouts in _falling(search, at_least, parts_of_a_node):
@@ -273,10 +187,13 @@ def soonest(
         search.forget()  # fewer GPUs are surer of their cost
         found, risky_here = _soonest_of(search, layouts, scores, sooner)
         best, risky = found or best, risky or risky_here
+    more = None if best is None or told is None else much_sooner(search, best)
+    if told is not None and more is not None:
+        told.append(more)
     return best or risky or _met_or_refused(search)
 
 
-def _falling(search: _Search, at_least: int, parts_of_a_node: tuple[int, ...]) -> Iterator[Layouts]:
+def _falling(search: CountSearch, at_least: int, parts_of_a_node: tuple[int, ...]) -> Iterator[Layouts]:
     """Layouts of ranges of GPU counts from the most to the fewest allowed, then of those below a node."""
     case, high = search.case, search.targets.most_gpus
     while high >= at_least:
@@ -287,7 +204,9 @@ def _falling(search: _Search, at_least: int, parts_of_a_node: tuple[int, ...]) -
     yield enumerate_layouts(case.recipe, case.cluster, search.fixed, gpus=parts)
 
 
-def _soonest_of(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -> tuple[Choice | None, Choice | None]:
+def _soonest_of(
+    search: CountSearch, layouts: Layouts, scores: Score, fits: Bools
+) -> tuple[Choice | None, Choice | None]:
     """The soonest end within the budget of some layouts that are safe, and of those that are not."""
     safe: Choice | None = None
     risky: Choice | None = None
@@ -310,7 +229,7 @@ def _wall_s(choice: Choice) -> float:
     return float(choice.scores.wall_s[choice.best])
 
 
-def _met_or_refused(search: _Search) -> Choice:
+def _met_or_refused(search: CountSearch) -> Choice:
     """What meets the targets among the nearest plans, which a refusal evaluates though the search left them out.
 
     Raises:
@@ -325,7 +244,7 @@ def _met_or_refused(search: _Search) -> Choice:
     return search.near.met
 
 
-def _look_in_time(search: _Search) -> None:
+def _look_in_time(search: CountSearch) -> None:
     """Where deadline and budget exclude each other: only plans that meet the deadline at the confidence count."""
     if search.targets.deadline_s is None or search.targets.budget_usd is None:
         return
@@ -337,7 +256,7 @@ def _look_in_time(search: _Search) -> None:
     search.near.cost_usd = {choice.gpus: float(choice.scores.cost_usd[choice.best])} | in_time
 
 
-def _look_below(search: _Search) -> None:
+def _look_below(search: CountSearch) -> None:
     """See what fewer GPUs can do than a deadline needs at peak rate: where the batch cannot feed more, they end sooner.
 
     The search itself starts at those and more.

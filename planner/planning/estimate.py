@@ -14,6 +14,7 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
+from planner.planning.advice.dearer import far_dearer
 from planner.planning.advice.held_back import held_back
 from planner.planning.advice.warnings import advice_on, warnings_of
 from planner.planning.asked import UnpricedError, asked_plan
@@ -29,7 +30,7 @@ from planner.planning.inputs import shown_inputs
 from planner.planning.power.cap import under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible
 from planner.planning.savings import savings_between
-from planner.planning.targets import at_confidence, targets_of
+from planner.planning.targets import SOONER_RATIO, at_confidence, targets_of
 from planner.planning.views import in_time, on_same_gpus
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
@@ -66,6 +67,8 @@ class _Side:
     """The asked precision over numbers of GPUs around its plan's."""
     advice: tuple[Message, ...] = ()
     """Better plans close to that of the asked precision."""
+    urgent: tuple[Message, ...] = ()
+    """What to read of that plan before all else."""
 
     @property
     def savings(self) -> tuple[Saving, ...]:
@@ -129,13 +132,19 @@ def estimate(
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(shown, inputs, cases, plans),
         gaps=(*lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
-        warnings=(*warnings_of(question, prices, plans, caps, cases), *(advice for s in sides for advice in s.advice)),
+        warnings=_warnings(sides, warnings_of(question, prices, plans, caps, cases)),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
         curve=tuple(point for side in sides for point in side.curve), run_totals=_run_totals(question),
         tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
+
+
+def _warnings(sides: list[_Side], warnings: list[Message]) -> tuple[Message, ...]:
+    """What to read first of each plan, then what holds of the whole answer, then better plans close by."""
+    urgent = (message for side in sides for message in side.urgent)
+    return (*urgent, *warnings, *(message for side in sides for message in side.advice))
 
 
 def _why_so_many(sides: Iterable[_Side]) -> str:
@@ -284,9 +293,16 @@ def _side(
     same_gpus = tuple(anchor if c is asked else on_same_gpus(c, question, gpus, draws) for c in cases)
     assert anchor.plan.duration_days is not None
     limit_s = deadline_s or at_confidence(anchor.draws["duration_days"], question.confidence_ratio) * DAY_S
+
+    def as_soon(case: Case) -> float:
+        """A duration that was planned, not asked for, is met by one that is longer within what the rates may be."""
+        return limit_s if case is asked or question.deadline_s is not None else limit_s / SOONER_RATIO
+
     kept = question.gpus is None and (question.deadline_s is not None or deadline_s is None)
     same_deadline = tuple(
-        anchor if c is asked and kept else in_time(_with_batch_of(anchor, c), question, limit_s, draws, on_same)
+        anchor
+        if c is asked and kept
+        else in_time(_with_batch_of(anchor, c), question, as_soon(c), draws, on_same, question.batch_band)
         for c, on_same in zip(cases, same_gpus, strict=True)
         if c.whole
     )
@@ -295,6 +311,7 @@ def _side(
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
         failure=None, cap=cap, curve=curve, advice=advice,
+        urgent=(*far_dearer(question, asked, anchor.plan, curve, draws), *anchor.more),
     )  # fmt: skip
 
 

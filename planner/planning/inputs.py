@@ -68,13 +68,21 @@ def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[
     if plan is None or len(batches) > 1 or batches == {question.global_batch}:
         return
     (batch,) = batches
-    note = Message.of(
-        "note.batch_left" if question.keeps_batch else "note.batch_chosen",
-        tokens=batch * question.seq_len, default=question.global_batch, gpus=plan.gpus,
-    )  # fmt: skip
+    inputs["global_batch"] = InputValue(value=batch, source="derived", note=_why_batch(question, batch, plan.gpus))
+
+
+def _why_batch(question: Question, batch: int, gpus: int) -> Message:
+    """The default that a batch stands for, what may stand for it, and why this one does."""
+    least, most = question.batch_band or (batch, batch)
+    around = {"default": question.global_batch, "least": least, "most": most, "gpus": gpus}
     if question.model.kind == "image":
-        note = Message.of("note.images_chosen", default=question.global_batch, gpus=plan.gpus)
-    inputs["global_batch"] = InputValue(value=batch, source="derived", note=note)
+        return Message.of("note.images_in_band", **around)
+    key = "note.batch_in_band"
+    if question.keeps_batch:
+        key = "note.usual_batch_left" if question.fine_tunes else "note.published_batch_left"
+    elif question.fine_tunes:
+        key = "note.tuning_batch_in_band"
+    return Message.of(key, tokens=batch * question.seq_len, **around)
 
 
 def batches_of(question: Question, plans: tuple[Plan, ...]) -> dict[str, tuple[int, Plan]]:

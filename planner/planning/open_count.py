@@ -18,6 +18,8 @@ from planner.units import DAY_S
 SOON_ENOUGH_S = 3600.0
 """A fine-tuning that ends within an hour takes no more GPUs for the same budget: to get them, to start and to load the
 model takes minutes that no plan holds."""
+MORE_WITHIN = 2
+"""How many more GPUs than were given are looked at for a budget that these and fewer do not keep."""
 LATER_MOST_GPUS = 4096
 """Most GPUs of the plan that says which deadline a budget allows."""
 
@@ -29,6 +31,8 @@ class Counted:
     choice: Choice
     why: str
     """Key of the note that says what decided the number."""
+    more: tuple[Message, ...] = ()
+    """What a little more money than a budget would do."""
 
 
 def counted(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted | None:
@@ -102,16 +106,18 @@ def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws)
         NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
     """
     at_least = case.cluster.gpus_per_node + 1 if case.cluster.gpu.id in question.over_nodes else 1
+    told: list[Message] | None = [] if targets.advised else None
     if targets.budget_alone and question.fine_tunes:
         parts = parts_of_a_node(case.cluster) if at_least == 1 else ()
         try:
             choice = fewest(case, question.fixed, draws, _soon_enough(targets), at_least=at_least)
             return Counted(choice=choice, why="note.within_the_hour")
         except NoPlanError:
-            choice = soonest(case, question.fixed, draws, targets, parts_of_a_node=parts, at_least=at_least)
-            return Counted(choice=choice, why="note.soonest_in_budget")
+            choice = soonest(case, question.fixed, draws, targets, parts_of_a_node=parts, at_least=at_least, told=told)
+            return Counted(choice=choice, why="note.soonest_in_budget", more=tuple(told or ()))
     if targets.budget_alone:
-        return Counted(choice=soonest(case, question.fixed, draws, targets), why="note.soonest_in_budget")
+        choice = soonest(case, question.fixed, draws, targets, told=told)
+        return Counted(choice=choice, why="note.soonest_in_budget", more=tuple(told or ()))
     try:
         choice = fewest(case, question.fixed, draws, targets, at_least=at_least)
         return Counted(choice=choice, why="note.fewest_nodes")
@@ -138,3 +144,19 @@ def within_budget(question: Question, case: Case, targets: Targets, draws: Draws
         return None
     days = at_confidence(case.evaluate(choice.winner, draws).wall_s, targets.confidence_ratio) / DAY_S
     return days, choice.gpus
+
+
+def count_in_budget(question: Question, case: Case, targets: Targets, draws: Draws, gpus: int) -> int | None:
+    """The number of GPUs that ends soonest within the budget, safely: on fewer than those given, else on more."""
+    parts = parts_of_a_node(case.cluster) if question.fine_tunes else ()
+    for least, most in ((1, gpus - 1), (gpus + 1, min(MORE_WITHIN * gpus, targets.most_gpus))):
+        within = replace(targets, deadline_s=None, most_gpus=most, advised=False)
+        try:
+            choice = soonest(
+                case, question.fixed, draws, within, parts_of_a_node=parts if least == 1 else (), at_least=least
+            )
+        except NoPlanError:
+            continue
+        if choice.safe:
+            return choice.gpus
+    return None

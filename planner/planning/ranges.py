@@ -46,6 +46,8 @@ class Ranged:
     """The layout among those that it won against."""
     why_so_many: str | None = None
     """Key of the note that says what decided how many GPUs there are; None where the number was given."""
+    more: tuple[Message, ...] = ()
+    """What a little more money than a budget would do."""
 
 
 def _items(parts: object, unit: float, total: float | None = None) -> dict[str, float]:

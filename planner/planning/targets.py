@@ -82,7 +82,12 @@ BUDGET_DIGITS = 3
 
 def enough_usd(usd: float) -> int:
     """An amount as a hint names it: a little above what is needed (`ROOM_RATIO`), in round dollars."""
-    needed = math.ceil(usd * ROOM_RATIO)
+    return rounded_up_usd(usd * ROOM_RATIO)
+
+
+def rounded_up_usd(usd: float) -> int:
+    """An amount in round dollars that is not below it."""
+    needed = math.ceil(usd)
     step = 10 ** max(len(str(needed)) - BUDGET_DIGITS, 0)
     return int(-(-needed // step) * step)
 

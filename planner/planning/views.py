@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeGuard
 
-from planner.errors import NoPlanError, UsageError
+from planner.errors import Message, NoPlanError, UsageError
 from planner.planning.case import Case
-from planner.planning.choice import best_given
-from planner.planning.counts import fewest
+from planner.planning.choice import Choice, best_given
+from planner.planning.counts import fewest, fewest_between
 from planner.planning.open_count import parts_of_a_node
 from planner.planning.power.cap import over_cap
 from planner.planning.ranges import Ranged, infeasible, ranged_plan, why_not
@@ -16,6 +17,8 @@ from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S
 
+IN_PROPORTION = 1.25
+"""How many more GPUs than in proportion a plan may take for its batch to be kept."""
 BETTER_THAN_PROPORTION = 0.3
 """GPU-hours on fewer GPUs over those on more, at the least."""
 
@@ -28,25 +31,80 @@ def on_same_gpus(case: Case, question: Question, gpus: int, draws: Draws) -> Ran
     return ranged_plan(case, choice, draws, targets_of(question))
 
 
-def in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on_same: Ranged | None = None) -> Ranged:
+def in_time(
+    case: Case,
+    question: Question,
+    deadline_s: float,
+    draws: Draws,
+    on_same: Ranged | None = None,
+    band: tuple[int, int] | None = None,
+) -> Ranged:
     """The fewest whole nodes that finish in time; the plan on the same GPUs, if there is one, tells where to look.
 
     It is taken itself where it finishes in time, and the one batch that is compared splits over no smaller number.
+    Where that batch divides over no number of GPUs close to what it would take in proportion, another one is taken.
+
+    Args:
+        case: one precision, with the batch of the asked one's plan.
+        question: what was asked.
+        deadline_s: of the view.
+        draws: the common draws.
+        on_same: the plan of this precision on the same GPUs.
+        band: least and most sequences per step that may stand for that batch; None: no others.
     """
     part = _part_of_a_node(case, question, deadline_s, draws)
     if part is not None:
         return part
     targets = _by(question, deadline_s)
+    at_least = _surely_needed(on_same, targets)
+    choice: Choice | None = None
+    refused: Message | None = None
     try:
-        choice = fewest(case, question.fixed, draws, targets, at_least=_surely_needed(on_same, targets))
+        choice = fewest(case, question.fixed, draws, targets, at_least=at_least)
     except NoPlanError as error:
-        return on_same if _is_in_time(on_same, targets) else infeasible(case, 0, 0, error.message)
-    if on_same is not None and on_same.plan.gpus < choice.gpus and _is_in_time(on_same, targets):
+        refused = error.message
+    if band is not None and on_same is not None and on_same.plan.fits:
+        near = replace(case, recipe=replace(case.recipe, batch_band=band))
+        other = _near_proportion(near, question, draws, targets, on_same, choice)
+        case, choice = (case, choice) if other is None else (near, other)
+    if on_same is not None and (choice is None or on_same.plan.gpus < choice.gpus) and _is_in_time(on_same, targets):
         return on_same
+    if choice is None:
+        assert refused is not None
+        return infeasible(case, 0, 0, refused)
     over = over_cap(case, choice.gpus, question.money.power_cap_w, draws)
     if over is not None:
         return infeasible(case, choice.gpus, -(-choice.gpus // case.cluster.gpus_per_node), over, choice)
     return ranged_plan(case, choice, draws, targets_of(question))
+
+
+def _near_proportion(
+    case: Case, question: Question, draws: Draws, targets: Targets, on_same: Ranged, choice: Choice | None
+) -> Choice | None:
+    """The fewest GPUs, of round numbers near those that a plan takes in proportion, where it has far more or none.
+
+    Args:
+        case: with the batches that may be taken.
+        question: what was asked.
+        draws: the common draws.
+        targets: the deadline of the view.
+        on_same: the plan on the same GPUs.
+        choice: what is planned with the one batch that is compared.
+    """
+    node = case.cluster.gpus_per_node
+    needed = _in_proportion(on_same, targets)
+    most = max(IN_PROPORTION * needed, needed + node)
+    if choice is not None and choice.gpus <= most:
+        return None
+    most = min(2.0 * most if choice is None else choice.gpus - 1, targets.most_gpus)
+    return fewest_between(case, question.fixed, draws, targets, (needed / IN_PROPORTION, most))
+
+
+def _in_proportion(on_same: Ranged, targets: Targets) -> float:
+    """GPUs on which a plan would meet the deadline if its time were inversely proportional to them."""
+    assert targets.deadline_s is not None
+    taken_s = at_confidence(on_same.draws["duration_days"], targets.confidence_ratio) * DAY_S
+    return on_same.plan.gpus * taken_s / targets.deadline_s
 
 
 def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged | None:
@@ -67,10 +125,9 @@ def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Dr
 
 def _surely_needed(on_same: Ranged | None, targets: Targets) -> int:
     """GPUs below which a plan could meet the deadline only by scaling far better than in proportion."""
-    if on_same is None or not on_same.plan.fits or targets.deadline_s is None:
+    if on_same is None or not on_same.plan.fits:
         return 1
-    taken_s = at_confidence(on_same.draws["duration_days"], targets.confidence_ratio) * DAY_S
-    return max(1, int(BETTER_THAN_PROPORTION * on_same.plan.gpus * taken_s / targets.deadline_s))
+    return max(1, int(BETTER_THAN_PROPORTION * _in_proportion(on_same, targets)))
 
 
 def _by(question: Question, deadline_s: float) -> Targets:

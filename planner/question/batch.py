@@ -17,8 +17,8 @@ class StepBatch:
     """Least and most that may stand for it; None: exactly that."""
     critical: float | None = None
     """Above which a larger batch saves hardly any steps; None where no law is at hand."""
-    published: bool = False
-    """Whether it is the model's published one."""
+    kept: bool = False
+    """Whether it is left only where that saves much: the model's published one, or the usual one of a fine-tuning."""
 
 
 LEAST_BATCH_TOKENS = 2.0**19

@@ -88,7 +88,8 @@ class Question:
     critical_batch: float | None
     """Sequences per step above which a larger batch saves hardly any steps; None where no law is at hand."""
     keeps_batch: bool
-    """Whether `global_batch` was published for this model: it is left only where that saves much."""
+    """Whether `global_batch` was published for this model, or is usual to fine-tune: it is left only where that saves
+    much."""
     asked: PrecisionPolicy
     """The policy that decides how many GPUs."""
     policies: tuple[PrecisionPolicy, ...]

@@ -99,7 +99,7 @@ DEFAULT_PRECISION = "bf16"
 DEFAULT_STACK = "typical"
 DEFAULT_OPTIMIZER = "adamw"
 TUNING_STACK = "hf"
-"""Stack of a fine-tuning on the GPUs of one node."""
+"""Stack of a fine-tuning that the GPUs of one node hold."""
 
 
 def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int, tokens: float) -> StepBatch:
@@ -114,9 +114,11 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
     if given is not None:
         return StepBatch(sequences=given)
     if method.fine_tunes:
-        read.note(GLOBAL_BATCH, TUNING_BATCH, "default", Message.of("note.tuning_batch"))
-        band = tuning_band(TUNING_BATCH, in_backward=bool(read.value(IN_BACKWARD)))
-        return StepBatch(sequences=TUNING_BATCH, band=band)
+        in_backward = bool(read.value(IN_BACKWARD))
+        band = tuning_band(TUNING_BATCH, in_backward=in_backward)
+        note = Message.of("note.usual_batch", least=band[0], most=band[1])
+        read.note(GLOBAL_BATCH, TUNING_BATCH, "default", note)
+        return StepBatch(sequences=TUNING_BATCH, band=band, kept=not in_backward)
     published = model.global_batch_tokens
     sequences = batch_sequences(published, seq_len) if published else default_batch_sequences(tokens, seq_len)
     critical = critical_batch_tokens(model.params_total, tokens) / seq_len
@@ -127,7 +129,7 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
         critical=Message.of("note.critical_batch", tokens=critical * seq_len),
     )  # fmt: skip
     read.note(GLOBAL_BATCH, sequences, "catalogue" if published else "default", note)
-    return StepBatch(sequences=sequences, band=band, critical=critical, published=bool(published))
+    return StepBatch(sequences=sequences, band=band, critical=critical, kept=bool(published))
 
 
 def _policies(
@@ -241,27 +243,24 @@ def _max_gpus(read: Reader, *, budget_alone: bool) -> int | None:
     return given
 
 
-def _stack(read: Reader, method: Method, clusters: tuple[Cluster, ...]) -> tuple[str, Framework | None]:
+def _stack(read: Reader, method: Method) -> tuple[str, Framework | None]:
     """The kernels of the stack, and the framework behind it where it is one of those that have a name.
 
-    Fine-tuning on GPUs of one node is Hugging Face's by default.
+    Fine-tuning is Hugging Face's by default; who plans it takes the stack of several nodes where one does not hold it.
     """
-    name, gpus = read.value(STACK), read.value(GPUS)
-    one_node = gpus is None or gpus <= min(cluster.gpus_per_node for cluster in clusters)
+    name = read.value(STACK)
     if name is None:
-        name = TUNING_STACK if method.fine_tunes and one_node else DEFAULT_STACK
+        name = TUNING_STACK if method.fine_tunes else DEFAULT_STACK
         read.note(STACK, name)
     framework = named_stacks().get(name)
     return (name, None) if framework is None else (framework.stack, framework)
 
 
-def _defaults(
-    read: Reader, model: ModelShape, method: Method, clusters: tuple[Cluster, ...]
-) -> tuple[str, str, Framework | None]:
+def _defaults(read: Reader, model: ModelShape, method: Method) -> tuple[str, str, Framework | None]:
     """Optimizer, stack and the framework behind it, as given or as is usual."""
     if model.kind == "image":
         return (*image_defaults(read, model), None)
-    stack, framework = _stack(read, method, clusters)
+    stack, framework = _stack(read, method)
     usual = DEFAULT_OPTIMIZER if framework is None else framework.optimizer.id
     return read.value(OPTIMIZER) or usual, stack, framework
 
@@ -317,7 +316,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     data = read_images(read, model) if images else _sequences(read, model, method)
     model, batch = data.model, data.batch
     clusters = _clusters(read, own)
-    usual_optimizer, stack, framework = _defaults(read, model, method, clusters)
+    usual_optimizer, stack, framework = _defaults(read, model, method)
     compression = asked_grad_compression(read)
     stack, framework = stack_with(read, compression, stack, framework)
     asked, policies = _policies(read, model, framework)
@@ -346,7 +345,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     return Question(
         model=model, method=method.id, tokens=data.tokens, by_examples=EXAMPLES.name in read.inputs,
         seq_len=data.seq_len, global_batch=batch.sequences,
-        batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.published,
+        batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.kept,
         asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, framework=framework, tuning=tuning,
         lengths=data.lengths, lengths_assumed=data.lengths_assumed,

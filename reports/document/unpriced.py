@@ -97,17 +97,18 @@ MESSAGES = frozenset({
     )),
     *(f"note.{name}" for name in (
         "derived_shape", "shape", "ffn", "experts", "tokens_per_param", "published_batch", "batch_by_tokens",
-        "critical_batch", "batch_chosen", "policy", "gpu_of_record", "usual", "usual_others", "usual_names",
-        "usual_model", "network_assumed", "fastest_under_cap", "fewest_gpus",
+        "critical_batch", "batch_in_band", "tuning_batch_in_band", "policy", "gpu_of_record", "usual", "usual_others",
+        "usual_names", "usual_model", "network_assumed", "fastest_under_cap", "fewest_gpus",
         "sold_alone", "pue", "grid", "grid_market", "grid_given",
-        "image_model", "image_scaled", "imagenet", "epochs", "samples", "images_per_step", "images_chosen",
+        "image_model", "image_scaled", "imagenet", "epochs", "samples", "images_per_step", "images_in_band",
         "image_stack", "tokens_of_samples", "tokens_of_examples", "usual_examples", "usual_lengths",
-        "counted_lengths", "tuning_batch", "usual_other", "batch_left",
+        "counted_lengths", "usual_batch", "usual_other", "published_batch_left", "usual_batch_left",
     )),
     *(f"gap.{name}.{part}" for name in ("power", "embodied", "precision", "place.grid")
       for part in ("what", "why", "effect")),
     *(f"warning.{name}" for name in (
-        "cap", "memory_risk", "memory_risk_tuning", "safe_way", "years", "years_capped", "own_record", "fleet_record",
+        "cap", "memory_risk", "memory_risk_tuning", "safe_way",
+        "far_dearer_hours", "years", "years_capped", "own_record", "fleet_record",
         "shipped_record", "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "calibration",
         "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",

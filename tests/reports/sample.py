@@ -89,7 +89,7 @@ def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, p
         gpu=gpu,
         gpus=gpus,
         nodes=gpus // 8,
-        layout=layout() if gpus == GPUS else layout(pp=1, dp=gpus // 8),
+        layout=layout() if gpus == GPUS else layout(pp=1, dp=gpus // 8, grad_accum=max(1, round(1024 * 8 / gpus))),
         fits=True,
         why_not=None,
         memory_gib=weights | {"total": sum(weights.values())},

@@ -72,6 +72,7 @@ def asked_as(question: Question, variant: Variant) -> Question:
     return replace(
         question,
         batch_band=band,
+        keeps_batch=question.keeps_batch and not tuning.in_backward,
         method=variant.method,
         asked=policy,
         policies=_with(question.policies, policy),

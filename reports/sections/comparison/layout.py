@@ -63,6 +63,12 @@ def _batch(layout: Doc) -> int:
     return int(layout["dp"] * layout["micro_batch"] * layout["grad_accum"])
 
 
+def global_batch(plan: Doc) -> int | None:
+    """Sequences or images per step of a plan; None where it has no layout."""
+    chosen = plan.get("layout")
+    return chosen["dp"] * chosen["micro_batch"] * chosen["grad_accum"] if chosen else None
+
+
 def layout_text(chosen: Doc) -> str:
     """A layout in short: `TP8 PP4 DP16 ZeRO-1 MB1×64` (micro-batch × accumulation); degrees of 1 are left out."""
     axes = [f"{axis.upper()}{chosen[axis]}" for axis in ("tp", "pp", "vp", "cp", "ep", "dp") if chosen[axis] > 1]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from reports.charts import Bar, linear_ticks, scale_top
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
 from reports.document.units import column_unit
-from reports.sections.comparison.layout import layout_text
+from reports.sections.comparison.layout import global_batch, layout_text
 from reports.sections.comparison.risky import marked, risk_notes
 from reports.text.language import Words
 from reports.text.messages import sentence
@@ -182,8 +182,23 @@ def comparison_table(
         caption=caption or _caption(facts, view, words),
         columns=_with_saving(heads, [column for _, column, _ in columns], saved, first),
         rows=tuple(rows + left_out_rows(facts, words, gpu, only)),
-        notes=_risks(facts, plans, words),
+        notes=(*_risks(facts, plans, words), *_batches(facts, plans, view, words, gpu)),
     )
+
+
+def _batches(facts: Facts, plans: list[Doc], view: str, words: Words, gpu: str | None) -> tuple[str, ...]:
+    """Which plans have another batch than that of the requested precision, and why."""
+    asked = facts.plan(facts.asked_on(gpu), gpu, view)
+    usual = None if asked is None else global_batch(asked)
+    return tuple(
+        words(
+            facts.worded("batch.other", "batch.other_images"),
+            name=words.name("precision", plan["precision"]), batch=f"{batch:,}", usual=f"{usual:,}",
+            gpus=f"{plan['gpus']:,}",
+        )
+        for plan in plans
+        if usual is not None and (batch := global_batch(plan)) not in (None, usual)
+    )  # fmt: skip
 
 
 def _with_saving(heads: Sequence[T], figures: Sequence[T], saving: T, first: int) -> tuple[T, ...]:

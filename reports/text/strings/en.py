@@ -452,6 +452,10 @@ TEXT: dict[str, str] = {
     "fits.unsupported": "not on this GPU",
     "risky.mark": "{name} *",
     "risky.note": "* {name}: this plan runs out of memory with a probability of {risk}.",
+    "batch.other": "{name} on {gpus} GPUs: {batch} sequences per step, since with {usual} it would take many more GPUs or miss "
+    "the deadline on any number; the run still trains on the same tokens.",
+    "batch.other_images": "{name} on {gpus} GPUs: {batch} images per step, since with {usual} it would take many more GPUs or "
+    "miss the deadline on any number; the run still trains on the same images.",
     "saving.itself": "asked",
     "saving.about": "about {share}",
     "saving.less": "{share} less",
@@ -467,9 +471,9 @@ TEXT: dict[str, str] = {
     "nav.label": "Parts of this report",
     "nav.skip": "Skip to the answer",
     "views.title": "Comparing precisions: same GPUs, or same deadline",
-    "views.lead_images": "All precisions train the same images at the same batch: on the same {gpus} × {gpu}, where a faster "
+    "views.lead_images": "All precisions train the same images, at the same batch unless a note says otherwise: on the same {gpus} × {gpu}, where a faster "
     "precision finishes sooner, and by the same deadline of {days}, where it needs fewer GPUs.",
-    "views.lead": "All precisions train the same tokens at the same batch, each with its own best layout: on the same "
+    "views.lead": "All precisions train the same tokens, at the same batch unless a note says otherwise, each with its own best layout: on the same "
     "{gpus} × {gpu}, where a faster precision finishes sooner, and by the same deadline of {days}, "
     "where it needs fewer GPUs.",
     "gpus.title": "GPUs side by side",

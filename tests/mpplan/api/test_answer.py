@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import re
 from pathlib import Path
 
 import pytest
@@ -196,14 +195,20 @@ def test_the_stack_of_several_nodes_is_no_way_out_for_one():
         estimate(**asked)
 
 
-def test_a_budget_that_a_node_exceeds_and_several_nodes_hold_says_on_how_many_gpus():
-    asked = {"method": "lora", "model": "llama-3.1-8b", "gpu": "h100-sxm5-80gb", "examples": 100_000, "budget": 16}
-    with pytest.raises(NoPlanError) as caught:
-        estimate(**asked)
-    gpus = int(re.search(r"--gpus (\d+)", str(caught.value.hint))[1])
+@pytest.mark.parametrize(
+    ("gpu", "few", "many"), [("h100-sxm5-80gb", 8, 16), ("h100-sxm5-80gb", 16, 32), ("rtx-4090", 8, 16)]
+)
+def test_one_number_of_gpus_has_one_answer_whatever_number_was_asked_for(gpu, few, many):
+    asked = {"method": "lora", "model": "llama-3.1-8b", "gpu": gpu}
+    smaller, larger = estimate(**asked, gpus=few), estimate(**asked, gpus=many)
+    point = next(point for point in smaller.curve if point.gpus == many)
+    plan = next(plan for plan in larger.plans if plan.precision == "bf16")
 
-    assert gpus > 8
-    assert planned(**asked, gpus=gpus).probability.budget >= 0.8
+    assert smaller.question["stack"].value == larger.question["stack"].value == "hf"
+    assert point.duration_days.mid == pytest.approx(plan.duration_days.mid, rel=0.05)
+    back = next(point for point in larger.curve if point.gpus == few)
+    plan = next(plan for plan in smaller.plans if plan.precision == "bf16")
+    assert back.duration_days.mid == pytest.approx(plan.duration_days.mid, rel=0.05)
 
 
 def planned(**asked: object) -> Plan:

@@ -193,7 +193,10 @@ def pace_s(case: Case, plan: Ranged) -> float:
     ("asked", "target"),
     [
         ({"params": "13B", "precision": "fp8"}, {"deadline": "7d"}),
-        ({"model": "llama-3.1-70b", "method": "dpo"}, {"gpus": "1024"}),  # of 8 ranks a search sees no batch of 64
+        (
+            {"model": "llama-3.1-70b", "method": "dpo", "stack": "typical"},
+            {"gpus": "1024"},
+        ),  # of 8 ranks a search sees no batch of 64
     ],
 )
 def test_the_batch_and_the_gpus_of_a_plan_asked_for_give_that_plan_again(asked, target):
@@ -220,3 +223,30 @@ def test_virtual_stages_that_do_not_split_the_layers_are_a_usage_error():
     with pytest.raises(UsageError) as caught:
         planned(params="7B", gpus="64", tp="4", pp="4", vp="3")
     assert parts(caught.value.message)["key"] == "error.vp_layers"
+
+
+def test_a_budget_that_the_gpus_given_exceed_and_fewer_keep_is_told_how_many():
+    asked = {"params": "70B", "precision": "fp8"}
+    _, dear = planned(**asked, gpus="2048")
+    budget = str(round(0.95 * at_confidence(dear.draws["cost_usd"], 0.8)))
+    with pytest.raises(NoPlanError) as caught:
+        planned(**asked, gpus="2048", budget=budget)
+    hint = parts(caught.value.hint)
+
+    assert hint["key"] == "hint.gpus_in_budget"
+    assert planned(**asked, gpus=str(hint["gpus"]), budget=budget)[1].plan.probability.budget >= 0.8
+    with pytest.raises(NoPlanError) as caught:
+        planned(**asked, gpus="2048", budget="1000")
+    assert parts(caught.value.hint)["key"] == "hint.larger_budget"
+
+
+@pytest.mark.parametrize("cp", [{}, {"zero": "1"}])
+def test_a_layout_that_does_not_divide_the_batch_is_wrong_usage_with_the_nearest_batches_that_do(cp):
+    asked = {"params": "70B", "gpus": "512", "tp": "8", "pp": "4", **cp}
+    with pytest.raises(UsageError) as caught:
+        planned(**asked, global_batch="1000")
+
+    assert (parts(caught.value.hint)["fewer"], parts(caught.value.hint)["more"]) == (992, 1008)
+    assert planned(**asked, global_batch="1008")[1].plan.fits
+    with pytest.raises(NoPlanError):  # nothing is fixed: other numbers of GPUs would do
+        planned(params="70B", gpus="512", global_batch="1001")

@@ -273,7 +273,7 @@ def test_where_a_deadline_and_a_budget_cannot_both_be_met_the_deadline_that_the_
 
 def test_all_precisions_are_compared_with_one_batch_near_the_default():
     estimated = answer(params="8B", gpus="96")
-    batches = {plan.layout.global_batch for plan in (*estimated.plans, *estimated.same_deadline) if plan.layout}
+    batches = {plan.layout.global_batch for plan in estimated.plans if plan.layout}
 
     assert len(batches) == 1
     assert estimated.question["global_batch"].value in batches
@@ -291,7 +291,7 @@ def test_a_catalogue_model_keeps_its_published_batch_unless_that_leaves_the_coun
     assert left.question["global_batch"].source == "derived"
     notes = [word(estimated.question["global_batch"].note) for estimated in (kept, left)]
     assert "the model's published batch, kept unless it does not divide evenly over the GPUs or a batch of" in notes[0]
-    assert "near the model's published 1,024, which on 992 GPUs does not divide evenly, fits less safely" in notes[1]
+    assert "around the model's published 1,024, which on 992 GPUs does not divide evenly, fits less safely" in notes[1]
 
 
 def test_a_precision_that_does_not_fit_is_shown_without_figures_beside_those_that_do():

@@ -85,3 +85,26 @@ def test_where_each_gpu_has_its_own_batch_the_question_keeps_its_own_and_the_ass
     assert inputs["global_batch"].value == (192 if b200 == 96 else one.global_batch)
     assert told.startswith("Each step trains on 192 sequences (") == (b200 == 96)
     assert ("192 sequences on 8 × H100 SXM5 80\u00a0GB and 240 sequences on 8 × B200" in told) == (b200 == 120)
+
+
+@pytest.mark.parametrize("method", ["sft", "lora"])
+@pytest.mark.parametrize("gpus", ["8", "16", "32", "24"])
+def test_to_fine_tune_the_usual_batch_is_kept_unless_another_is_a_tenth_faster_and_the_note_names_the_band(
+    method, gpus
+):
+    asked = {"model": "llama-3.1-8b", "params": None, "method": method, "gpus": gpus}
+    one = question(**asked)
+    entry = estimate(one, prices(one), site(), whole=False).question["global_batch"]
+    note = parts(entry.note)
+
+    assert (note["least"], note["most"]) == (16, 64)
+    if entry.value == 32:
+        assert entry.source == "default"
+        return
+    assert note["default"] == 32
+    if 32 % int(gpus) == 0:
+        taken, usual = (
+            next(plan for plan in estimate(fixed, prices(fixed), site(), whole=False).plans if plan.precision == "bf16")
+            for fixed in (question(**asked, global_batch=str(batch)) for batch in (entry.value, 32))
+        )
+        assert taken.gpu_hours.mid < usual.gpu_hours.mid / 1.05

@@ -56,3 +56,32 @@ def test_a_micro_batch_that_is_fixed_does_not_end_the_second_view():
 
     assert all(plan.layout.micro_batch == 3 for plan in answer.plans if plan.fits)
     assert any(plan.fits for plan in answer.same_deadline)
+
+
+@pytest.mark.parametrize("asked", [{"params": "7B", "gpus": "64"}, {"params": "7B", "gpus": "100"}])
+def test_by_the_asked_plan_s_own_duration_no_precision_takes_far_more_gpus_than_in_proportion(asked):
+    one = question(**asked)
+    answer = estimate(one, prices(one), site())
+    (base,) = (plan for plan in answer.same_deadline if plan.precision == "bf16")
+    on_same = {plan.precision: plan for plan in answer.plans}
+
+    for plan in answer.same_deadline:
+        ratio = on_same[plan.precision].duration_days.mid / base.duration_days.mid
+        assert plan.gpus <= max(1.4 * ratio * base.gpus, base.gpus + 16), plan.precision
+        assert one.batch_band[0] <= plan.layout.global_batch <= one.batch_band[1]
+
+
+def test_what_is_hardly_slower_than_the_asked_plan_ends_as_soon():
+    one = question(model="llama-3.1-8b", params=None, method="sft", gpus="8")
+    answer = estimate(one, prices(one), site())
+    by_precision = {plan.precision: plan for plan in answer.same_deadline}
+
+    assert by_precision["fp16"].gpus == by_precision["bf16"].gpus == 8
+    assert by_precision["fp16"].layout.global_batch == by_precision["bf16"].layout.global_batch
+
+
+def test_a_deadline_that_is_asked_for_is_met_by_every_precision_that_has_a_plan():
+    one = question(params="7B", deadline="5d")
+
+    for plan in estimate(one, prices(one), site()).same_deadline:
+        assert not plan.fits or plan.probability.deadline >= one.confidence_ratio

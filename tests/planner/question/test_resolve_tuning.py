@@ -16,10 +16,10 @@ def ask(**texts: str) -> Question:
     return resolve(Ask(texts={"model": "llama-3.1-8b"} | texts))
 
 
-def test_fine_tuning_on_one_node_is_hugging_face_s_unless_another_stack_is_named():
+def test_fine_tuning_is_hugging_face_s_on_any_number_of_gpus_unless_another_stack_is_named():
     assert ask(method="lora").inputs["stack"].value == "hf"
     assert ask(method="lora", gpus="8").framework is not None
-    assert ask(method="lora", gpus="64").framework is None
+    assert ask(method="lora", gpus="64").framework is ask(method="lora", gpus="8").framework
     assert ask(method="lora", stack="megatron").stack == "tuned"
     assert ask(method="pretrain").framework is None
 

@@ -255,3 +255,16 @@ def test_an_answer_whose_sizes_are_of_another_product_has_no_such_note():
     gain = {"m": 1.0, "n": 1.0, "k": 1.0, "gain_ratio": 1.0, "pays_from_hidden": None}
 
     assert narrow_notes([{"precision": "fp8", "narrow_gain": gain}], WORDS) == ()
+
+
+def test_a_batch_other_than_the_asked_precision_s_is_said_under_the_table():
+    document = sample.document()
+    for plan in document["same_deadline"]:
+        plan["layout"] = document["plans"][0]["layout"]
+    assert comparison_table(facts_of_document(document), "same_deadline", WORDS).notes == ()
+    other = next(plan for plan in document["same_deadline"] if plan["precision"] == "tf32")
+    other["layout"] = other["layout"] | {"grad_accum": 80}
+
+    (note,) = comparison_table(facts_of_document(document), "same_deadline", WORDS).notes
+    assert "TF32" in note
+    assert "1,280 sequences per step, since with 1,024" in note

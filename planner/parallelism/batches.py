@@ -1,0 +1,41 @@
+"""Which global batches a layout that is fixed in part divides on a number of GPUs."""
+
+from __future__ import annotations
+
+from planner.hardware.cluster import Cluster
+from planner.parallelism.search import FixedLayout, context_sizes, pipeline_depths, tensor_sizes
+from planner.training.recipe import Recipe
+
+
+def is_fixed(fixed: FixedLayout) -> bool:
+    """Whether anything of a layout is fixed that says which batches it divides."""
+    return any(size is not None for size in (fixed.tp, fixed.pp, fixed.cp, fixed.dp, fixed.micro_batch, fixed.vp))
+
+
+def batches_near(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int) -> tuple[int, int] | None:
+    """The nearest batches up to and from the recipe's that a layout on so many GPUs divides; None where none does.
+
+    Where the fewest that it divides are more, both are these.
+    """
+    steps = _steps(recipe, cluster, fixed, gpus)
+    batch = recipe.global_batch
+    if not steps:
+        return None
+    above = min(-(-batch // step) * step for step in steps)
+    return max(batch // step * step for step in steps) or above, above
+
+
+def _steps(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int) -> set[int]:
+    """Sequences that all data parallel ranks take at once, of every way to split the model over so many GPUs."""
+
+    def one(value: int | None, otherwise: list[int]) -> list[int]:
+        return otherwise if value is None else [value]
+
+    each = fixed.micro_batch or recipe.how.sequences_per_example
+    return {
+        gpus // (tp * cp * pp) * each * (pp if (fixed.vp or 1) > 1 else 1)
+        for tp in one(fixed.tp, tensor_sizes(recipe, cluster))
+        for cp in one(fixed.cp, context_sizes(recipe, gpus))
+        for pp in one(fixed.pp, pipeline_depths(recipe, on_given_gpus=True))
+        if gpus % (tp * cp * pp) == 0 and fixed.dp in (None, gpus // (tp * cp * pp))
+    }

@@ -1,0 +1,128 @@
+"""One search over numbers of GPUs: the layouts it looks at, and which of them could meet the targets, or do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.parallelism.layout import Layouts
+from planner.parallelism.search import FixedLayout
+from planner.performance.evaluation import Score
+from planner.planning.case import Case
+from planner.planning.choice import Choice, choose_each
+from planner.planning.fitting.shortage import Nearest
+from planner.planning.targets import Targets, at_confidence
+from planner.rates.terms import Draws
+
+Bools = npt.NDArray[np.bool_]
+
+AT_ONCE = 4
+"""Numbers of GPUs whose layouts are chosen in common passes."""
+SLACK = 1.12
+"""How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out: what one
+layout's ratio says of another's, whose communication is as uncertain as it is large."""
+OUT_OF_REACH = 1.03
+"""So many times a target the least figure must be, as far as is known, for nobody to look closer."""
+LEAST_RATIO = 0.1
+"""No figure at a confidence is a smaller share of that at mid."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CountSearch:
+    """One search over numbers of GPUs: what was looked at, and what is known of the figures at the confidence."""
+
+    case: Case
+    fixed: FixedLayout
+    draws: Draws
+    targets: Targets
+    near: Nearest = field(default_factory=Nearest)
+    wall_ratio: float = 0.0
+    """Duration at the confidence over that at mid, as the last layout evaluated had it."""
+    usd_ratio: float = 0.0
+    """The same of the cost."""
+    least_wall_ratio: float = math.inf
+    """The least of these ratios so far; infinite where nothing was evaluated."""
+    least_usd_ratio: float = math.inf
+    walls_s: dict[int, float] = field(default_factory=dict)
+    """Duration at the confidence by number of GPUs, of those that were evaluated."""
+
+    def __post_init__(self) -> None:
+        """Nothing is evaluated yet."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Before an evaluation: above the median, a figure at the confidence is not below that at mid."""
+        self.wall_ratio = self.usd_ratio = 1.0 if self.targets.confidence_ratio >= 0.5 else LEAST_RATIO
+
+    def look(self, layouts: Layouts) -> tuple[Score, Bools]:
+        """Scores of some layouts, and which of them fit."""
+        scores = self.case.score(layouts)
+        self.near.look(self.case, layouts, scores, self.targets.deadline_s)
+        return scores, self.case.fits(scores)
+
+    def within(self, scores: Score, slack: float = SLACK) -> Bools:
+        """Which layouts could meet the targets, as far as mid values tell."""
+        able = np.ones(len(scores.wall_s), dtype=np.bool_)
+        if self.targets.deadline_s is not None:
+            able &= scores.wall_s * self.wall_ratio <= self.targets.deadline_s * slack
+        if self.targets.budget_usd is not None:
+            able &= scores.cost_usd * self.usd_ratio <= self.targets.budget_usd * slack
+        return able
+
+    def could_meet(self, choice: Choice) -> bool:
+        """Whether a choice could meet the targets, as far as mid values tell."""
+        return bool(self.within(choice.scores)[choice.best])
+
+    def meets(self, choice: Choice) -> bool:
+        """Whether a choice meets the targets at the confidence."""
+        drawn, confidence = self.case.evaluate(choice.winner, self.draws), self.targets.confidence_ratio
+        wall_s = at_confidence(drawn.wall_s, confidence)
+        self.walls_s[choice.gpus] = wall_s
+        self.wall_ratio = wall_s / float(choice.scores.wall_s[choice.best])
+        mid_usd = float(choice.scores.cost_usd[choice.best])
+        self.usd_ratio = at_confidence(drawn.cost_usd, confidence) / mid_usd if mid_usd else 0.0
+        self.least_wall_ratio = min(self.least_wall_ratio, self.wall_ratio)
+        self.least_usd_ratio = min(self.least_usd_ratio, self.usd_ratio)
+        return self.targets.met_by(drawn)
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether nothing that fits comes near the targets, by its figures at mid and the least ratio of any draws."""
+        return any(
+            limit is not None and min(figures.values(), default=math.inf) * ratio > limit * OUT_OF_REACH
+            for figures, ratio, limit in (
+                (self.near.wall_s, self.least_wall_ratio, self.targets.deadline_s),
+                (self.near.cost_usd, self.least_usd_ratio, self.targets.budget_usd),
+            )
+        )
+
+    def choices(self, layouts: Layouts, scores: Score, fits: Bools, counts: Iterable[int]) -> Iterator[Choice]:
+        """The best layout on each of some numbers of GPUs, in their order, where one is more likely to fit than not."""
+        waiting = list(counts)
+        while waiting:
+            now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
+            groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in now]
+            found = choose_each(self.case, layouts, scores, groups, self.near.evaluated)
+            yield from (choice for choice in found if choice.best is not None)
+
+    def first_met(
+        self, layouts: Layouts, scores: Score, fits: Bools, slack: float = SLACK
+    ) -> tuple[Choice | None, Choice | None]:
+        """The choice on the fewest GPUs that meets the targets safely, and on the fewest that does so at a risk."""
+        risky: Choice | None = None
+        looked_at: set[int] = set()
+        while True:
+            able = fits & self.within(scores, slack)
+            counts = [count for count in sorted(set(layouts.gpus[able].tolist())) if count not in looked_at][:AT_ONCE]
+            if not counts:
+                return None, risky
+            looked_at.update(counts)
+            for choice in self.choices(layouts, scores, fits, counts):
+                if (choice.safe or risky is None) and self.could_meet(choice) and self.meets(choice):
+                    if choice.safe:
+                        return choice, risky
+                    risky = choice

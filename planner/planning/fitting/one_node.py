@@ -1,0 +1,50 @@
+"""Whether one node holds a run, which decides the usual stack of a fine-tuning whatever number of GPUs is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from planner.hardware.cluster import Cluster
+from planner.parallelism.search import enumerate_layouts
+from planner.performance.evaluation import memory_of
+from planner.performance.memory import memory_risk
+from planner.planning.choice import RISK_DRAWS
+from planner.question.question import Question
+from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Parameters
+from planner.rates.terms import Term
+from planner.training.support import why_unable
+
+MOST_LEAN = 3
+"""Layouts whose risk is drawn: those that need the least memory at mid."""
+
+
+def held_by_a_node(
+    question: Question,
+    cluster: Cluster,
+    measured: Mapping[str, Term] | None = None,
+    parameters: Parameters | None = None,
+) -> bool:
+    """Whether a layout of the asked precision on one node is safe; a GPU that lacks the precision tells nothing.
+
+    Args:
+        question: what was asked.
+        cluster: one kind of GPU.
+        measured: terms from records of this GPU in the asked precision.
+        parameters: those of a calibration; None: the shipped ones.
+    """
+    if why_unable(question.model, question.asked, cluster.gpu) is not None:
+        return True
+    recipe = question.recipe(question.asked, cluster)
+    layouts = enumerate_layouts(recipe, cluster, question.fixed, gpus=np.array([cluster.gpus_per_node], dtype=np.int64))
+    if not len(layouts):
+        return False
+    rates = resolve_rates(cluster, recipe, measured, parameters)
+    needed_bytes = np.broadcast_to(memory_of(recipe, layouts, rates.sample()).total, len(layouts))
+    drawn = rates.sample(RISK_DRAWS)
+    return any(
+        memory_risk(memory_of(recipe, layouts.only(int(i)), drawn).total, cluster.gpu) <= question.memory_risk
+        for i in np.argsort(needed_bytes, kind="stable")[:MOST_LEAN]
+    )

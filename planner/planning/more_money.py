@@ -1,0 +1,58 @@
+"""A budget just below what many more GPUs cost: how much more money ends the run much sooner."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.errors import Message
+from planner.evidence import Estimate
+from planner.planning.choice import Choice, best_on
+from planner.planning.count_search import CountSearch
+from planner.planning.targets import at_confidence, rounded_up_usd
+from planner.units import DAY_S
+
+LITTLE_MORE = 1.1
+"""Most money that is little more, over the budget."""
+MUCH_SOONER = 0.75
+"""Share of a plan's time that a run must take at the most to be worth it."""
+MOST_TRIED = 2
+"""Numbers of GPUs that are planned for it, the soonest at mid first."""
+
+
+def much_sooner(search: CountSearch, chosen: Choice) -> Message | None:
+    """That a little more money than the budget ends a run much sooner, with the amount; None where it does not.
+
+    Args:
+        search: of the soonest end within the budget, with what it saw of other numbers of GPUs.
+        chosen: what it found.
+    """
+    budget, case, near = search.targets.budget_usd, search.case, search.near
+    if budget is None:
+        return None
+    plan = case.evaluate(chosen.winner, search.draws)
+    mid_usd, mid_s = float(chosen.scores.cost_usd[chosen.best]), float(chosen.scores.wall_s[chosen.best])
+    ratio = at_confidence(plan.cost_usd, search.targets.confidence_ratio) / mid_usd
+    soon = [
+        gpus
+        for gpus, wall_s in sorted(near.wall_s.items(), key=lambda item: item[1])
+        if wall_s <= MUCH_SOONER * mid_s and near.cost_usd[gpus] * ratio <= LITTLE_MORE * budget
+    ]
+    planned_days = _days(plan.wall_s)
+    for gpus in soon[:MOST_TRIED]:
+        choice = best_on(case, search.fixed, gpus)
+        if choice.best is None or not choice.safe:
+            continue
+        drawn = case.evaluate(choice.winner, search.draws)
+        needed = rounded_up_usd(at_confidence(drawn.cost_usd, search.targets.confidence_ratio))
+        days = _days(drawn.wall_s)
+        if budget < needed <= LITTLE_MORE * budget and days <= MUCH_SOONER * planned_days:
+            return Message.of(
+                "warning.little_more", gpu=case.cluster.gpu.id, gpus=gpus, budget_usd=needed,
+                more=needed / budget - 1.0, days=days, planned_days=planned_days, planned=chosen.gpus,
+            )  # fmt: skip
+    return None
+
+
+def _days(wall_s: object) -> float:
+    """The middle of some drawn durations, as a plan shows it."""
+    return Estimate.of_draws(np.ravel(np.asarray(wall_s, dtype=np.float64)) / DAY_S).mid
