@@ -24,7 +24,7 @@ LEAST_SHARE = 0.75
 """GPU-hours on fewer GPUs over those of the plan, at the least."""
 MOST_COUNTS = 64
 """Numbers of GPUs of one such split, the largest of those that are fewer."""
-HARDLY_MISSED = 1.03
+HARDLY_MISSED = 1.02
 """How far a duration may miss the deadline for its number of GPUs to be looked at again, with all layouts."""
 EXACT = 1.0
 """Layouts that are split alike stay as far from their mid as the one that was evaluated last."""
