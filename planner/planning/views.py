@@ -8,8 +8,8 @@ from typing import TypeGuard
 from planner.errors import Message, NoPlanError, UsageError
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given
-from planner.planning.counts import fewest, fewest_between
-from planner.planning.open_count import parts_of_a_node
+from planner.planning.counting.counts import fewest, fewest_between
+from planner.planning.counting.open_count import parts_of_a_node
 from planner.planning.power.cap import over_cap
 from planner.planning.ranges import Ranged, infeasible, ranged_plan, why_not
 from planner.planning.targets import MAX_GPUS, Targets, at_confidence, probability, targets_of

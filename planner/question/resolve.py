@@ -115,10 +115,12 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
         return StepBatch(sequences=given)
     if method.fine_tunes:
         in_backward = bool(read.value(IN_BACKWARD))
-        band = tuning_band(TUNING_BATCH, in_backward=in_backward)
+        fewest = method.sequences_per_example * (read.value(GPUS) or 0)
+        usual = max(TUNING_BATCH, fewest)  # none of the GPUs asked for is left without work
+        band = tuning_band(usual, in_backward=in_backward)
         note = Message.of("note.usual_batch", least=band[0], most=band[1])
-        read.note(GLOBAL_BATCH, TUNING_BATCH, "default", note)
-        return StepBatch(sequences=TUNING_BATCH, band=band, kept=not in_backward)
+        read.note(GLOBAL_BATCH, usual, "default", note)
+        return StepBatch(sequences=usual, band=band, kept=not in_backward)
     published = model.global_batch_tokens
     sequences = batch_sequences(published, seq_len) if published else default_batch_sequences(tokens, seq_len)
     critical = critical_batch_tokens(model.params_total, tokens) / seq_len

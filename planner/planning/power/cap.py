@@ -13,7 +13,7 @@ from planner.evidence import middle
 from planner.parallelism.search import enumerate_layouts
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose
-from planner.planning.counts import fewest
+from planner.planning.counting.counts import fewest
 from planner.planning.footprint import gpus_allowed, peak_of
 from planner.planning.targets import ROOM_RATIO, at_confidence, targets_of
 from planner.question.question import Question

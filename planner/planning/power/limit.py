@@ -19,7 +19,7 @@ from planner.parallelism.search import enumerate_layouts
 from planner.planning.asked import UnpricedError, asked_plan
 from planner.planning.case import Case, Measured, make_case
 from planner.planning.choice import Choice, best_given, choose_each
-from planner.planning.open_count import counted
+from planner.planning.counting.open_count import counted
 from planner.planning.ranges import DRAWS
 from planner.planning.targets import at_confidence, targets_of
 from planner.question.question import Question

@@ -28,7 +28,7 @@ from planner.planning.choice import (
     risk_of,
     tokens_ratio,
 )
-from planner.planning.counts import fewest
+from planner.planning.counting.counts import fewest
 from planner.planning.ranges import why_not
 from planner.planning.targets import NO_TARGETS
 from planner.rates.terms import Draws

@@ -11,13 +11,13 @@ from planner.errors import Message, NoPlanError
 from planner.parallelism.search import FixedLayout
 from planner.planning.case import Case
 from planner.planning.choice import best_on
-from planner.planning.counts import fewest, soonest
+from planner.planning.counting.counts import fewest, soonest
 from planner.planning.fitting.lean import MORE_MEMORY
 from planner.planning.fitting.ways import leaner
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from tests.planner.build import parts
+from tests.planner.planning.counting.test_counts import by
 from tests.planner.planning.test_choice import DRAWS, FREE, case, small
-from tests.planner.planning.test_counts import by
 
 OFFLOAD = Message.of("flag.with_value", input="offload", value="optimizer")
 RECOMPUTE = Message.of("flag.with_value", input="act_ckpt", value="full")

@@ -9,7 +9,7 @@ from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, best_on
-from planner.planning.counts import fewest, soonest
+from planner.planning.counting.counts import fewest, soonest
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from planner.question.question import Question
 from planner.rates.terms import Draws

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import enumerate_layouts
 from planner.planning.choice import Choice, best_given
-from planner.planning.count_search import CountSearch
+from planner.planning.counting.search import CountSearch
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import pytest
 
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given
-from planner.planning.counts import fewest
-from planner.planning.open_count import counted
+from planner.planning.counting.counts import fewest
+from planner.planning.counting.open_count import counted
 from planner.planning.targets import targets_of
 from tests.planner.planning.test_views import DRAWS, of
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.errors import NoPlanError
 from planner.parallelism.search import enumerate_layouts
 from planner.planning.choice import Choice, best_on
-from planner.planning.counts import fewest, soonest
+from planner.planning.counting.counts import fewest, soonest
 from planner.planning.targets import MAX_GPUS, Targets, at_confidence, probability
 from tests.examples import examples
 from tests.planner.build import parts

@@ -7,7 +7,7 @@ import numpy as np
 from planner.errors import Message
 from planner.evidence import Estimate
 from planner.planning.choice import Choice, best_on
-from planner.planning.count_search import CountSearch
+from planner.planning.counting.search import CountSearch
 from planner.planning.targets import at_confidence, rounded_up_usd
 from planner.units import DAY_S
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.planning.more_money import LITTLE_MORE, MUCH_SOONER
+from planner.planning.counting.more_money import LITTLE_MORE, MUCH_SOONER
 from planner.planning.targets import at_confidence
 from tests.planner.build import parts
 from tests.planner.planning.test_asked import planned
