@@ -65,8 +65,12 @@ def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0) 
 
 
 def host_w(rates: Rates) -> Value:
-    """A GPU's share of its host: processors, memory, fans and network cards, which run whatever the GPU draws."""
-    result: Value = np.maximum(rates.host_power_w, rates.host_least_w)
+    """A GPU's share of its host: processors, memory, fans and network cards, which run whatever the GPU draws.
+
+    0 on a device whose power nobody knows (a CPU).
+    """
+    least = np.where(np.greater(rates.host_power_w, 0.0), rates.host_least_w, 0.0)
+    result: Value = np.maximum(rates.host_power_w, least)
     return result
 
 

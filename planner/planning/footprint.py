@@ -109,6 +109,8 @@ def peak_pue(case: Case, draws: Draws) -> float:
     watts and the same PUE, with GPUs at or below their limit, so that its high end never lies above the peak.
     """
     limit_w, at_mid_w = case.cluster.limit_w, peak_power(1, node_power(case), 1.0).w
+    if not at_mid_w:  # a device whose power nobody knows
+        return 1.0
     drawn_w = limit_w + np.asarray(beside_w(case.rates.sample(draws)))
     return Estimate.of_draws(drawn_w * case.unit_prices(draws).pue).high / float(at_mid_w)
 

@@ -150,9 +150,9 @@ def resolve_rates(
 def _term(setting: Setting, family: Family, name: str, scale: float = 1.0, *, row: Parameter | None = None) -> Term:
     """A term from the row that holds, times a scale, which those of a family with a bound never exceed."""
     row = row or setting.row(family)
-    ceiling = 1.0 if family.bound else float("inf")
+    ceiling = scale if family.bound else float("inf")
     return Term(
-        name=name, value=row.value * scale, ceiling=ceiling * scale, family=family, evidence=evidence_of(row, name),
+        name=name, value=row.value * scale, ceiling=ceiling, family=family, evidence=evidence_of(row, name),
         rests_on=(Dependence(row=row, share=family.bound == "share"),),
     )  # fmt: skip
 

@@ -65,7 +65,7 @@ def test_a_group_without_its_subcommand_prints_its_help_on_stderr(run):
     assert result.code == 2
     assert result.out == ""
     assert result.err.startswith("Usage: mpplan records")
-    assert "\n  show " in result.err
+    assert " show " in result.err
 
 
 def test_an_argument_too_many_is_a_usage_error(run):

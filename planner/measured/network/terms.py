@@ -46,7 +46,7 @@ RINGS = ("all_reduce", "all_gather", "reduce_scatter")
 DOUBLING_SD = 0.21
 """Standard deviation of the logarithm of a time on more nodes than were measured, for each doubling of their number:
 what these equations, fitted to the runs on up to n nodes, leave of those on more. All-reduce, all-gather and
-reduce-scatter of 256 MiB over 2 to 64 nodes of 8 H100 with EFA: 0.21, mean 0.06
+reduce-scatter of 256 MiB over 2 to 64 nodes of 8 H100 with EFA: 0.21, mean 0.05
 (vinjn/nanotron-ultrascale-playbook:assets/data/benchmarks/pp_comm_bandwidth.html@924e4d0); all-reduce of 1 MiB to 4 GiB
 over 2 to 16 nodes of 8 A100 with 200 Gb/s InfiniBand: 0.21 where all fewer nodes are known, 0.18 where one number is
 (NetX-lab/Echo:nccl-test-log@15f0d12)."""

@@ -27,10 +27,10 @@ def much_sooner(search: CountSearch, chosen: Choice) -> Message | None:
         chosen: what it found.
     """
     budget, case, near = search.targets.budget_usd, search.case, search.near
-    if budget is None:
+    mid_usd, mid_s = float(chosen.scores.cost_usd[chosen.best]), float(chosen.scores.wall_s[chosen.best])
+    if budget is None or not mid_usd:  # what costs nothing ends as soon as it can
         return None
     plan = case.evaluate(chosen.winner, search.draws)
-    mid_usd, mid_s = float(chosen.scores.cost_usd[chosen.best]), float(chosen.scores.wall_s[chosen.best])
     ratio = at_confidence(plan.cost_usd, search.targets.confidence_ratio) / mid_usd
     soon = [
         gpus

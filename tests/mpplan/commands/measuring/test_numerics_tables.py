@@ -44,7 +44,8 @@ def test_an_answer_without_any_section_still_says_what_was_trained():
     assert numerics_text(DOCUMENT) == "Some CPU, small tasks\n  char-lm: a decoder, 120,704 parameters\n"
 
 
-def test_a_pair_says_how_it_was_run_and_shouts_where_it_is_not_equal():
+def test_a_pair_says_how_it_was_run_and_shouts_where_it_is_not_equal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     text = numerics_text(DOCUMENT | {"parity": [PARITY]})
 
     row = next(line for line in text.splitlines() if "nvfp4" in line)
@@ -97,7 +98,8 @@ def test_a_run_that_has_not_settled_says_nothing_of_a_long_one(steps, late):
     assert ("1 step " in text) == (steps == 1)
 
 
-def test_a_precision_that_reaches_nothing_or_was_not_run_is_not_called_equivalent():
+def test_a_precision_that_reaches_nothing_or_was_not_run_is_not_called_equivalent(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     nowhere = dict.fromkeys(("difference_low", "difference_mid", "difference_high")) | {"pairs": 0, "diverged": 0}
     off = PAIR | nowhere | {"verdict": "not_applied", "lowered_matrices": 0, "reason": "the model has no layer for it"}
     unrun = PAIR | nowhere | {"verdict": "not_run", "precision": "fp16"}

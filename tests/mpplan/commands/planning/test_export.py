@@ -243,8 +243,8 @@ def check_plan(plan):
     quantities = {line["id"]: line["quantity"] for line in plan["cost_lines"]}
     hours, energy = plan["gpu_hours"]["mid"], plan["energy_mwh"]["mid"]
     assert hours == pytest.approx(plan["gpus"] * plan["duration_days"]["mid"] * 24, rel=1e-8)
-    assert quantities.get("gpu_rental", quantities.get("gpu_owned")) == pytest.approx(hours, rel=1e-9)
-    assert quantities.get("electricity", energy * 1000) == pytest.approx(energy * 1000, rel=1e-9)
+    assert quantities.get("gpu_rental", quantities.get("gpu_owned")) == pytest.approx(hours, abs=0.001)
+    assert quantities.get("electricity", energy * 1000) == pytest.approx(energy * 1000, abs=0.001)
     items = [value for name, value in plan["energy_items_mwh"].items() if name != "total"]
     assert sum(items) == pytest.approx(energy, rel=1e-8)
 
@@ -307,7 +307,7 @@ def test_a_price_that_is_given_leaves_the_cost_the_range_of_the_gpu_hours():
 
     for plan in document["plans"]:
         for end in ("low", "mid", "high"):
-            assert plan["cost_usd"][end] == pytest.approx(2.5 * plan["gpu_hours"][end], rel=1e-9)
+            assert plan["cost_usd"][end] == pytest.approx(2.5 * plan["gpu_hours"][end], abs=0.01)  # whole cents
 
 
 FORMULA = '=HYPERLINK("http://x","y")'

@@ -14,7 +14,6 @@ from planner.planning.counting.open_count import counted
 from planner.planning.targets import targets_of
 from tests.planner.planning.test_views import DRAWS, of
 
-
 NEAR = 0.99
 
 

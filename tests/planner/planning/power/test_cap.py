@@ -31,7 +31,8 @@ def test_without_a_target_of_ones_own_the_fastest_plan_under_the_cap_is_taken():
     assert effect.binding
     assert of(capped).gpus <= effect.gpus_allowed < of(free).gpus == effect.gpus_wanted
     assert of(capped).peak_power_mw <= 0.3
-    assert of(capped).duration_days.mid > of(free).duration_days.mid == pytest.approx(effect.days_wanted)
+    assert of(capped).duration_days.mid > of(free).duration_days.mid
+    assert of(free).duration_days.mid == pytest.approx(effect.days_wanted, rel=0.01)
 
 
 def test_what_a_binding_cap_does_is_said_and_the_default_deadline_is_not():
@@ -91,7 +92,7 @@ def test_gpus_beyond_the_cap_are_refused_with_how_many_there_may_be():
 
     assert parts(caught.value.message)["gpus"] == 512
     assert parts(caught.value.hint)["key"] == "hint.fewer_gpus"
-    assert parts(caught.value.hint)["gpus"] == 200  # 1.5 kW each at the high end of hosts, switches and PUE
+    assert parts(caught.value.hint)["gpus"] == 192  # 1.56 kW each at the high end of hosts, switches and PUE
 
 
 def test_a_cap_below_one_server_is_refused():
