@@ -37,8 +37,8 @@ def message_line(text: str) -> str:
 
 
 def _wrapped(label: str, text: str) -> str:
-    """A message under its label, in lines that fit a terminal or `COLUMNS`; anywhere else one line, for `grep`."""
-    if not sys.stderr.isatty() and "COLUMNS" not in os.environ:
+    """A message under its label, in lines that fit a terminal; anywhere else one line, for `grep`."""
+    if not sys.stderr.isatty():
         return f"{label} {text}".lstrip()
     width = max(shutil.get_terminal_size().columns, LEAST_COLUMNS)
     lines = wrap(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -68,12 +69,16 @@ def test_message_line_folds_every_kind_of_space():
     assert message_line(" a\n\tb\r\n c ") == "a b c"
 
 
-def test_messages_are_wrapped_to_the_columns_of_a_known_width(capsys, monkeypatch):
+def test_messages_are_wrapped_on_a_terminal_alone(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
+    fail("word " * 30)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fail("word " * 30, "other " * 20)
     warn("text " * 30)
     note("done " * 30)
-    lines = capsys.readouterr().err.splitlines()
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().err).splitlines()  # without colours
 
     assert max(len(line) for line in lines) <= 60
     assert [line.split()[0] for line in lines if not line.startswith("  ")] == ["error:", "hint:", "warning:", "done"]

@@ -51,7 +51,8 @@ def test_json_has_every_row_before_after_and_left_out(run, three):
     assert document["runs"] == 3
     assert [row["id"] for row in document["rows"]] == ["r8", "r16", "r32"]
     for row in document["rows"]:
-        assert row["error_after"] < row["error_left_out"] < row["error_before"]
+        after, left_out, before = (abs(row[f"error_{when}"]) for when in ("after", "left_out", "before"))
+        assert after < left_out < before
     assert all(isinstance(entry["words"], str) and entry["words"] for entry in document["learned"])
 
 
