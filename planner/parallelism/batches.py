@@ -28,14 +28,14 @@ def batches_near(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int
 def _steps(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int) -> set[int]:
     """Sequences that all data parallel ranks take at once, of every way to split the model over so many GPUs."""
 
-    def one(value: int | None, otherwise: list[int]) -> list[int]:
+    def given_or(value: int | None, otherwise: list[int]) -> list[int]:
         return otherwise if value is None else [value]
 
     each = fixed.micro_batch or recipe.how.sequences_per_example
     return {
         gpus // (tp * cp * pp) * each * (pp if (fixed.vp or 1) > 1 else 1)
-        for tp in one(fixed.tp, tensor_sizes(recipe, cluster))
-        for cp in one(fixed.cp, context_sizes(recipe, gpus))
-        for pp in one(fixed.pp, pipeline_depths(recipe, on_given_gpus=True))
+        for tp in given_or(fixed.tp, tensor_sizes(recipe, cluster))
+        for cp in given_or(fixed.cp, context_sizes(recipe, gpus))
+        for pp in given_or(fixed.pp, pipeline_depths(recipe, on_given_gpus=True))
         if gpus % (tp * cp * pp) == 0 and fixed.dp in (None, gpus // (tp * cp * pp))
     }

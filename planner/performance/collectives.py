@@ -76,7 +76,7 @@ def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
 def _reach_latency(group: RankGroup, steps: Array | Value, streamed_bytes: Array | Value | None, rates: Rates) -> Value:
     """The same with the nodes that it reaches: for each doubling of their number, and for each of them.
 
-    Trees take as long for each doubling (all-reduce over 2 to 16 nodes with InfiniBand), rings for each domain that
+    Trees take as long for each doubling (all-reduce over 2 to 16 nodes with InfiniBand), rings for each node that
     they pass; over 2 to 64 nodes with EFA both show (`node_doubling_s`, `node_hop_s`). With EFA small messages that
     follow one another have their share of it alone (`node_latency_bytes`).
 

@@ -14,6 +14,7 @@ from planner.parallelism.search import enumerate_layouts
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose
 from planner.planning.counting.counts import fewest
+from planner.planning.counting.open_count import counted
 from planner.planning.footprint import gpus_allowed, peak_of
 from planner.planning.targets import ROOM_RATIO, at_confidence, targets_of
 from planner.question.question import Question
@@ -49,13 +50,13 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     targets = targets_of(question)
     if targets.budget_alone:  # the cap is one more limit on their number
         return replace(question, max_gpus=min(most, targets.most_gpus)), free
-    uncapped = fewest(case, question.fixed, draws, targets)
-    if uncapped.gpus <= most:
+    wanted = counted(question, case, targets, draws)
+    if wanted is None or wanted.choice.gpus <= most:
         return question, free
     try:  # more GPUs than needed may have been the cheaper ones
         fewest(case, question.fixed, draws, replace(targets, most_gpus=min(most, targets.most_gpus)))
     except NoPlanError:
-        return _capped(question, case, draws, uncapped, free)
+        return _capped(question, case, draws, wanted.choice, free)
     return replace(question, max_gpus=min(most, targets.most_gpus)), free
 
 

@@ -347,7 +347,7 @@ def test_every_figure_says_what_it_rests_on():
         assert any(metric in one.used_in for one in main_job().evidence)
 
 
-def test_a_measured_rate_takes_precedence_and_widens_no_range():
+def test_a_measured_rate_takes_precedence_and_hardly_widens_a_range():
     asked = question(params="8B", gpus="64")
     term = resolve_rates(cluster(), recipe("llama-3.1-8b")).terms["linear_flop_per_s"]
     evidence = replace(term.evidence, id="measured:linear", kind=EvidenceKind.MEASURED)
