@@ -62,8 +62,8 @@ def test_a_killed_run_goes_on_from_what_is_on_the_disk(tmp_path: Path) -> None:
     before = kept_in(record)
     assert before
 
-    again = start(record, "--resume", "--budget", "15s")
-    printed, _ = again.communicate(timeout=120)
+    again = start(record, "--resume", "--budget", "45s")
+    printed, _ = again.communicate(timeout=240)
 
     assert again.returncode == 0
     after = kept_in(record)
