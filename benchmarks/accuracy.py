@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy_chart import Point, draw
-from benchmarks.accuracy_layouts import layouts_text
+from benchmarks.accuracy_layouts_text import layouts_text
 from benchmarks.accuracy_lineages import HEADERS as HEADS
 from benchmarks.accuracy_lineages import (
     PLANNED_USD,

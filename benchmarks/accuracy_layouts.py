@@ -7,7 +7,7 @@ the fastest lost against the fastest that was measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from planner.calibration.learn import learn
 from planner.calibration.linear import Observation, observe
-from planner.rates.parameters import Parameters, shipped_parameters
+from planner.rates.parameters import Parameters
 from planner.validation.predict import predict_prepared, run_rates
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.setup import prepare
@@ -52,7 +52,7 @@ class Sweep:
     @property
     def rank_correlation(self) -> float:
         """Spearman's, of predicted with measured speeds."""
-        return float(np.corrcoef(_ranks(self.predicted), _ranks(self.measured))[0, 1])
+        return rank_correlation(self.predicted, self.measured)
 
     @property
     def errors(self) -> Numbers:
@@ -63,6 +63,11 @@ class Sweep:
     def faster(self) -> npt.NDArray[np.bool_]:
         """The better half of the layouts as measured."""
         return np.asarray(self.measured >= np.median(self.measured))
+
+
+def rank_correlation(first: Numbers, second: Numbers) -> float:
+    """Spearman's, of two figures of the same layouts."""
+    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
 
 
 def _ranks(values: Numbers) -> npt.NDArray[np.intp]:
@@ -198,26 +203,3 @@ def map_rows(sweep: Sweep) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         pairs = [best.get((tp, pp)) for pp in depths]
         rows.append((f"tp {tp}", *("–" if pair is None else f"{pair[0]:.0f} / {pair[1]:.0f}" for pair in pairs)))
     return ("", *(f"pp {pp}" for pp in depths)), rows
-
-
-def layouts_text(
-    rows: Iterable[Mapping[str, str]], crossfit: Iterable[Mapping[str, str]], table: Callable[..., str]
-) -> str:
-    """The whole part of the page.
-
-    Args:
-        rows: of the sweep, text by column name.
-        crossfit: of `sweep_crossfit.csv`, text by column name.
-        table: writes headers and rows as a table.
-    """
-    observations, shipped = read_sweep(rows), shipped_parameters()
-    sweeps = predict_sweep(observations, shipped)
-    shown = next(sweep for sweep in sweeps if sweep.question == MAP)
-    headers, cells = map_rows(shown)
-    return "\n".join([
-        table(SUMMARY_HEADERS, summary_rows(observations, shipped, read_crossfit(crossfit))),
-        table(HEADERS, question_rows(sweeps)),
-        f"The best speed of {MAP[0]} on {MAP[1]} GPUs by tensor and pipeline parallel, in tokens/s per GPU, measured / "
-        "predicted:\n",
-        table(headers, cells),
-    ])  # fmt: skip

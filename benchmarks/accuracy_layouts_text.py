@@ -1,0 +1,45 @@
+"""The part of the page on layouts as it stands there: how the choice does, question by question, and what limits it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from benchmarks.accuracy_layouts import (
+    HEADERS,
+    MAP,
+    SUMMARY_HEADERS,
+    map_rows,
+    predict_sweep,
+    question_rows,
+    read_crossfit,
+    read_sweep,
+    summary_rows,
+)
+from benchmarks.accuracy_twins import HEADERS as TWIN_HEADERS
+from benchmarks.accuracy_twins import sentences, twin_rows, twins
+from planner.rates.parameters import shipped_parameters
+
+
+def layouts_text(
+    rows: Iterable[Mapping[str, str]], crossfit: Iterable[Mapping[str, str]], table: Callable[..., str]
+) -> str:
+    """The whole part of the page.
+
+    Args:
+        rows: of the sweep, text by column name.
+        crossfit: of `sweep_crossfit.csv`, text by column name.
+        table: writes headers and rows as a table.
+    """
+    observations, shipped = read_sweep(rows), shipped_parameters()
+    sweeps = predict_sweep(observations, shipped)
+    headers, cells = map_rows(next(sweep for sweep in sweeps if sweep.question == MAP))
+    pairs = [twins(sweep) for sweep in sweeps]
+    return "\n".join([
+        table(SUMMARY_HEADERS, summary_rows(observations, shipped, read_crossfit(crossfit))),
+        table(HEADERS, question_rows(sweeps)),
+        sentences(sweeps, pairs) + "\n",
+        table(TWIN_HEADERS, twin_rows(pairs)),
+        f"The best speed of {MAP[0]} on {MAP[1]} GPUs by tensor and pipeline parallel, in tokens/s per GPU, measured / "
+        "predicted:\n",
+        table(headers, cells),
+    ])  # fmt: skip
