@@ -70,7 +70,7 @@ def _both(first: float, second: float, as_text: str) -> str:
 
 def twin_rows(groups: Iterable[Twins]) -> list[tuple[str, ...]]:
     """One line a question with enough pairs: two figures are those of stage 0 and of stage 1."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for pairs in groups:
         if len(pairs.measured) < ENOUGH:
             continue

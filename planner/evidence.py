@@ -76,8 +76,17 @@ def middle(draws: npt.ArrayLike) -> float:
 
     values = np.asarray(draws, dtype=np.float64)
     if not np.all(values > 0):
-        return float(np.median(values))
+        return median(values)
     return min(max(float(np.exp(np.mean(np.log(values)))), float(values.min())), float(values.max()))
+
+
+def median(values: npt.NDArray[np.float64]) -> float:
+    """The median of values of any shape, at least one; `numpy.median` imports the masked arrays before its first."""
+    import numpy as np  # commands that draw nothing start without it
+
+    half, is_even = divmod(values.size - 1, 2)
+    in_order = np.partition(values.ravel(), (half, half + is_even))
+    return float(in_order[half] + in_order[half + is_even]) / 2.0
 
 
 def _percentile(in_order: npt.NDArray[np.float64], percent: float) -> float:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import Message
-from planner.evidence import Estimate, Gap, middle
+from planner.evidence import Estimate, Gap, median, middle
 
 
 @given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
@@ -33,9 +33,14 @@ def test_the_middle_is_the_geometric_mean_so_that_it_multiplies():
     assert middle(1.0 / hours) == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize(("draws", "median"), [([-1.0, 2.0, 5.0], 2.0), ([0.0, 0.0, 3.0], 0.0)])
-def test_of_draws_that_are_not_all_above_zero_the_middle_is_the_median(draws, median):
-    assert middle(draws) == median
+@pytest.mark.parametrize(("draws", "expected"), [([-1.0, 2.0, 5.0], 2.0), ([0.0, 0.0, 3.0], 0.0)])
+def test_of_draws_that_are_not_all_above_zero_the_middle_is_the_median(draws, expected):
+    assert middle(draws) == expected
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))
+def test_the_median_is_that_of_numpy(values):
+    assert median(np.array(values)) == np.median(values)
 
 
 def test_between_two_draws_they_are_interpolated():

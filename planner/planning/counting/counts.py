@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.errors import Message, NoPlanError
+from planner.evidence import median
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
 from planner.performance.evaluation import Score, flop_of
@@ -152,7 +153,7 @@ def _cheaper(search: CountSearch, found: Choice) -> Choice:
     promising = counts[cheapest[least_gpu_s[cheapest] < found.gpus * _wall_s(found)]]
     more = (choice for choice in search.choices(layouts, scores, fits, sorted(promising.tolist())) if choice.safe)
     able = [found, *(choice for choice in more if search.meets(choice))]
-    gpu_s = [choice.gpus * float(np.median(case.evaluate(choice.winner, search.draws).wall_s)) for choice in able]
+    gpu_s = [choice.gpus * median(np.asarray(case.evaluate(choice.winner, search.draws).wall_s)) for choice in able]
     return next(choice for choice, s in zip(able, gpu_s, strict=True) if s <= CLOSE_TO_CHEAPEST * min(gpu_s))
 
 
