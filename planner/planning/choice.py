@@ -56,6 +56,9 @@ LITTLE_RISKIER = 0.03
 """How much riskier than the least risky a faster layout may be for it to be taken where none is safe."""
 MOST_RISK = 0.5
 """A layout that is riskier is more likely to run out of memory than not: it does not fit."""
+UNSURE = 0.06
+"""How far a risk by the few draws of the choice may lie above that by `RISK_DRAWS`: near 5 %, two and a half standard
+deviations of a share of 101 draws."""
 SURELY = 0.9
 """A layout whose peak stays below this share of the memory in all draws of the choice is safe without more of them."""
 
@@ -142,13 +145,15 @@ def choose_each(
     filling = scores.memory_bytes / usable_bytes(case.cluster.gpu)
     allowed_risk = min(case.memory_risk, MOST_RISK)
     winners: dict[int, tuple[int, int, float] | None] = {}
+    short_of_memory: set[int] = set()
     left = dict(enumerate(groups))
     while left:
         near = {name: _shortlist(pace_s, simplicity, splits, filling, group) for name, group in left.items()}
         drawn = np.concatenate([*near.values(), np.zeros(0, dtype=np.intp)])
         needed = dict(zip(drawn.tolist(), _needed_bytes(case, layouts.take(drawn), rates), strict=True))
         risks = {i: memory_risk(needed_bytes, case.cluster.gpu) for i, needed_bytes in needed.items()}
-        likely = {name: [i for i in some.tolist() if risks[i] <= allowed_risk] for name, some in near.items()}
+        likely = {name: [i for i in some.tolist() if risks[i] <= allowed_risk + UNSURE] for name, some in near.items()}
+        short_of_memory |= {name for name, some in near.items() if len(likely[name]) < len(some)}
         compared = [i for some in likely.values() if len(some) > 1 for i in some]
         expected = _expected(case, layouts, compared, [needed[i] for i in compared], rates)
         is_safe = _safety(case, layouts, needed, allowed_risk)
@@ -159,6 +164,8 @@ def choose_each(
         for name, group in left.items():
             least_risky_bytes = min(scores.memory_bytes[i] for i in near[name])
             left[name] = group[scores.memory_bytes[group] < least_risky_bytes]
+    for name in short_of_memory:
+        winners[name] = _or_overlooked(case, layouts, scores, pace_s, groups[name], winners[name])
     unsafe = [name for name, winner in winners.items() if winner is None]
     risky = {name: _least_risky(case, layouts, scores, pace_s, simplicity, groups[name]) for name in unsafe}
     return tuple(_choice(layouts, scores, winners[name], risky.get(name), evaluated) for name in range(len(groups)))
@@ -196,6 +203,37 @@ def _safe_winner(
     return None
 
 
+def _or_overlooked(
+    case: Case, layouts: Layouts, scores: Score, pace_s: Floats, group: Indices, winner: tuple[int, int, float] | None
+) -> tuple[int, int, float] | None:
+    """The winner, or where memory is short a faster layout that is safe and splits the model in a way not compared.
+
+    Looked at are layouts that are faster than all which need less memory, at mid; of these the fastest safe one is
+    found by halves, since what needs more memory risks more.
+    """
+    if winner is None:
+        return None
+    front = _faster_the_more_memory(scores, pace_s, group)
+    front = front[pace_s[front] < pace_s[winner[0]]]
+    low, high = 0, len(front)
+    while low < high:
+        middle = (low + high) // 2
+        is_safe = risk_of(case, layouts.only(int(front[middle]))) <= min(case.memory_risk, MOST_RISK)
+        low, high = (middle + 1, high) if is_safe else (low, middle)
+    if not low:
+        return winner
+    other = int(front[low - 1])
+    both = layouts.take(np.array([winner[0], other], dtype=np.intp))
+    expected_s = expected_paces(case, both) * tokens_ratio(both, case.recipe)
+    return (other, other, 0.0) if SIMPLER * expected_s[1] < expected_s[0] else winner
+
+
+def _faster_the_more_memory(scores: Score, pace_s: Floats, group: Indices) -> Indices:
+    """Layouts of a group that are faster at mid than every one which needs less memory, in rising order of memory."""
+    order = group[np.lexsort((pace_s[group], scores.memory_bytes[group]))]
+    return np.asarray(order[pace_s[order] < np.minimum.accumulate(np.append(np.inf, pace_s[order]))[:-1]])
+
+
 def risk_of(case: Case, at: Layouts) -> float:
     """Probability, 0..1, that one layout runs out of memory."""
     return memory_risk(case.memory(at, RISK_DRAWS).total, case.cluster.gpu)
@@ -208,9 +246,8 @@ def _least_risky(
 
     Of what needs more memory than another only what is faster at mid is looked at. None where none fits.
     """
-    order = group[np.lexsort((pace_s[group], scores.memory_bytes[group]))]
-    faster = pace_s[order] < np.minimum.accumulate(np.append(np.inf, pace_s[order]))[:-1]
-    risks = {i: risk_of(case, layouts.only(i)) for i in order[faster][:MOST_LEAN].tolist()}
+    leanest = _faster_the_more_memory(scores, pace_s, group)[:MOST_LEAN]
+    risks = {i: risk_of(case, layouts.only(i)) for i in leanest.tolist()}
     most = min(min(risks.values(), default=0.0) + LITTLE_RISKIER, MOST_RISK)
     able = [i for i, risk in risks.items() if risk <= most]
     return _simplest_of_the_best(able, simplicity, {i: float(pace_s[i]) for i in able})[0] if able else None

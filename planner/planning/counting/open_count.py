@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from planner.errors import Message, NoPlanError
+from planner.evidence import median
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, best_on
-from planner.planning.counting.counts import fewest, soonest
+from planner.planning.counting.counts import CLOSE_TO_CHEAPEST, fewest, soonest
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from planner.question.question import Question
 from planner.rates.terms import Draws
@@ -88,13 +92,41 @@ def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draw
     why = "note.within_the_hour" if targets.budget_alone else "note.fewest_gpus"
     targets = _soon_enough(targets)
     whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
-    for gpus in parts_of_a_node(case.cluster) + whole:
-        if gpus > targets.most_gpus:
-            break
+    counts = [gpus for gpus in parts_of_a_node(case.cluster) + whole if gpus <= targets.most_gpus]
+    for number, gpus in enumerate(counts):
         choice = best_on(case, question.fixed, gpus)
-        if choice.best is not None and choice.safe and targets.met_by(case.evaluate(choice.winner, draws)):
-            return Counted(choice=choice, why=why)
+        enough = choice.safe or (gpus == 1 and case.cluster.gpu.gpus_per_node == 1)  # as without a target
+        if choice.best is not None and enough and targets.met_by(case.evaluate(choice.winner, draws)):
+            return Counted(choice=_cheaper(question, case, choice, counts[number + 1 :], draws), why=why)
     return None
+
+
+def _cheaper(question: Question, case: Case, fewest_gpus: Choice, more: Sequence[int], draws: Draws) -> Choice:
+    """The fewest GPUs of a node that are close to the cheapest: what is short of memory may end sooner, and for less.
+
+    Looked at are numbers on which a layout is so much faster at mid that it takes fewer GPU-hours.
+
+    Args:
+        question: what was asked.
+        case: the asked precision on one kind of GPU.
+        fewest_gpus: the choice on the fewest GPUs that meet the targets.
+        more: larger numbers of GPUs, in rising order.
+        draws: the common draws.
+    """
+    able = [fewest_gpus]
+    for gpus in more:
+        choice = best_on(case, question.fixed, gpus)
+        if choice.best is not None and choice.safe and _gpu_s(choice) < min(_gpu_s(other) for other in able):
+            able.append(choice)
+    if len(able) == 1:
+        return fewest_gpus
+    gpu_s = [choice.gpus * median(np.asarray(case.evaluate(choice.winner, draws).wall_s)) for choice in able]
+    return next(choice for choice, s in zip(able, gpu_s, strict=True) if s <= CLOSE_TO_CHEAPEST * min(gpu_s))
+
+
+def _gpu_s(choice: Choice) -> float:
+    """GPU-seconds of the whole run at mid."""
+    return choice.gpus * float(choice.scores.wall_s[choice.best])
 
 
 def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted:

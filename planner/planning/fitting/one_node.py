@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from planner.hardware.cluster import Cluster
+from planner.hardware.cluster import Cluster, cards_of_one_machine
 from planner.parallelism.search import enumerate_layouts
 from planner.performance.evaluation import memory_of
 from planner.performance.memory import memory_risk
@@ -29,6 +30,8 @@ def held_by_a_node(
 ) -> bool:
     """Whether a layout of the asked precision on one node is safe; a GPU that lacks the precision tells nothing.
 
+    Of cards that are sold one by one a full machine is a node, whatever part of it is asked for.
+
     Args:
         question: what was asked.
         cluster: one kind of GPU.
@@ -37,6 +40,7 @@ def held_by_a_node(
     """
     if why_unable(question.model, question.asked, cluster.gpu) is not None:
         return True
+    cluster = replace(cluster, gpus_per_node=cards_of_one_machine(cluster.gpu, None) or cluster.gpus_per_node)
     recipe = question.recipe(question.asked, cluster)
     layouts = enumerate_layouts(recipe, cluster, question.fixed, gpus=np.array([cluster.gpus_per_node], dtype=np.int64))
     if not len(layouts):
