@@ -365,11 +365,11 @@ def compact(name: str) -> str:
     return _PUNCTUATION.sub("", _BETWEEN_DIGITS.sub(".", name.casefold()))
 
 
-def near_names(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
+def near_names(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:
     """Known names close to a misspelt one, best first: those that contain it, then the most similar (difflib)."""
     misspelt = compact(name)
     by_compact = {compact(known): known for known in names}
-    close = difflib.get_close_matches(misspelt, by_compact, n=limit, cutoff=0.6)
+    close = difflib.get_close_matches(misspelt, by_compact, n=limit, cutoff=cutoff)
     if len(misspelt) >= 2:
         inside = sorted((known for known in by_compact if misspelt in known), key=len)
         close = list(dict.fromkeys(inside + close))

@@ -44,6 +44,10 @@ def shape_from_config(text: str, name: str) -> ModelShape:
     return replace(shape, name=label, evidence=evidence)
 
 
+MISSPELT = 0.75
+"""Similarity (difflib) from which a name is taken for a misspelt one: `mamba` is no misspelt `llama`."""
+
+
 def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
     """The object that holds the shape, and the family that it belongs to."""
     given = config.text("model_type")
@@ -53,7 +57,7 @@ def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
     if family in FAMILIES:
         return ConfigJson(config.file, {**config.values, **config.inner("text_config").values}), family
     known = ", ".join((*FAMILIES, *IMAGE_FAMILIES))
-    near = near_names(given, (*FAMILIES, *IMAGE_FAMILIES), limit=1)
+    near = near_names(given, (*FAMILIES, *IMAGE_FAMILIES), limit=1, cutoff=MISSPELT)
     offer = f"closest is `{near[0]}`; " if near else ""
     raise InputFileError(
         f"{config.file}: model_type: expected a known architecture, found `{given}`", hint=f"{offer}known are {known}"

@@ -302,7 +302,9 @@ def _side(
     same_deadline = tuple(
         anchor
         if c is asked and kept
-        else in_time(_with_batch_of(anchor, c), question, as_soon(c), draws, on_same, question.batch_band)
+        else in_time(
+            _with_batch_of(anchor, c), question, as_soon(c), draws, on_same, question.batch_band, shown_s=limit_s
+        )
         for c, on_same in zip(cases, same_gpus, strict=True)
         if c.whole
     )
@@ -334,14 +336,19 @@ def _failed_side(
     """The asked precision has no plan: one of several GPUs is then shown with the reason beside the others."""
     gpus = question.gpus
 
+    def why(case: Case) -> Message:
+        if case.policy.id == question.asked.id:
+            return error.message
+        return Message.of("why.asked_has_none", precision=question.asked.precision)
+
     def on_same(case: Case) -> Ranged:
         if gpus is None or case.policy.id == question.asked.id:
-            return infeasible(case, gpus or 0, -(-(gpus or 0) // cluster.gpus_per_node), error.message)
+            return infeasible(case, gpus or 0, -(-(gpus or 0) // cluster.gpus_per_node), why(case))
         return on_same_gpus(case, question, gpus, draws)
 
     def by_deadline(case: Case) -> Ranged:
         if deadline_s is None:
-            return infeasible(case, 0, 0, error.message)
+            return infeasible(case, 0, 0, why(case))
         return in_time(case, question, deadline_s, draws)
 
     return _Side(

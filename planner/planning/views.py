@@ -38,6 +38,8 @@ def in_time(
     draws: Draws,
     on_same: Ranged | None = None,
     band: tuple[int, int] | None = None,
+    *,
+    shown_s: float | None = None,
 ) -> Ranged:
     """The fewest whole nodes that finish in time; the plan on the same GPUs, if there is one, tells where to look.
 
@@ -51,6 +53,7 @@ def in_time(
         draws: the common draws.
         on_same: the plan of this precision on the same GPUs.
         band: least and most sequences per step that may stand for that batch; None: no others.
+        shown_s: the deadline as the view's title has it; None: `deadline_s`.
     """
     part = _part_of_a_node(case, question, deadline_s, draws)
     if part is not None:
@@ -62,12 +65,12 @@ def in_time(
     try:
         choice = fewest(case, question.fixed, draws, targets, at_least=at_least)
     except NoPlanError as error:
-        refused = error.message
+        refused = _with_deadline(error.message, shown_s)
     if band is not None and on_same is not None and on_same.plan.fits:
         near = replace(case, recipe=replace(case.recipe, batch_band=band))
         other = _near_proportion(near, question, draws, targets, on_same, choice)
         case, choice = (case, choice) if other is None else (near, other)
-    if on_same is not None and (choice is None or on_same.plan.gpus < choice.gpus) and _is_in_time(on_same, targets):
+    if on_same is not None and (choice is None or on_same.plan.gpus <= choice.gpus) and _is_in_time(on_same, targets):
         return on_same
     if choice is None:
         assert refused is not None
@@ -76,6 +79,14 @@ def in_time(
     if over is not None:
         return infeasible(case, choice.gpus, -(-choice.gpus // case.cluster.gpus_per_node), over, choice)
     return ranged_plan(case, choice, draws, targets_of(question))
+
+
+def _with_deadline(refused: Message, shown_s: float | None) -> Message:
+    """A refusal with the deadline that a reader sees, of which what was held to it may be a little looser."""
+    values = dict(refused.values)
+    if shown_s is None or "deadline_days" not in values:
+        return refused
+    return Message.of(refused.key, **(values | {"deadline_days": shown_s / DAY_S}))
 
 
 def _near_proportion(

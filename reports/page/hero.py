@@ -162,7 +162,8 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     cost = _figure(facts, answer, MARKET, words)
     likes: tuple[Span, ...] = ()
     for gpu, like in stand_ins(facts.doc) if cost is not None else ():
-        likes += words.spans("budget.like", gpu=pretty_gpu(gpu), like=pretty_gpu(like))
+        key = "budget.like" if gpu == answer["gpu"] else "budget.like_beside"
+        likes += words.spans(key, gpu=pretty_gpu(gpu), like=pretty_gpu(like))
     if cost is not None and cost.at_least:
         return words.spans("budget.at_least", high=strong(cost.high)) + likes
     figure = cost or words.figure("days", answer[DURATION])

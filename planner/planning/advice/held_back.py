@@ -28,7 +28,11 @@ def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> 
     pairs = list(zip(cases, planned, strict=True))
     for lower, slow in pairs:
         for higher, quick in pairs:
-            if asked.policy.id in (lower.policy.id, higher.policy.id) and _peak(lower) > _peak(higher):
+            if (
+                asked.policy.id in (lower.policy.id, higher.policy.id)
+                and lower is not higher
+                and _peak(lower) >= _peak(higher)
+            ):
                 yield from _said(lower, slow, higher, quick)
 
 

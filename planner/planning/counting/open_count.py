@@ -155,9 +155,14 @@ def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws)
         return Counted(choice=choice, why="note.fewest_nodes")
     except NoPlanError as error:
         within = within_budget(question, case, targets, draws)
-        if within is None or error.enough is None:
+        if within is None:
             raise
-        hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=within[0] * ROOM_RATIO)
+        later_days = within[0] * ROOM_RATIO
+        hint = Message.of(
+            "hint.deadline_in_budget", deadline_days=later_days
+        )  # what it names alone asks for more money
+        if error.enough is not None:
+            hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=later_days)
         raise NoPlanError(error.message, hint=hint, enough=error.enough) from error
 
 
@@ -171,7 +176,9 @@ def within_budget(question: Question, case: Case, targets: Targets, draws: Draws
     if targets.budget_usd is None or targets.deadline_s is None:
         return None
     try:
-        choice = soonest(case, question.fixed, draws, replace(targets, deadline_s=None, most_gpus=LATER_MOST_GPUS))
+        most, parts = min(LATER_MOST_GPUS, targets.most_gpus), parts_of_a_node(case.cluster)
+        later = replace(targets, deadline_s=None, most_gpus=most)
+        choice = soonest(case, question.fixed, draws, later, parts_of_a_node=parts if question.fine_tunes else ())
     except NoPlanError:
         return None
     days = at_confidence(case.evaluate(choice.winner, draws).wall_s, targets.confidence_ratio) / DAY_S

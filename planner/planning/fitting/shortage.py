@@ -183,7 +183,16 @@ def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:
         message = Message.of("error.too_slow", **said)
     else:
         message = Message.of("error.too_slow_within", **said, most=targets.most_gpus)
-    return NoPlanError(message, hint=at_risk(case, hint, fastest.risk(case)))
+    return NoPlanError(message, hint=at_risk(case, _and_budget(nearest, fastest, hint), fastest.risk(case)))
+
+
+def _and_budget(nearest: _Closest, fastest: _Least, hint: Message) -> Message:
+    """A hint about the deadline, with the money that it takes as well where that is above the budget."""
+    targets, choice = nearest.targets, fastest.choice
+    if targets.budget_usd is None or choice is None:
+        return hint
+    usd = at_confidence(nearest.case.evaluate(choice.winner, nearest.draws).cost_usd, targets.confidence_ratio)
+    return hint if usd <= targets.budget_usd else Message.of("hint.and_budget", hint=hint, budget_usd=enough_usd(usd))
 
 
 def _batch_in_time(nearest: _Closest) -> int | None:

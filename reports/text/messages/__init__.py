@@ -74,6 +74,7 @@ class _Template(Formatter):
             "gpu": lambda name: pretty_gpu(str(name)),
             "precision": lambda name: str(name).upper(),
             "chance": lambda ratio: words.chance(float(ratio)),
+            "chance0": lambda ratio: words.chance(float(ratio)),
             "duration": lambda days: words.duration(float(days)),
             "time": lambda days: write_duration(float(days) * DAY_S),
             "years_in_days": self._years_in_days,
@@ -87,6 +88,8 @@ class _Template(Formatter):
             return word(value, self._words.lang)
         if format_spec in self._forms:
             return self._forms[format_spec](value)
+        if format_spec.startswith("chance"):  # with decimals, which tell it from another one
+            return f"{float(value):.{format_spec.removeprefix('chance')}%}"
         if self._words.has_ladder(format_spec):
             return self._words.value(format_spec, float(value))
         if self._words.has(f"{format_spec}.other"):

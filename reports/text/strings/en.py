@@ -146,6 +146,7 @@ TEXT: dict[str, str] = {
     "budget.cost": "The figure to budget with: {high}.",
     "budget.at_least": "The figure to budget with: {high} or more, since something is missing from it.",
     "budget.days": "The figure to plan with: {high}.",
+    "budget.like_beside": " In the comparison the {gpu} is priced like the {like}, a stand-in: it has no price of its own.",
     "budget.like": " Priced like the {like}, a stand-in: the {gpu} has no price of its own.",
     "budget.validated": " {within} of {runs} published training runs, their setup stated and their own team's data left out of the fit, took no more GPU time than their high end.",
     "budget.validated_asked": " Checked on {asked} well-known runs, given only model, GPUs and tokens: {asked_within} took no more GPU time than the high estimate.",

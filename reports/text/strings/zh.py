@@ -144,6 +144,7 @@ TEXT: dict[str, str] = {
     "budget.cost": "预算请按 {high}计。",
     "budget.at_least": "预算请按 {high}或更高计，因为其中有缺项。",
     "budget.days": "排期请按 {high}计。",
+    "budget.like_beside": "比较中的 {gpu} 按 {like} 的价格代算：它没有自己的价格。",
     "budget.like": "按 {like} 的价格代算：{gpu} 没有自己的价格。",
     "budget.validated": "在 {runs} 次公开发表的完整训练中（按其公布的配置预测，拟合未用其团队的数据），有 {within} 次的 GPU 用时未超过预测区间的上限。",
     "budget.validated_asked": "在 {asked} 次知名训练中，有 {asked_within} 次的 GPU 用时未超过仅凭其模型、GPU 和词元数得出的区间上限。",
