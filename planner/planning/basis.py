@@ -139,7 +139,11 @@ def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> 
 def collect_warnings(question: Question, prices: Mapping[str, GpuPrice]) -> tuple[Message, ...]:
     """What a reader should know of the prices: historic rows, vague dates, a borrowed range, a stand-in not needed."""
     rows = [prices[cluster.gpu.id] for cluster in question.clusters]
-    bound = [_condition(price, alone=len(rows) == 1) for price in rows if price.commitment in _CONDITIONS]
+    bound = [
+        _condition(price, shared=len({row.commitment for row in rows}) == 1)
+        for price in rows
+        if price.commitment in _CONDITIONS
+    ]
     like = question.money.price_like
     own = [price.gpu for price in rows if price.usd_per_gpu_h is not None and price.commitment != "owned"]
     idle = like is not None and bool(own) and not any(price.like for price in rows)
@@ -147,10 +151,10 @@ def collect_warnings(question: Question, prices: Mapping[str, GpuPrice]) -> tupl
     return tuple(dict.fromkeys([*(warning for price in rows for warning in price.warnings), *bound]))
 
 
-def _condition(price: GpuPrice, *, alone: bool) -> Message:
-    """What a price by commitment leaves out, with the GPU that it is of where several are compared."""
+def _condition(price: GpuPrice, *, shared: bool) -> Message:
+    """What a price by commitment leaves out, with the GPU that it is of where others are priced otherwise."""
     condition = _CONDITIONS[price.commitment]
-    return condition if alone else Message.of("warning.of_gpu", gpu=price.gpu, what=condition)
+    return condition if shared else Message.of("warning.of_gpu", gpu=price.gpu, what=condition)
 
 
 _CONDITIONS = {

@@ -17,6 +17,8 @@ from planner.planning.targets import SOONER_RATIO, digits_apart
 def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> Iterator[Message]:
     """That a precision with the faster arithmetic is slower for want of memory, where one of the two was asked for.
 
+    So is that asked for where the other one's arithmetic is as fast.
+
     Said where the layout of the higher precision would make the lower one clearly faster than its own does, but
     risks more than is allowed.
 
@@ -28,11 +30,7 @@ def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> 
     pairs = list(zip(cases, planned, strict=True))
     for lower, slow in pairs:
         for higher, quick in pairs:
-            if (
-                asked.policy.id in (lower.policy.id, higher.policy.id)
-                and lower is not higher
-                and _peak(lower) >= _peak(higher)
-            ):
+            if asked.policy.id in (lower.policy.id, higher.policy.id) and _should_be_faster(lower, higher, asked):
                 yield from _said(lower, slow, higher, quick)
 
 
@@ -54,6 +52,11 @@ def _said(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> Iterator[Me
         other=higher.policy.precision, new=new, old=old, risk=risk,
         allowed=lower.memory_risk, digits=digits_apart(risk, lower.memory_risk),
     )  # fmt: skip
+
+
+def _should_be_faster(lower: Case, higher: Case, asked: Case) -> bool:
+    """Whether the arithmetic of the first is faster; of two that are equally fast only the asked one is held back."""
+    return _peak(lower) > _peak(higher) or (lower is asked and lower is not higher and _peak(lower) == _peak(higher))
 
 
 def _peak(case: Case) -> float:

@@ -183,7 +183,7 @@ def test_fine_tuning_that_small_cards_refuse_says_how_many_would_hold_it():
         estimate(method="sft", model="llama-3.1-70b", gpu="rtx-4090")
 
     assert "BF16 on 1 × RTX 4090" in str(caught.value.message)
-    assert "it fits on 120 GPUs" in str(caught.value.hint)
+    assert "it fits on 112 GPUs" in str(caught.value.hint)
 
 
 def test_the_stack_of_several_nodes_is_no_way_out_for_one():
