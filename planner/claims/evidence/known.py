@@ -26,6 +26,8 @@ class Known:
     """The evidence at hand."""
 
     ask: Ask
+    ask_shortly: Ask | None = None
+    """The same without what a plan says of its products and the like, in half of the time; None: as `ask`."""
     points: Sequence[Measurement] = ()
     """Points of the user's own measurement records; empty: none."""
     record: str = ""
@@ -33,27 +35,36 @@ class Known:
     trained: Trained | None = None
     """What `mpplan numerics` measured here; None: what ships."""
     _answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
+    _short_answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
 
     @property
     def training(self) -> Trained:
         """What training in lower precisions showed: here, else as it ships."""
         return self.trained or shipped_trained()
 
-    def answer(self, **inputs: object) -> Answer:
-        """The answer to a question; asked once, however many claims need it."""
-        key = tuple(sorted(inputs.items()))
-        if key not in self._answers:
-            self._answers[key] = self.ask(as_of=AS_OF, **inputs)
-        return self._answers[key]
+    def answer(self, *, whole: bool = False, **inputs: object) -> Answer:
+        """The answer to a question; asked once, however many claims need it.
 
-    def plan(self, precision: str, **inputs: object) -> Plan:
+        Args:
+            whole: whether the products of plans are needed.
+            inputs: the question.
+        """
+        key = tuple(sorted(inputs.items()))
+        known = self._answers if whole else self._short_answers
+        if key not in known:
+            ask = self.ask if whole or self.ask_shortly is None else self.ask_shortly
+            known[key] = self._answers.get(key) or ask(as_of=AS_OF, **inputs)
+        return known[key]
+
+    def plan(self, precision: str, *, whole: bool = False, **inputs: object) -> Plan:
         """The plan of one precision on the same GPUs.
 
         Args:
             precision: `fp32`, `bf16` and so on.
+            whole: whether its products are needed.
             inputs: the question.
         """
-        plans = self.answer(precision=precision, **inputs).plans
+        plans = self.answer(whole=whole, precision=precision, **inputs).plans
         plan = next((plan for plan in plans if plan.precision == precision), None)
         if plan is None:
             raise unanswered(f"no plan in {precision}", precision=precision, **inputs)
