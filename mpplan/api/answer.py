@@ -55,7 +55,7 @@ def estimate_shortly(**inputs: Given) -> Answer:
     return _estimated(inputs, whole=False)
 
 
-def _estimated(inputs: Mapping[str, Given], *, whole: bool) -> Answer:
+def _estimated(inputs: dict[str, Given], *, whole: bool) -> Answer:
     from mpplan.api.document import worded_errors
     from planner.answer.document import to_document
     from planner.answer.invariants import require_possible
