@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from mpplan import estimate
+from mpplan.api.document import to_document
 from planner.errors import UsageError
 from reports.launch import FRAMEWORKS, find_framework, launch_file
 from reports.launch.planned_run import planned_run
-from tests.reports.launch.grid import answer, documents, files
+from tests.reports.launch.grid import GRID, documents, files
 from tests.reports.launch.recorded import SCHEMAS, recorded, refusals, settings
 
 ROOT = Path(__file__).parents[2]
@@ -147,7 +149,7 @@ def test_the_help_lists_every_framework(capsys: Any):
 
 
 def test_a_plan_is_chosen_by_precision_gpu_and_view():
-    document = json.loads(answer("dense"))
+    document = json.loads(json.dumps(to_document(estimate(**GRID["dense"]))))
 
     assert "fp16 (policy fp16)" in launch_file(document, "megatron", precision="fp16").text
     assert "view same deadline" in launch_file(document, "megatron", view="same_deadline").text

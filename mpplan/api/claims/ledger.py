@@ -70,14 +70,17 @@ def known_here(records: str | None = None, numerics: str | None = None) -> Known
     Raises:
         UsageError, InputFileError: as `claims`.
     """
-    from mpplan.api.answer import estimate
+    from mpplan.api.answer import estimate, estimate_shortly
     from mpplan.api.claims.record import named_training, newest_training
     from planner.claims.evidence.known import Known
 
     trained = newest_training() if numerics is None else named_training(numerics)
     read = _records(records)
     points = tuple(point for record in read for point in record.file.latest())
-    return Known(ask=estimate, points=points, record=" and ".join(record.name for record in read), trained=trained)
+    return Known(
+        ask=estimate, ask_shortly=estimate_shortly, points=points, record=" and ".join(record.name for record in read),
+        trained=trained,
+    )  # fmt: skip
 
 
 def _records(records: str | None) -> list[StoredRecord]:

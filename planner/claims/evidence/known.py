@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 
@@ -26,6 +26,8 @@ class Known:
     """The evidence at hand."""
 
     ask: Ask
+    ask_shortly: Ask | None = None
+    """The same without what a plan says of its products and the like, in half of the time; None: as `ask`."""
     points: Sequence[Measurement] = ()
     """Points of the user's own measurement records; empty: none."""
     record: str = ""
@@ -33,6 +35,7 @@ class Known:
     trained: Trained | None = None
     """What `mpplan numerics` measured here; None: what ships."""
     _answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
+    _short_answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
 
     @property
     def training(self) -> Trained:
@@ -40,24 +43,27 @@ class Known:
         return self.trained or shipped_trained()
 
     def answer(self, **inputs: object) -> Answer:
-        """The answer to a question; asked once, however many claims need it."""
+        """The answer to a question, without products; asked once, however many claims need it."""
         key = tuple(sorted(inputs.items()))
-        if key not in self._answers:
-            self._answers[key] = self.ask(as_of=AS_OF, **inputs)
-        return self._answers[key]
+        if key not in self._short_answers:
+            self._short_answers[key] = (self.ask_shortly or self.ask)(as_of=AS_OF, **inputs)
+        return self._short_answers[key]
 
     def plan(self, precision: str, **inputs: object) -> Plan:
-        """The plan of one precision on the same GPUs.
+        """The plan of one precision on the same GPUs, without its products.
 
         Args:
             precision: `fp32`, `bf16` and so on.
             inputs: the question.
         """
-        plans = self.answer(precision=precision, **inputs).plans
-        plan = next((plan for plan in plans if plan.precision == precision), None)
-        if plan is None:
-            raise unanswered(f"no plan in {precision}", precision=precision, **inputs)
-        return plan
+        return _plan_in(precision, self.answer(precision=precision, **inputs), inputs)
+
+    def whole_plan(self, precision: str, **inputs: object) -> Plan:
+        """The same with its products."""
+        key = (("precision", precision), *sorted(inputs.items()))
+        if key not in self._answers:
+            self._answers[key] = self.ask(as_of=AS_OF, precision=precision, **inputs)
+        return _plan_in(precision, self._answers[key], inputs)
 
     def saving(self, metric: str, frm: str, to: str, **inputs: object) -> Saving:
         """How much less one precision takes than another on the same GPUs, with its range."""
@@ -67,6 +73,13 @@ class Known:
         if saving is None:
             raise unanswered(f"no saving of {metric} from {frm} to {to}", precision=to, **inputs)
         return saving
+
+
+def _plan_in(precision: str, answer: Answer, inputs: Mapping[str, object]) -> Plan:
+    plan = next((plan for plan in answer.plans if plan.precision == precision), None)
+    if plan is None:
+        raise unanswered(f"no plan in {precision}", precision=precision, **inputs)
+    return plan
 
 
 def command_of(**inputs: object) -> str:

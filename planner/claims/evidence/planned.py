@@ -56,7 +56,7 @@ def faster(known: Known, frm: str, to: str, question: dict[str, object], **more:
 def product_speeds(known: Known, frm: str, to: str, question: dict[str, object], **more: object) -> Case:
     """How many times as fast the matrix products of a plan's layers are, the range being that over their shapes."""
     inputs = {**question, **more}
-    plans = [known.plan(precision, **inputs) for precision in (frm, to)]
+    plans = [known.whole_plan(precision, **inputs) for precision in (frm, to)]
     rates = [{(use.where, use.m, use.n, use.k): use.tflops for use in plan.products} for plan in plans]
     ratios = [rates[1][shape] / rates[0][shape] for shape in rates[0] if shape in rates[1]]
     what = f"{name(inputs)}, {arrow(frm, to)}, {len(ratios)} products"

@@ -170,6 +170,11 @@ class Allocator(TorchDispatchMode):
         """Called with each operation, before it runs."""
         self.live = self.peak = self.reserved = 0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here: without what torch puts around each operation for it, an operation is faster."""
+        return False
+
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.util
 import pkgutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -36,13 +37,21 @@ from tests.probes.fake_cuda.virtual_time import VirtualTime
 
 IDLE_BYTES = 2**12
 REAL_TIME = ("probes.process.", "probes.ranks.")
+USED = (
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.llama.modeling_llama",
+    "transformers.models.resnet.modeling_resnet",
+    "torchao.float8",
+)
+"""Modules that a run imports, where they are: `transformers` sets its names anew when it loads a model, which would
+undo what is put in their place."""
 MOST_COPIES = 24
 """Of the operands of a product: more than one graph holds steps, so that a step runs two products."""
 
 
 def serve_small(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCase]) -> None:
     """`probes.memory.side.serve` in a process of its own, of models as small as those that the fake GPU runs."""
-    with traced(), fake_cuda(), pytest.MonkeyPatch.context() as patch:
+    with traced(), fake_cuda(counts=False), pytest.MonkeyPatch.context() as patch:
         patch.setattr("probes.memory.side.track_case", _track_small)
         serve(pipe, device, seed, cases)
 
@@ -52,11 +61,21 @@ def _track_small(case: TrackedCase, device: Device, seed: int) -> Tracked:
 
 
 @contextmanager
-def fake_cuda(faulty: FaultyPoints | None = None, board: Board | None = None) -> Iterator[FakeGpu]:
-    """An H200 in this process, until the block ends; where a board is given, that one of the machine's."""
+def fake_cuda(
+    faulty: FaultyPoints | None = None, board: Board | None = None, *, counts: bool = True
+) -> Iterator[FakeGpu]:
+    """An H200 in this process, until the block ends; where a board is given, that one of the machine's.
+
+    Args:
+        faulty: points that something happens to.
+        board: the one of several; None: the only one.
+        counts: whether its memory is counted; a process that runs nothing on it asks for none.
+    """
     gpu = FakeGpu(VirtualTime(), board)
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), gpu.memory:
+    memory = gpu.memory if counts else nullcontext()
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), memory:
         warnings.filterwarnings("ignore", module=r"torch|torchao|transformers")
+        _import_used()
         _replace_time(patch, gpu.clock)
         _replace_torch(patch, gpu)
         _replace_nvml(patch, FakeNvml(gpu))
@@ -68,6 +87,12 @@ def fake_cuda(faulty: FaultyPoints | None = None, board: Board | None = None) ->
             yield gpu
         finally:
             gc.unfreeze()
+
+
+def _import_used() -> None:
+    for name in USED:
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)
 
 
 def _modules() -> list[Any]:

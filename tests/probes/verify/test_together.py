@@ -49,18 +49,18 @@ def test_a_verification_on_the_cpu_predicts_before_it_runs_and_keeps_both_in_the
     monkeypatch.setattr(verify_run, "targets", lambda plan: targets(plan)[:2])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"torch|torchao|transformers")
-        options = Options(device="cpu", path=str(tmp_path / "r.jsonl"), precisions=("bf16-pure",), budget_s=300.0)
+        options = Options(device="cpu", path=str(tmp_path / "r.jsonl"), precisions=("fp32",), budget_s=300.0)
         session = ungated(Session(options))
         session.check_recipes()
         done = verify_run.verify(session)
         session.close()
 
     assert [case.probe_id for case in done] == [
-        "verify/llama-tiny-L3-s256b1/bf16-pure", "verify/llama-tiny-wide-L3-s256b1/bf16-pure",
+        "verify/llama-tiny-L3-s256b1/fp32", "verify/llama-tiny-wide-L3-s256b1/fp32",
     ]  # fmt: skip
     case = done[0]
     assert case.status == "ok"
-    assert set(case.predicted.probe_ids) <= {f"end_to_end/llama-tiny-L{n}-s256b1/bf16-pure" for n in (1, 6)}
+    assert set(case.predicted.probe_ids) <= {f"end_to_end/llama-tiny-L{n}-s256b1/fp32" for n in (1, 6)}
     assert case.predicted.probe_ids
     # memory is bookkeeping and does not depend on how busy the machine is; time is only compared, not judged, in a test
     assert case.predicted.memory_bytes == pytest.approx(case.memory.allocated_peak_bytes, rel=0.03)
