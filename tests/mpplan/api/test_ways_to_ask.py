@@ -91,8 +91,8 @@ def test_the_deadline_of_the_view_is_the_one_in_its_refusals():
 
 
 def test_precisions_that_were_not_asked_for_have_a_reason_of_their_own():
-    answer = estimate(**(CARD | {"gpu": "l4-24gb,h100-sxm5-80gb"}), budget=12, deadline="2h")
-    reasons = {plan.precision: plan.why_not for plan in answer.plans if plan.gpu == "l4-24gb" and not plan.fits}
+    answer = estimate(**(CARD | {"gpu": "l4,h100-sxm5-80gb"}), budget=12, deadline="2h")
+    reasons = {plan.precision: plan.why_not for plan in answer.plans if plan.gpu == "l4" and not plan.fits}
 
     others = {reason.key for precision, reason in reasons.items() if precision != "bf16"}
     assert others == {"why.asked_has_none"}
