@@ -196,20 +196,32 @@ def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_as
     ]
 
 
-def test_a_stand_in_for_a_price_is_said_beside_the_money_and_is_not_without_gaps():
-    values = {"gpu": "h800-sxm5-80gb", "like": "h100-sxm5-80gb", "hour": "$2.50"}
+def with_stand_in(gpu):
+    values = {"gpu": gpu, "like": "h800-sxm5-80gb", "hour": "$2.50"}
     document = sample.document()
     document["assumptions"] += [{"id": "price_like", "text": "", "change_with": "--price-like",
                                  "text_message": {"key": "assumption.price_like", "values": values}}]  # fmt: skip
+    return document
+
+
+def test_a_stand_in_for_a_price_is_said_beside_the_money_and_is_not_without_gaps():
+    document = with_stand_in(sample.document()["plans"][0]["gpu"])
     hero = view_of(document).hero
 
     assert said(hero.budget) == (
         "The figure to budget with: $1.12 million. "
-        "Priced like the H100 SXM5 80\u00a0GB, a stand-in: the H800 SXM5 80\u00a0GB has no price of its own."
+        "Priced like the H800 SXM5 80\u00a0GB, a stand-in: the H100 SXM5 80\u00a0GB has no price of its own."
     )
     assert "no gaps" not in [part.text for part in hero.trust]
     assert said(view_of(document, "zh").hero.budget).endswith(
-        "按 H100 SXM5 80\u00a0GB 的价格代算：H800 SXM5 80\u00a0GB 没有自己的价格。"
+        "按 H800 SXM5 80\u00a0GB 的价格代算：H100 SXM5 80\u00a0GB 没有自己的价格。"
+    )
+
+
+def test_a_stand_in_of_another_gpu_is_not_taken_for_the_price_of_the_answer():
+    assert said(view_of(with_stand_in("mi300x-192gb")).hero.budget).endswith(
+        "In the comparison the MI300X 192\u00a0GB is priced like the H800 SXM5 80\u00a0GB, a stand-in: "
+        "it has no price of its own."
     )
 
 
