@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy_chart import Point, draw
-from benchmarks.accuracy_layouts_text import layouts_text
 from benchmarks.accuracy_lineages import HEADERS as HEADS
 from benchmarks.accuracy_lineages import (
     PLANNED_USD,
@@ -32,6 +31,7 @@ from benchmarks.accuracy_lineages import (
     trust_rows,
 )
 from benchmarks.accuracy_search import search_all
+from benchmarks.sweep.text import layouts_text
 from planner.performance.operations import model_flop_per_token
 from planner.rates.parameters import Z90
 from planner.validation.score import (

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from benchmarks.accuracy_layouts import Scores, predict_sweep, read_sweep, scores
+from benchmarks.sweep.questions import Scores, predict_sweep, read_sweep, scores
 from planner.calibration.fit import Log, population_fit, read_corpus, with_posterior
 from planner.calibration.linear import Observation
 from planner.rates.parameters import Parameters, shipped_parameters

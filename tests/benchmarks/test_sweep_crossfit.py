@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from benchmarks.accuracy_layouts import read_crossfit, read_sweep, summary_rows
+from benchmarks.sweep.questions import read_crossfit, read_sweep, summary_rows
 from benchmarks.sweep_crossfit import RESULT, before_any_fit, left_out
 from planner.rates.parameters import shipped_parameters
 from planner.rows import CATALOG

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from benchmarks.accuracy_layouts import (
+from benchmarks.sweep.questions import (
     HEADERS,
     MAP,
     SUMMARY_HEADERS,
@@ -15,8 +15,8 @@ from benchmarks.accuracy_layouts import (
     read_sweep,
     summary_rows,
 )
-from benchmarks.accuracy_twins import HEADERS as TWIN_HEADERS
-from benchmarks.accuracy_twins import sentences, twin_rows, twins
+from benchmarks.sweep.twins import HEADERS as TWIN_HEADERS
+from benchmarks.sweep.twins import sentences, twin_rows, twins
 from planner.rates.parameters import shipped_parameters
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.accuracy_layouts import Question, Sweep, rank_correlation
+from benchmarks.sweep.questions import Question, Sweep, rank_correlation
 from planner.parallelism.layout import Layout
 
 Numbers = npt.NDArray[np.float64]

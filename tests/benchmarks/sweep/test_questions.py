@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.accuracy_layouts import Sweep, map_rows, predict_sweep, read_sweep, scores
+from benchmarks.sweep.questions import Sweep, map_rows, predict_sweep, read_sweep, scores
 from planner.calibration.linear import Observation
 from planner.rates.parameters import shipped_parameters
 from planner.rows import CATALOG

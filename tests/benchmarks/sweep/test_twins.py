@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.accuracy_layouts import Sweep, read_sweep
-from benchmarks.accuracy_twins import Twins, lost, sentences, times_apart, twin_rows, twins, without_slow
+from benchmarks.sweep.questions import Sweep, read_sweep
+from benchmarks.sweep.twins import Twins, lost, sentences, times_apart, twin_rows, twins, without_slow
 from planner.rows import CATALOG
 
 
