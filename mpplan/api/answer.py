@@ -46,8 +46,8 @@ def estimate(**inputs: Given) -> Answer:
     return _estimated(inputs, whole=True)
 
 
-def estimate_shortly(**inputs: Given) -> Answer:
-    """As `estimate`, without what the short answer leaves out (`planner.planning.estimate`): in half of the time.
+def estimate_briefly(**inputs: Given) -> Answer:
+    """As `estimate`, without what the short answer leaves out (`planner.planning.estimate`): in half the time.
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.

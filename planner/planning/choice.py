@@ -165,7 +165,7 @@ def choose_each(
             least_risky_bytes = min(scores.memory_bytes[i] for i in near[name])
             left[name] = group[scores.memory_bytes[group] < least_risky_bytes]
     for name in short_of_memory:
-        winners[name] = _or_overlooked(case, layouts, scores, pace_s, groups[name], winners[name])
+        winners[name] = _or_faster_split(case, layouts, scores, pace_s, groups[name], winners[name])
     unsafe = [name for name, winner in winners.items() if winner is None]
     risky = {name: _least_risky(case, layouts, scores, pace_s, simplicity, groups[name]) for name in unsafe}
     return tuple(_choice(layouts, scores, winners[name], risky.get(name), evaluated) for name in range(len(groups)))
@@ -203,7 +203,7 @@ def _safe_winner(
     return None
 
 
-def _or_overlooked(
+def _or_faster_split(
     case: Case, layouts: Layouts, scores: Score, pace_s: Floats, group: Indices, winner: tuple[int, int, float] | None
 ) -> tuple[int, int, float] | None:
     """The winner, or where memory is short a faster layout that is safe and splits the model in a way not compared.

@@ -70,7 +70,7 @@ def known_here(records: str | None = None, numerics: str | None = None) -> Known
     Raises:
         UsageError, InputFileError: as `claims`.
     """
-    from mpplan.api.answer import estimate, estimate_shortly
+    from mpplan.api.answer import estimate, estimate_briefly
     from mpplan.api.claims.record import named_training, newest_training
     from planner.claims.evidence.known import Known
 
@@ -78,7 +78,7 @@ def known_here(records: str | None = None, numerics: str | None = None) -> Known
     read = _records(records)
     points = tuple(point for record in read for point in record.file.latest())
     return Known(
-        ask=estimate, ask_shortly=estimate_shortly, points=points, record=" and ".join(record.name for record in read),
+        ask=estimate, ask_briefly=estimate_briefly, points=points, record=" and ".join(record.name for record in read),
         trained=trained,
     )  # fmt: skip
 

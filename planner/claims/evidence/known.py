@@ -26,8 +26,8 @@ class Known:
     """The evidence at hand."""
 
     ask: Ask
-    ask_shortly: Ask | None = None
-    """The same without what a plan says of its products and the like, in half of the time; None: as `ask`."""
+    ask_briefly: Ask | None = None
+    """The same without what a plan says of its products and the like, in half the time; None: as `ask`."""
     points: Sequence[Measurement] = ()
     """Points of the user's own measurement records; empty: none."""
     record: str = ""
@@ -35,7 +35,7 @@ class Known:
     trained: Trained | None = None
     """What `mpplan numerics` measured here; None: what ships."""
     _answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
-    _short_answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
+    _brief_answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
 
     @property
     def training(self) -> Trained:
@@ -45,9 +45,9 @@ class Known:
     def answer(self, **inputs: object) -> Answer:
         """The answer to a question, without products; asked once, however many claims need it."""
         key = tuple(sorted(inputs.items()))
-        if key not in self._short_answers:
-            self._short_answers[key] = (self.ask_shortly or self.ask)(as_of=AS_OF, **inputs)
-        return self._short_answers[key]
+        if key not in self._brief_answers:
+            self._brief_answers[key] = (self.ask_briefly or self.ask)(as_of=AS_OF, **inputs)
+        return self._brief_answers[key]
 
     def plan(self, precision: str, **inputs: object) -> Plan:
         """The plan of one precision on the same GPUs, without its products.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -153,7 +153,12 @@ def _cheaper(search: CountSearch, found: Choice) -> Choice:
     promising = counts[cheapest[least_gpu_s[cheapest] < found.gpus * _wall_s(found)]]
     more = (choice for choice in search.choices(layouts, scores, fits, sorted(promising.tolist())) if choice.safe)
     able = [found, *(choice for choice in more if search.meets(choice))]
-    gpu_s = [choice.gpus * median(np.asarray(case.evaluate(choice.winner, search.draws).wall_s)) for choice in able]
+    return first_cheap(case, able, search.draws)
+
+
+def first_cheap(case: Case, able: Sequence[Choice], draws: Draws) -> Choice:
+    """The first of some choices that takes hardly more GPU-hours, in the middle of the draws, than the cheapest."""
+    gpu_s = [choice.gpus * median(np.asarray(case.evaluate(choice.winner, draws).wall_s)) for choice in able]
     return next(choice for choice, s in zip(able, gpu_s, strict=True) if s <= CLOSE_TO_CHEAPEST * min(gpu_s))
 
 

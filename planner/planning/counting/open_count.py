@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from planner.errors import Message, NoPlanError
-from planner.evidence import median
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given, best_on
-from planner.planning.counting.counts import CLOSE_TO_CHEAPEST, fewest, soonest
+from planner.planning.counting.counts import fewest, first_cheap, soonest
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from planner.question.question import Question
 from planner.rates.terms import Draws
@@ -118,10 +115,7 @@ def _cheaper(question: Question, case: Case, fewest_gpus: Choice, more: Sequence
         choice = best_on(case, question.fixed, gpus)
         if choice.best is not None and choice.safe and _gpu_s(choice) < min(_gpu_s(other) for other in able):
             able.append(choice)
-    if len(able) == 1:
-        return fewest_gpus
-    gpu_s = [choice.gpus * median(np.asarray(case.evaluate(choice.winner, draws).wall_s)) for choice in able]
-    return next(choice for choice, s in zip(able, gpu_s, strict=True) if s <= CLOSE_TO_CHEAPEST * min(gpu_s))
+    return fewest_gpus if len(able) == 1 else first_cheap(case, able, draws)
 
 
 def _gpu_s(choice: Choice) -> float:

@@ -63,6 +63,10 @@ def is_message(value: object) -> bool:
     return isinstance(value, Mapping) and value.keys() == {"key", "values"} and isinstance(value["values"], Mapping)
 
 
+CHANCE = "chance"
+"""Format of a probability, with a number of decimals behind it if any."""
+
+
 class _Template(Formatter):
     """`str.format` with messages, lists and quantities as values."""
 
@@ -73,8 +77,6 @@ class _Template(Formatter):
             "driver": lambda name: words.name("driver", str(name)),
             "gpu": lambda name: pretty_gpu(str(name)),
             "precision": lambda name: str(name).upper(),
-            "chance": lambda ratio: words.chance(float(ratio)),
-            "chance0": lambda ratio: words.chance(float(ratio)),
             "duration": lambda days: words.duration(float(days)),
             "time": lambda days: write_duration(float(days) * DAY_S),
             "years_in_days": self._years_in_days,
@@ -88,13 +90,17 @@ class _Template(Formatter):
             return word(value, self._words.lang)
         if format_spec in self._forms:
             return self._forms[format_spec](value)
-        if format_spec.startswith("chance"):  # with decimals, which tell it from another one
-            return f"{float(value):.{format_spec.removeprefix('chance')}%}"
+        if format_spec.startswith(CHANCE):
+            return self._chance(float(value), int(format_spec.removeprefix(CHANCE) or 0))
         if self._words.has_ladder(format_spec):
             return self._words.value(format_spec, float(value))
         if self._words.has(f"{format_spec}.other"):
             return self._words.count(format_spec, int(value))
         return str(super().format_field(value, format_spec))
+
+    def _chance(self, ratio: float, decimals: int) -> str:
+        """A probability; decimals are there where without them it would read like one that it is compared with."""
+        return f"{ratio:.{decimals}%}" if decimals else self._words.chance(ratio)
 
     def _years_in_days(self, years: Any) -> str:
         """Years in days, to about as many digits as the answer tells the same time with."""

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import mpplan
-from mpplan.api.answer import estimate, estimate_shortly
+from mpplan.api.answer import estimate, estimate_briefly
 from mpplan.api.document import to_document
 from planner.answer.plan import Answer, Plan
 from planner.errors import InputFileError, NoPlanError, UsageError
@@ -256,7 +256,7 @@ def plan_in(answer, precision="bf16"):
     "more", [{"deadline": "30d"}, {"gpus": 1}, {"gpus": 1, "deadline": "10d"}, {"deadline": "10d", "max_gpus": 1}]
 )
 def test_a_card_that_is_planned_without_a_target_is_planned_with_one_that_it_meets(more):
-    alone, again = (plan_in(estimate_shortly(**CARD, **given)) for given in ({}, more))
+    alone, again = (plan_in(estimate_briefly(**CARD, **given)) for given in ({}, more))
 
     assert alone.gpus == again.gpus == 1
     assert alone.memory_risk is not None
@@ -265,25 +265,25 @@ def test_a_card_that_is_planned_without_a_target_is_planned_with_one_that_it_mee
 
 
 def test_a_part_of_a_machine_of_cards_has_the_stack_of_the_whole():
-    stacks = {gpus: estimate_shortly(**CARD, gpus=gpus).question["stack"].value for gpus in (1, 2, 8)}
+    stacks = {gpus: estimate_briefly(**CARD, gpus=gpus).question["stack"].value for gpus in (1, 2, 8)}
 
     assert set(stacks.values()) == {"hf"}
 
 
 def test_what_a_risk_allows_a_higher_one_does_not_turn_away():
     question = {"model": "mixtral-8x7b", "tokens": "10B", "gpus": 16, "precision": "fp8"}
-    strict = plan_in(estimate_shortly(**question), "fp8")
+    strict = plan_in(estimate_briefly(**question), "fp8")
 
     assert strict.memory_risk is not None
     assert strict.memory_risk > 0.05  # none is safe: the least risky one is planned
-    loose = plan_in(estimate_shortly(**question, memory_risk=strict.memory_risk + 1e-6), "fp8")
+    loose = plan_in(estimate_briefly(**question, memory_risk=strict.memory_risk + 1e-6), "fp8")
     assert loose.gpu_hours.mid <= strict.gpu_hours.mid * 1.001
 
 
 def test_fewer_gpus_of_a_node_give_way_to_more_that_cost_less():
     question = {"model": "gpt-oss-20b", "method": "lora", "gpu": "l40s-48gb"}
-    planned = plan_in(estimate_shortly(**question))
-    fewer = plan_in(estimate_shortly(**question, gpus=planned.gpus // 2))
+    planned = plan_in(estimate_briefly(**question))
+    fewer = plan_in(estimate_briefly(**question, gpus=planned.gpus // 2))
 
     assert planned.gpus > 2
     assert fewer.gpu_hours.mid > 1.05 * planned.gpu_hours.mid
@@ -291,7 +291,7 @@ def test_fewer_gpus_of_a_node_give_way_to_more_that_cost_less():
 
 def refused(**question):
     with pytest.raises(NoPlanError) as caught:
-        estimate_shortly(**question)
+        estimate_briefly(**question)
     return word(caught.value.message), word(caught.value.hint)
 
 
@@ -300,12 +300,12 @@ def test_a_later_deadline_is_named_with_the_money_that_it_takes_or_within_the_bu
     _, hint = refused(**large, deadline="20d", budget="1M")
     assert "--deadline 43d" in hint
     assert "--budget 2110000" in hint
-    assert plan_in(estimate_shortly(**large, deadline="43d", budget="2110000"), "fp8").gpus <= 512
+    assert plan_in(estimate_briefly(**large, deadline="43d", budget="2110000"), "fp8").gpus <= 512
 
     _, hint = refused(**CARD, budget=20, deadline="30min")
     later = hint.split("`")[1].removeprefix("--deadline ")
     assert "within this budget" in hint
-    assert plan_in(estimate_shortly(**CARD, budget=20, deadline=later)).fits
+    assert plan_in(estimate_briefly(**CARD, budget=20, deadline=later)).fits
 
 
 def test_what_draws_do_not_tell_from_zero_is_less_than_a_percent():
@@ -350,6 +350,6 @@ def test_an_architecture_that_is_merely_spelt_alike_is_not_offered(tmp_path):
         config = tmp_path / f"{name}.json"
         config.write_text(json.dumps({"model_type": name, "hidden_size": 64}), encoding="utf-8")
         with pytest.raises(InputFileError) as caught:
-            estimate_shortly(model=str(config), gpus=8)
+            estimate_briefly(model=str(config), gpus=8)
 
         assert ("closest is" in str(caught.value.hint)) == offered

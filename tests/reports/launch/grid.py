@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mpplan.api.answer import estimate_shortly
+from mpplan.api.answer import estimate_briefly
 from mpplan.api.document import to_document
 from planner.errors import UsageError
 from reports.launch import FRAMEWORKS, launch_file
@@ -142,7 +142,7 @@ REPLICAS: dict[str, tuple[str, int]] = {
 @cache
 def answer(name: str) -> str:
     """The answer to a question of the grid, as the text of its document, without the view by one deadline."""
-    return json.dumps(to_document(estimate_shortly(**GRID[name])))
+    return json.dumps(to_document(estimate_briefly(**GRID[name])))
 
 
 def documents() -> Iterator[tuple[str, dict[str, Any]]]:

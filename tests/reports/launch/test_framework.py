@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mpplan.api.answer import estimate_shortly
+from mpplan.api.answer import estimate_briefly
 from mpplan.api.document import to_document
 from planner.errors import NoPlanError, UsageError
 from reports.launch import FRAMEWORKS, Framework, find_framework, launch_file
@@ -145,7 +145,7 @@ def test_a_plan_by_the_flags_of_a_hint_is_not_refused_for_the_same_reason() -> N
                 continue
             question = asked_anew(name, precision, flags, dropped=bool(without))
             try:
-                document = to_document(estimate_shortly(**question))
+                document = to_document(estimate_briefly(**question))
             except NoPlanError:  # which says what it lacks: other plans show where the hint leads
                 continue
             again = planned_run(
