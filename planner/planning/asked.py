@@ -9,7 +9,7 @@ from planner.parallelism.batches import batches_near, is_fixed
 from planner.parallelism.search import of_samples
 from planner.parallelism.stages import check_chunks
 from planner.planning.case import Case
-from planner.planning.choice import Choice, best_given, risk_of
+from planner.planning.choice import Choice, best_given
 from planner.planning.counting.counts import fewest
 from planner.planning.counting.open_count import count_in_budget, counted, within_budget
 from planner.planning.fitting.lean import helpful, with_ways
@@ -17,6 +17,7 @@ from planner.planning.fitting.neighbours import next_above, next_below
 from planner.planning.fitting.rows import fits_with, ways_that_fit
 from planner.planning.fitting.shortage import at_risk, larger_budget
 from planner.planning.ranges import Ranged, ranged_plan, why_not
+from planner.planning.risk import risk_of
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws

@@ -8,9 +8,8 @@ good as the least risky, and only if it is more likely to fit than not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +17,10 @@ import numpy.typing as npt
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.performance.evaluation import Score, memory_of, step_of
-from planner.performance.memory import memory_risk, usable_bytes
+from planner.performance.evaluation import Score, step_of
+from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.rates.terms import Draws, Rates
+from planner.planning.risk import CHOICE_DRAWS, MOST_RISK, Risks, drawn_bytes, risk_of, under_draws
 from planner.training.recipe import Recipe
 
 Bools = npt.NDArray[np.bool_]
@@ -45,22 +44,10 @@ SIMPLER = 1.02
 UNPUBLISHED = 1.1
 """By how much a batch other than a model's published one, or the usual one to fine-tune, must be faster for it to be
 taken."""
-CHOICE_DRAWS = Draws(count=101, seed=0)
-"""Common draws of that comparison: a question's seed moves its ranges, not its layout."""
-RISK_DRAWS = Draws(count=1001, seed=0)
-"""Common draws of the risk of running out of memory, of the choice and of the plan alike: with fewer, the layout that
-is taken would be the one whose risk happens to be drawn too low."""
 MOST_LEAN = 10
 """Layouts that need little memory whose risk is drawn where none is safe."""
 LITTLE_RISKIER = 0.03
 """How much riskier than the least risky a faster layout may be for it to be taken where none is safe."""
-MOST_RISK = 0.5
-"""A layout that is riskier is more likely to run out of memory than not: it does not fit."""
-UNSURE = 0.06
-"""How far a risk by the few draws of the choice may lie above that by `RISK_DRAWS`: near 5 %, two and a half standard
-deviations of a share of 101 draws."""
-SURELY = 0.9
-"""A layout whose peak stays below this share of the memory in all draws of the choice is safe without more of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,25 +126,20 @@ def choose_each(
     What one layout risks, another that needs more memory risks as well: the latter is not drawn.
     """
     pace_s = scores.wall_s * tokens_ratio(layouts, case.recipe)
-    rates = case.rates.sample(CHOICE_DRAWS)
     simplicity = complexity(layouts, case.recipe)
     splits = splits_of(layouts)
     filling = scores.memory_bytes / usable_bytes(case.cluster.gpu)
-    allowed_risk = min(case.memory_risk, MOST_RISK)
+    risks = Risks(case, layouts)
     winners: dict[int, tuple[int, int, float] | None] = {}
     short_of_memory: set[int] = set()
     left = dict(enumerate(groups))
     while left:
         near = {name: _shortlist(pace_s, simplicity, splits, filling, group) for name, group in left.items()}
-        drawn = np.concatenate([*near.values(), np.zeros(0, dtype=np.intp)])
-        needed = dict(zip(drawn.tolist(), _needed_bytes(case, layouts.take(drawn), rates), strict=True))
-        risks = {i: memory_risk(needed_bytes, case.cluster.gpu) for i, needed_bytes in needed.items()}
-        likely = {name: [i for i in some.tolist() if risks[i] <= allowed_risk + UNSURE] for name, some in near.items()}
+        risks.draw(i for some in near.values() for i in some.tolist())
+        likely = {name: [i for i in some.tolist() if risks.is_likely_safe(i)] for name, some in near.items()}
         short_of_memory |= {name for name, some in near.items() if len(likely[name]) < len(some)}
-        compared = [i for some in likely.values() if len(some) > 1 for i in some]
-        expected = _expected(case, layouts, compared, [needed[i] for i in compared], rates)
-        is_safe = _safety(case, layouts, needed, allowed_risk)
-        found = {name: _safe_winner(some, simplicity, expected, is_safe) for name, some in likely.items()}
+        expected = _expected(risks, [i for some in likely.values() if len(some) > 1 for i in some])
+        found = {name: _safe_winner(some, simplicity, expected, risks) for name, some in likely.items()}
         for name in [name for name, winner in found.items() if winner is not None or not len(left[name])]:
             winners[name] = found[name]
             del left[name]
@@ -165,38 +147,20 @@ def choose_each(
             least_risky_bytes = min(scores.memory_bytes[i] for i in near[name])
             left[name] = group[scores.memory_bytes[group] < least_risky_bytes]
     for name in short_of_memory:
-        winners[name] = _or_faster_split(case, layouts, scores, pace_s, groups[name], winners[name])
+        winners[name] = _or_faster_split(risks, scores, pace_s, groups[name], winners[name])
     unsafe = [name for name, winner in winners.items() if winner is None]
     risky = {name: _least_risky(case, layouts, scores, pace_s, simplicity, groups[name]) for name in unsafe}
     return tuple(_choice(layouts, scores, winners[name], risky.get(name), evaluated) for name in range(len(groups)))
 
 
-def _safety(case: Case, layouts: Layouts, needed: Mapping[int, Floats], allowed_risk: float) -> Callable[[int], bool]:
-    """Whether a layout's risk of running out of memory is within what is allowed, by many draws where it may not be.
-
-    Args:
-        case: the question on one kind of GPU.
-        layouts: all layouts.
-        needed: peak memory under the draws of the choice of some of them, by index, `[draw]`.
-        allowed_risk: the highest risk of a safe layout.
-    """
-    room = SURELY * usable_bytes(case.cluster.gpu)
-
-    @cache
-    def is_safe(i: int) -> bool:
-        return float(needed[i].max()) <= room or risk_of(case, layouts.only(i)) <= allowed_risk
-
-    return is_safe
-
-
 def _safe_winner(
-    likely: list[int], simplicity: Floats, expected_s: Mapping[int, float], is_safe: Callable[[int], bool]
+    likely: list[int], simplicity: Floats, expected_s: Mapping[int, float], risks: Risks
 ) -> tuple[int, int, float] | None:
     """What `_simplest_of_the_best` gives of those that are safe; only layouts that could win are asked about."""
     left = list(likely)
     while left:
         winner = _simplest_of_the_best(left, simplicity, expected_s)
-        unsafe = {i for i in winner[:2] if not is_safe(i)}
+        unsafe = {i for i in winner[:2] if not risks.is_safe(i)}
         if not unsafe:
             return winner
         left = [i for i in left if i not in unsafe]
@@ -204,7 +168,7 @@ def _safe_winner(
 
 
 def _or_faster_split(
-    case: Case, layouts: Layouts, scores: Score, pace_s: Floats, group: Indices, winner: tuple[int, int, float] | None
+    risks: Risks, scores: Score, pace_s: Floats, group: Indices, winner: tuple[int, int, float] | None
 ) -> tuple[int, int, float] | None:
     """The winner, or where memory is short a faster layout that is safe and splits the model in a way not compared.
 
@@ -214,17 +178,17 @@ def _or_faster_split(
     if winner is None:
         return None
     front = _faster_the_more_memory(scores, pace_s, group)
-    front = front[pace_s[front] < pace_s[winner[0]]]
-    low, high = 0, len(front)
+    front = front[SIMPLER * pace_s[front] < pace_s[winner[0]]]
+    too_much_bytes = scores.memory_bytes[risks.unsafe].min(initial=np.inf)
+    low, high = 0, int(np.searchsorted(scores.memory_bytes[front], too_much_bytes))
     while low < high:
         middle = (low + high) // 2
-        is_safe = risk_of(case, layouts.only(int(front[middle]))) <= min(case.memory_risk, MOST_RISK)
-        low, high = (middle + 1, high) if is_safe else (low, middle)
-    if not low:
+        low, high = (middle + 1, high) if risks.is_safe(int(front[middle])) else (low, middle)
+    other = int(front[low - 1]) if low else winner[0]
+    if other in risks.needed:  # it was compared
         return winner
-    other = int(front[low - 1])
-    both = layouts.take(np.array([winner[0], other], dtype=np.intp))
-    expected_s = expected_paces(case, both) * tokens_ratio(both, case.recipe)
+    both = risks.layouts.take(np.array([winner[0], other], dtype=np.intp))
+    expected_s = expected_paces(risks.case, both) * tokens_ratio(both, risks.case.recipe)
     return (other, other, 0.0) if SIMPLER * expected_s[1] < expected_s[0] else winner
 
 
@@ -232,11 +196,6 @@ def _faster_the_more_memory(scores: Score, pace_s: Floats, group: Indices) -> In
     """Layouts of a group that are faster at mid than every one which needs less memory, in rising order of memory."""
     order = group[np.lexsort((pace_s[group], scores.memory_bytes[group]))]
     return np.asarray(order[pace_s[order] < np.minimum.accumulate(np.append(np.inf, pace_s[order]))[:-1]])
-
-
-def risk_of(case: Case, at: Layouts) -> float:
-    """Probability, 0..1, that one layout runs out of memory."""
-    return memory_risk(case.memory(at, RISK_DRAWS).total, case.cluster.gpu)
 
 
 def _least_risky(
@@ -358,41 +317,23 @@ def _simplest_of_the_best(
     return best, fastest, expected_s[best] / expected_s[fastest] - 1.0
 
 
-def _expected(
-    case: Case, layouts: Layouts, compared: list[int], needed_bytes: list[Floats], rates: Rates
-) -> dict[int, float]:
+def _expected(risks: Risks, compared: list[int]) -> dict[int, float]:
     """Expected time per sequence of some layouts, by index, weighed by the tokens that their batch takes."""
     if not compared:
         return {}
-    some = layouts.take(np.array(compared, dtype=np.intp))
-    paces = _paces(case, some, np.concatenate(needed_bytes), rates) * tokens_ratio(some, case.recipe)
-    return dict(zip(compared, paces.tolist(), strict=True))
+    some = risks.layouts.take(np.array(compared, dtype=np.intp))
+    paces = _paces(risks.case, some, np.concatenate([risks.needed[i] for i in compared]))
+    return dict(zip(compared, (paces * tokens_ratio(some, risks.case.recipe)).tolist(), strict=True))
 
 
 def expected_paces(case: Case, layouts: Layouts) -> Floats:
     """Mean seconds per sequence over the draws of the choice, `[layout]`."""
-    rates = case.rates.sample(CHOICE_DRAWS)
-    return _paces(case, layouts, _needed_bytes(case, layouts, rates).ravel(), rates)
+    return _paces(case, layouts, drawn_bytes(case, layouts).ravel())
 
 
-def _needed_bytes(case: Case, layouts: Layouts, rates: Rates) -> Floats:
-    """Peak memory of every layout under every draw in one pass, `[layout, draw]`."""
-    if not len(layouts):
-        return np.zeros((0, CHOICE_DRAWS.count))
-    every, repeated = _under_draws(layouts, rates)
-    needed_bytes = memory_of(case.recipe, every, repeated).total
-    return np.broadcast_to(np.asarray(needed_bytes, dtype=np.float64), len(every)).reshape(len(layouts), -1)
-
-
-def _paces(case: Case, layouts: Layouts, memory_bytes: Floats, rates: Rates) -> Floats:
+def _paces(case: Case, layouts: Layouts, memory_bytes: Floats) -> Floats:
     """Mean seconds per sequence over draws in one pass, `[layout]`, from `memory_bytes`, `[layout * draw]`."""
-    every, repeated = _under_draws(layouts, rates)
+    every, repeated = under_draws(layouts, case.rates.sample(CHOICE_DRAWS))
     steps_s = step_of(case.recipe, case.cluster, every, memory_bytes, repeated).total
     mean_s = np.broadcast_to(steps_s, len(every)).reshape(len(layouts), -1).mean(axis=1)
     return np.asarray(mean_s / layouts.global_batch)
-
-
-def _under_draws(layouts: Layouts, rates: Rates) -> tuple[Layouts, Rates]:
-    """Every layout once for each draw of the choice, and the draws once for each layout."""
-    number = len(layouts)
-    return layouts.take(np.repeat(np.arange(number), CHOICE_DRAWS.count)), rates.repeated(number)

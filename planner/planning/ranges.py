@@ -16,8 +16,9 @@ from planner.performance.evaluation import Evaluation
 from planner.performance.memory import memory_range_gib, shortfall_gib, usable_bytes
 from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
 from planner.planning.case import Case
-from planner.planning.choice import Choice, risk_of
+from planner.planning.choice import Choice
 from planner.planning.footprint import booked
+from planner.planning.risk import risk_of
 from planner.planning.targets import NO_TARGETS, Targets, probability
 from planner.rates.terms import Draws, Value
 from planner.units import DAY_S, GIB, MWH_J, TERA, TONNE_KG

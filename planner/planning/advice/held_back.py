@@ -9,8 +9,9 @@ import numpy as np
 from planner.errors import Message
 from planner.planning.advice.settings import differences
 from planner.planning.case import Case
-from planner.planning.choice import Choice, risk_of
+from planner.planning.choice import Choice
 from planner.planning.ranges import Ranged
+from planner.planning.risk import risk_of
 from planner.planning.targets import SOONER_RATIO, digits_apart
 
 

@@ -9,9 +9,10 @@ from planner.errors import Message, UsageError
 from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.planning.case import Case
-from planner.planning.choice import Choice, best_on, risk_of
+from planner.planning.choice import Choice, best_on
 from planner.planning.fitting.variants import asked_as, changes, variants_of
 from planner.planning.fitting.ways import leaner
+from planner.planning.risk import risk_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S

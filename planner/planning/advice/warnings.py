@@ -17,11 +17,12 @@ from planner.planning.advice.safer import quickest_safe_way
 from planner.planning.advice.settings import differences
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
 from planner.planning.case import Case
-from planner.planning.choice import MOST_RISK, Choice, best_given, risk_of, splits_of
+from planner.planning.choice import Choice, best_given, splits_of
 from planner.planning.curve import points_on
 from planner.planning.fitting.shortage import NEXT_COUNT_RATIO
 from planner.planning.power.cap import cap_warning
 from planner.planning.ranges import Ranged
+from planner.planning.risk import MOST_RISK, risk_of
 from planner.planning.targets import SOONER_RATIO, Targets, digits_apart, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws

@@ -12,7 +12,7 @@ from planner.errors import Message, NoPlanError
 from planner.evidence import median
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
-from planner.performance.evaluation import Score, flop_of
+from planner.performance.evaluation import Score, flop_of, step_of, tokens_per_step
 from planner.planning.case import Case
 from planner.planning.choice import Choice
 from planner.planning.counting.fewer import fewer
@@ -47,8 +47,9 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     """
     search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
     risky: Choice | None = None
-    too_few, empty = at_least - 1, 0
-    for window in _windows(case, search.targets, at_least):
+    first = max(at_least, _least_needed(search))
+    too_few, empty = first - 1, 0
+    for window in _windows(case, search.targets, first):
         layouts = _layouts(search, window)
         empty = 0 if len(layouts) else empty + 1
         if search.near.evaluated and empty == MOST_EMPTY:
@@ -68,7 +69,7 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     if risky is not None:
         return risky
     if targets.advised:
-        _look_below(search)
+        _look_below(search, first)
         _look_in_time(search)
     return _met_or_refused(search)
 
@@ -95,13 +96,9 @@ def _layouts(search: CountSearch, window: tuple[float, float]) -> Layouts:
     return enumerate_layouts(search.case.recipe, search.case.cluster, search.fixed, gpus_between=window)
 
 
-def _windows(case: Case, targets: Targets, at_least: int = 1) -> Iterator[tuple[float, float]]:
-    """Ranges of GPU counts to look at, in rising order; with a deadline from the fewest that could meet it at all."""
-    low, wider = at_least, WINDOW
-    if targets.deadline_s is not None:
-        flop = case.tokens * flop_of(case.recipe)
-        peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
-        low, wider = max(at_least, math.floor(flop / targets.deadline_s / (BEST_MFU * peak))), DEADLINE_WINDOW
+def _windows(case: Case, targets: Targets, first: int = 1) -> Iterator[tuple[float, float]]:
+    """Ranges of GPU counts to look at, in rising order; narrow ones with a deadline, where the first is close."""
+    low, wider = first, WINDOW if targets.deadline_s is None else DEADLINE_WINDOW
     while low <= targets.most_gpus:
         high = min(max(math.floor(low * wider), 8 * case.cluster.gpus_per_node), targets.most_gpus)
         yield low, high
@@ -111,9 +108,39 @@ def _windows(case: Case, targets: Targets, at_least: int = 1) -> Iterator[tuple[
 WINDOW = 3.0
 """Most GPUs of a range over its fewest."""
 DEADLINE_WINDOW = 1.5
-"""The same with a deadline, where the search starts close to what it needs."""
+"""The same with a deadline."""
+
+
+def _least_needed(search: CountSearch) -> int:
+    """A number of GPUs below which a deadline cannot be met; 1 without one.
+
+    It is what the run takes at the dense peak; of many GPUs what it takes with the fastest layout there, whether or not
+    that fits, on as few as these: more GPUs are not markedly faster each.
+    """
+    case, deadline_s = search.case, search.targets.deadline_s
+    if deadline_s is None:
+        return 1
+    peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
+    least = math.floor(case.tokens * flop_of(case.recipe) / deadline_s / (BEST_MFU * peak))
+    if least <= MANY_NODES * case.cluster.gpus_per_node or least > search.targets.most_gpus:
+        return least
+    at = _layouts(search, (least, (DEADLINE_WINDOW if case.recipe.batch_band is None else SCANNED) * least))
+    if not len(at):
+        return least
+    step_s = np.asarray(step_of(case.recipe, case.cluster, at, 0.0, case.mid).total)
+    gpu_s = float((at.gpus * step_s / tokens_per_step(case.recipe, at)).min()) * case.tokens
+    return max(least, math.floor(FASTER_EACH * gpu_s * search.wall_ratio / deadline_s))
+
+
 BEST_MFU = 0.85
 """Share of the dense peak that no plan exceeds."""
+MANY_NODES = 8
+"""Up to so many nodes each number of them is looked at."""
+SCANNED = 1.13
+"""Most GPUs over the fewest whose layouts show how fast the fastest is: one or two round numbers. A batch that is given
+divides over fewer of them."""
+FASTER_EACH = 0.85
+"""GPU-hours of a run over those on fewer GPUs, at the least, were memory no limit."""
 
 
 def _finer(search: CountSearch, too_few: int, found: Choice) -> Choice:
@@ -262,14 +289,12 @@ def _look_in_time(search: CountSearch) -> None:
     search.near.cost_usd = {choice.gpus: float(choice.scores.cost_usd[choice.best])} | in_time
 
 
-def _look_below(search: CountSearch) -> None:
-    """See what fewer GPUs can do than a deadline needs at peak rate: where the batch cannot feed more, they end sooner.
+def _look_below(search: CountSearch, first: int) -> None:
+    """See what fewer GPUs can do than a deadline needs at best: where the batch cannot feed more, they end sooner.
 
-    The search itself starts at those and more.
+    The search itself starts at the first of those.
     """
-    most = search.targets.most_gpus
-    first = next((math.floor(low) for low, _ in _windows(search.case, search.targets)), most + 1)
-    for window in _windows(search.case, Targets(most_gpus=min(first - 1, most))):
+    for window in _windows(search.case, Targets(most_gpus=min(first - 1, search.targets.most_gpus))):
         layouts = _layouts(search, window)
         if len(layouts):
             search.look(layouts)

@@ -8,8 +8,8 @@ from planner.errors import Message, UsageError
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import MOST_RISK, risk_of
 from planner.planning.fitting.ways import Way, leaner
+from planner.planning.risk import MOST_RISK, risk_of
 
 MORE_MEMORY = Message.of("hint.more_memory")
 """The last resort where nothing fits."""

@@ -11,7 +11,7 @@ from planner.hardware.cluster import Cluster, cards_of_one_machine
 from planner.parallelism.search import enumerate_layouts
 from planner.performance.evaluation import memory_of
 from planner.performance.memory import memory_risk
-from planner.planning.choice import RISK_DRAWS
+from planner.planning.risk import RISK_DRAWS
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters

@@ -14,9 +14,10 @@ from planner.parallelism.layout import Layout
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.memory import memory_range_gib, usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import best_on, risk_of
+from planner.planning.choice import best_on
 from planner.planning.fitting.neighbours import next_above
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
+from planner.planning.risk import risk_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.training.support import why_unable

@@ -16,10 +16,11 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts, of_sample
 from planner.performance.evaluation import Evaluation, Score
 from planner.performance.memory import shortfall_gib, usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import Choice, best_given, risk_of
+from planner.planning.choice import Choice, best_given
 from planner.planning.fitting.lean import helpful
 from planner.planning.fitting.neighbours import fewest_safe, next_above
 from planner.planning.fitting.ways import given
+from planner.planning.risk import risk_of
 from planner.planning.targets import (
     MAX_GPUS,
     ROOM_RATIO,

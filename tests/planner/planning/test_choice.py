@@ -17,7 +17,6 @@ from planner.performance.evaluation import memory_of, step_of
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case, make_case
 from planner.planning.choice import (
-    CHOICE_DRAWS,
     NEAR,
     SIMPLER,
     _shortlist,
@@ -25,11 +24,11 @@ from planner.planning.choice import (
     choose_each,
     complexity,
     expected_paces,
-    risk_of,
     tokens_ratio,
 )
 from planner.planning.counting.counts import fewest
 from planner.planning.ranges import why_not
+from planner.planning.risk import CHOICE_DRAWS, risk_of
 from planner.planning.targets import NO_TARGETS
 from planner.rates.terms import Draws
 from planner.training.recipe import ACT_CKPT

@@ -11,8 +11,9 @@ from planner.errors import Message
 from planner.parallelism.search import FixedLayout
 from planner.planning.advice.warnings import RISKY_SOONER, faster_at_a_risk, on_whole_nodes, rounder_below, warnings_of
 from planner.planning.case import Case, make_case
-from planner.planning.choice import best_given, best_on, risk_of
+from planner.planning.choice import best_given, best_on
 from planner.planning.ranges import ranged_plan
+from planner.planning.risk import risk_of
 from planner.planning.targets import NO_TARGETS, digits_apart
 from planner.rates.terms import Draws
 from reports.text.messages import word

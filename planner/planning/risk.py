@@ -1,0 +1,92 @@
+"""How likely layouts run out of memory: by the few draws of a choice where these settle it, else by many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.parallelism.layout import Layouts
+from planner.performance.evaluation import memory_of
+from planner.performance.memory import memory_risk, usable_bytes
+from planner.planning.case import Case
+from planner.rates.terms import Draws, Rates
+
+Floats = npt.NDArray[np.float64]
+
+CHOICE_DRAWS = Draws(count=101, seed=0)
+"""Common draws of a choice: a question's seed moves its ranges, not its layout."""
+RISK_DRAWS = Draws(count=1001, seed=0)
+"""Common draws of the risk of running out of memory, of the choice and of the plan alike: with fewer, the layout that
+is taken would be the one whose risk happens to be drawn too low."""
+MOST_RISK = 0.5
+"""A layout that is riskier is more likely to run out of memory than not: it does not fit."""
+UNSURE = 0.06
+"""How far a risk by the few draws of the choice may lie above that by `RISK_DRAWS`: near 5 %, two and a half standard
+deviations of a share of 101 draws."""
+SURELY = 0.9
+"""A layout whose peak stays below this share of the memory in all draws of the choice is safe without more of them."""
+
+
+def risk_of(case: Case, at: Layouts) -> float:
+    """Probability, 0..1, that one layout runs out of memory."""
+    return memory_risk(case.memory(at, RISK_DRAWS).total, case.cluster.gpu)
+
+
+class Risks:
+    """What is known of the risks of some layouts, each drawn and asked about once.
+
+    Args:
+        case: the question on one kind of GPU.
+        layouts: those that indices are about.
+    """
+
+    def __init__(self, case: Case, layouts: Layouts) -> None:
+        self.case, self.layouts = case, layouts
+        self.allowed = min(case.memory_risk, MOST_RISK)
+        """The highest risk of a safe layout."""
+        self.needed: dict[int, Floats] = {}
+        """Peak memory in bytes under the draws of the choice of those that were drawn, by index, `[draw]`."""
+        self._likely: dict[int, bool] = {}
+        self._safe: dict[int, bool] = {}
+
+    def draw(self, indices: Iterable[int]) -> None:
+        """Draw the memory of some layouts in one pass."""
+        new = [i for i in dict.fromkeys(indices) if i not in self.needed]
+        needed_bytes = drawn_bytes(self.case, self.layouts.take(np.array(new, dtype=np.intp)))
+        self.needed.update(zip(new, needed_bytes, strict=True))
+
+    def is_likely_safe(self, i: int) -> bool:
+        """Whether a layout that was drawn may be safe, as far as the few draws tell."""
+        if i not in self._likely:
+            self._likely[i] = memory_risk(self.needed[i], self.case.cluster.gpu) <= self.allowed + UNSURE
+        return self._likely[i]
+
+    def is_safe(self, i: int) -> bool:
+        """Whether a layout's risk is within what is allowed, by many draws where the few leave it open."""
+        if i not in self._safe:
+            room_bytes = SURELY * usable_bytes(self.case.cluster.gpu)
+            surely = i in self.needed and float(self.needed[i].max()) <= room_bytes
+            self._safe[i] = surely or risk_of(self.case, self.layouts.only(i)) <= self.allowed
+        return self._safe[i]
+
+    @property
+    def unsafe(self) -> list[int]:
+        """Layouts of which it is known that they are not safe."""
+        return [*(i for i, safe in self._safe.items() if not safe), *(i for i, may in self._likely.items() if not may)]
+
+
+def drawn_bytes(case: Case, layouts: Layouts) -> Floats:
+    """Peak memory of every layout under every draw of the choice in one pass, `[layout, draw]`."""
+    if not len(layouts):
+        return np.zeros((0, CHOICE_DRAWS.count))
+    every, repeated = under_draws(layouts, case.rates.sample(CHOICE_DRAWS))
+    needed_bytes = memory_of(case.recipe, every, repeated).total
+    return np.broadcast_to(np.asarray(needed_bytes, dtype=np.float64), len(every)).reshape(len(layouts), -1)
+
+
+def under_draws(layouts: Layouts, rates: Rates) -> tuple[Layouts, Rates]:
+    """Every layout once for each draw of the choice, and the draws once for each layout."""
+    number = len(layouts)
+    return layouts.take(np.repeat(np.arange(number), CHOICE_DRAWS.count)), rates.repeated(number)
