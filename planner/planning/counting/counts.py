@@ -47,7 +47,8 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     """
     search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
     risky: Choice | None = None
-    first = max(at_least, _least_needed(search))
+    least = _least_needed(search)
+    first = max(at_least, least)
     too_few, empty = first - 1, 0
     for window in _windows(case, search.targets, first):
         layouts = _layouts(search, window)
@@ -69,7 +70,7 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     if risky is not None:
         return risky
     if targets.advised:
-        _look_below(search, first)
+        _look_below(search, least)
         _look_in_time(search)
     return _met_or_refused(search)
 
@@ -289,12 +290,12 @@ def _look_in_time(search: CountSearch) -> None:
     search.near.cost_usd = {choice.gpus: float(choice.scores.cost_usd[choice.best])} | in_time
 
 
-def _look_below(search: CountSearch, first: int) -> None:
+def _look_below(search: CountSearch, least: int) -> None:
     """See what fewer GPUs can do than a deadline needs at best: where the batch cannot feed more, they end sooner.
 
-    The search itself starts at the first of those.
+    The search itself starts at the least that it needs.
     """
-    for window in _windows(search.case, Targets(most_gpus=min(first - 1, search.targets.most_gpus))):
+    for window in _windows(search.case, Targets(most_gpus=min(least - 1, search.targets.most_gpus))):
         layouts = _layouts(search, window)
         if len(layouts):
             search.look(layouts)
