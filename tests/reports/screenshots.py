@@ -27,12 +27,12 @@ def main(folder: Path, document: dict[str, object]) -> None:
             path.write_text(str(reports.render(document, "html", lang=lang)), encoding="utf-8")
             for scheme in ("light", "dark"):
                 page = browser.page(path.resolve(), scheme=scheme)
-                page.picture(folder / f"first-{lang}-{scheme}.png", whole=False)
+                page.picture(folder / f"first-{lang}-{scheme}.png")
                 for width in (1440, 768, 360):
                     page.look(width=width, scheme=scheme)
                     height = min(TALLEST, page.run("document.documentElement.scrollHeight"))
                     page.look(width=width, height=height, scheme=scheme)
-                    page.picture(folder / f"whole-{lang}-{scheme}-{width}.png", whole=False)
+                    page.picture(folder / f"whole-{lang}-{scheme}-{width}.png")
                 page.close()
 
 
