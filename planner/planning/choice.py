@@ -80,28 +80,58 @@ class Choice:
 
 def best_on(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
     """The best layout of those that fit on exactly `gpus` GPUs."""
-    layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
-    scores = case.score(layouts)
-    return choose(case, layouts, scores, case.fits(scores), len(layouts))
+    (choice,) = _best_on_each(case, fixed, [gpus])
+    return choice
 
 
 def best_given(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
-    """The best layout on a number of GPUs that is given, with the batch that a search over batches takes there.
+    """The best layout on a number of GPUs that is given, as `best_given_each` has it."""
+    (choice,) = best_given_each(case, fixed, [gpus])
+    return choice
+
+
+def best_given_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[Choice]:
+    """The best layout on each of some numbers of GPUs, were it given, with the batch that a search takes there.
 
     Of each split of the GPUs such a search sees one batch, that nearest to the default; once a batch is taken, all
     layouts that divide it are compared, as they are for the other precisions.
     """
     given = replace(fixed, on_given_gpus=True)
-    choice = best_on(case, given, gpus)
-    if choice.best is None or case.recipe.batch_band is None:
-        return choice
-    batch = int(choice.winner.global_batch[0])
-    recipe = replace(case.recipe, global_batch=batch, batch_band=None, keeps_batch=False)
-    of_batch = best_on(replace(case, recipe=recipe), given, gpus)
-    if of_batch.best is None or of_batch.safe < choice.safe:
-        return choice
-    chosen_s, of_batch_s = expected_paces(case, Layouts.of(choice.winner.at(0), of_batch.winner.at(0)))
-    return of_batch if of_batch_s < chosen_s else choice
+    choices = _best_on_each(case, given, counts)
+    if case.recipe.batch_band is None:
+        return choices
+    of_batch: dict[int, list[int]] = {}
+    for number, choice in enumerate(choices):
+        if choice.best is not None:
+            of_batch.setdefault(int(choice.winner.global_batch[0]), []).append(number)
+    rivals: dict[int, Choice] = {}
+    for batch, numbers in of_batch.items():
+        recipe = replace(case.recipe, global_batch=batch, batch_band=None, keeps_batch=False)
+        others = _best_on_each(replace(case, recipe=recipe), given, [counts[number] for number in numbers])
+        for number, rival in zip(numbers, others, strict=True):
+            if rival.best is not None and rival.safe >= choices[number].safe:
+                rivals[number] = rival
+    if rivals:
+        compared = [pair.winner.at(0) for number, rival in rivals.items() for pair in (choices[number], rival)]
+        paces = expected_paces(case, Layouts.of(*compared)).reshape(-1, 2)
+        for (number, rival), (chosen_s, rival_s) in zip(rivals.items(), paces.tolist(), strict=True):
+            if rival_s < chosen_s:
+                choices[number] = rival
+    return choices
+
+
+def _best_on_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[Choice]:
+    """The best layout of those that fit on each of some numbers of GPUs, compared in common passes."""
+    gpus = counts[0] if len(counts) == 1 else np.array(counts, dtype=np.int64)
+    layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
+    scores = case.score(layouts)
+    fits = case.fits(scores)
+    if len(counts) == 1:
+        return [choose(case, layouts, scores, fits, len(layouts))]
+    groups = [np.flatnonzero(layouts.gpus == count) for count in counts]
+    able = [group[fits[group]] for group in groups]
+    choices = choose_each(case, layouts, scores, able, len(layouts))
+    return [replace(choice, evaluated=len(group)) for choice, group in zip(choices, groups, strict=True)]
 
 
 def choose(case: Case, layouts: Layouts, scores: Score, allowed: Bools, evaluated: int) -> Choice:

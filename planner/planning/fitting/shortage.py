@@ -16,7 +16,7 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts, of_sample
 from planner.performance.evaluation import Evaluation, Score
 from planner.performance.memory import shortfall_gib, usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import Choice, best_given
+from planner.planning.choice import Choice, best_given_each
 from planner.planning.fitting.lean import helpful
 from planner.planning.fitting.neighbours import fewest_safe, next_above
 from planner.planning.fitting.ways import given
@@ -157,10 +157,8 @@ class _Closest:
 
     def _choices(self, counts: list[int]) -> Iterator[Choice]:
         """What would be planned on each of some numbers of GPUs, were it given, where a layout fits."""
-        for gpus in counts:
-            choice = best_given(self.case, self.fixed, gpus)
-            if choice.best is not None:
-                yield choice
+        choices = best_given_each(self.case, self.fixed, counts)
+        return (choice for choice in choices if choice.best is not None)
 
 
 def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:

@@ -20,6 +20,8 @@ from planner.planning.choice import (
     NEAR,
     SIMPLER,
     _shortlist,
+    best_given,
+    best_given_each,
     best_on,
     choose_each,
     complexity,
@@ -213,6 +215,22 @@ def test_groups_chosen_together_have_the_winners_that_each_has_alone():
     )
 
     assert [choice.winner.at(0) for choice in together] == [best_on(one, FREE, n).winner.at(0) for n in (8, 16, 24, 64)]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"params": "8B"}, {"model": "llama-3.1-8b", "gpu": "l40s"}], ids=["8B", "full memory"]
+)
+def test_numbers_of_gpus_that_are_given_have_together_the_choices_that_each_has_alone(asked: dict[str, str]):
+    one, counts = case(**asked), [8, 12, 16, 96, 8192]
+    together = best_given_each(one, FREE, counts)
+    alone = [best_given(one, FREE, gpus) for gpus in counts]
+
+    assert len({choice.winner.global_batch[0] for choice in alone if choice.best is not None}) > 1
+    for choice, other in zip(together, alone, strict=True):
+        assert (choice.best is None, choice.safe) == (other.best is None, other.safe)
+        assert choice.evaluated == other.evaluated
+        if choice.best is not None:
+            assert choice.winner.at(0) == other.winner.at(0)
 
 
 def test_layouts_of_an_expert_model_are_compared_in_one_pass_too():
