@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -59,8 +59,6 @@ class _Side:
     same_deadline: tuple[Ranged, ...]
     deadline_s: float | None
     """The deadline of the second view; None where there is none because the asked precision has no plan here."""
-    failure: NoPlanError | UnpricedError | None
-    """Why the asked precision has no plan on this GPU."""
     cap: CapEffect | None = None
     """What the cap on the facility's power does here; None without one."""
     curve: tuple[CurvePoint, ...] = ()
@@ -116,7 +114,7 @@ def estimate(
     """
     unsupported, known = unsupported_by(question), _Known(measured=measured or {}, parameters=parameters)
     sides = _sides(question, unsupported, prices, site, known, ledgers or {}, whole)
-    deadline_s = _deadline_s(question, sides)
+    deadline_s = next(side.deadline_s for side in sides if side.deadline_s)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     cases = tuple(c for s in sides for c in s.cases)
     caps = tuple(s.cap for s in sides if s.cap is not None)
@@ -155,22 +153,6 @@ def _why_so_many(sides: Iterable[_Side]) -> str:
     return next((reason for reason in reasons if reason is not None), "note.sold_alone")
 
 
-def _deadline_s(question: Question, sides: list[_Side]) -> float:
-    """The deadline of the second view, which the first GPU with a plan sets.
-
-    Raises:
-        NoPlanError: no GPU that has the asked precision has a plan; of that which the least money would do for, if any.
-        UnpricedError: nor a price, to hold it to a budget.
-    """
-    able = [side for side in sides if any(case.policy.id == question.asked.id for case in side.cases)]
-    failures = [side.failure for side in able if side.failure]
-    if len(failures) == len(able):
-        refusals = [failure for failure in failures if isinstance(failure, NoPlanError)]
-        short = {failure.enough.usd: failure for failure in refusals if failure.enough is not None}
-        raise short[min(short)] if short else next(iter(refusals), failures[0])
-    return next(side.deadline_s for side in able if side.deadline_s)
-
-
 def _sides(
     question: Question,
     unsupported: list[Unsupported],
@@ -183,22 +165,47 @@ def _sides(
     """Every GPU, one after the other: the first that has the asked precision and a plan sets the deadline.
 
     A GPU that lacks the asked precision is planned in its best one, after the others; one that runs none is left out.
+    One without a plan is shown with the reason beside others that have one.
+
+    Raises:
+        NoPlanError: no GPU that has the asked precision has a plan; of that which the least money would do for, if any.
+        UnpricedError: nor a price, to hold it to a budget.
     """
     draws = Draws(count=DRAWS, seed=question.seed)
     instead = {u.gpu: u.instead for u in unsupported if u.precision == question.asked.precision}
     policies = {policy.precision: policy for policy in question.policies}
     sides: dict[str, _Side] = {}
+    failed: dict[str, tuple[Question, Cluster, tuple[Case, ...], NoPlanError | UnpricedError]] = {}
+    deadline_s: float | None = None
     for cluster in sorted(question.clusters, key=lambda cluster: cluster.gpu.id in instead):
         gpu = cluster.gpu.id
         asked = policies.get(instead[gpu] or "") if gpu in instead else question.asked
         if asked is None:
             continue
-        earlier_s = next((s.deadline_s for s in sides.values() if s.deadline_s), None)
+        if gpu in instead and not sides:
+            break  # none that has the asked precision has a plan
         ledger = ledgers.get(gpu, NO_LEDGER)
         case_of = partial(_asked_case, cluster, prices[gpu], site, known, ledger)
         cases = _cases(question, cluster, prices[gpu], site, known, ledger, whole)
-        sides[gpu] = _side(replace(question, asked=asked), cluster, cases, case_of, draws, earlier_s)
+        here = replace(question, asked=asked)
+        try:
+            sides[gpu] = _side(here, cluster, cases, case_of, draws, deadline_s)
+        except (NoPlanError, UnpricedError) as error:
+            failed[gpu] = here, cluster, cases, error
+        else:
+            deadline_s = deadline_s or sides[gpu].deadline_s
+    if not sides:
+        raise _refusal([why for *_, why in failed.values()])
+    for gpu, (here, cluster, cases, why) in failed.items():
+        sides[gpu] = _failed_side(here, cluster, cases, why, draws, question.deadline_s or deadline_s)
     return [sides[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in sides]
+
+
+def _refusal(failures: Sequence[NoPlanError | UnpricedError]) -> NoPlanError | UnpricedError:
+    """Why no GPU has a plan: of that which the least money would do for, if any, else the first."""
+    refusals = [failure for failure in failures if isinstance(failure, NoPlanError)]
+    short = {failure.enough.usd: failure for failure in refusals if failure.enough is not None}
+    return short[min(short)] if short else next(iter(refusals), failures[0])
 
 
 def _run_totals(question: Question) -> RunTotals | None:
@@ -278,15 +285,15 @@ def _side(
     draws: Draws,
     earlier_s: float | None,
 ) -> _Side:
-    """All precisions on one GPU; `earlier_s` is the deadline by which the GPUs before it are compared."""
+    """All precisions on one GPU; `earlier_s` is the deadline by which the GPUs before it are compared.
+
+    Raises:
+        NoPlanError: the asked precision has no plan here.
+        UnpricedError: nor a price, to hold it to a budget.
+    """
     asked = next(c for c in cases if c.policy.id == question.asked.id)
-    try:
-        question, cap = under_cap(question, asked, draws)
-        anchor = asked_plan(question, asked, draws)
-    except (NoPlanError, UnpricedError) as error:
-        if len(question.clusters) == 1:
-            raise
-        return _failed_side(question, cluster, cases, error, draws, question.deadline_s or earlier_s)
+    question, cap = under_cap(question, asked, draws)
+    anchor = asked_plan(question, asked, draws)
     deadline_s = question.deadline_s or earlier_s
     gpus = anchor.plan.gpus
     cases = tuple(c if c is asked else _with_batch_of(anchor, c) for c in cases)
@@ -312,7 +319,7 @@ def _side(
     advice = (*held_back(asked, cases, same_gpus), *advice_on(question, asked, anchor, curve, case_of, draws))
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
-        failure=None, cap=cap, curve=curve, advice=advice,
+        cap=cap, curve=curve, advice=advice,
         urgent=(*far_dearer(question, asked, anchor.plan, curve, draws), *anchor.more),
     )  # fmt: skip
 
@@ -357,5 +364,4 @@ def _failed_side(
         same_gpus=tuple(on_same(c) for c in cases),
         same_deadline=tuple(by_deadline(c) for c in cases if c.whole),
         deadline_s=None,
-        failure=error,
     )

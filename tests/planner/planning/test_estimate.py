@@ -159,6 +159,15 @@ def test_one_of_several_gpus_without_a_plan_does_not_end_the_comparison():
     assert why["capacity_gib"] == pytest.approx(16.0 - 0.55, abs=0.05)
 
 
+def test_a_gpu_without_a_plan_has_the_same_rows_wherever_it_stands():
+    orders = [answer(params="8B", gpu=f"{a},{b}", precision="fp16", gpus="8") for a, b in permutations(("h100", "t4"))]
+    rows = [[by_precision(plans, "t4") for plans in (order.plans, order.same_deadline)] for order in orders]
+
+    assert not rows[0][0]["fp16"].fits
+    assert rows[0][1]["fp16"].fits  # on more of them
+    assert rows[0] == rows[1]
+
+
 def test_if_no_gpu_has_a_plan_the_first_reason_is_the_error():
     with pytest.raises(NoPlanError) as caught:
         answer(params="70B", gpu="v100-sxm2-16gb,t4", precision="fp16", gpus="8")
