@@ -38,7 +38,7 @@ def test_numbers_lists_and_text_mean_the_same_as_after_a_flag():
 
 
 def test_none_is_left_to_the_default():
-    answer = estimate(params="7B", gpus=8, precision=None)
+    answer = estimate_briefly(params="7B", gpus=8, precision=None)
 
     assert answer.question["precision"].source == "default"
 
@@ -124,15 +124,15 @@ def test_no_question_has_an_answer_that_cannot_be_right(asked):
     ],
 )
 def test_whole_runs_that_pretrain_language_models_vouch_for_no_other_kind(asked, says):
-    assert (estimate(**asked).run_totals is not None) is says
+    assert (estimate_briefly(**asked).run_totals is not None) is says
 
 
 def test_fine_tuning_that_outgrows_a_node_has_the_stack_of_several():
     asked = {"method": "sft", "model": "llama-3.1-70b", "examples": 50_000, "gpu": "h100-sxm5-80gb"}
-    small = estimate(**asked | {"model": "llama-3.1-8b"})
-    sought = estimate(**asked)
+    small = estimate_briefly(**asked | {"model": "llama-3.1-8b"})
+    sought = estimate_briefly(**asked)
     (plan,) = (plan for plan in sought.plans if plan.precision == "bf16")
-    given = estimate(**asked, gpus=plan.gpus)
+    given = estimate_briefly(**asked, gpus=plan.gpus)
 
     assert small.question["stack"].value == "hf"
     assert (sought.question["stack"].value, sought.question["stack"].source) == ("typical", "default")
@@ -141,7 +141,7 @@ def test_fine_tuning_that_outgrows_a_node_has_the_stack_of_several():
 
 
 def test_fine_tuning_that_fits_no_single_node_is_planned_on_several():
-    answer = estimate(method="sft", params="180B", tokens="20M", gpu="h100-sxm5-80gb")
+    answer = estimate_briefly(method="sft", params="180B", tokens="20M", gpu="h100-sxm5-80gb")
     (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
 
     assert plan.fits
@@ -151,7 +151,7 @@ def test_fine_tuning_that_fits_no_single_node_is_planned_on_several():
 def test_beside_a_gpu_whose_node_is_enough_another_takes_as_many_nodes_as_alone():
     asked = {"method": "lora", "model": "llama-3.1-8b", "examples": 50_000, "epochs": 3, "deadline": "60m"}
     alone = planned(**asked, gpu="a100-sxm4-80gb")
-    answer = estimate(**asked, gpu=["a100-sxm4-80gb", "h100-sxm5-80gb"])
+    answer = estimate_briefly(**asked, gpu=["a100-sxm4-80gb", "h100-sxm5-80gb"])
     beside = {plan.gpu: plan for plan in answer.plans if plan.precision == "bf16"}
 
     assert alone.nodes > 1 == beside["h100-sxm5-80gb"].nodes
@@ -203,7 +203,7 @@ def test_the_stack_of_several_nodes_is_no_way_out_for_one():
 )
 def test_one_number_of_gpus_has_one_answer_whatever_number_was_asked_for(gpu, few, many):
     asked = {"method": "lora", "model": "llama-3.1-8b", "gpu": gpu}
-    smaller, larger = estimate(**asked, gpus=few), estimate(**asked, gpus=many)
+    smaller, larger = estimate_briefly(**asked, gpus=few), estimate_briefly(**asked, gpus=many)
     point = next(point for point in smaller.curve if point.gpus == many)
     plan = next(plan for plan in larger.plans if plan.precision == "bf16")
 
@@ -215,7 +215,7 @@ def test_one_number_of_gpus_has_one_answer_whatever_number_was_asked_for(gpu, fe
 
 
 def planned(**asked: object) -> Plan:
-    (plan,) = (plan for plan in estimate(**asked).plans if plan.precision == "bf16")  # type: ignore[arg-type]
+    (plan,) = (plan for plan in estimate_briefly(**asked).plans if plan.precision == "bf16")  # type: ignore[arg-type]
     return plan
 
 
@@ -224,7 +224,7 @@ def test_adapters_that_one_node_cannot_train_in_time_take_more_nodes_and_no_pipe
     asked = {"method": "lora", "model": "llama-3.1-70b", "gpu": "h100-sxm5-80gb", "deadline": deadline}
     plan = planned(**asked)
     with pytest.raises(NoPlanError) as caught:
-        estimate(**asked, gpus=8)
+        estimate_briefly(**asked, gpus=8)
 
     assert plan.nodes > 1
     assert plan.layout.pp == 1
@@ -336,7 +336,7 @@ def test_a_commitment_is_told_with_the_gpu_whose_price_has_it(tmp_path):
     (tmp_path / "quote.toml").write_text(
         'vendor = "Acme"\ngpu = "h100-sxm5-80gb"\nprice_per_gpu_h = 2.1\ncommitment = "1y"\n', encoding="utf-8"
     )
-    answer = estimate(
+    answer = estimate_briefly(
         params="7B", gpus=64, precision="bf16", quote=str(tmp_path / "quote.toml"),
         gpu="h100-sxm5-80gb,h200-sxm-141gb",
     )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from mpplan.api.answer import estimate
+from mpplan.api.answer import estimate_briefly
 from mpplan.api.fleets import document, join_records
 from mpplan.ui.schema import file_of
 from planner.evidence import EvidenceKind
@@ -55,11 +55,11 @@ def test_a_plan_from_a_fleet_names_it_as_measured_and_is_as_slow_as_its_slowest_
     merged = write_record(tmp_path / "fleet.jsonl", *fleet.measurements)
 
     def rate(record: str) -> float:
-        answer = estimate(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8, records=record)
+        answer = estimate_briefly(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8, records=record)
         (plan,) = [plan for plan in answer.plans if plan.precision == "bf16"]
         return plan.tokens_per_s_per_gpu.mid
 
-    answer = estimate(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8, records=str(merged))
+    answer = estimate_briefly(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8, records=str(merged))
     (record,) = [source for source in answer.evidence if source.id.startswith("record:")]
     assert record.kind is EvidenceKind.MEASURED
     assert record.what == "slowest of 3 NVIDIA H200 measured with torch of unknown version"

@@ -134,8 +134,8 @@ def test_an_estimate_for_many_gpus_lists_the_store_once(home: Path, monkeypatch:
     calls: list[int] = []
     listing = store.list_records
     monkeypatch.setattr(record_shelf, "list_records", lambda *given: calls.append(1) or listing(*given))
-    from mpplan.api.answer import estimate
+    from mpplan.api.answer import estimate_briefly
 
-    estimate(params="1B", gpu="h200-sxm-141gb,h100-sxm5-80gb,a100-sxm4-80gb", precision="bf16")
+    estimate_briefly(params="1B", gpu="h200-sxm-141gb,h100-sxm5-80gb,a100-sxm4-80gb", precision="bf16")
 
     assert len(calls) == 1

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mpplan.api.answer import answer_question, estimate
+from mpplan.api.answer import answer_question, estimate_briefly
 from mpplan.api.calibrations import calibration_of
 from mpplan.api.run_records import NO_RUN_RECORDS, run_records
 from planner.errors import InputFileError
@@ -38,7 +38,7 @@ def record(home):
 
 
 def speed(**inputs: str) -> float:
-    answer = estimate(
+    answer = estimate_briefly(
         model="llama-3.1-8b", tokens="100B", gpu=GPU, gpus=64, global_batch=128, precision="bf16", zero="3",
         **(LAYOUT | inputs),
     )  # fmt: skip

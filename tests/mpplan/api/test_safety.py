@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpplan import estimate
+from mpplan.api.answer import estimate_briefly
 from mpplan.api.measurements import chosen_records
 from mpplan.api.record_shelf import RecordShelf
 from mpplan.api.safety import named_training, recorded_training
@@ -33,7 +33,7 @@ def record(path: Path, ratio: float = 0.04, **changes: object) -> Path:
 
 
 def answer(**inputs: object):
-    return estimate(params="8B", gpus=8, precision="fp16", **inputs)  # type: ignore[arg-type]
+    return estimate_briefly(params="8B", gpus=8, precision="fp16", **inputs)  # type: ignore[arg-type]
 
 
 def goodput(of) -> float:
@@ -96,7 +96,7 @@ def test_a_model_that_overflows_at_every_step_is_not_said_to_have_been_measured_
 
 
 def test_the_precision_of_the_documents_schedules_is_planned_where_a_gpu_has_it():
-    blackwell = estimate(params="8B", gpus=8, gpu="b200-sxm-180gb", numerics=str(PATH))
+    blackwell = estimate_briefly(params="8B", gpus=8, gpu="b200-sxm-180gb", numerics=str(PATH))
     hopper = answer(numerics=str(PATH))
 
     assert "nvfp4" in {plan.precision for plan in blackwell.plans}
@@ -105,12 +105,12 @@ def test_the_precision_of_the_documents_schedules_is_planned_where_a_gpu_has_it(
     assert all(point.duration_days is not None for point in blackwell.numerics.mixtures)
     assert "nvfp4" not in {plan.precision for plan in hopper.plans}
     assert "warning.trained_precision" not in {row.key for row in hopper.warnings}
-    asked = estimate(params="8B", gpus=8, gpu="b200-sxm-180gb", precision="nvfp4", numerics=str(PATH))
+    asked = estimate_briefly(params="8B", gpus=8, gpu="b200-sxm-180gb", precision="nvfp4", numerics=str(PATH))
     assert "warning.trained_precision" not in {row.key for row in asked.warnings}
 
 
 def test_without_either_nothing_is_measured_and_what_is_published_is_still_quoted():
-    told = estimate(params="8B", gpus=8, gpu="b200-sxm-180gb", precision="nvfp4")
+    told = estimate_briefly(params="8B", gpus=8, gpu="b200-sxm-180gb", precision="nvfp4")
 
     assert {row.precision: row.basis for row in told.parity} == {
         "fp32": "reference", "tf32": "not_tested", "fp16": "not_tested", "bf16": "not_tested", "fp8": "not_tested",

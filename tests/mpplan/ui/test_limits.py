@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpplan.api.answer import estimate
+from mpplan.api.answer import estimate_briefly
 from mpplan.ui.limits import Limits, check_limits, read_limits, unchecked
 from planner.errors import LimitError, UsageError
 from planner.evidence import Estimate
@@ -14,7 +14,7 @@ from planner.evidence import Estimate
 
 @pytest.fixture(scope="module")
 def answer():
-    return estimate(params="7B", gpus=8, precision="fp8", price=2)
+    return estimate_briefly(params="7B", gpus=8, precision="fp8", price=2)
 
 
 def plan_of(answer, precision):
