@@ -45,8 +45,10 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
     """
     check_chunks(case.recipe.model, question.fixed)
     if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
+        gap = case.price.gap
+        why = case.price.basis if gap is None else gap.why
         raise UnpricedError(
-            Message.of("error.budget_without_price", gpu=case.cluster.gpu.id),
+            Message.of("error.budget_without_price", gpu=case.cluster.gpu.id, why=why),
             hint=Message.of("hint.price_or_target"),
         )
     targets = targets_of(question)

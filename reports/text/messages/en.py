@@ -314,7 +314,7 @@ TEMPLATES: dict[str, str] = {
     "error.unsupported": "{gpu:gpu} cannot run {precision:precision}: {reason}",
     "error.likely_fits_nowhere": "{precision:precision} does not fit on {gpu:gpu}: in every layout it runs out of memory with a probability above 50%",
     "error.likely_fits_not_within": "{precision:precision} does not fit on any number of {gpu:gpu} up to the {most:,} that --max-gpus allows: in every layout it runs out of memory with a probability above 50%",
-    "error.budget_without_price": "--budget: no price of {gpu:gpu} is known, so no plan can be held to it",
+    "error.budget_without_price": "--budget: no plan on {gpu:gpu} can be held to it: {why}",
     "error.no_offer": "none of the {gpus:,} GPU models with a price can hold this run safely and meet your limits",
     "error.no_plan_on": "{precision:precision} on {gpus:,} × {gpu:gpu}: {why}",
     "error.over_deadline": "{precision:precision} on {gpus:,} × {gpu:gpu} meets the deadline with a probability of {likely:chance{digits}}, below the required {confidence:.{digits}%}; at the required probability it takes {days:duration}, {over_days:duration} too long",

@@ -314,7 +314,7 @@ TEMPLATES: dict[str, str] = {
     "error.unsupported": "{gpu:gpu} 不能运行 {precision:precision}：{reason}",
     "error.likely_fits_nowhere": "{precision:precision} 在 {gpu:gpu} 上放不下：每种方案显存不足的概率都高于 50%",
     "error.likely_fits_not_within": "{precision:precision} 在 --max-gpus 所限的 {most:,} 张 {gpu:gpu} 以内放不下：每种方案显存不足的概率都高于 50%",
-    "error.budget_without_price": "--budget：没有 {gpu:gpu} 的价格，无法按预算制定计划",
+    "error.budget_without_price": "--budget：{gpu:gpu} 无法按预算制定计划：{why}",
     "error.no_offer": "{gpus:,} 种有价格的 GPU 中，没有一种能稳妥地放下并满足要求",
     "error.no_plan_on": "{precision:precision} 用 {gpus:,} 张 {gpu:gpu}：{why}",
     "error.over_deadline": "{gpus:,} 张 {gpu:gpu} 以 {precision:precision} 按期完成的概率为 {likely:chance{digits}}，不到 {confidence:.{digits}%}：按此概率需 {days:duration}，超出 {over_days:duration}",

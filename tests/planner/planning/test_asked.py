@@ -128,7 +128,9 @@ def test_a_gpu_without_a_price_keeps_its_row_beside_others_that_are_held_to_a_bu
 
     assert plans["h100-sxm5-80gb"].fits
     assert not plans["mi300x-192gb"].fits
-    assert parts(plans["mi300x-192gb"].why_not) == {"key": "error.budget_without_price", "gpu": "mi300x-192gb"}
+    why_not = parts(plans["mi300x-192gb"].why_not)
+    assert (why_not["key"], why_not["gpu"]) == ("error.budget_without_price", "mi300x-192gb")
+    assert why_not["why"] == unknown_price("mi300x-192gb").basis
 
 
 @pytest.mark.parametrize("gpu", ["mi300x-192gb", "mi300x-192gb,mi325x-256gb"])

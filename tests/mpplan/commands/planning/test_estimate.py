@@ -269,6 +269,12 @@ BAD = {
         "--budget",
         "--price",
     ),
+    "a budget and offers of a marketplace alone": (
+        ("--params", "3B", "--gpu", "rtx-5090", "--budget", "2k"),
+        2,
+        "only marketplace offers are known for rtx-5090 (vast); choose one with --provider",
+        "--price",
+    ),
     "measurements that are not there": ((*SMALL, "--records", "none.jsonl"), 2, "none.jsonl", ""),
 }
 
