@@ -103,7 +103,6 @@ def a_wheel(folder: Path) -> Path:
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 
-@pytest.mark.slow
 @needs_torch
 def test_a_rehearsal_of_the_smoke_brings_its_wheels_and_writes_into_its_folder_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,7 +121,6 @@ def test_a_rehearsal_of_the_smoke_brings_its_wheels_and_writes_into_its_folder_a
     assert not list(home.iterdir())
 
 
-@pytest.mark.slow
 @needs_torch
 def test_a_step_that_is_killed_with_all_its_processes_leaves_a_whole_record(tmp_path: Path) -> None:
     record = tmp_path / "out" / "suite-1.jsonl"
@@ -141,7 +139,6 @@ def test_a_step_that_is_killed_with_all_its_processes_leaves_a_whole_record(tmp_
     assert all("cut off" in problem.what for problem in kept.damage)  # at most the line under way
 
 
-@pytest.mark.slow
 @needs_torch
 def test_a_verification_on_another_device_than_the_records_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"

@@ -12,7 +12,6 @@ COUNTS = {"arguments": 150, "metamorphic": 12}
 others have a test file of their own."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(COUNTS))
 def test_hostile_input_breaks_nothing(name):
     tally = attack(surfaces()[name], SEED, count=COUNTS[name])

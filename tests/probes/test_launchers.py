@@ -105,7 +105,6 @@ def environment(folder: Path, port: int) -> dict[str, str]:
 
 
 @on_linux
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_script_of_one_cpu_node_runs_and_its_record_comes_back_whole(name: str, tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from probes.ranks.team import Team
 from tests.probes.build import CPU
 from tests.probes.models.parallel.ranks import STEPS, case_for
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 WORLDS = (2, 4)
 LISTED = [(world, strategy) for world in WORLDS for strategy in STRATEGIES if world >= strategy.least_world]

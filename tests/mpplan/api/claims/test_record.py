@@ -30,7 +30,6 @@ def _own_place(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
 
 
-@pytest.mark.slow
 def test_what_was_measured_is_evidence_but_no_plan_rests_on_it():
     path, _ = measure_claims("cpu", 24.0, Silence())
     record = newest_claims_record()

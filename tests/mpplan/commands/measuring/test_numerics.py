@@ -84,7 +84,6 @@ def make(seed):
 
 
 @needs_torch
-@pytest.mark.slow
 def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_resumed(run, home) -> None:
     (home / "numerics_command_task.py").write_text(OWN, encoding="utf-8")
     asked = ("--task", "numerics_command_task:make", "--precision", "bf16,fp8", "--seeds", "3")
