@@ -26,9 +26,7 @@ def shared_folder(factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def once(
-    factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made], *, with_lines: bool = False
-) -> Made:
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made], *, with_lines: bool = False) -> Made:
     """What `make` returns for a folder of its own; the first worker that asks makes it, the others wait.
 
     Args:

@@ -1,7 +1,7 @@
 """The default suite and a verification on a fake H200, and what is asked of both afterwards.
 
-Most of the time of a verification goes to the bookkeeping of memory, a second for each model: the short one has a target
-of each of a few families, the whole one has them all.
+Most of the time of a verification goes to the bookkeeping of memory, a second for each model: the short one has a
+target of each of a few families, the whole one has them all.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def run_whole_suite(folder: Path) -> SuiteRun:
         stray = gpu.stream is not gpu.default_stream
         session.close()
     return SuiteRun(
-        outcome=outcome, targets=len(targets(session.plan)), lines=dict(session.ledger.known), suite_s=suite_s, verify_s=verified_s - suite_s,
+        outcome=outcome, targets=len(targets(session.plan)), lines=dict(session.ledger.known), suite_s=suite_s,
+        verify_s=verified_s - suite_s,
         expected_s=suite_expected, took_s=suite_took, left_on_a_stream=stray, again=again, again_s=again_s,
     )  # fmt: skip
 
