@@ -63,7 +63,7 @@ def own_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(folder: Path, **changes: object) -> NumericsOptions:
     values: dict[str, object] = {
-        "device": "cpu", "tasks": ("numerics_suite_task:make",), "precisions": ("bf16", "fp8"), "budget_s": 10.0,
+        "device": "cpu", "tasks": ("numerics_suite_task:make",), "precisions": ("bf16", "fp8"), "budget_s": 6.0,
         "path": str(folder / "r.jsonl"), "seeds": 3,
     }  # fmt: skip
     return NumericsOptions(**(values | changes))  # type: ignore[arg-type]
