@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: frameworks launched launching layouts checked campaign-rehearsal help run test fuzz check house rows site versions schema mutants lint types surface readme examples claims claimnumerics startup calibrate accuracy clean images imagefit imagemodels
+.PHONY: frameworks launched launching layouts checked campaign-rehearsal help run test long fuzz check house rows site versions schema mutants lint types surface readme examples claims claimnumerics startup calibrate accuracy clean images imagefit imagemodels
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -14,6 +14,9 @@ run: ## set up mpplan and plan a 70B model in FP8: a table here and plan.html
 
 test: ## set up everything for the tests and run them all
 	VENV=$(VENV) PYTHON=$(PYTHON) sh tests/run.sh
+
+long: ## the tests that repeat at length what the others show, which `make test` leaves out: minutes
+	VENV=$(VENV) PYTHON=$(PYTHON) sh tests/run.sh -m long
 
 check: lint types ## style, types and the import contract, after `make test` has set up
 

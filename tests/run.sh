@@ -3,6 +3,7 @@
 #   sh tests/run.sh                 into .venv
 #   VENV=/path sh tests/run.sh      into an environment of your choice
 #   sh tests/run.sh -k words        further words go to pytest
+#   sh tests/run.sh -m long         the tests that repeat at length what others show, which are left out otherwise
 # All cores are used; a module's tests stay on one of them, so that slow fixtures are made once. The threads of numpy and
 # torch would wait for each other on top of that (a Cholesky factor of 150 rows took ten times as long): each process has
 # one. Modules keep the order of tests/conftest.py: by default those with the fewest tests come last, which are the slowest.
@@ -26,4 +27,4 @@ fi
 [ -z "$browser" ] || wait "$browser"
 unset PYTHONDONTWRITEBYTECODE # where a container sets it, every process of the program compiles it anew
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-exec "$venv/bin/python" -m pytest -n auto --dist loadscope --no-loadscope-reorder "$@"
+exec "$venv/bin/python" -m pytest -n auto --dist loadscope --no-loadscope-reorder -m "not long" "$@" # the last -m counts

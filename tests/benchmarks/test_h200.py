@@ -103,7 +103,7 @@ def a_wheel(folder: Path) -> Path:
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @needs_torch
 def test_a_rehearsal_of_the_smoke_brings_its_wheels_and_writes_into_its_folder_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,7 +122,6 @@ def test_a_rehearsal_of_the_smoke_brings_its_wheels_and_writes_into_its_folder_a
     assert not list(home.iterdir())
 
 
-@pytest.mark.slow
 @needs_torch
 def test_a_step_that_is_killed_with_all_its_processes_leaves_a_whole_record(tmp_path: Path) -> None:
     record = tmp_path / "out" / "suite-1.jsonl"
@@ -141,14 +140,21 @@ def test_a_step_that_is_killed_with_all_its_processes_leaves_a_whole_record(tmp_
     assert all("cut off" in problem.what for problem in kept.damage)  # at most the line under way
 
 
-@pytest.mark.slow
 @needs_torch
-def test_a_verification_on_another_device_than_the_records_is_refused(tmp_path: Path) -> None:
-    out = tmp_path / "out"
+def test_a_verification_on_another_device_than_the_records_is_refused_with_all_that_it_brought_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, home = tmp_path / "out", tmp_path / "home"
     out.mkdir()
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
     write_record(out / "suite-1.jsonl", timed("gemm/a", 1.0))
 
-    done = campaign("verify", out, "--minutes", "8")
+    done = campaign("verify", out, "--minutes", "8", "--wheels", str(a_wheel(tmp_path / "wheels")))
 
     assert done.returncode == 2
     assert "stop: the record is of another GPU" in done.stdout
+    assert (out / "packages" / "mpplan_rehearsal.py").exists()
+    kept = read_measurements(out / "suite-1.jsonl.gz")
+    assert kept.measurements == read_measurements(out / "suite-1.jsonl").measurements
+    assert not list(home.iterdir())

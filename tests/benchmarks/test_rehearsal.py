@@ -1,4 +1,7 @@
-"""The campaign's first command on the fake GPU, as on a machine with a GPU: cut off, run again, and what it leaves."""
+"""The campaign's first command on the fake GPU, as on a machine with a GPU: cut off, and what it leaves.
+
+`make long` runs it again to its end, `make campaign-rehearsal` all commands.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ def test_a_command_that_is_killed_leaves_what_can_be_read(cut: tuple[Done, int])
     assert cut[0].problems == []
 
 
+@pytest.mark.long
 def test_run_again_it_goes_on_and_finds_the_machine_fit(done: Done, cut: tuple[Done, int], out: Path) -> None:
     assert done.problems == []
     assert "stop:" not in done.said
@@ -46,7 +50,7 @@ def test_run_again_it_goes_on_and_finds_the_machine_fit(done: Done, cut: tuple[D
     assert record.measurements == read_measurements(out / "quick.jsonl.gz").measurements
 
 
-def test_the_driver_and_the_doctor_tell_of_the_gpu(done: Done, out: Path) -> None:
+def test_the_driver_and_the_doctor_tell_of_the_gpu(cut: tuple[Done, int], out: Path) -> None:
     findings = json.loads((out / "doctor.json").read_text(encoding="utf-8"))["findings"]
 
     assert "NVIDIA H200, 580.00" in (out / "smoke.log").read_text(encoding="utf-8")

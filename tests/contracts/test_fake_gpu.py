@@ -1,5 +1,6 @@
 """The default suite and a verification on a fake H200: every workload gives points, and all of it fits its time.
 
+The verification has a target of each of a few families here, and all of them in `make long`.
 What the fake GPU stands for is in `fake_cuda/`; its rates are made up, so that no figure of it is asserted here.
 """
 
@@ -16,17 +17,22 @@ pytest.importorskip("transformers")
 
 from planner.measured.device import measured_rates
 from probes.record.options import BUDGETS_S
+from probes.verify.cases import anchors, targets
 from probes.verify.document import verify_document
 from probes.verify.run import BUDGETS_S as VERIFY_S
 from probes.workloads import WORKLOADS
 from probes.workloads.expected import START_S
+from tests.probes.build import H200, plan
 from tests.probes.fake_cuda.once import once
-from tests.probes.fake_cuda.suite_run import OUT_OF_MEMORY, UNCAPTURABLE, SuiteRun, run_suite
+from tests.probes.fake_cuda.suite_run import OUT_OF_MEMORY, UNCAPTURABLE, SuiteRun, run_suite, run_whole_suite
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> SuiteRun:
-    return once(tmp_path_factory, "suite", run_suite)
+@pytest.fixture(scope="module", params=["few", pytest.param("all", marks=pytest.mark.long)])
+def run(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> SuiteRun:
+    """With few targets of a verification, or with all; what those of its lines ask for is made with them."""
+    if request.param == "few":
+        return once(tmp_path_factory, "suite", run_suite)
+    return once(tmp_path_factory, "whole suite", run_whole_suite, with_lines=True)
 
 
 def test_every_workload_gives_points_and_nothing_is_left_out(run: SuiteRun) -> None:
@@ -59,6 +65,15 @@ def test_the_expected_times_of_the_suite_with_its_start_fit_eight_minutes(run: S
     assert sum(run.expected_s.values()) + START_S <= BUDGETS_S["cuda"]["default"]
 
 
+def test_all_that_a_verification_runs_is_expected_to_fit_its_time() -> None:
+    measured = plan(H200, has_sensor=True)
+    planned = targets(measured)
+    needed = [case for case in anchors(measured) if case.family in {target.family for target in planned}]
+
+    assert len(planned) == 13
+    assert sum(case.estimate_s for case in [*needed, *planned]) <= VERIFY_S["cuda"]
+
+
 def test_a_product_that_cannot_be_captured_is_measured_launch_by_launch(run: SuiteRun) -> None:
     line = run.lines[UNCAPTURABLE]
 
@@ -78,18 +93,18 @@ def test_a_composition_ratio_follows_for_the_main_recipes(run: SuiteRun) -> None
 
 
 def test_every_target_is_predicted_and_run(run: SuiteRun) -> None:
-    targets = [line for line in run.lines.values() if line.kind == "verify"]
+    done = [line for line in run.lines.values() if line.kind == "verify"]
 
-    assert len(targets) == 13
-    for line in targets:
+    assert len(done) == run.targets
+    for line in done:
         assert line.predicted.time_s is not None, line.probe_id
         assert line.predicted.memory_bytes is not None, line.probe_id
 
 
 def test_a_verification_that_is_asked_for_again_measures_nothing_again(run: SuiteRun) -> None:
-    targets = [name for name, line in run.lines.items() if line.kind == "verify"]
+    done = [name for name, line in run.lines.items() if line.kind == "verify"]
 
-    assert sorted(line.probe_id for line in run.again) == sorted(targets)
+    assert sorted(line.probe_id for line in run.again) == sorted(done)
     assert run.again_s == 0.0
 
 
@@ -97,7 +112,7 @@ def test_memory_is_predicted_to_three_percent(run: SuiteRun) -> None:
     # the one real figure here: bytes of the small models' tensors, as measured and as tracked in another process
     summary = verify_document(run.lines.values())["summary"]["memory"]
 
-    assert summary["n"] == 13
+    assert summary["n"] == run.targets
     assert summary["median_abs_error"] <= 0.03
 
 

@@ -22,6 +22,7 @@ from probes.record.options import RANKS_BUDGETS_S
 from probes.record.ranks_summary import waiting_power_w
 from probes.timing.regime import WHOLE_STEPS
 from probes.timing.trial import ProbePlan
+from probes.verify.document import verify_cases
 from probes.workloads import DISTRIBUTED
 from probes.workloads.distributed.collective import GPU_SIZES
 from probes.workloads.expected import START_S
@@ -53,8 +54,9 @@ def test_every_workload_gives_points_and_nothing_is_left_out(run: RanksRun) -> N
 
 def test_memory_that_runs_out_on_one_rank_is_the_result_on_both_and_the_run_goes_on(run: RanksRun) -> None:
     failed = {point.probe_id: (point.status, point.reason) for point in run.points if point.status != "ok"}
+    again = f"verify/{OUT_OF_MEMORY[1]}"  # the same step, predicted and run again
 
-    assert failed == dict.fromkeys(OUT_OF_MEMORY, ("oom", "node 0 rank 1: not enough memory on the device"))
+    assert failed == dict.fromkeys((*OUT_OF_MEMORY, again), ("oom", "node 0 rank 1: not enough memory on the device"))
 
 
 def test_collectives_are_measured_by_nccl_in_every_operation_and_size(run: RanksRun) -> None:
@@ -108,6 +110,16 @@ def test_whole_steps_are_sustained_and_kernels_are_not(timed: list[Measurement])
     assert {point.setup.parallel for point in steps} == {"alone", "ddp", "alone-fsdp2", "fsdp2"}
     assert {point.sampling.regime for point in steps} == {"sustained"}
     assert {point.sampling.regime for point in timed if point.kind in ("collective", "overlap")} == {"burst"}
+
+
+def test_steps_over_both_ranks_are_predicted_from_their_parts_and_run(run: RanksRun) -> None:
+    checks = [point for point in run.points if point.kind == "verify"]
+    judged = [case["name"] for case in verify_cases(run.points) if case["metric"] == "time"]
+
+    assert {point.setup.parallel for point in checks} == {"ddp", "fsdp2"}
+    assert sorted(judged) == sorted(point.probe_id.removeprefix("verify/") for point in checks if point.status == "ok")
+    assert len(judged) == len(checks) - 1  # one runs out of memory
+    assert all(point.predicted.time_s is not None for point in checks)
 
 
 def test_products_and_collectives_slow_each_other_down_by_what_both_at_once_take(timed: list[Measurement]) -> None:

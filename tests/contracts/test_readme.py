@@ -83,7 +83,6 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     return results
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     HERE,

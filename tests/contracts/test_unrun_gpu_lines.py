@@ -20,7 +20,7 @@ pytest.importorskip("transformers")
 
 from tests.probes.fake_cuda.gpu_lines import Line, gpu_lines
 from tests.probes.fake_cuda.once import LINES, once, shared_folder
-from tests.probes.fake_cuda.suite_run import run_suite
+from tests.probes.fake_cuda.suite_run import run_whole_suite
 from tests.probes.fake_cuda.traced import SOURCE
 from tests.probes.ranks.fake_run import run_broken, run_mixed, run_quick
 
@@ -61,13 +61,10 @@ def run_parts(folder: Path) -> int:
 @pytest.fixture(scope="module")
 def run_lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[int]]:
     """The lines that ran, by file within `probes/`."""
-    assert once(tmp_path_factory, "parts", run_parts) == 0, "a test of a part fails"
-    makers = {"ranks": run_quick, "broken": run_broken, "mixed": run_mixed, "suite": run_suite}
-    for (
-        name,
-        make,
-    ) in makers.items():  # what other modules may be making comes last, the longest at the end
-        once(tmp_path_factory, name, make)
+    assert once(tmp_path_factory, "parts", run_parts, with_lines=True) == 0, "a test of a part fails"
+    makers = {"ranks": run_quick, "broken": run_broken, "mixed": run_mixed, "whole suite": run_whole_suite}
+    for name, make in makers.items():  # what another module may be making comes last
+        once(tmp_path_factory, name, make, with_lines=True)
     ran: dict[str, set[int]] = defaultdict(set)
     for path in shared_folder(tmp_path_factory).glob(f"*/{LINES}/*"):
         data = coverage.CoverageData(basename=str(path))
@@ -88,12 +85,14 @@ def listed() -> dict[Line, str]:
         return {Line(row["file"], row["function"], row["line"]): row["reason"] for row in csv.DictReader(file)}
 
 
+@pytest.mark.long
 def test_every_line_of_a_gpu_runs_or_is_listed_with_its_reason(run_lines, of_gpu, listed) -> None:
     unrun = {line for line, numbers in of_gpu.items() if not numbers <= run_lines[line.file]}
 
     assert sorted(unrun - set(listed)) == [], "let the fake GPU run these, or list them with the reason"
 
 
+@pytest.mark.long
 def test_every_listed_line_is_one_of_a_gpu_that_does_not_run_and_has_a_reason(run_lines, of_gpu, listed) -> None:
     unrun = {line for line, numbers in of_gpu.items() if not numbers <= run_lines[line.file]}
 

@@ -15,8 +15,6 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("planner", "probes", "pricing", "reports", "mpplan")
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
-pytestmark = pytest.mark.slow
-
 
 def shell(*command: str | Path, cwd: Path) -> str:
     """Run a command that must succeed, without this checkout on its path, and return what it printed."""

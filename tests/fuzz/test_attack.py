@@ -7,15 +7,24 @@ import pytest
 from tests.fuzz.__main__ import attack, surfaces
 
 SEED = 14
-COUNTS = {"arguments": 150, "metamorphic": 12}
-"""Cases of a surface: half a minute on a free core with those of the others; `make fuzz` tries thousands. The
-others have a test file of their own."""
+COUNTS = {"arguments": 40, "metamorphic": 4}
+MANY = {"arguments": 150, "metamorphic": 12}
+"""Cases of a surface, with each test run and with `make long`; `make fuzz` tries thousands. The other surfaces have a
+test file of their own."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(COUNTS))
 def test_hostile_input_breaks_nothing(name):
     tally = attack(surfaces()[name], SEED, count=COUNTS[name])
+
+    assert [(case, wrong) for case, wrong in tally.findings] == []
+    assert tally.cases > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(MANY))
+def test_much_hostile_input_breaks_nothing(name):
+    tally = attack(surfaces()[name], SEED, count=MANY[name], first=COUNTS[name])
 
     assert [(case, wrong) for case, wrong in tally.findings] == []
     assert tally.cases > 0

@@ -67,6 +67,8 @@ def test_a_job_touches_no_clock_and_no_power_limit(name: str) -> None:
     assert "nvidia-smi" not in recipe(name)
 
 
+SAME_WAY_BACK = "kubernetes"
+"""Its record comes back in the log, as SkyPilot's does; Slurm's is a file."""
 STAND_INS = {
     "srun": '#!/bin/bash\nwhile [[ $1 == --* ]]; do shift; done\nSLURM_NODEID=0 exec "$@"\n',
     "scontrol": "#!/bin/bash\necho localhost\n",
@@ -105,9 +107,10 @@ def environment(folder: Path, port: int) -> dict[str, str]:
 
 
 @on_linux
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name == SAME_WAY_BACK else []) for name in NAMES]
+)
 def test_the_script_of_one_cpu_node_runs_and_its_record_comes_back_whole(name: str, tmp_path: Path) -> None:
     probe = Options(suite="quick", device="cpu", precisions=("fp32",), workloads=("launch",), budget_s=300.0)
     text, port = recipe(name, probe, ranks=1), free_port()

@@ -12,8 +12,6 @@ from tools import site
 ROOT = Path(__file__).parents[2]
 LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(https?:)?//")
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def built() -> Path:

@@ -105,7 +105,6 @@ def test_a_flagged_row_and_one_without_a_value_are_left_as_they_are():
     assert checked(run, oom) is oom
 
 
-@pytest.mark.slow
 def test_of_the_shipped_runs_one_is_refused_whose_other_metric_is_flagged():
     refused = []
     for line in (line for path in CORPUS for line in read_rows(path)):

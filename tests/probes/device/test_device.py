@@ -45,7 +45,7 @@ def test_a_gpu_that_is_not_there_is_a_usage_error_that_counts_those_that_are() -
     pytest.importorskip("torch")
     from tests.probes.fake_cuda.installed import fake_cuda
 
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         assert open_device("cuda", 0).name == "NVIDIA H200"
         with pytest.raises(UsageError, match="there is no GPU 7") as caught:
             open_device("cuda", 7)

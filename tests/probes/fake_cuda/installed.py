@@ -62,7 +62,7 @@ def _track_small(case: TrackedCase, device: Device, seed: int) -> Tracked:
 
 @contextmanager
 def fake_cuda(
-    faulty: FaultyPoints | None = None, board: Board | None = None, *, counts: bool = True
+    faulty: FaultyPoints | None = None, board: Board | None = None, *, counts: bool = True, whole_models: bool = True
 ) -> Iterator[FakeGpu]:
     """An H200 in this process, until the block ends; where a board is given, that one of the machine's.
 
@@ -70,17 +70,21 @@ def fake_cuda(
         faulty: points that something happens to.
         board: the one of several; None: the only one.
         counts: whether its memory is counted; a process that runs nothing on it asks for none.
+        whole_models: whether models of `transformers` run on it; importing them takes longer than torch does.
     """
     gpu = FakeGpu(VirtualTime(), board)
     memory = gpu.memory if counts else nullcontext()
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), memory:
         warnings.filterwarnings("ignore", module=r"torch|torchao|transformers")
-        _import_used()
+        if whole_models:
+            _import_used()
         _replace_time(patch, gpu.clock)
         _replace_torch(patch, gpu)
         _replace_nvml(patch, FakeNvml(gpu))
         replace_nccl(patch, gpu)
         _replace_builds(patch, gpu, faulty or FaultyPoints())
+        if whole_models:
+            _make_resnets_small(patch)
         patch.setenv("HF_HUB_OFFLINE", "1")
         gc.freeze()  # else each collection after a group goes through all of torch
         try:
@@ -184,5 +188,8 @@ def _replace_builds(patch: pytest.MonkeyPatch, gpu: FakeGpu, faulty: FaultyPoint
         patch.setitem(LLAMAS, name, shape)
     patch.setattr("probes.workloads.idle.HELD_BYTES", IDLE_BYTES)
     patch.setattr("probes.workloads.gemm.MOST_COPIES", MOST_COPIES)
+
+
+def _make_resnets_small(patch: pytest.MonkeyPatch) -> None:
     sizes = {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 16, 32, 32], "embedding_size": 16}
     patch.setattr("transformers.ResNetConfig", partial(importlib.import_module("transformers").ResNetConfig, **sizes))

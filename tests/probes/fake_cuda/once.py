@@ -26,19 +26,24 @@ def shared_folder(factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> Made:
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made], *, with_lines: bool = False) -> Made:
     """What `make` returns for a folder of its own; the first worker that asks makes it, the others wait.
 
-    Processes that measure which lines run (`traced`) leave them beside it.
+    Args:
+        factory: knows the folder of this run of the tests.
+        name: of what is made.
+        make: makes it.
+        with_lines: processes that measure which lines run (`traced`) leave them beside it; it takes half as long again.
     """
-    folder = shared_folder(factory) / name
+    folder = shared_folder(factory) / (f"{name}-with-{LINES}" if with_lines else name)
     folder.mkdir(exist_ok=True)
     made = folder / "made.pickle"
     with _alone(folder / "lock"):
         if not made.exists():
-            (folder / LINES).mkdir(exist_ok=True)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setenv(TRACED_TO, str(folder / LINES))
+                if with_lines:
+                    (folder / LINES).mkdir(exist_ok=True)
+                    patch.setenv(TRACED_TO, str(folder / LINES))
                 whole = pickle.dumps(make(folder))
             made.write_bytes(whole)
     result: Made = pickle.loads(made.read_bytes())

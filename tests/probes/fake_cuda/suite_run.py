@@ -1,16 +1,24 @@
-"""The default suite and a verification on a fake H200, and what is asked of both afterwards."""
+"""The default suite and a verification on a fake H200, and what is asked of both afterwards.
+
+Most of the time of a verification goes to the bookkeeping of memory, a second for each model: the short one has a
+target of each of a few families, the whole one has them all.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from planner.records.measurement import Measurement
 from probes.record.options import Options
 from probes.session.outcome import Outcome
 from probes.session.suite import Session
+from probes.timing.trial import ProbePlan
+from probes.verify.cases import VerifyCase, targets
 from probes.verify.run import verify
 from tests.probes.fake_cuda.installed import fake_cuda
 from tests.probes.fake_cuda.small import FaultyPoints
@@ -18,6 +26,8 @@ from tests.probes.fake_cuda.traced import traced
 
 OUT_OF_MEMORY = "block/llama-3.1-405b/tp8/L4/s8192b1/bf16-fsdp"
 UNCAPTURABLE = "gemm/1024x1024x1024/forward/bf16-autocast"
+FEW = (("llama", "bf16-fsdp", False), ("bert", "bf16-autocast", False), ("llama", "fp8", True))
+"""Families of the targets of a short verification: long models and wide ones, with and without compilation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +35,7 @@ class SuiteRun:
     """What came of it."""
 
     outcome: Outcome
+    targets: int
     lines: dict[str, Measurement]
     suite_s: float
     verify_s: float
@@ -37,7 +48,20 @@ class SuiteRun:
     again_s: float
 
 
+def few_targets(plan: ProbePlan) -> list[VerifyCase]:
+    """The first of each of the few families."""
+    planned = targets(plan)
+    return [next(case for case in planned if case.family == family) for family in FEW]
+
+
 def run_suite(folder: Path) -> SuiteRun:
+    """Run the suite and a short verification."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("probes.verify.run.targets", few_targets)
+        return replace(run_whole_suite(folder), targets=len(FEW))
+
+
+def run_whole_suite(folder: Path) -> SuiteRun:
     """Run both, with memory that runs out once and a product that no graph holds."""
     faulty = FaultyPoints(out_of_memory={OUT_OF_MEMORY}, uncapturable={UNCAPTURABLE})
     with traced(), fake_cuda(faulty) as gpu:
@@ -53,7 +77,8 @@ def run_suite(folder: Path) -> SuiteRun:
         stray = gpu.stream is not gpu.default_stream
         session.close()
     return SuiteRun(
-        outcome=outcome, lines=dict(session.ledger.known), suite_s=suite_s, verify_s=verified_s - suite_s,
+        outcome=outcome, targets=len(targets(session.plan)), lines=dict(session.ledger.known), suite_s=suite_s,
+        verify_s=verified_s - suite_s,
         expected_s=suite_expected, took_s=suite_took, left_on_a_stream=stray, again=again, again_s=again_s,
     )  # fmt: skip
 

@@ -28,13 +28,11 @@ def tracker() -> Iterator[SideTracker]:
     tracker.close()
 
 
-@pytest.mark.slow
 def test_another_process_counts_what_this_one_would(tracker: SideTracker) -> None:
     assert tracker.processes() == 1
     assert tracker.result(TINY) == InlineTracker(CPU, 0).result(TINY)
 
 
-@pytest.mark.slow
 def test_a_case_that_cannot_be_tracked_has_its_reason_and_costs_no_other(tracker: SideTracker) -> None:
     with pytest.raises(TrackingError, match="KeyError"):
         tracker.result(UNKNOWN)

@@ -1,4 +1,7 @@
-"""Every strategy trains the same model: losses, memory and messages of two and four real processes."""
+"""Every strategy trains the same model: losses, memory and messages of two and four real processes.
+
+Four take those strategies that need so many; `make long` has them take all.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -26,14 +30,23 @@ from probes.ranks.team import Team
 from tests.probes.build import CPU
 from tests.probes.models.parallel.ranks import STEPS, case_for
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
-WORLDS = (2, 4)
-LISTED = [(world, strategy) for world in WORLDS for strategy in STRATEGIES if world >= strategy.least_world]
-PIPELINES = [(world, strategy) for world, strategy in LISTED if strategy.id.startswith("pp")]
+WORLDS = (2, pytest.param(4, marks=pytest.mark.long))
 GROUPS_OF_ONE = ("alone-tp", "alone-pp")
 """Steps that communicate with themselves alone, as their way of spreading a step does with others."""
-SENDING = [(w, s) for w, s in LISTED if (w, s) not in PIPELINES and s.id not in GROUPS_OF_ONE]
+PIPELINES = [strategy for strategy in STRATEGIES if strategy.id.startswith("pp")]
+SENDING = [strategy for strategy in STRATEGIES if strategy not in PIPELINES and strategy.id not in GROUPS_OF_ONE]
+
+
+def least_ranks(strategy: Strategy) -> int:
+    """The smaller of the numbers here that a strategy runs on."""
+    return 2 if strategy.least_world <= 2 else 4
+
+
+def over_ranks(strategies: Sequence[Strategy]) -> list[Any]:
+    """Each strategy over two ranks, where so many are enough, and over four."""
+    pairs = [(world, strategy) for strategy in strategies for world in (2, 4) if world >= strategy.least_world]
+    return [pytest.param(*pair, marks=[pytest.mark.long] if pair[0] > least_ranks(pair[1]) else []) for pair in pairs]
 
 
 def strategy_named(name: str) -> Strategy:
@@ -47,15 +60,15 @@ def label(value: object) -> str:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What so many processes saw; each number of them is started once."""
+    """What so many processes saw of the strategies that need at least so many; each number of them is started once."""
 
     @cache
-    def of(world: int) -> dict[str, Any]:
+    def of(world: int, least: int) -> dict[str, Any]:
         path = tmp_path_factory.mktemp("ranks") / "seen.json"
         script = Path(__file__).parent / "parallel" / "ranks.py"
         command = [
             sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}", str(script),
-            str(path),
+            str(path), str(least),
         ]  # fmt: skip
         environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
@@ -68,13 +81,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def seen(run: Any) -> Any:
     """What each rank saw of the steps of a strategy."""
-    return lambda world, strategy, recipe="fp32": run(world)[
+    return lambda world, strategy, recipe="fp32": run(world, 4 if least_ranks(strategy) == 4 else 1)[
         f"{strategy.id} {recipe}{' recomputed' if strategy.recompute else ''}"
     ]
 
 
 def test_tensor_parallel_ranks_are_neighbours(run: Any) -> None:
-    assert run(4)["mesh"] == [[0, 1], [2, 3]]
+    assert run(4, 4)["mesh"] == [[0, 1], [2, 3]]
 
 
 def mean_losses(ranks: list[dict[str, Any]]) -> list[float]:
@@ -90,7 +103,7 @@ def losses_of_one_process(case: ParallelCase) -> list[float]:
     return [float(step.step(no_mark)) for _ in range(STEPS)]
 
 
-@pytest.mark.parametrize(("world", "strategy"), LISTED, ids=label)
+@pytest.mark.parametrize(("world", "strategy"), over_ranks(STRATEGIES), ids=label)
 def test_the_losses_of_every_strategy_are_those_of_one_process(world: int, strategy: Strategy, seen: Any) -> None:
     losses = mean_losses(seen(world, strategy))
     expected = losses_of_one_process(case_for(strategy, world))
@@ -101,31 +114,32 @@ def test_the_losses_of_every_strategy_are_those_of_one_process(world: int, strat
     assert expected[2] < expected[0] - 0.1
 
 
-def test_ranks_that_train_alone_go_their_own_way(seen: Any) -> None:
-    alone, ddp = (mean_losses(seen(2, strategy_named(name))) for name in ("alone", "ddp"))
+@pytest.mark.parametrize("world", WORLDS)
+def test_ranks_that_train_alone_go_their_own_way(world: int, seen: Any) -> None:
+    alone, ddp = (mean_losses(seen(world, strategy_named(name))) for name in ("alone", "ddp"))
 
-    assert alone[2] < ddp[2] - 0.01  # each fits its own half of the batch, which is easier
+    assert alone[2] < ddp[2] - 0.01  # each fits its own part of the batch, which is easier
 
 
+@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("name", GROUPS_OF_ONE)
-def test_ranks_over_groups_of_one_train_as_those_alone_do(name: str, seen: Any) -> None:
-    for world in WORLDS:
-        plain, spread = (seen(world, strategy_named(strategy)) for strategy in ("alone", name))
+def test_ranks_over_groups_of_one_train_as_those_alone_do(name: str, world: int, seen: Any) -> None:
+    plain, spread = (seen(world, strategy_named(strategy)) for strategy in ("alone", name))
 
-        assert messages(case_for(strategy_named(name), world), strategy_named(name), world) == ()
-        for rank, same in zip(spread, plain, strict=True):
-            assert rank["losses"] == pytest.approx(same["losses"], abs=1e-5)
+    assert messages(case_for(strategy_named(name), world), strategy_named(name), world) == ()
+    for rank, same in zip(spread, plain, strict=True):
+        assert rank["losses"] == pytest.approx(same["losses"], abs=1e-5)
 
 
-def test_sharded_ranks_hold_a_fraction_of_what_replicas_hold(seen: Any) -> None:
-    for world in WORLDS:
-        replicated, sharded = (seen(world, strategy_named(name))[0] for name in ("ddp", "fsdp2"))
-        params = case_for(strategy_named("ddp"), world).params
+@pytest.mark.parametrize("world", WORLDS)
+def test_sharded_ranks_hold_a_fraction_of_what_replicas_hold(world: int, seen: Any) -> None:
+    replicated, sharded = (seen(world, strategy_named(name))[0] for name in ("ddp", "fsdp2"))
+    params = case_for(strategy_named("ddp"), world).params
 
-        # parameters and two moments of 4 bytes, in FSDP divided among the ranks; DDP's buckets besides
-        assert replicated["held_bytes"] == pytest.approx(16 * params, rel=0.01)
-        assert sharded["held_bytes"] == pytest.approx(12 * params / world, rel=0.01)
-        assert sharded["peak_bytes"] < replicated["peak_bytes"]
+    # parameters and two moments of 4 bytes, in FSDP divided among the ranks; DDP's buckets besides
+    assert replicated["held_bytes"] == pytest.approx(16 * params, rel=0.01)
+    assert sharded["held_bytes"] == pytest.approx(12 * params / world, rel=0.01)
+    assert sharded["peak_bytes"] < replicated["peak_bytes"]
 
 
 def expected_of(strategy: Strategy, world: int, recipe: str = "fp32") -> Counter[str]:
@@ -143,20 +157,21 @@ def without_sends(counted: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counted.items() if not name.startswith("send_recv")}
 
 
-@pytest.mark.parametrize(("world", "strategy"), SENDING, ids=label)
+@pytest.mark.parametrize(("world", "strategy"), over_ranks(SENDING), ids=label)
 def test_a_step_sends_what_its_strategy_says(world: int, strategy: Strategy, seen: Any) -> None:
     for rank in seen(world, strategy):
         assert rank["sent"] == expected_of(strategy, world)
 
 
+@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("name", ["tp", "cp"])
-def test_hidden_states_are_sent_in_sixteen_bits_under_autocast(name: str, seen: Any) -> None:
+def test_hidden_states_are_sent_in_sixteen_bits_under_autocast(name: str, world: int, seen: Any) -> None:
     strategy = strategy_named(name)
 
-    assert seen(2, strategy, "bf16-autocast")[0]["sent"] == expected_of(strategy, 2, "bf16-autocast")
+    assert seen(world, strategy, "bf16-autocast")[0]["sent"] == expected_of(strategy, world, "bf16-autocast")
 
 
-@pytest.mark.parametrize(("world", "strategy"), PIPELINES, ids=label)
+@pytest.mark.parametrize(("world", "strategy"), over_ranks(PIPELINES), ids=label)
 def test_a_pipeline_sends_what_its_strategy_says(world: int, strategy: Strategy, seen: Any) -> None:
     ranks, layout = seen(world, strategy), strategy.layout(world)
     sends = [message for message in messages(case_for(strategy, world), strategy, world) if message.op == "send_recv"]

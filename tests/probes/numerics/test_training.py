@@ -113,7 +113,7 @@ def test_dropout_drops_the_same_from_the_same_start():
 
 
 def test_a_gpu_drops_the_same_from_the_same_start():
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         device = open_device("cuda")
         place = Place(device=device.torch, kind=device.kind, capability=device.capability, size="small")
         run = Run(with_dropout(), 0, place)
@@ -159,7 +159,7 @@ ON_HOPPER = {"bf16": "real", "fp16": "real", "fp8": "real", "fp8-rowwise": "real
 @pytest.mark.parametrize(("name", "mode"), ON_HOPPER.items())
 def test_a_gpu_trains_in_what_it_has_on_its_own_kernels(name, mode):
     """On a stand-in for CUDA that refuses operands which the real `_scaled_mm` refuses."""
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         device = open_device("cuda")
         place = Place(device=device.torch, kind=device.kind, capability=device.capability, size="small")
         recipe = lower_by_id(name)
@@ -180,7 +180,7 @@ def test_a_gpu_trains_in_what_it_has_on_its_own_kernels(name, mode):
 @pytest.mark.parametrize(("name", "capability"), [("fp8-blockwise", (9, 0)), ("nvfp4", (10, 0))])
 def test_layers_that_are_wide_enough_train_with_scales_per_block_on_its_own_kernels(monkeypatch, name, capability):
     monkeypatch.setitem(texts._SIZES, "small", replace(texts._SIZES["small"], width=128))
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
         place = Place(device=open_device("cuda").torch, kind="cuda", capability=capability, size="small")
         recipe = lower_by_id(name)
@@ -203,7 +203,7 @@ def test_layers_that_are_wide_enough_train_with_scales_per_block_on_its_own_kern
 )
 def test_a_gpu_that_has_fp8_is_not_said_to_run_layers_that_were_emulated(task, mode, real, lowered):
     """Convolutions have no FP8 kernel here, and an expert gets a number of rows that is seldom a multiple of 16."""
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         device = open_device("cuda")
         place = Place(device=device.torch, kind=device.kind, capability=device.capability, size="small")
         recipe = lower_by_id("fp8")

@@ -16,7 +16,7 @@ import pytest
 from planner.errors import MpplanError, UsageError
 from planner.records.jsonl import read_measurements
 from planner.records.measurement import Measurement
-from probes.process.client import run_in_process
+from probes.process.client import Ended, run_in_process
 from probes.record.options import Options
 from probes.session.listener import Progress
 
@@ -66,18 +66,32 @@ def test_options_cross_to_the_process_unchanged(tmp_path: Path) -> None:
     assert Options.from_json(asked.to_json()) == asked
 
 
-def test_a_run_in_its_own_process_tells_everything_and_writes_the_record(tmp_path: Path) -> None:
-    heard = Heard()
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, Heard, Path]:
+    """A run to its end, with a store that cannot be written."""
+    folder, heard = tmp_path_factory.mktemp("whole"), Heard()
+    (folder / "store").write_text("a file, so that no folder can be made in its place")
+    return run_in_process(options(folder / "r.jsonl", store=str(folder / "store" / "records")), heard), heard, folder
 
-    ended = run_in_process(options(tmp_path / "r.jsonl"), heard)
 
-    assert (ended.interrupted, ended.crashes, ended.path) == (False, 0, str(tmp_path / "r.jsonl"))
+def test_a_run_in_its_own_process_tells_everything_and_writes_the_record(whole: tuple[Ended, Heard, Path]) -> None:
+    ended, heard, folder = whole
+
+    assert (ended.interrupted, ended.crashes, ended.path) == (False, 0, str(folder / "r.jsonl"))
     assert heard.measured_ids == ["support/fp32", "canary", "launch/host", "canary"]
-    record = read_measurements(tmp_path / "r.jsonl")
+    record = read_measurements(folder / "r.jsonl")
     assert [point.probe_id for point in record.measurements] == heard.measured_ids
     assert record.measurements[2].time.median_s is not None
     assert record.measurements[2].time.median_s < 1e-3  # a kernel, not a batch of them
-    assert not (tmp_path / "r.jsonl.underway").exists()
+    assert not (folder / "r.jsonl.underway").exists()
+
+
+def test_a_store_that_cannot_be_written_costs_the_copy_and_not_the_run(whole: tuple[Ended, Heard, Path]) -> None:
+    ended, heard, folder = whole
+
+    assert ended.crashes == 0
+    assert [note for note in heard.notes if "no copy is kept in the store" in note]
+    assert len(read_measurements(folder / "r.jsonl").measurements) == 4
 
 
 def test_a_mistake_in_the_process_comes_back_as_the_error_it_is(tmp_path: Path) -> None:
@@ -101,23 +115,20 @@ def test_a_machine_without_a_gpu_cannot_measure_one(tmp_path: Path) -> None:
     assert "--device cpu" in str(caught.value.hint)
 
 
-def test_a_budget_that_is_used_up_leaves_groups_out_and_says_which(tmp_path: Path) -> None:
-    ended = run_in_process(options(tmp_path / "r.jsonl", workloads=("bandwidth",), budget_s=0.001), Heard())
-
-    assert ended.left_out == ("memory bandwidth",)
-
-
-def test_the_parent_never_imports_torch(tmp_path: Path) -> None:
+def test_a_budget_that_is_used_up_leaves_groups_out_and_says_which_and_the_parent_never_imports_torch(
+    tmp_path: Path,
+) -> None:
     program = (
         "import sys; from probes.process.client import run_in_process; from probes.record.options import Options;"
         "from probes.session.listener import Silence;"
-        f"run_in_process(Options(device='cpu', suite='quick', workloads=('canary',), precisions=('fp32',),"
-        f" path={str(tmp_path / 'r.jsonl')!r}), Silence());"
-        "print(sorted({'torch', 'transformers', 'torchao'} & set(sys.modules)))"
+        f"ended = run_in_process(Options(device='cpu', suite='quick', workloads=('bandwidth',), precisions=('fp32',),"
+        f" budget_s=0.001, path={str(tmp_path / 'r.jsonl')!r}), Silence());"
+        "print(ended.left_out, sorted({'torch', 'transformers', 'torchao'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
 
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "('memory bandwidth',) []"
+    assert read_measurements(tmp_path / "r.jsonl").measurements  # of the precision, which the parent hears of
 
 
 def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -236,7 +247,7 @@ def test_a_record_has_one_probe_at_a_time_which_ends_with_its_parent_however_tha
 
 def test_a_record_whose_probe_was_killed_is_continued(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    process = start(path, "--suite", "quick", "--budget", "5m", "--workload", "bandwidth", "--precision", "fp32")
+    process = start(path, "--suite", "quick", "--budget", "5m", "--workload", "gemm", "--precision", "fp32")
     wait_for_lines(path, 2)
     (worker,) = children(process.pid)
     process.kill()
@@ -250,17 +261,6 @@ def test_a_record_whose_probe_was_killed_is_continued(tmp_path: Path) -> None:
     assert "launch/host" in {point.probe_id for point in read_measurements(path).measurements}
 
 
-def test_a_store_that_cannot_be_written_costs_the_copy_and_not_the_run(tmp_path: Path) -> None:
-    (tmp_path / "store").write_text("a file, so that no folder can be made in its place")
-    heard = Heard()
-
-    ended = run_in_process(options(tmp_path / "r.jsonl", store=str(tmp_path / "store" / "records")), heard)
-
-    assert ended.crashes == 0
-    assert [note for note in heard.notes if "no copy is kept in the store" in note]
-    assert len(read_measurements(tmp_path / "r.jsonl").measurements) == 4
-
-
 def test_a_store_that_cannot_be_written_is_an_error_where_it_is_the_only_place(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file")
 
@@ -272,11 +272,11 @@ def test_a_store_that_cannot_be_written_is_an_error_where_it_is_the_only_place(t
 
 
 def test_a_full_disk_is_said_once_and_what_was_measured_is_kept(tmp_path: Path) -> None:
-    """A limit on the size of files does what a full disk does: the write fails after part of the line."""
+    """A limit on the size of files does what a full disk does: the write fails after part of a line."""
     path = tmp_path / "r.jsonl"
     command = [
         sys.executable, "-m", "mpplan", "probe", "--device", "cpu", "--suite", "quick", "--workload",
-        "launch,bandwidth", "--precision", "fp32", "-o", str(path),
+        "launch", "--precision", "fp32", "-o", str(path),
     ]  # fmt: skip
     program = (
         "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"

@@ -90,7 +90,9 @@ def test_a_killed_run_goes_on_from_what_is_on_the_disk(tmp_path: Path, monkeypat
     assert read_measurements(record).measurements
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)], ids=["SIGINT", "SIGTERM"]
+)
 def test_an_interruption_ends_with_130_and_names_the_record(tmp_path: Path, number: signal.Signals) -> None:
     record = tmp_path / "r.jsonl"
     process = start(record, "--task", "char-lm", "--budget", "60s")

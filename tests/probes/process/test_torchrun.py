@@ -1,4 +1,7 @@
-"""Several ranks through torchrun, for real: the record, its predictions, a rank that dies, an interruption.
+"""Several ranks through torchrun, for real: the record, a rank that dies, an interruption.
+
+In `make long`: how close predictions come, and how well a figure repeats. That steps over two ranks are predicted and
+run at all is in tests/contracts/test_fake_ranks.py.
 
 Other tests run beside this module's, so that what a prediction is held to depends on what the record says of its cases.
 """
@@ -131,6 +134,7 @@ def test_larger_messages_take_longer(record: tuple[Ended, Heard, MeasurementFile
     assert sum(large > small for small, large in sizes.values()) >= len(OPS) - 1, sizes
 
 
+@pytest.mark.long
 def test_steps_of_two_ranks_follow_from_their_parts(verified: Path, tmp_path: Path) -> None:
     """DDP, its recomputation and FSDP2 from ranks that train alone, collectives and overlap: within a factor of two at
     the median, measured again where other work spoilt that. How close it comes on a quiet machine is in
@@ -153,6 +157,7 @@ def _within_a_factor_of_two(cases: list[Case]) -> bool:
     return 0.5 <= median(case["error_ratio"] + 1.0 for case in cases) <= 2.0
 
 
+@pytest.mark.long
 def test_latency_and_rate_of_a_collective_repeat_within_their_own_spread(
     record: tuple[Ended, Heard, MeasurementFile], verified: Path, tmp_path: Path
 ) -> None:

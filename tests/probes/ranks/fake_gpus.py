@@ -34,6 +34,7 @@ def faulty_of(special: dict[str, Any]) -> FaultyPoints:
 if __name__ == "__main__":
     wrong = json.loads(sys.argv.pop(2)).get(os.environ["RANK"], {})
     local_rank, local_world = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    with traced(), fake_cuda(faulty_of(wrong), board_of(local_rank, local_world, wrong)):
+    board = board_of(local_rank, local_world, wrong)
+    with traced(), fake_cuda(faulty_of(wrong), board, whole_models=False):
         code = main()
     sys.exit(code)

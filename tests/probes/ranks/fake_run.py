@@ -74,9 +74,9 @@ def run_ranks(path: Path, special: dict[str, Any], **options: Any) -> RanksRun:
 
 
 def run_quick(folder: Path) -> RanksRun:
-    """The quick suite, where rank 1 is slow and runs out of memory twice."""
+    """The quick suite and its verification, where rank 1 is slow and runs out of memory twice."""
     special = {"1": CAPPED | {"out_of_memory": OUT_OF_MEMORY}}
-    return run_ranks(folder / "r.jsonl", special, precisions=("bf16-autocast",))
+    return run_ranks(folder / "r.jsonl", special, precisions=("bf16-autocast",), verify=True)
 
 
 def run_broken(folder: Path) -> RanksRun:

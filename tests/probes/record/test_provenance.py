@@ -62,7 +62,7 @@ def test_a_gpu_has_its_board_as_far_as_nvml_tells(monkeypatch: pytest.MonkeyPatc
 
     pynvml = pytest.importorskip("pynvml")
     monkeypatch.setattr(FakeNvml, "nvmlDeviceGetEccMode", refused)
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         where = provenance(H200)
 
     assert (where.device.compute_capability, where.device.ecc, where.device.pcie_generation) == ("9.0", None, 5)
@@ -72,7 +72,7 @@ def test_a_gpu_has_its_board_as_far_as_nvml_tells(monkeypatch: pytest.MonkeyPatc
 def test_a_gpu_that_nvml_does_not_see_has_no_board(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.probes.fake_cuda.installed import fake_cuda
 
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         where = provenance(replace(H200, uuid="66666666-2222-3333-4444-555555555555"))
 
     assert (where.device.kind, where.device.pcie_generation, where.software.driver_version) == ("cuda", None, None)

@@ -12,7 +12,7 @@ from tests.probes.fake_cuda.installed import fake_cuda
 
 
 def test_a_gpu_is_found_with_what_it_runs_and_what_its_board_tells() -> None:
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         findings = [finding for finding in doctor.look() if finding.device == "GPU 0 (NVIDIA H200)"]
 
     by_name = {finding.what: finding for finding in findings}
@@ -27,7 +27,7 @@ def test_a_gpu_without_torch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None
     real = doctor.find_spec
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "torch" else real(name))
 
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         (found,) = (finding for finding in doctor.examine() if finding.topic == "devices")
     assert (found.ok, found.detail) == (False, "1 NVIDIA GPU, not measurable without torch")
 

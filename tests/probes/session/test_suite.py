@@ -20,6 +20,13 @@ from probes.workloads.canary import canary_point
 from tests.probes.build import H200, plan, ungated
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_timed_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here asks how fast anything is: small buffers, and no two seconds of watching how fast the machine is."""
+    monkeypatch.setattr("probes.workloads.bandwidth.CPU_BYTES", 2**20)
+    monkeypatch.setattr("probes.device.canary_clock.OBSERVED_S", 0.1)
+
+
 @contextmanager
 def opened(path: Path, *workloads: str, **changes: Any) -> Iterator[Session]:
     values: dict[str, Any] = {"device": "cpu", "suite": "quick", "precisions": ("fp32",), "path": str(path)}

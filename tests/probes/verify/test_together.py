@@ -45,6 +45,7 @@ def test_a_verification_on_the_cpu_predicts_before_it_runs_and_keeps_both_in_the
     from probes.session.suite import Session
     from probes.verify import run as verify_run
 
+    monkeypatch.setattr("probes.device.canary_clock.OBSERVED_S", 0.1)
     monkeypatch.setattr(verify_run, "anchors", lambda plan: anchors(plan)[:2])
     monkeypatch.setattr(verify_run, "targets", lambda plan: targets(plan)[:2])
     with warnings.catch_warnings():

@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[3]
 MANY = "one\ntwo\nthree\nfour\n"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", templates())
 def test_a_worked_example_is_what_its_commands_print(name):
     # a figure moved? `make examples`, and read the page again: a sentence may have to change with it

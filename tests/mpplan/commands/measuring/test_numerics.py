@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from importlib.util import find_spec
 
 import pytest
@@ -84,7 +85,6 @@ def make(seed):
 
 
 @needs_torch
-@pytest.mark.slow
 def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_resumed(run, home) -> None:
     (home / "numerics_command_task.py").write_text(OWN, encoding="utf-8")
     asked = ("--task", "numerics_command_task:make", "--precision", "bf16,fp8", "--seeds", "3")
@@ -100,7 +100,7 @@ def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_
     assert modes  # on a machine with much other work the slower precision may be cut short
     assert modes.items() <= {"bf16": "real", "fp8": "emulated"}.items()
 
-    again = run("numerics", "--device", "cpu", "--resume", "--budget", "4s")
+    again = run("numerics", "--device", "cpu", "--resume", "--budget", "2s")
     assert again.code == 0
     assert "Parity with FP32: paired runs from the same seeds" in again.out
     assert document["record"] in again.err
@@ -119,15 +119,37 @@ def test_strict_exits_5_where_something_was_cut_short(run) -> None:
     assert "parts were cut short" in result.err
 
 
+WRONG = {
+    "exits": "failed: it called sys.exit(3)",
+    "nan": "FP32 training gives no finite loss from step 0",
+    "double": "the weight `weight` is in float64; every comparison starts from FP32 weights",
+    "two": "returned a tuple of 2",
+}
+
+
+@needs_torch
+@pytest.mark.parametrize(("factory", "error"), WRONG.items())
+def test_a_task_that_cannot_be_trained_is_refused(home, monkeypatch, factory, error) -> None:
+    (home / "numerics_refused_tasks.py").write_text(BROKEN, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(home))
+    from planner.errors import UsageError
+    from probes.numerics.session.options import NumericsOptions
+    from probes.numerics.session.suite import NumericsSession
+
+    task = f"numerics_refused_tasks:{factory}"
+    asked = NumericsOptions(device="cpu", tasks=(task,), budget_s=20.0, path=str(home / "r.jsonl"))
+    with pytest.raises(UsageError) as caught, closing(NumericsSession(asked)) as session:
+        session.run()
+
+    assert f"--task: `{task}`" in str(caught.value)
+    assert error in str(caught.value)
+    assert [path.name for path in home.iterdir() if path.suffix == ".jsonl"] == []
+
+
 @needs_torch
 @pytest.mark.parametrize(
     ("factory", "error"),
-    [
-        ("nan", "FP32 training gives no finite loss from step 0"),
-        ("double", "the weight `weight` is in float64; every comparison starts from FP32 weights"),
-        ("exits", "failed: it called sys.exit(3)"),
-        ("two", "returned a tuple of 2"),
-    ],
+    [pytest.param(*wrong, marks=[] if wrong[0] == "exits" else [pytest.mark.long]) for wrong in WRONG.items()],
 )
 def test_a_task_that_cannot_be_trained_ends_with_2_and_leaves_nothing(run, home, factory, error) -> None:
     (home / "numerics_broken_tasks.py").write_text(BROKEN, encoding="utf-8")

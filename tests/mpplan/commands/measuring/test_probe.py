@@ -62,7 +62,8 @@ def test_without_a_gpu_the_probe_says_so_and_offers_the_cpu(run) -> None:
 
 @needs_torch
 def test_a_run_compares_precisions_and_keeps_its_record_in_the_store_and_where_it_was_told(run, home) -> None:
-    result = run(*QUICK, "--workload", "end-to-end", "--json", "-o", "r.jsonl")
+    asked = ("--workload", "end-to-end", "--precision", "fp32,tf32,bf16-autocast,fp8,mxfp8")
+    result = run(*QUICK, *asked, "--json", "-o", "r.jsonl")
 
     assert result.code == 0
     document = json.loads(result.out)
@@ -94,9 +95,21 @@ def test_the_record_itself_can_go_to_stdout(run, home) -> None:
     assert [line["probe_id"] for line in lines] == ["support/fp32", "canary", "launch/host", "canary"]
 
 
+BUSY = """
+import pathlib, sys, time
+
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.01)
+while True:
+    pass
+"""
+"""From when the record is there on: what the probe imports before takes longer than what it measures."""
+
+
 @pytest.fixture
-def all_cores_busy() -> Iterator[None]:
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+def all_cores_busy(home) -> Iterator[None]:
+    command = [sys.executable, "-c", BUSY, str(home / "r.jsonl")]
+    busy = [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)]
     yield
     for point in busy:
         point.kill()

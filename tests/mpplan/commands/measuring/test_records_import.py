@@ -167,7 +167,6 @@ ASKED = ("estimate", "--model", "llama-3.1-8b", "--gpus", "16", "--tp", "1", "--
          "--gpu", "h100-sxm5-80gb", "--json")  # fmt: skip
 
 
-@pytest.mark.slow
 def test_a_plan_rests_on_an_imported_trace_and_says_that_it_was_imported(run, home) -> None:
     Path("trace.json").write_bytes(of_products().written())
     run("records", "import", "trace.json", "-o", "trace.jsonl")
@@ -180,7 +179,6 @@ def test_a_plan_rests_on_an_imported_trace_and_says_that_it_was_imported(run, ho
     ]
 
 
-@pytest.mark.slow
 def test_the_record_of_a_networks_times_plans_as_their_file_does(run, home) -> None:
     Path("nccl.txt").write_text(output("all_reduce", 2, 8, lambda size: 3e-5 + size / 2e11), encoding="utf-8")
     run("records", "import", "nccl.txt", "-o", "nccl.jsonl")
@@ -200,7 +198,6 @@ def test_a_record_of_training_alone_gives_no_rates_and_the_hint_says_what_it_is_
     assert "mpplan calibrate" in result.err
 
 
-@pytest.mark.slow
 def test_a_record_of_collectives_alone_gives_the_network_and_leaves_the_rates_of_the_gpu(run, home) -> None:
     Path("nccl.txt").write_text(output("all_reduce", 4, 8, lambda size: 3e-5 + size / 1e10), encoding="utf-8")
     run("records", "import", "nccl.txt", "-o", "r.jsonl")

@@ -1,6 +1,6 @@
 """One rank of the tests of this folder: takes three steps of every strategy and writes down what it saw.
 
-Started by torchrun with the file to write as its argument.
+Started by torchrun with the file to write, and the least number of ranks of the strategies that are taken.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def taken(strategy: Strategy, case: ParallelCase, recipe: str, team: Team) -> di
     }
 
 
-def main(path: str) -> None:
+def main(path: str, least: int) -> None:
     """Take the steps; rank 0 writes what all saw."""
     warnings.simplefilter("error")
     torch.set_num_threads(1)
@@ -103,9 +103,9 @@ def main(path: str) -> None:
     dist.init_process_group("gloo")
     team = Team(place, "gloo")
     seen: dict[str, Any] = {}
-    for strategy in STRATEGIES:
+    for strategy in [strategy for strategy in STRATEGIES if strategy.least_world >= least]:
         case = case_for(strategy, team.size)
-        for recipe in ("fp32", "bf16-autocast") if strategy.id in NARROW and team.size == 2 else ("fp32",):
+        for recipe in ("fp32", "bf16-autocast") if strategy.id in NARROW else ("fp32",):
             if team.size >= strategy.least_world and strategy.unsupported(case, team.size) is None:
                 name = f"{strategy.id} {recipe}{' recomputed' if strategy.recompute else ''}"
                 seen[name] = team.gather(taken(strategy, case, recipe, team))
@@ -117,4 +117,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

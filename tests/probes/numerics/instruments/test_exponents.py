@@ -100,7 +100,7 @@ def test_a_recommended_scale_has_room_above_the_largest_gradient_and_below_the_l
 
 @pytest.mark.parametrize("name", ["char-lm", "digits-vit"])
 def test_the_recommended_scale_does_not_overflow(name):
-    found = histograms(find_task(name), PLACE, Slice(ends=time.monotonic() + 4.0), keep_nothing)
+    found = histograms(find_task(name), PLACE, Slice(ends=time.monotonic() + 1.5), keep_nothing)
     scale = found["overall"]["loss_scale"]["scale_log2"]
     run = Run(find_task(name), 0, PLACE)
 
@@ -112,7 +112,7 @@ def test_the_recommended_scale_does_not_overflow(name):
 
 
 def test_the_document_names_every_layer_and_tensor():
-    found = histograms(find_task("char-lm"), PLACE, Slice(ends=time.monotonic() + 3.0), keep_nothing)
+    found = histograms(find_task("char-lm"), PLACE, Slice(ends=time.monotonic() + 1.5), keep_nothing)
 
     assert [row["layer"] for row in found["layers"]][:3] == ["embedding", "position", "blocks.0.attention_norm"]
     assert all(set(row["tensors"]) == set(TENSORS) for row in found["layers"])

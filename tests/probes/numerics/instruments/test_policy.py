@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -10,15 +11,23 @@ torch = pytest.importorskip("torch")
 
 from probes.numerics.instruments.policy import Tried, policy  # noqa: E402 - it needs torch
 from probes.numerics.instruments.sensitivity import sensitivity  # noqa: E402
-from probes.numerics.instruments.time import Slice  # noqa: E402
+from probes.numerics.instruments.time import Plain, Slice  # noqa: E402
 from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
 from tests.probes.numerics.planted import PLACE, keep_nothing, task_with_a_sensitive_layer  # noqa: E402
+
+PLAN = {"method": "one at a time", "seeds": 3, "warm_steps": 5, "steps": 50, "trained": 2, "run_s": 0.0}
+"""Of few short runs, whatever time there is."""
+
+
+def keep_the_plan(key: str, compute: Callable[[], Plain]) -> Plain:
+    """Computes all but the plan."""
+    return PLAN if key == "plan" else compute()
 
 
 @pytest.fixture(scope="module")
 def measured():
     return sensitivity(
-        task_with_a_sensitive_layer(), PLACE, lower_by_id("fp8"), Slice(ends=time.monotonic() + 10.0), keep_nothing
+        task_with_a_sensitive_layer(), PLACE, lower_by_id("fp8"), Slice(ends=time.monotonic() + 60.0), keep_the_plan
     )
 
 

@@ -22,7 +22,7 @@ HAS = {"fp8-blockwise": HOPPER, "nvfp4": BLACKWELL}
 @pytest.fixture
 def gpu_of(monkeypatch):
     """A stand-in for CUDA with the capability that a recipe needs, until the test ends."""
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         yield lambda capability: monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
 
 

@@ -23,7 +23,7 @@ BLOCKWISE = lower_by_id("fp8-blockwise")
 @pytest.fixture(autouse=True)
 def tried_anew():
     why_not_real.cache_clear()
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         yield
     why_not_real.cache_clear()
 

@@ -63,7 +63,7 @@ def own_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(folder: Path, **changes: object) -> NumericsOptions:
     values: dict[str, object] = {
-        "device": "cpu", "tasks": ("numerics_suite_task:make",), "precisions": ("bf16", "fp8"), "budget_s": 10.0,
+        "device": "cpu", "tasks": ("numerics_suite_task:make",), "precisions": ("bf16", "fp8"), "budget_s": 6.0,
         "path": str(folder / "r.jsonl"), "seeds": 3,
     }  # fmt: skip
     return NumericsOptions(**(values | changes))  # type: ignore[arg-type]
@@ -145,7 +145,7 @@ def test_tasks_for_which_the_budget_is_too_small_are_named(tmp_path: Path) -> No
 
 
 def test_a_gpu_that_is_lost_in_a_task_ends_the_run_as_that_and_not_as_the_tasks_fault(tmp_path: Path) -> None:
-    with fake_cuda():
+    with fake_cuda(whole_models=False):
         session = NumericsSession(options(tmp_path, device="cuda", tasks=("numerics_suite_task:loses",)))
         try:
             lost = session.run().lost_device
