@@ -61,6 +61,7 @@ def test_every_lineage_has_a_learning_curve_and_drawn_ranges(fitted):
     assert {entry.figure for entry in fitted.drawn} == {Figure.TIME}
 
 
+@pytest.mark.long
 def test_the_shipped_corpus_teaches_with_its_lineages():
     observations = read_corpus(shipped_parameters())
 
