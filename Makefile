@@ -12,7 +12,7 @@ help: ## list these commands
 run: ## set up mpplan and plan a 70B model in FP8: a table here and plan.html
 	$(PYTHON) -m venv .venv && .venv/bin/pip install --quiet . && .venv/bin/mpplan estimate --params 70B --precision fp8 --report plan.html
 
-test: ## set up everything for the tests and run them all
+test: ## set up everything for the tests and run them
 	VENV=$(VENV) PYTHON=$(PYTHON) sh tests/run.sh
 
 long: ## the tests that repeat at length what the others show, which `make test` leaves out: minutes

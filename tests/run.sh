@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sets up everything that the tests need and runs them all: style, types, import contract, units, browser, wheel.
+# Sets up everything that the tests need and runs them: style, types, import contract, units, browser, wheel.
 #   sh tests/run.sh                 into .venv
 #   VENV=/path sh tests/run.sh      into an environment of your choice
 #   sh tests/run.sh -k words        further words go to pytest
