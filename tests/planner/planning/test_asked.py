@@ -119,7 +119,9 @@ def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more
 
 def with_unpriced(unpriced: tuple[str, ...], **asked: str) -> Answer:
     one = question(params="8B", **asked)
-    return estimate(one, prices(one) | {gpu: unknown_price(gpu) for gpu in unpriced}, site(), created_at="2026-11-20")
+    return estimate(
+        one, prices(one) | {gpu: unknown_price(gpu) for gpu in unpriced}, site(), created_at="2026-11-20", whole=False
+    )
 
 
 def test_a_gpu_without_a_price_keeps_its_row_beside_others_that_are_held_to_a_budget():

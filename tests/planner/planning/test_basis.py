@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,9 @@ from planner.planning.estimate import estimate
 from planner.rates.parameters import shipped_parameters
 from reports.text.messages import word
 from tests.planner.build import SAID, parts, price, prices, question, site, unknown_price
+
+briefly = partial(estimate, whole=False)
+"""What plans by one deadline would say is not asked here."""
 
 
 def cases(**asked: str) -> tuple[Case, ...]:
@@ -111,8 +115,8 @@ def test_missing_prices_and_site_facts_are_gaps():
     without = {"h100-sxm5-80gb": replace(unknown_price(), gap=missing)}
     dark = site(grid_gap=NO_PLACE)
 
-    assert estimate(asked, prices(asked), site()).gaps == ()
-    assert estimate(asked, without, dark).gaps == (missing, NO_PLACE)
+    assert briefly(asked, prices(asked), site()).gaps == ()
+    assert briefly(asked, without, dark).gaps == (missing, NO_PLACE)
 
 
 H100 = "h100-sxm5-80gb"
@@ -133,7 +137,7 @@ def answer(ledger=None, here=None, priced=None, **asked):
     one = question(**({"params": "7B", "gpus": "8"} | asked))
     found = priced or {c.gpu.id: price(c.gpu.id) for c in one.clusters}
     ledgers = {} if ledger is None else dict.fromkeys(found, ledger)
-    return estimate(one, found, here or site(), ledgers=ledgers)
+    return briefly(one, found, here or site(), ledgers=ledgers)
 
 
 def assumed(found):
@@ -199,7 +203,7 @@ def test_gpus_that_an_offer_bills_and_the_plan_leaves_idle_are_told():
     assert "idle" not in assumed(answer(Ledger(quote=replace(offer, minimum_gpus=8))))
     assert "idle" not in assumed(answer())
     one = question(params="7B", deadline="30d")
-    chosen = estimate(one, prices(one), site(), ledgers={H100: Ledger(quote=offer)})
+    chosen = briefly(one, prices(one), site(), ledgers={H100: Ledger(quote=offer)})
     assert assumed(chosen)["idle"]["planned"] == chosen.plans[0].gpus
 
 

@@ -28,6 +28,11 @@ def answer(*, whole: bool = True, **asked: str) -> Answer:
     return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00", whole=whole)
 
 
+def briefly(**asked: str) -> Answer:
+    """Without the view by one deadline."""
+    return answer(whole=False, **asked)
+
+
 def by_precision(plans: tuple[Plan, ...], gpu: str = "h100-sxm5-80gb") -> dict[str, Plan]:
     return {plan.precision: plan for plan in plans if plan.gpu == gpu}
 
@@ -45,7 +50,8 @@ def main_job() -> Answer:
 def test_a_budget_that_takes_as_many_gpus_as_a_default_allows_says_so():
     def told(**asked: str) -> bool:
         one = question(params="7B", **asked)
-        return "warning.most_gpus" in {warning.key for warning in estimate(one, prices(one), site()).warnings}
+        warnings = estimate(one, prices(one), site(), whole=False).warnings
+        return "warning.most_gpus" in {warning.key for warning in warnings}
 
     assert told(budget="100k")
     assert not told(budget="100k", max_gpus="512")
@@ -121,7 +127,7 @@ def test_the_same_question_with_the_same_seed_gives_the_same_document():
     [("v100-sxm2-32gb", {"tf32", "bf16", "fp8"}), ("a100-sxm4-80gb", {"fp8"}), ("h100-sxm5-80gb", set())],
 )
 def test_a_precision_that_the_gpu_lacks_is_named_and_left_out(gpu, lacking):
-    estimated = answer(params="1B", gpu=gpu, gpus="8", precision="fp16")
+    estimated = briefly(params="1B", gpu=gpu, gpus="8", precision="fp16")
 
     assert {one.precision for one in estimated.unsupported} == lacking
     assert {plan.precision for plan in estimated.plans} == set(ALL) - lacking
@@ -130,7 +136,7 @@ def test_a_precision_that_the_gpu_lacks_is_named_and_left_out(gpu, lacking):
 
 def test_asking_for_a_precision_that_the_gpu_lacks_is_a_mistake_of_the_user():
     with pytest.raises(UsageError) as caught:
-        answer(params="8B", gpu="a100-sxm4-80gb", precision="fp8")
+        briefly(params="8B", gpu="a100-sxm4-80gb", precision="fp8")
 
     lacking = parts(caught.value.message)
     assert (lacking["key"], lacking["gpu"], lacking["precision"]) == ("error.unsupported", "a100-sxm4-80gb", "fp8")
@@ -149,7 +155,7 @@ def test_several_gpus_give_one_comparison():
 
 
 def test_one_of_several_gpus_without_a_plan_does_not_end_the_comparison():
-    estimated = answer(params="70B", gpu="h100-sxm5-80gb,v100-sxm2-16gb", precision="fp16", gpus="64")
+    estimated = briefly(params="70B", gpu="h100-sxm5-80gb,v100-sxm2-16gb", precision="fp16", gpus="64")
     v100 = by_precision(estimated.plans, "v100-sxm2-16gb")
 
     assert by_precision(estimated.plans)["fp16"].fits
@@ -170,14 +176,14 @@ def test_a_gpu_without_a_plan_has_the_same_rows_wherever_it_stands():
 
 def test_if_no_gpu_has_a_plan_the_first_reason_is_the_error():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="70B", gpu="v100-sxm2-16gb,t4", precision="fp16", gpus="8")
+        briefly(params="70B", gpu="v100-sxm2-16gb,t4", precision="fp16", gpus="8")
 
     failed = parts(caught.value.message)
     assert (failed["gpu"], parts(failed["why"])["key"]) == ("v100-sxm2-16gb", "why.does_not_fit")
 
 
 def test_a_gpu_that_lacks_the_asked_precision_keeps_its_row_in_its_best_one():
-    estimated = answer(params="8B", gpu="a100-sxm4-80gb,h100-sxm5-80gb", precision="fp8", gpus="64")
+    estimated = briefly(params="8B", gpu="a100-sxm4-80gb,h100-sxm5-80gb", precision="fp8", gpus="64")
     (lacking,) = estimated.unsupported
     (gap,) = estimated.gaps
 
@@ -190,14 +196,14 @@ def test_a_gpu_that_lacks_the_asked_precision_keeps_its_row_in_its_best_one():
 
 def test_the_deadline_is_set_by_a_gpu_that_has_the_asked_precision_wherever_it_stands():
     orders = [f"{first},{second}" for first, second in permutations(("a100-sxm4-80gb", "h100-sxm5-80gb"))]
-    days = [answer(params="8B", gpu=gpu, precision="fp8", gpus="64").deadline_days for gpu in orders]
+    days = [briefly(params="8B", gpu=gpu, precision="fp8", gpus="64").deadline_days for gpu in orders]
 
     assert days[0] == days[1]
 
 
 def test_a_gpu_that_lacks_the_asked_precision_does_not_rescue_an_answer_without_any_plan():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="70B", gpu="l4,a100-sxm4-80gb", precision="fp8", gpus="8", tokens="1B")
+        briefly(params="70B", gpu="l4,a100-sxm4-80gb", precision="fp8", gpus="8", tokens="1B")
 
     assert parts(caught.value.message)["gpu"] == "l4"
 
@@ -228,7 +234,7 @@ def test_gpus_with_a_deadline_is_a_check():
 
 def test_gpus_with_a_budget_is_a_check():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="8B", gpus="64", budget="100")
+        briefly(params="8B", gpus="64", budget="100")
 
     assert caught.value.exit_code == 8
     dear = parts(caught.value.message)
@@ -238,7 +244,10 @@ def test_gpus_with_a_budget_is_a_check():
 
 
 def test_a_budget_alone_is_spent_on_the_soonest_end_up_to_the_most_gpus_and_is_kept():
-    estimated, fewer = answer(params="8B", budget="1M"), answer(params="8B", budget="1M", max_gpus="128")
+    estimated, fewer = (
+        briefly(params="8B", budget="1M"),
+        briefly(params="8B", budget="1M", max_gpus="128"),
+    )
     bf16, on_fewer = (by_precision(one.plans)["bf16"] for one in (estimated, fewer))
 
     assert bf16.probability.budget >= 0.8
@@ -261,7 +270,7 @@ def test_without_a_deadline_the_asked_precision_s_own_duration_at_the_confidence
 
 @pytest.mark.parametrize("confidence", ["50%", "0.8", "95%"])
 def test_deadline_and_budget_are_met_at_the_confidence_and_every_plan_says_how_likely(confidence):
-    estimated = answer(params="8B", deadline="10d", budget="100k", confidence=confidence)
+    estimated = briefly(params="8B", deadline="10d", budget="100k", confidence=confidence)
     asked = by_precision(estimated.plans)["bf16"]
 
     assert estimated.confidence == {"50%": 0.5, "0.8": 0.8, "95%": 0.95}[confidence]
@@ -281,18 +290,18 @@ def test_where_a_deadline_and_a_budget_cannot_both_be_met_the_deadline_that_the_
 
 
 def test_all_precisions_are_compared_with_one_batch_near_the_default():
-    estimated = answer(params="8B", gpus="96")
+    estimated = briefly(params="8B", gpus="96")
     batches = {plan.layout.global_batch for plan in estimated.plans if plan.layout}
 
     assert len(batches) == 1
     assert estimated.question["global_batch"].value in batches
     assert 205 <= estimated.question["global_batch"].value <= 320  # four fifths and five quarters of 256
-    (given,) = {plan.layout.global_batch for plan in answer(params="8B", gpus="96", global_batch="192").plans}
+    (given,) = {plan.layout.global_batch for plan in briefly(params="8B", gpus="96", global_batch="192").plans}
     assert given == 192
 
 
 def test_a_catalogue_model_keeps_its_published_batch_unless_that_leaves_the_count_undivided():
-    kept, left = (answer(model="opt-175b", gpu="a100-sxm4-80gb", gpus=gpus) for gpus in ("1024", "992"))
+    kept, left = (briefly(model="opt-175b", gpu="a100-sxm4-80gb", gpus=gpus) for gpus in ("1024", "992"))
 
     assert kept.question["global_batch"].value == 1024  # 2M tokens in sequences of 2,048 (arXiv 2205.01068)
     assert kept.question["global_batch"].source == "catalogue"
@@ -304,7 +313,7 @@ def test_a_catalogue_model_keeps_its_published_batch_unless_that_leaves_the_coun
 
 
 def test_a_precision_that_does_not_fit_is_shown_without_figures_beside_those_that_do():
-    plans = by_precision(answer(params="8B", gpus="1", optimizer="adamw-8bit", policy="bf16-pure").plans)
+    plans = by_precision(briefly(params="8B", gpus="1", optimizer="adamw-8bit", policy="bf16-pure").plans)
 
     assert plans["bf16"].fits
     assert not plans["fp32"].fits
@@ -313,7 +322,7 @@ def test_a_precision_that_does_not_fit_is_shown_without_figures_beside_those_tha
 
 
 def test_the_fixed_layout_holds_for_every_precision():
-    estimated = answer(params="8B", gpus="64", tp="4", micro_batch="1", act_ckpt="full")
+    estimated = briefly(params="8B", gpus="64", tp="4", micro_batch="1", act_ckpt="full")
 
     for plan in estimated.plans:
         assert plan.layout is not None
@@ -321,9 +330,9 @@ def test_the_fixed_layout_holds_for_every_precision():
 
 
 def test_a_fixed_layout_is_never_faster_than_the_planner_s_own():
-    free = by_precision(answer(params="70B", gpus="256").plans)
+    free = by_precision(briefly(params="70B", gpus="256").plans)
     for tp in ("2", "8"):
-        fixed = by_precision(answer(params="70B", gpus="256", tp=tp).plans)
+        fixed = by_precision(briefly(params="70B", gpus="256", tp=tp).plans)
         assert all(mid_days(free[name]) <= mid_days(fixed[name]) * 1.02 for name in ALL if fixed[name].fits)
 
 
@@ -339,7 +348,7 @@ def test_more_tokens_are_never_cheaper(model, gpus):
 
 
 def test_lora_takes_less_time_and_memory_than_full_fine_tuning():
-    lora, full = (by_precision(answer(params="8B", gpus="8", method=m).plans)["bf16"] for m in ("lora", "sft"))
+    lora, full = (by_precision(briefly(params="8B", gpus="8", method=m).plans)["bf16"] for m in ("lora", "sft"))
 
     # about 4N of 6N; attention is as before, no gradient is reduced and no 8B parameters are updated
     assert 0.45 < mid_days(lora) / mid_days(full) < 0.70
@@ -377,7 +386,7 @@ def test_a_measured_rate_takes_precedence_and_hardly_widens_a_range():
 
 @pytest.mark.parametrize("seed", ["0", "1"])
 def test_a_median_is_a_draw_so_that_its_items_sum(seed):
-    for plan in answer(params="8B", gpus="64", seed=seed).plans:
+    for plan in briefly(params="8B", gpus="64", seed=seed).plans:
         assert plan.step_s is not None
         assert plan.step_range_s is not None
         assert plan.step_s["total"] == pytest.approx(plan.step_range_s.mid)
@@ -385,7 +394,7 @@ def test_a_median_is_a_draw_so_that_its_items_sum(seed):
 
 
 def test_a_run_of_years_is_warned_of():
-    estimated = answer(params="70B", gpus="24")
+    estimated = briefly(params="70B", gpus="24")
 
     years = [parts(row)["years"] for row in estimated.warnings if row.key == "warning.years"]
     assert years
@@ -397,14 +406,14 @@ def test_a_run_of_years_is_warned_of():
     [({"budget": "100M", "max_gpus": "24"}, "warning.years_capped"), ({"deadline": "1200d"}, "warning.years_asked")],
 )
 def test_a_run_of_years_on_gpus_that_nobody_gave_is_not_told_to_leave_them_out(asked, key):
-    told = {row.key for row in answer(params="70B", **asked).warnings if row.key.startswith("warning.years")}
+    told = {row.key for row in briefly(params="70B", **asked).warnings if row.key.startswith("warning.years")}
 
     assert told == {key}
 
 
 def test_a_model_that_fits_nowhere_says_what_is_short():
     with pytest.raises(MpplanError) as caught:
-        answer(params="10T", gpu="t4", precision="fp16", global_batch="64")
+        briefly(params="10T", gpu="t4", precision="fp16", global_batch="64")
 
     assert caught.value.exit_code == 8
     assert caught.value.hint
