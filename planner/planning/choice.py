@@ -91,7 +91,7 @@ def best_given(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
 
 
 def best_given_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[Choice]:
-    """The best layout on each of some numbers of GPUs, were it given, with the batch that a search takes there.
+    """The best layout on each of some numbers of GPUs, as if that number were given, with the batch of a search there.
 
     Of each split of the GPUs such a search sees one batch, that nearest to the default; once a batch is taken, all
     layouts that divide it are compared, as they are for the other precisions.
@@ -100,34 +100,32 @@ def best_given_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[C
     choices = _best_on_each(case, given, counts)
     if case.recipe.batch_band is None:
         return choices
-    of_batch: dict[int, list[int]] = {}
-    for number, choice in enumerate(choices):
+    with_batch: dict[int, list[int]] = {}
+    for index, choice in enumerate(choices):
         if choice.best is not None:
-            of_batch.setdefault(int(choice.winner.global_batch[0]), []).append(number)
+            with_batch.setdefault(int(choice.winner.global_batch[0]), []).append(index)
     rivals: dict[int, Choice] = {}
-    for batch, numbers in of_batch.items():
+    for batch, indices in with_batch.items():
         recipe = replace(case.recipe, global_batch=batch, batch_band=None, keeps_batch=False)
-        others = _best_on_each(replace(case, recipe=recipe), given, [counts[number] for number in numbers])
-        for number, rival in zip(numbers, others, strict=True):
-            if rival.best is not None and rival.safe >= choices[number].safe:
-                rivals[number] = rival
+        of_batch = _best_on_each(replace(case, recipe=recipe), given, [counts[index] for index in indices])
+        for index, rival in zip(indices, of_batch, strict=True):
+            if rival.best is not None and rival.safe >= choices[index].safe:
+                rivals[index] = rival
     if rivals:
-        compared = [pair.winner.at(0) for number, rival in rivals.items() for pair in (choices[number], rival)]
+        compared = [choice.winner.at(0) for index, rival in rivals.items() for choice in (choices[index], rival)]
         paces = expected_paces(case, Layouts.of(*compared)).reshape(-1, 2)
-        for (number, rival), (chosen_s, rival_s) in zip(rivals.items(), paces.tolist(), strict=True):
+        for (index, rival), (chosen_s, rival_s) in zip(rivals.items(), paces.tolist(), strict=True):
             if rival_s < chosen_s:
-                choices[number] = rival
+                choices[index] = rival
     return choices
 
 
 def _best_on_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[Choice]:
     """The best layout of those that fit on each of some numbers of GPUs, compared in common passes."""
-    gpus = counts[0] if len(counts) == 1 else np.array(counts, dtype=np.int64)
+    gpus = counts[0] if len(counts) == 1 else np.array(counts, dtype=np.int64)  # one number is held against fixed sizes
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
     scores = case.score(layouts)
     fits = case.fits(scores)
-    if len(counts) == 1:
-        return [choose(case, layouts, scores, fits, len(layouts))]
     groups = [np.flatnonzero(layouts.gpus == count) for count in counts]
     able = [group[fits[group]] for group in groups]
     choices = choose_each(case, layouts, scores, able, len(layouts))

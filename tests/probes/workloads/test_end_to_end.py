@@ -79,7 +79,7 @@ def test_bert_large_and_resnet_50_have_their_published_sizes() -> None:
     assert params_of(resnet) == 25_557_032
 
 
-OFTEN_ENOUGH = [
+RECIPES = [
     *((recipe, False) for recipe in ("fp32", "bf16-autocast", "bf16-fsdp", "bf16-pure")),
     *((recipe, True) for recipe in ("fp32", "bf16-fsdp")),
     *(pytest.param(recipe, True, marks=pytest.mark.long) for recipe in ("bf16-autocast", "bf16-pure")),
@@ -87,7 +87,7 @@ OFTEN_ENOUGH = [
 """Each precision, and recomputation in two of them."""
 
 
-@pytest.mark.parametrize(("recipe", "recompute"), OFTEN_ENOUGH)
+@pytest.mark.parametrize(("recipe", "recompute"), RECIPES)
 def test_the_peak_by_bookkeeping_is_what_the_allocator_saw(recipe: str, recompute: bool) -> None:
     case = replace(LLAMA, recompute=recompute)
     # oneDNN takes scratch for BF16 products from torch's allocator, as much as the CPU's instructions require (see
