@@ -185,9 +185,8 @@ def _setting(facts: Facts, answer: Doc | None, words: Words) -> tuple[Span, ...]
     days, hours = words.figure("days", answer[DURATION]), _figure(facts, answer, "gpu_hours", words)
     assert days is not None
     assert hours is not None
-    return words.spans(
-        "setting", gpus=f"{answer['gpus']:,}", gpu=pretty_gpu(answer["gpu"]), days=days.full, hours=hours.full
-    )
+    told = {name: figure.text + words.ranged(figure) for name, figure in (("days", days), ("hours", hours))}
+    return words.spans("setting", gpus=f"{answer['gpus']:,}", gpu=pretty_gpu(answer["gpu"]), **told)
 
 
 def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
