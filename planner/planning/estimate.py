@@ -14,6 +14,7 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
+from planner.parallelism.search import FixedLayout
 from planner.planning.advice.dearer import far_dearer
 from planner.planning.advice.held_back import held_back
 from planner.planning.advice.warnings import advice_on, warnings_of
@@ -33,6 +34,7 @@ from planner.planning.savings import savings_between
 from planner.planning.targets import SOONER_RATIO, at_confidence, targets_of
 from planner.planning.views import in_time, on_same_gpus
 from planner.question.question import Question
+from planner.question.resolve import DEFAULT_STACK
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws
 from planner.training.support import best_able, why_unable
@@ -134,7 +136,7 @@ def estimate(
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
-        curve=tuple(point for side in sides for point in side.curve), run_totals=_run_totals(question),
+        curve=tuple(point for side in sides for point in side.curve), run_totals=_run_totals(question, known),
         tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
 
@@ -208,9 +210,19 @@ def _refusal(failures: Sequence[NoPlanError | UnpricedError]) -> NoPlanError | U
     return short[min(short)] if short else next(iter(refusals), failures[0])
 
 
-def _run_totals(question: Question) -> RunTotals | None:
-    """How published whole runs stand to the high ends predicted for them; all of them pre-train language models."""
-    return None if question.fine_tunes or question.model.has_network else load_run_totals()
+def _run_totals(question: Question, known: _Known) -> RunTotals | None:
+    """How published whole runs stand to the high ends predicted for them, where that says something of this question.
+
+    All of them pre-train language models, predicted without evidence of one's own; the well-known ones were asked with
+    nothing said of their set-up.
+    """
+    if question.fine_tunes or question.model.has_network or known.measured or known.parameters is not None:
+        return None
+    totals = load_run_totals()
+    as_asked = replace(question.fixed, on_given_gpus=False) == FixedLayout() and question.framework is None
+    if as_asked and question.stack == DEFAULT_STACK:
+        return totals
+    return replace(totals, asked_runs=0, asked_below_high=0)
 
 
 def unsupported_by(question: Question) -> list[Unsupported]:

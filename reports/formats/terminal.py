@@ -13,9 +13,16 @@ from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Tabl
 
 LEAST = 40
 WIDEST = 160
-SHOWN = ("views", "gpus", "curve", "safety", "limits", "layout", "drivers", "assumptions")
-"""Parts of the whole answer that follow the first screen; the page and `mpplan explain` have the rest."""
-MOST_ROWS = 12
+SHOWN = (
+    "views", "gpus", "curve", "safety", "limits", "time", "memory", "money", "beside", "layout", "drivers",
+    "calibration", "assumptions",
+)  # fmt: skip
+"""Parts of the whole answer that follow the first screen: the plan itself. What it rests on is on the page and in
+`mpplan explain`."""
+LED = ("safety", "time", "memory", "money", "layout", "drivers", "calibration")
+"""Those whose first paragraph says what no table does."""
+TOLD = ("safety", "drivers")
+"""Those with cells of whole sentences, which a column does not wrap."""
 LEAST_NAME = 12
 """Columns of what a row is about, at least, where the widest of the other columns leaves no room for it."""
 FEW_HEAD_LINES = 2
@@ -58,17 +65,10 @@ def _trust(pen: _Pen, view: View) -> None:
 
 
 def _section(pen: _Pen, section: Section) -> None:
-    if section.id in ("layout", "drivers"):
+    if section.id in LED:
         pen.paragraph(section.lead)
-        return
-    if section.id == "safety":  # its cells are sentences, which a column does not wrap
-        pen.paragraph(section.lead)
-        for block in section.blocks:
-            _block(pen, _as_items(block) if isinstance(block, Table) else block)
-        return
-    blocks = section.blocks[:2] if section.id == "gpus" else section.blocks
-    for block in blocks:
-        _block(pen, block)
+    for block in section.blocks:
+        _block(pen, _as_items(block) if section.id in TOLD and isinstance(block, Table) else block)
 
 
 def _as_items(table: Table) -> Items:
@@ -182,7 +182,7 @@ class _Pen:
 
     def table(self, table: Table) -> None:
         """A table; columns that do not fit continue in further blocks, each with the first column."""
-        rows = [row for row in table.rows if len(row.cells) == len(table.columns)][:MOST_ROWS]
+        rows = [row for row in table.rows if len(row.cells) == len(table.columns)]
         short = [row for row in table.rows if len(row.cells) != len(table.columns)]
         widths = [
             max([_head_width(column), *(cells_wide(row.cells[n].plain) for row in rows)])

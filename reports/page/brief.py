@@ -6,6 +6,7 @@ from reports.document.facts import Facts, memory_range
 from reports.document.told import message_key, taken_for
 from reports.sections.breakdown.limits import short_limits
 from reports.sections.breakdown.minimum import unused
+from reports.sections.breakdown.money import bill_in_words, more_carbon
 from reports.sections.comparison.curve import short_curve
 from reports.sections.comparison.gpus import gpus
 from reports.sections.comparison.layout import layout_text
@@ -31,7 +32,8 @@ TOLD_BY_GAP = {"gap.price.stale.what": ("price.warning.historic",)}
 def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
     """The blocks of the short answer, in order."""
     blocks: list[Block | None] = [
-        short_table(facts, words), _gpus_table(facts, words), short_curve(facts, words),
+        short_table(facts, words), bill_in_words(facts, words), more_carbon(facts, words), _gpus_table(facts, words),
+        short_curve(facts, words),
         short_limits(facts, words), _runs_as(facts, words), _warnings(facts, words), _taken_for(facts, words),
         closing(facts, words),
         Prose(spans=words.spans("brief.more", file="plan.html"), tone="quiet"),

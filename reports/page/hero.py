@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.answer.plan import LOWER_IS_BETTER
 from planner.training.method import PRETRAIN
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
+from reports.document.redact import left_out
 from reports.document.told import stand_ins
 from reports.document.units import ONE_UNIT, unit_of
 from reports.sections.comparison.precisions import metric_chart, overview_table
@@ -71,7 +72,8 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
         return words.spans("headline.none", **common, reason=why_none(facts, words))
     cost = _figure(facts, answer, MARKET, words)
     metric = facts.lead_metric()
-    key = "headline.time" if cost is None else "headline.at_least" if cost.at_least else "headline.cost"
+    no_cost = "headline.time_alone" if "prices" in left_out(facts.doc) else "headline.time"
+    key = no_cost if cost is None else "headline.at_least" if cost.at_least else "headline.cost"
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
     where = "headline.on_first" if not answer[MARKET] and facts.gpu == facts.gpus[0] else "headline.on_gpu"
@@ -216,6 +218,10 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
     gaps = len(doc["gaps"])
     if gaps or not stand_ins(facts.doc):  # a price that is another GPU's is not without a gap
         parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
+    if left_out(doc):
+        parts.append(
+            Cell(text=words("trust.redacted", parts=words.join([words(f"redact.{part}") for part in left_out(doc)])))
+        )
     return tuple(parts)
 
 
@@ -266,10 +272,10 @@ def _alerts(facts: Facts, words: Words) -> tuple[str, ...]:
     if any(metric_at_least(plan) for plan in facts.fitting()):
         alerts.append(words("alert.at_least"))
     if facts.answer is not None:
-        left_out = [words.name("precision", plan["precision"]) for plan in facts.plans() if not plan["fits"]]
-        left_out += [words.name("precision", entry["precision"]) for entry in facts.unsupported()]
-        if left_out:
-            alerts.append(words("alert.left_out", names=words.join(left_out)))
+        lacking = [words.name("precision", plan["precision"]) for plan in facts.plans() if not plan["fits"]]
+        lacking += [words.name("precision", entry["precision"]) for entry in facts.unsupported()]
+        if lacking:
+            alerts.append(words("alert.left_out", names=words.join(lacking)))
     failed = [words.name("precision", name) for name in SHOWN if name in facts.untrained()]
     if failed:
         alerts.append(words("alert.untrained", names=words.join(failed)))

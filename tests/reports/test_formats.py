@@ -72,6 +72,17 @@ def test_no_line_is_longer_than_the_terminal(ask, width, lang, name):
     assert [line for line in text.splitlines() if cells_wide(line) > width] == []
 
 
+def test_the_whole_answer_has_the_bill_the_memory_and_the_step_and_leaves_no_row_out(recorded):
+    asked = next(row for row in recorded["plans"] if row["precision"] == "fp8")
+    text = str(reports.render(recorded, "terminal", width=120, color=False))
+
+    for caption in ("What FP8 is billed for", "Peak memory of one GPU by item", "Time of one step by item",
+                    "Energy by item, and its carbon", "Layouts of FP8 that lost"):  # fmt: skip
+        assert caption in text
+    rows = text.split("Peak memory of one GPU by item")[1].split("\n\n")[0].splitlines()
+    assert len(rows) > len(asked["memory_gib"])
+
+
 def test_without_colour_there_is_no_escape_sequence(recorded):
     assert "\x1b" not in str(reports.render(recorded, "terminal", color=False))
 

@@ -12,7 +12,7 @@ from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_cha
 from reports.text.language import Figure, Span, Words
 from reports.text.messages import sentence
 from reports.text.numbers import Rung, grouped
-from reports.view import Block, Cell, Column, Section, Table, TableRow
+from reports.view import Block, Cell, Column, Prose, Section, Table, TableRow
 from reports.view.cells import figure_cell
 
 
@@ -47,6 +47,52 @@ def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
     if answer["carbon_market_tco2e"] is not None:
         parts += words.spans("money.market", carbon=words.value("carbon", answer["carbon_market_tco2e"]))
     return parts
+
+
+MOST_LINES = 4
+"""Lines of a bill that the short answer names, the largest first; the others are added up."""
+
+
+def bill_in_words(facts: Facts, words: Words) -> Prose | None:
+    """What the cost of the requested precision is made up of, for the short answer; None where it is one line."""
+    lines = (facts.answer or {}).get("cost_lines") or []
+    if len(lines) == 1:
+        lines = lines[0].get("children") or []
+    if len(lines) < 2:
+        return None
+    amounts = sorted(((float(_usd(line)), line) for line in lines), key=lambda amount: -amount[0])
+    named = MOST_LINES if len(amounts) > MOST_LINES + 1 else len(amounts)
+    told = [_line_in_words(sentence(line, "label", words.lang).text, usd, words) for usd, line in amounts[:named]]
+    if amounts[named:]:
+        others = sum(usd for usd, _ in amounts[named:])
+        told.append(_line_in_words(words("brief.other_lines", n=len(amounts) - named), others, words))
+    return Prose(spans=words.spans("brief.bill", lines=words.join(told)))
+
+
+def _line_in_words(label: str, usd: float, words: Words) -> str:
+    """A line within a sentence: its label does not begin one, unless it begins with an abbreviation."""
+    begins = label[:1].lower() + label[1:] if label[1:2].islower() else label
+    return words("brief.bill_line", label=begins, usd=words.value("money", usd))
+
+
+def more_carbon(facts: Facts, words: Words) -> Prose | None:
+    """The second figures of carbon that were asked for, for the short answer."""
+    plan = facts.answer or {}
+    embodied, market = plan.get("carbon_with_embodied_tco2e"), plan.get("carbon_market_tco2e")
+    if not plan.get(CARBON) or (embodied is None and market is None):
+        return None
+    told = [words("brief.carbon.grid", carbon=_carbon(plan[CARBON], words))]
+    if embodied is not None:
+        told.append(words("brief.carbon.embodied", carbon=_carbon(embodied, words)))
+    if market is not None:
+        told.append(words("brief.carbon.market", carbon=words.value("carbon", market)))
+    return Prose(spans=words.spans("brief.carbon", figures=words.join(told)))
+
+
+def _carbon(estimate: Doc, words: Words) -> str:
+    figure = words.figure("carbon", estimate)
+    assert figure is not None
+    return figure.full
 
 
 def _usd(line: Doc) -> Decimal:

@@ -127,6 +127,15 @@ def test_whole_runs_that_pretrain_language_models_vouch_for_no_other_kind(asked,
     assert (estimate_briefly(**asked).run_totals is not None) is says
 
 
+@pytest.mark.parametrize("setup", [{}, {"stack": "tuned"}, {"tp": "2"}], ids=["nothing", "a stack", "a layout"])
+def test_well_known_runs_vouch_for_questions_asked_as_they_were(setup):
+    totals = estimate_briefly(params="7B", gpus="8", tokens="1B", **setup).run_totals
+
+    assert totals is not None
+    assert (totals.asked_runs > 0) is (not setup)
+    assert totals.runs
+
+
 def test_fine_tuning_that_outgrows_a_node_has_the_stack_of_several():
     asked = {"method": "sft", "model": "llama-3.1-70b", "examples": 50_000, "gpu": "h100-sxm5-80gb"}
     small = estimate_briefly(**asked | {"model": "llama-3.1-8b"})

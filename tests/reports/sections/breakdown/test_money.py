@@ -6,9 +6,9 @@ from typing import Any
 
 from reports.document.facts import Facts
 from reports.page.build import checked
-from reports.sections.breakdown.money import ENERGY_ITEMS, money
+from reports.sections.breakdown.money import ENERGY_ITEMS, bill_in_words, money, more_carbon
 from reports.text.language import words_for
-from reports.view import Section, Table
+from reports.view import Prose, Section, Table
 from tests.reports import sample
 
 WORDS = words_for("en")
@@ -105,3 +105,46 @@ def test_an_item_too_small_for_a_unit_is_less_than_one_and_not_nothing():
     row = next(row for row in table.rows if row.strong)
 
     assert row.cells[3].text == WORDS("less_than").format("1")
+
+
+def facts_of(**fp8: Any) -> Facts:
+    document = sample.document()
+    document["plans"][-1] |= fp8
+    return Facts(checked(document))
+
+
+def said(prose: Prose | None) -> str | None:
+    return None if prose is None else "".join(span.text for span in prose.spans)
+
+
+def test_the_short_answer_names_what_a_bill_is_made_up_of_and_adds_up_the_small():
+    lines = [line("GPU rental", 13_226.58), line("Data moved out", 45.0), line("Experiments before the run", 15_871.89)]
+    small = [line(name, 100.0) for name in ("A", "B", "C")]
+
+    assert said(bill_in_words(facts_of(cost_lines=lines), WORDS)) == (
+        "The cost is made up of experiments before the run $15,900, GPU rental $13,200 and data moved out $45."
+    )
+    assert (said(bill_in_words(facts_of(cost_lines=[*lines, *small]), WORDS)) or "").endswith(
+        "GPU rental $13,200, A $100, B $100 and 2 smaller lines $145."
+    )
+
+
+def test_a_bill_of_one_line_is_not_told_and_one_that_nests_is_by_its_inner_lines():
+    inner = [line("Servers", 900.0), line("Staff", 100.0)]
+
+    assert bill_in_words(facts_of(cost_lines=[line("GPU rental", 5.0)]), WORDS) is None
+    assert said(bill_in_words(facts_of(cost_lines=[line("Own GPUs", 1000.0, children=inner)]), WORDS)) == (
+        "The cost is made up of servers $900 and staff $100."
+    )
+
+
+def test_a_second_figure_of_carbon_is_told_where_it_was_asked_for():
+    carbon: dict[str, Any] = {"carbon_tco2e": ends(10.0)}
+    neither = {"carbon_with_embodied_tco2e": None, "carbon_market_tco2e": None}
+    both = {"carbon_with_embodied_tco2e": ends(12.0), "carbon_market_tco2e": 2.0}
+
+    assert more_carbon(facts_of(**carbon, **neither), WORDS) is None
+    assert said(more_carbon(facts_of(**carbon, **both), WORDS)) == (
+        "Carbon: 10.0 t CO₂e (9.0–12.0) at the grid's average, 12.0 t CO₂e (10.8–14.4) with the making of the GPUs and "
+        "2 t CO₂e market-based."
+    )
