@@ -98,7 +98,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
     known = resolved(ask)
     outgrown = _outgrown(known)
     if outgrown:
-        known = _over_nodes(ask, outgrown)
+        known = _over_nodes(ask, outgrown, known.question)
     return _planned(ask, known, command, whole)
 
 
@@ -140,16 +140,17 @@ def _outgrown(known: Known) -> list[str]:
     ]
 
 
-def _over_nodes(ask: Ask, gpus: Iterable[str]) -> Known:
+def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
     """The same question resolved with the usual stack of several nodes.
 
     Args:
         ask: the question as typed.
         gpus: catalogue ids of the GPUs of which one node is not enough.
+        on_a_node: the question as resolved for one node.
     """
     texts, sources = {**ask.texts, STACK.name: DEFAULT_STACK}, {**ask.sources, STACK.name: "default"}
     known = resolved(replace(ask, texts=texts, sources=sources))
-    return replace(known, question=replace(known.question, over_nodes=frozenset(gpus)))
+    return replace(known, question=replace(known.question, over_nodes=frozenset(gpus), on_a_node=on_a_node))
 
 
 def resolved(ask: Ask) -> Known:

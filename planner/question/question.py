@@ -127,6 +127,8 @@ class Question:
     """Whether the power limit of each GPU is to be searched for: `clusters` have theirs as sold until it is settled."""
     over_nodes: frozenset[str] = frozenset()
     """Catalogue ids of the GPUs of which one node is not enough: their number, where open, begins above one node."""
+    on_a_node: Question | None = None
+    """The same question with the stack of one node, where there are such GPUs: smaller ways to train may have it."""
     inputs: dict[str, InputValue]
     """Every input by name with its source, in the order in which they are shown."""
 

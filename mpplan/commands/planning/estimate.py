@@ -40,7 +40,12 @@ Report = Annotated[
     ),
 ]
 Full = Annotated[
-    bool, typer.Option("--full", rich_help_panel=options.OUTPUT, help="Print every table of the plan, not only the short answer.")
+    bool,
+    typer.Option(
+        "--full",
+        rich_help_panel=options.OUTPUT,
+        help="Print every table of the plan, not only the short answer.",
+    ),
 ]
 MaxCost = Annotated[
     str | None, typer.Option(metavar="USD", rich_help_panel=LIMITS, help="Exit 7 when the high cost is above.")

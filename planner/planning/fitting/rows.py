@@ -16,6 +16,7 @@ from planner.performance.memory import memory_range_gib, usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import best_on
 from planner.planning.fitting.neighbours import next_above
+from planner.planning.fitting.one_node import held_by_a_node
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
 from planner.planning.risk import risk_of
 from planner.question.question import Question
@@ -119,12 +120,15 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
     seen: list[object] = []
     """Flags of ways that were looked at: ways that differ only in what was asked for anyway have the same."""
     for variant in variants_of(question):
-        flags, asked = changes(question, variant), asked_as(question, variant)
-        if not flags or flags in seen or why_unable(asked.model, asked.asked, case.cluster.gpu) is not None:
+        flags = changes(question, variant)
+        if not flags or flags in seen:
             continue
         seen.append(flags)
+        asked = _asked_as(question, variant, case)
+        if why_unable(asked.model, asked.asked, case.cluster.gpu) is not None:
+            continue
         other = case.trained_as(asked.recipe(asked.asked, case.cluster))
-        layouts = enumerate_layouts(other.recipe, case.cluster, question.fixed, gpus=gpus)
+        layouts = enumerate_layouts(other.recipe, case.cluster, asked.fixed, gpus=gpus)
         if not len(layouts):
             continue
         needed_bytes = other.score(layouts).memory_bytes
@@ -136,6 +140,15 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
         if risk <= max(case.memory_risk, WORTH_TRYING):
             ways.append(Message.of(key, flags=flags, needed_gib=float(needed_bytes[leanest]) / GIB, risk=risk))
     return tuple(ways)
+
+
+def _asked_as(question: Question, variant: Variant, case: Case) -> Question:
+    """A way as it is planned when it is asked for: with the stack of one node where a node holds it."""
+    if question.on_a_node is not None:
+        alone = asked_as(question.on_a_node, variant)
+        if held_by_a_node(alone, case.cluster, parameters=case.rates.parameters):
+            return alone
+    return asked_as(question, variant)
 
 
 def fits_with(case: Case, question: Question, ways: tuple[Message, ...], most_gpus: int) -> Message:

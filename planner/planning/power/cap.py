@@ -25,7 +25,7 @@ from planner.units import DAY_S, kw_from_w, mw_from_w
 def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, CapEffect | None]:
     """The question as it can be asked under the cap for this GPU, and what the cap does to it.
 
-    Where the user gave no number of GPUs, deadline or budget, the fastest plan under the cap is taken.
+    A plan below the cap stays as it is. Where the default deadline takes more, the fastest plan under the cap is taken.
 
     Args:
         question: as asked.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case, make_case
+from planner.planning.choice import best_on
 from planner.planning.fitting.rows import WORTH_TRYING, FitRow, fit_rows, ways_that_fit
 from planner.question.question import Question
 from planner.training.method import load_methods
@@ -103,3 +106,15 @@ def test_no_way_is_named_twice_where_something_of_it_was_asked_for():
 
     assert len(flags) > 3
     assert all(flags.count(each) == 1 for each in flags)
+
+
+def test_a_way_beside_a_run_that_outgrows_a_node_has_the_stack_that_it_has_when_asked_for():
+    asked = {"model": "llama-3.1-8b", "gpu": "rtx-4090", "gpus": "1"}
+    on_a_node, alone = question(method="sft", **asked), question(method="qlora", **asked)  # Hugging Face's stack
+    outgrown = replace(question(method="sft", stack="typical", **asked), on_a_node=on_a_node)
+    needed_gib = float(case_of(alone).score(best_on(case_of(alone), alone.fixed, 1).layouts).memory_bytes.min()) / GIB
+    ways = {str(parts(way)["flags"]): parts(way) for way in ways_that_fit(outgrown, case_of(outgrown), 1)}
+    (qlora,) = (way for flags, way in ways.items() if "qlora" in flags)
+
+    assert qlora["needed_gib"] == pytest.approx(needed_gib)
+    assert any("adamw-8bit-paged" in flags for flags in ways)  # at 34 % risk with the stack of several nodes
