@@ -11,6 +11,7 @@ from planner.measured.network.recorded import collective_runs
 from planner.measured.network.runs import CollectiveRun, read_nccl_tests
 from planner.measured.network.terms import BETWEEN, NetworkSource, network_terms
 from planner.planning.case import Measured
+from planner.question.inputs import NETWORK
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
@@ -19,6 +20,9 @@ from planner.records.home import user_path
 from planner.records.jsonl import read_measurements
 from planner.records.store import RECORD_SUFFIXES, StoredRecord
 from planner.training.support import why_unable
+
+NOT_GIVEN = ("default", "catalogue")
+"""Sources of the network's rate that are not the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +111,8 @@ def with_network(
         together[cluster.gpu.id] = {policy.id: {**recorded.get(policy.id, {}), **own.terms} for policy in policies}
         if own.terms or network.named:
             warnings += own.warnings
+        if "nic_bytes_per_s" in own.terms and question.inputs[NETWORK.name].source not in NOT_GIVEN:
+            warnings.append(Message.of("warning.network_rate_unused", file=network.source.name))
     return WithNetwork(measured=together, warnings=tuple(dict.fromkeys(warnings)))
 
 

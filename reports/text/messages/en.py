@@ -219,6 +219,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_inside_alone": "{gpu:gpu}: `{file}` was measured inside one node: between the {planned:nodes} of the plan the network is still that of the catalogue or of --network; measure on two nodes or more",
     "warning.network_gpus_per_node": "`{file}` was measured with {measured} GPUs per node, the plan has {planned}: they share the network differently",
     "warning.network_other_gpu": "`{file}` was measured on {measured_on:gpu}: for {gpu:gpu} only the inter-node figures are used",
+    "warning.network_rate_unused": "--network is not used: `{file}` measured the rate between the nodes",
     "warning.network_unused": "`{file}` says nothing about the network of {gpu:gpu}: measure on at least two nodes with these GPUs",
     "text.network_run": "{collective} over {gpus:gpu_count} on {nodes:nodes}",
     "warning.unused_line": "{problem}",

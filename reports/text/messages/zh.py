@@ -219,6 +219,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_inside_alone": "{gpu:gpu}：`{file}` 只在单个节点内测量：规划的 {planned:nodes}之间的网络仍取自目录或 --network；请在两个或更多节点上测量",
     "warning.network_gpus_per_node": "`{file}` 每个节点用 {measured} 张 GPU 测得，计划为每个节点 {planned} 张：它们分享网络的方式不同",
     "warning.network_other_gpu": "`{file}` 在 {measured_on:gpu} 上测得：对 {gpu:gpu} 只采用节点之间的部分",
+    "warning.network_rate_unused": "--network 未被采用：节点之间的速率以 `{file}` 的实测为准",
     "warning.network_unused": "`{file}` 没有说明 {gpu:gpu} 的网络：请在两个或更多装有这种 GPU 的节点上测量",
     "text.network_run": "{nodes:nodes}上 {gpus:gpu_count} 的 {collective}",
     "warning.unused_line": "{problem}",

@@ -65,6 +65,19 @@ def test_the_network_s_rate_is_no_longer_an_assumption(run, measured):
     assert "network" not in [row["id"] for row in own["assumptions"]]
 
 
+def test_a_rate_beside_the_file_that_measured_it_is_said_to_be_unused(run, measured):
+    alone, beside = (
+        document(run("estimate", *ASKED, "--network-file", measured, *extra, "--json"))
+        for extra in ((), ("--network", "1Gb/s"))
+    )
+    unused = f"--network is not used: `{measured}` measured the rate between the nodes"
+
+    steps = [[plan["step_s"]["total"] for plan in answer["plans"]] for answer in (alone, beside)]
+    assert steps[1] == pytest.approx(steps[0], rel=0.02)  # the fit starts from the given rate
+    assert unused in beside["warnings"]
+    assert unused not in alone["warnings"]
+
+
 def test_a_configuration_and_python_take_it_too(run, measured, home):
     flagged = document(run("estimate", *ASKED, "--network-file", measured, "--json"))
     (home / "mpplan.toml").write_text(f'[estimate]\nnetwork-file = "{measured}"\n', encoding="utf-8")
