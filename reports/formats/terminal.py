@@ -14,7 +14,7 @@ from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Tabl
 LEAST = 40
 WIDEST = 160
 SHOWN = (
-    "views", "gpus", "curve", "safety", "limits", "time", "memory", "money", "beside", "layout", "drivers",
+    "views", "inputs", "gpus", "curve", "safety", "limits", "time", "memory", "money", "beside", "layout", "drivers",
     "calibration", "assumptions",
 )  # fmt: skip
 """Parts of the whole answer that follow the first screen: the plan itself. What it rests on is on the page and in

@@ -14,7 +14,7 @@ from reports.page.hero import headline, signed
 from reports.sections.comparison.layout import layout_text
 from reports.sections.evidence.basis import gap_cell, input_text
 from reports.text.clean import clean
-from reports.text.language import Figure, Span, Words, words_for
+from reports.text.language import Figure, Span, Words, strong, words_for
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
 from reports.text.numbers import axis_labels
@@ -24,6 +24,10 @@ from reports.view.cells import figure_cell, none_cell
 
 COMPARISON_SCHEMA = "mpplan.comparison/1"
 FIGURES = (MARKET, DURATION, "gpu_hours", ENERGY, CARBON, "mfu")
+TIMES_FROM = 3.0
+"""A ratio from which a change is told as one, not in percent."""
+NEARLY_NOTHING = 0.01
+"""What is left of a figure, below which its change has a decimal: nothing is 100 % less."""
 Pair = tuple[Facts, Facts]
 
 
@@ -50,7 +54,10 @@ def build_comparison(
             doc["model"]["name"] = words("redact.model")
     pair = (Facts(docs[0]), Facts(docs[1]))
     called = (clean(names[0]) or "A", clean(names[1]) or "B") if "names" not in parts else ("A", "B")
-    sections = (_figures(pair, called, words), _inputs(pair, called, words), _basis(pair, called, words))
+    sections = (
+        _figures(pair, called, words), _inputs(pair, called, words), _basis(pair, called, words),
+        _sources(pair, called, words),
+    )  # fmt: skip
     rows = _data_rows(pair)
     return View(
         words=words,
@@ -89,7 +96,7 @@ def _hero(pair: Pair, called: tuple[str, str], words: Words) -> Hero:
         if not (before and after)
         else (),
         trust=(Cell(text=words("compare.caution")),),
-        alerts=(),
+        alerts=_other_work(pair, words),
         tiles=(),
         chart=_chart(pair, called, metric, words),
         table=_answer_table(pair, called, words),
@@ -104,18 +111,32 @@ def _headline(pair: Pair, called: tuple[str, str], metric: str, words: Words) ->
     figures = [words.figure(QUANTITY[metric], plan[metric]) for plan in (before, after)]
     assert figures[0] is not None
     assert figures[1] is not None
+    ends: dict[str, str | Figure] = {"before": figures[0], "after": figures[1], "metric": words.name("metric", metric)}
+    ratio = max(1.0 + change, 1.0 / (1.0 + change))
+    if ratio >= TIMES_FROM:
+        more, less = (called[1], called[0]) if change > 0 else called
+        return words.spans("compare.times", more=more, less=less, times=strong(f"{float(f'{ratio:.2g}'):,g}"), **ends)
     size = words.figure("percent", abs(change))
     assert size is not None
     key = "compare.less_than" if change < -0.005 else "compare.more_than" if change > 0.005 else "compare.equal"
-    return words.spans(
-        key,
-        first=called[0],
-        second=called[1],
-        metric=words.name("metric", metric),
-        share=size,
-        before=figures[0],
-        after=figures[1],
-    )
+    return words.spans(key, first=called[0], second=called[1], share=size, **ends)
+
+
+def _other_work(pair: Pair, words: Words) -> tuple[str, ...]:
+    """That the two plans train different models, or train them in other ways or for other lengths."""
+    works = [
+        (facts.model_name, facts.doc["model"]["params_total"], facts.given("method"), facts.amount) for facts in pair
+    ]
+    if works[0] == works[1]:
+        return ()
+    first, second = (words("compare.work", model=facts.model_name, on_tokens=_length(facts, words)) for facts in pair)
+    return (words("compare.other_work", first=first, second=second),)
+
+
+def _length(facts: Facts, words: Words) -> str:
+    if not facts.amount:
+        return ""
+    return words("on_tokens", tokens=words.value(facts.amount_quantity, facts.amount))
 
 
 def _labels(pair: Pair, called: tuple[str, str], words: Words) -> list[str]:
@@ -143,7 +164,8 @@ def _chart(pair: Pair, called: tuple[str, str], metric: str, words: Words) -> Ra
 
 
 def _change_cell(change: float | None, words: Words, *, less_is_better: bool = True) -> Cell:
-    figure = words.figure("change", change)
+    nearly_all = change is not None and 1.0 + change < NEARLY_NOTHING
+    figure = words.figure("change", change, decimals=1 if nearly_all else None)
     if figure is None or change is None:
         return none_cell(words)
     good = change < 0 if less_is_better else change > 0
@@ -221,7 +243,7 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
     """Inputs that differ, with a count of those that are the same."""
     asked = [facts.doc["question"] for facts in pair]
     names = list(dict.fromkeys([*asked[0], *asked[1]]))
-    rows = []
+    rows: dict[str, TableRow] = {}
     for name in names:
         texts = [
             input_text(name, entries[name], words)
@@ -231,37 +253,51 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
         ]
         if texts[0] != texts[1]:
             cells = (Cell(text=text) for text in (words.name("input", name), *texts))
-            rows.append(TableRow(cells=tuple(cells)))
+            rows[name] = TableRow(cells=tuple(cells))
     models = [facts.model_name for facts in pair]
-    if models[0] != models[1]:
-        rows.insert(0, TableRow(cells=(Cell(text=words.name("input", "model")), *(Cell(text=text) for text in models))))
+    if models[0] != models[1] and "model" not in rows:
+        by_name = TableRow(cells=(Cell(text=words.name("input", "model")), *(Cell(text=text) for text in models)))
+        rows = {"model": by_name, **rows}
     lead = words.spans("compare.inputs_lead", n=f"{len(rows):,}", same=f"{len(names) - len(rows):,}")
     columns = (Column(head=words("column.input")), *(Column(head=name) for name in called))
-    table = Table(caption=words("table.question"), columns=columns, rows=tuple(rows))
+    table = Table(caption=words("compare.differ"), columns=columns, rows=tuple(rows.values()))
     blocks: tuple[Block, ...] = (table,) if rows else ()
-    return Section(id="question", title=words("compare.inputs"), lead=lead, blocks=blocks, group="why")
+    return Section(id="inputs", title=words("compare.inputs"), lead=lead, blocks=blocks, group="why")
 
 
 def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
-    """Assumptions, gaps and sources that only one of the two has."""
+    """Assumptions and gaps that only one of the two has."""
     blocks: list[Block] = []
-    for own, counterpart, name in ((pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])):
+    for own, counterpart, name in _both_ways(pair, called):
         for key, title in (("assumptions", "compare.only_assumptions"), ("gaps", "compare.only_gaps")):
             theirs = {_identity(row) for row in counterpart.doc[key]}
             items = [_basis_cell(row, words) for row in own.doc[key] if _identity(row) not in theirs]
             if items:
                 blocks.append(Items(title=words(title, name=name), items=tuple(items)))
-        known = {source["id"] for source in counterpart.doc["evidence"]}
-        only = [source for source in own.doc["evidence"] if source["id"] not in known]
-        if only:
-            sources = tuple(
-                Cell(text=source["what"], detail=source["id"], foreign=words.lang != "en") for source in only
-            )
-            blocks.append(Items(title=words("compare.only_sources", name=name), items=sources))
     if not blocks:
         return None
     lead = words.spans("compare.basis_lead")
     return Section(id="assumptions", title=words("compare.basis"), lead=lead, blocks=tuple(blocks), group="basis")
+
+
+def _sources(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
+    """Sources that only one of the two has."""
+    blocks: list[Block] = []
+    for own, counterpart, name in _both_ways(pair, called):
+        known = {source["id"] for source in counterpart.doc["evidence"]}
+        only = [source for source in own.doc["evidence"] if source["id"] not in known]
+        if only:
+            cells = tuple(Cell(text=source["what"], detail=source["id"], foreign=words.lang != "en") for source in only)
+            blocks.append(Items(title=words("compare.only_sources", name=name), items=cells))
+    if not blocks:
+        return None
+    lead = words.spans("compare.sources_lead")
+    return Section(id="sources", title=words("compare.sources"), lead=lead, blocks=tuple(blocks), group="basis")
+
+
+def _both_ways(pair: Pair, called: tuple[str, str]) -> tuple[tuple[Facts, Facts, str], ...]:
+    """Each of the two with its counterpart and its name."""
+    return (pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])
 
 
 def _identity(row: Doc) -> str:

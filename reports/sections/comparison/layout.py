@@ -151,8 +151,3 @@ def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
         notes=(words("note.batches"),) if len({_batch(layout) for layout, *_ in entries}) > 1 else (),
         folded=True,
     )
-
-
-def _batch(layout: Doc) -> int:
-    """Sequences of a step."""
-    return int(layout["dp"] * layout["micro_batch"] * layout["grad_accum"])

@@ -38,9 +38,40 @@ def test_the_headline_in_chinese():
     assert said(hero.headline) == "乙 比 甲 省 20%：费用为 69 万美元（52–90），原为 86 万美元（65–112）。"
 
 
+def test_a_large_change_is_told_in_times_and_never_as_all_of_it():
+    cheap = sample.document()
+    for plan in cheap["plans"]:
+        plan["cost_usd"] = {end: value / 400 for end, value in plan["cost_usd"].items() if end != "at_least"}
+    fewer, more = (build_comparison(*pair, names=("a", "b")).hero for pair in ((other(), cheap), (cheap, other())))
+    assert fewer.table is not None
+
+    assert said(fewer.headline).startswith("a takes 320 times as much as b. Cost: ")
+    assert said(more.headline).startswith("b takes 320 times as much as a. Cost: ")
+    assert fewer.table.rows[0].cells[3].text == "−99.7%"
+
+
+def test_plans_of_different_trainings_are_said_to_be():
+    longer = sample.document()
+    longer["question"]["tokens"]["value"] *= 2
+
+    assert build_comparison(sample.document(), other()).hero.alerts == ()
+    (alert,) = build_comparison(sample.document(), longer).hero.alerts
+    assert alert.startswith("The two plans are not of the same training: ")
+
+
+def test_the_terminal_has_what_was_asked_differently_and_leaves_sources_to_the_page():
+    changed = other()
+    changed["evidence"] = []
+    text = str(reports.render_comparison(sample.document(), changed, "terminal", width=100))
+    page = str(reports.render_comparison(sample.document(), changed, "markdown"))
+
+    assert "Inputs that differ" in text
+    assert ("Sources only of" in text, "Sources only of" in page) == (False, True)
+
+
 def test_only_the_inputs_that_differ_are_listed():
     sections = {one.id: one for one in build_comparison(sample.document(), other()).sections}
-    rows = sections["question"].blocks[0].rows
+    rows = sections["inputs"].blocks[0].rows
 
     assert [[cell.text for cell in row.cells] for row in rows] == [["Price per GPU-hour, $", "–", "2"]]
 
