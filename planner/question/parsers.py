@@ -87,11 +87,16 @@ def parse_power_limit(text: str, what: str) -> float | None:
         raise UsageError(f"{what}: `{text}` is no power above 0", hint=hint) from error
 
 
+def _example(what: str, *values: str) -> str:
+    """A hint that shows how a value is written: after its flag, where it was typed after one."""
+    return f"for example {', or '.join(f'{what} {value}' if what.startswith('-') else value for value in values)}"
+
+
 def whole_number(low: int = 1, high: int = LARGEST_WHOLE, example: int = 8) -> Callable[[str, str], int]:
     """A parser of whole numbers in `[low, high]`, as people write counts: `4096`, `4k`; hints name the example."""
 
     def parse(text: str, what: str) -> int:
-        hint = f"for example {what} {max(low, min(example, high))}"
+        hint = _example(what, str(max(low, min(example, high))))
         value = 0.0 if set(text) == {"0"} else parse_count(text, what, like=f"`{max(low, min(example, high))}`")
         if value != int(value) or value < low:
             raise UsageError(f"{what}: `{text}` must be a whole number of at least {low}", hint=hint)
@@ -106,7 +111,7 @@ def number(low: float, *, above: bool = False, example: str = "2.5") -> Callable
     """A parser of finite numbers of at least `low`, or above it; a leading `$` and thousands separators are allowed."""
 
     def parse(text: str, what: str) -> float:
-        hint = f"for example {what} {example}"
+        hint = _example(what, example)
         try:
             value = float(text.lstrip("$").replace(",", ""))
         except ValueError as error:
@@ -143,7 +148,7 @@ def probability(example: int) -> Callable[[str, str], float]:
     """A parser of probabilities as people write them: `5%`, `0.05`; hints name the example, in percent."""
 
     def parse(text: str, what: str) -> float:
-        hint = f"for example {what} {example}%, or {what} {example / 100:g}"
+        hint = _example(what, f"{example}%", f"{example / 100:g}")
         try:
             value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError as error:

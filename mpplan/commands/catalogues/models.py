@@ -113,6 +113,7 @@ def _details(model: ModelShape) -> str:
         attention = f"{model.heads} latent heads, rank {model.kv_lora_rank} for keys and values"
     if model.sliding_window is not None:
         attention += f", window {model.sliding_window}"
+    gated, batch = "gated" if model.gated_mlp else "not gated", model.global_batch_tokens
     experts = f"{model.experts} of {model.expert_ffn}, {model.top_k} per token, {model.shared_experts} shared"
     return details(
         (
@@ -123,11 +124,11 @@ def _details(model: ModelShape) -> str:
             ("layers", str(model.layers)),
             ("hidden", str(model.hidden)),
             ("attention", attention),
-            ("feed-forward", f"{model.ffn_hidden}, {'gated' if model.gated_mlp else 'not gated'}"),
+            ("feed-forward", f"{model.ffn_hidden}, {gated}" if model.ffn_hidden else f"experts only, {gated}"),
             ("experts", experts if model.experts else "-"),
             ("vocabulary", f"{model.vocab}{', tied embeddings' if model.tied_embeddings else ''}"),
             ("training sequence", f"{model.context} tokens"),
-            ("published batch", f"{figure(model.global_batch_tokens, 1e6, 3)}M tokens"),
+            ("published batch", f"{figure(batch, 1e6, 3)}M tokens" if batch else "not known"),
             ("source", f"{source} ({date})"),
         )
     )

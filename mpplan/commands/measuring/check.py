@@ -44,7 +44,9 @@ def check(record: File, json: options.JsonFlag = False, strict: options.StrictFl
     if damaged:
         raise InputFileError(
             f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}",
-            hint="the other lines are judged above; `mpplan probe --resume` measures what is missing",
+            hint="the other lines are judged above; `mpplan probe --resume` measures what is missing"
+            if stored.file.measurements
+            else "records are what `mpplan probe` and `mpplan records import` write, one point a line",
         )
     if strict and not stored.verdict.trustworthy:
         raise UnstableError(f"`{record}` cannot be trusted", hint=again(record, stored.verdict, stored.file))
@@ -80,7 +82,7 @@ def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> lis
     more = len(damaged) + stored.file.problems_left_out - SHOWN_LINES
     if more > 0:
         lines.append(f"  ✗ and {more:,} more")
-    if verdict.findings:
+    if verdict.findings and stored.file.measurements:
         lines.append(f"  → {again(path, verdict, stored.file)}")
     return [folded(line) for line in lines]
 

@@ -26,7 +26,8 @@ Output = Annotated[
     typer.Option("--output", "-o", metavar="PATH", help="Where the calibration goes; without it, nothing is written."),
 ]
 Template = Annotated[
-    bool, typer.Option("--template", help="Print an empty file of runs with a comment for each column, and stop.")
+    bool,
+    typer.Option("--template", help="Print, or write to -o, an empty file of runs with a comment per column; stop."),
 ]
 
 Records = Annotated[
@@ -52,7 +53,7 @@ def calibrate(
     if template:
         from planner.validation.template import template_text
 
-        open_output("-").write(template_text())
+        open_output(output or "-").write(template_text())
         return
     if file is None:
         raise UsageError(

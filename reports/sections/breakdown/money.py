@@ -66,7 +66,7 @@ def bill_in_words(facts: Facts, words: Words) -> Prose | None:
     if amounts[named:]:
         others = sum(usd for usd, _ in amounts[named:])
         told.append(_line_in_words(words("brief.other_lines", n=len(amounts) - named), others, words))
-    return Prose(spans=words.spans("brief.bill", lines=words.join(told)))
+    return Prose(spans=words.spans("brief.bill", lines=words("list.semicolon").join(told)))
 
 
 def _line_in_words(label: str, usd: float, words: Words) -> str:

@@ -152,7 +152,7 @@ TEXT: dict[str, str] = {
     "budget.validated": " {within} of {runs} published training runs, their setup stated and their own team's data left out of the fit, took no more GPU time than their high end.",
     "budget.validated_asked": " Checked on {asked} well-known runs, given only model, GPUs and tokens: {asked_within} took no more GPU time than the high estimate.",
     "brief.runs_as": "Layout {layout}; memory {used} of {capacity} available per GPU.",
-    "brief.bill": "The cost is made up of {lines}.",
+    "brief.bill": "The cost is made up of: {lines}.",
     "brief.bill_line": "{label} {usd}",
     "brief.other_lines": "{n} smaller lines",
     "brief.carbon": "Carbon: {figures}.",

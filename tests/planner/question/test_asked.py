@@ -67,3 +67,11 @@ def test_a_value_that_cannot_be_read_is_blamed_on_where_it_stands(source, named)
         Reader(Ask(texts={"gpus": "many"}, sources={"gpus": source})).value(GPUS)
 
     assert str(caught.value.message).startswith(named)
+
+
+@pytest.mark.parametrize(("source", "hint"), [("flag", "for example --gpus 8"), ("file", "for example 8")])
+def test_an_example_names_the_flag_only_where_it_was_typed(source, hint):
+    with pytest.raises(UsageError) as caught:
+        Reader(Ask(texts={"gpus": "16.5"}, sources={"gpus": source})).value(GPUS)
+
+    assert caught.value.hint == hint

@@ -23,6 +23,13 @@ def test_one_model_is_shown_in_full(run):
     assert "16.8M tokens" in result.out
 
 
+def test_what_a_model_has_not_or_nobody_published_is_no_blank(run):
+    shown = {line.split("  ")[0]: line for line in run("models", "mixtral-8x7b").out.splitlines()}
+
+    assert shown["feed-forward"].endswith("experts only, gated")
+    assert shown["published batch"].endswith("not known")
+
+
 def test_the_document_has_the_counts(run):
     document = json.loads(run("models", "llama-3-8b", "--json").out)
 

@@ -42,6 +42,18 @@ def test_a_contended_record_is_named_with_the_command_that_mends_it(run, home) -
     assert f"`mpplan probe --resume --workload gemm -o {path}`" in result.out
 
 
+@pytest.mark.parametrize("text", ["", '{"schema": "mpplan.estimate/1"}\n', "id,model\n"], ids=["empty", "plan", "csv"])
+def test_a_file_that_is_no_record_is_said_to_be_none_and_nothing_writes_over_it(run, home, text) -> None:
+    (home / "other").write_text(text, encoding="utf-8")
+
+    result = run("check", "other")
+
+    assert result.code == 3
+    assert "no usable line" in result.out
+    assert "probe --resume" not in result.out + result.err
+    assert "hint: records are what `mpplan probe` and `mpplan records import` write" in result.err
+
+
 def test_the_command_for_a_cpu_record_names_the_cpu(run, home) -> None:
     path = write_record(home / "r.jsonl", a_canary(), a_measurement(seq=1, quality="contended"))
 

@@ -255,6 +255,13 @@ def test_the_template_is_an_empty_file_that_the_program_reads(run, home):
     assert (result.code, json.loads(result.out)["runs"]) == (0, 1)
 
 
+def test_the_template_goes_where_it_was_told_to(run, home):
+    printed, written = run("calibrate", "--template"), run("calibrate", "--template", "-o", "runs.csv")
+
+    assert (written.code, written.out) == (0, "")
+    assert (home / "runs.csv").read_text(encoding="utf-8") == printed.out
+
+
 def test_an_empty_template_is_refused(run, home):
     (home / "empty.csv").write_text(run("calibrate", "--template").out, encoding="utf-8")
 

@@ -122,10 +122,10 @@ def test_the_short_answer_names_what_a_bill_is_made_up_of_and_adds_up_the_small(
     small = [line(name, 100.0) for name in ("A", "B", "C")]
 
     assert said(bill_in_words(facts_of(cost_lines=lines), WORDS)) == (
-        "The cost is made up of experiments before the run $15,900, GPU rental $13,200 and data moved out $45."
+        "The cost is made up of: experiments before the run $15,900; GPU rental $13,200; data moved out $45."
     )
     assert (said(bill_in_words(facts_of(cost_lines=[*lines, *small]), WORDS)) or "").endswith(
-        "GPU rental $13,200, A $100, B $100 and 2 smaller lines $145."
+        "GPU rental $13,200; A $100; B $100; 2 smaller lines $145."
     )
 
 
@@ -134,7 +134,7 @@ def test_a_bill_of_one_line_is_not_told_and_one_that_nests_is_by_its_inner_lines
 
     assert bill_in_words(facts_of(cost_lines=[line("GPU rental", 5.0)]), WORDS) is None
     assert said(bill_in_words(facts_of(cost_lines=[line("Own GPUs", 1000.0, children=inner)]), WORDS)) == (
-        "The cost is made up of servers $900 and staff $100."
+        "The cost is made up of: servers $900; staff $100."
     )
 
 
