@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.comparison.basis import Basis, Given, settle, unit_price
+from planner.comparison.basis import Basis, Given, settle
+from planner.comparison.bill import OnceCost, once_costs, unit_price
 from planner.comparison.conventions import (
     Revealed,
     Utilisation,
@@ -23,6 +24,7 @@ from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.runlog.log import Floats, RunLog
 from planner.training.method import find_method
+from planner.units import DAY_S, HOUR_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,6 +49,9 @@ class Comparison:
     """`log`, `plan`, or empty."""
     forecast: Forecast | None
     usd_per_gpu_h: Estimate | None
+    """What grows with the hours of the run."""
+    costs_once: tuple[OnceCost, ...]
+    """The plan's other costs, neither in the forecast nor in what is spent so far."""
     row: CalibrationRow
 
     @property
@@ -103,6 +108,7 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
         last_step_from=source,
         forecast=ahead,
         usd_per_gpu_h=price,
+        costs_once=once_costs(planned, given, _gpu_hours(ahead, basis)),
         row=calibration_row(log, basis, planned, pace, rate),
     )  # fmt: skip
 
@@ -122,6 +128,13 @@ def _goodput(planned: Planned | None, basis: Basis) -> Estimate | None:
     """The plan's share of the time that is training; None where it has none, or the run has other GPUs."""
     ratio = None if planned is None or {"gpu", "gpus"} & set(basis.differs) else planned.plan.get("goodput_ratio")
     return None if not ratio or not ratio["low"] > 0 else Estimate(**{e: ratio[e] for e in ("low", "mid", "high")})
+
+
+def _gpu_hours(ahead: Forecast | None, basis: Basis) -> float | None:
+    """Of the whole run, at mid; None where GPUs or times are unknown."""
+    if ahead is None or ahead.gpu_hours is None or ahead.spent_days is None or basis.gpus is None:
+        return None
+    return ahead.gpu_hours.mid + ahead.spent_days * DAY_S / HOUR_S * basis.gpus
 
 
 def _data_s(log: RunLog, durations: Durations) -> float | None:

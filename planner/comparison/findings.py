@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.comparison.bill import OnceCost
 from planner.comparison.compare import Comparison
 from planner.comparison.conventions import Count, Peak, Reading, Revealed, peaks_of
 from planner.comparison.gap import GapRow
@@ -100,6 +101,11 @@ def reveal_words(revealed: Revealed) -> Message:
         names = tuple(reading_words(reading) for reading in revealed.readings[:SHOWN_READINGS])
         return Message.of(key, printed=revealed.printed, conventions=names, count=len(revealed.readings))
     return Message.of(key, printed=revealed.printed, convention=reading_words(revealed.readings[0]))
+
+
+def once_words(cost: OnceCost) -> Message:
+    """A cost that is paid once."""
+    return Message.of("compare.once", label=cost.label, usd=cost.usd)
 
 
 def _flags(names: tuple[str, ...]) -> tuple[Message, ...] | Message:

@@ -226,6 +226,7 @@ def compare(definitions: Definitions) -> Schema:
     row = record({"part": TEXT, "outside": YES, "log_s": AMOUNT, "plan_s": or_null(AMOUNT), "excess_s": NUMBER})
     gap = record_of(LogGap, definitions)
     gap["properties"] |= {"ratio": NUMBER, "rows": array(row)}
+    once = record({"id": TEXT, "usd": AMOUNT, "words": TEXT, "words_message": MESSAGE})
     texts = {name: array(TEXT) for name in ("findings", "cannot_tell", "notes")}
     messages = {f"{name}_message": array(MESSAGE) for name in texts}
     return record(
@@ -234,7 +235,7 @@ def compare(definitions: Definitions) -> Schema:
          "utilisation": array(definitions.reference(Utilisation)), "printed": array(printed),
          "time": definitions.reference(TimeUse), "parts_s": table(AMOUNT), "gap": or_null(gap),
          "last_step": or_null(COUNT), "last_step_from": TEXT, "usd_per_gpu_h": ends,
-         "forecast": or_null(definitions.reference(Forecast)), **texts, **messages,
+         "costs_once": array(once), "forecast": or_null(definitions.reference(Forecast)), **texts, **messages,
          "rows": array(table(TEXT)), "row_missing": array(TEXT)},
         optional=tuple(messages),
     )  # fmt: skip

@@ -496,6 +496,7 @@ TEMPLATES: dict[str, str] = {
     "compare.note.ranks": "{count:log_lines} of other ranks about the same steps left out",
     "compare.note.interleaved": "steps are out of order, as when several ranks write one file: each is counted once, in sequence",
     "compare.note.timers": "the time of a step is the sum of its timers: data loading and logging are not in it",
+    "compare.once": "{label} ${usd:,.0f}",
     "compare.row.missing": "the row for `mpplan calibrate` lacks {columns}: fill them in",
     "compare.row.none": "no row for `mpplan calibrate`: the log has no time of a step",
     # compressed gradients

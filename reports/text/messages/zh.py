@@ -496,6 +496,7 @@ TEMPLATES: dict[str, str] = {
     "compare.note.ranks": "其他进程关于同样步的 {count:log_lines}未采用",
     "compare.note.interleaved": "步的次序混乱，如多个进程写同一文件：每步只取一次，并按序排列",
     "compare.note.timers": "单步时间是各计时器之和：不含数据加载和日志",
+    "compare.once": "{label} ${usd:,.0f}",
     "compare.row.missing": "给 `mpplan calibrate` 的行缺少 {columns}：请补上",
     "compare.row.none": "没有给 `mpplan calibrate` 的行：日志没有单单步时间间",
     # compressed gradients
