@@ -32,6 +32,7 @@ def to_compare_document(comparison: Comparison, version: str) -> Document:
         "basis": _basis(comparison.basis),
         "pace": plain(comparison.pace),
         "tokens_per_s_per_gpu": plain(comparison.tokens_per_s_per_gpu),
+        "printed_rate": plain(comparison.printed_rate),
         "utilisation": [
             {**plain(row), "count": plain(row.count)} for row in comparison.utilisations
         ],
