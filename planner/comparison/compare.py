@@ -127,7 +127,7 @@ def _length(log: RunLog, planned: Planned | None, basis: Basis) -> tuple[int | N
         return log.last_step, "log"
     if planned is None or not log.reached:
         return None, ""
-    return max(round(planned.tokens / (basis.tokens_per_step or planned.recipe.tokens_per_step)), 1), "plan"
+    return planned.steps_of(basis.tokens_per_step or planned.recipe.tokens_per_step), "plan"
 
 
 def _goodput(planned: Planned | None, basis: Basis) -> Estimate | None:
