@@ -169,7 +169,7 @@ def peaks_of(gpu: Gpu, precision: str) -> list[Peak]:
     ratio = find_architecture(gpu.arch).sparse_ratio
     peaks: list[Peak] = []
     for compute, sparse in sorted(
-        product(gpu.peak_flop_per_s, (False, True)), key=lambda peak: _peak_order(*peak, own)
+        product(gpu.peak_flop_per_s, (False, True)), key=lambda peak: _peak_order(peak[0], peak[1], own)
     ):
         if sparse and (ratio is None or compute == "fp32"):
             continue
