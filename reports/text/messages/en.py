@@ -416,6 +416,9 @@ TEMPLATES: dict[str, str] = {
     # why a published run is not predicted
     "skipped.precision": "precision: {reason}",
     "skipped.layout": "layout: {reason}",
+    "skipped.batch_of_ranks": "global_batch_seqs: {ranks:,} data-parallel ranks take at least {least:,} sequences per step, not {batch:,.10g}",
+    "skipped.batch_of_micro_batches": "global_batch_seqs: {ranks:,} data-parallel ranks with micro_batch {micro_batch:,} take at least {least:,} sequences per step, not {batch:,.10g}",
+    "skipped.batch_uneven": "global_batch_seqs: {batch:,.10g} sequences do not divide evenly over {ranks:,} data-parallel ranks and their micro-batches: predicted with {taken:,}",
     "skipped.above_peak": "value: {value:,.10g} {metric} would take {needed_tflops:,.1f} TFLOP/s of each GPU, but one {gpu:gpu} does at most {peak_tflops:,.1f} in {compute}",
     "skipped.above_peak_recomputed": "value: {value:,.10g} {metric} would take {needed_tflops:,.1f} TFLOP/s of each GPU with what it recomputes, but one {gpu:gpu} does at most {peak_tflops:,.1f} in {compute}",
     "skipped.above_memory": "value: a peak of {value:,.10g} GiB is more than the {has_gib:,.1f} GiB of one {gpu:gpu}",

@@ -416,6 +416,9 @@ TEMPLATES: dict[str, str] = {
     # why a published run is not predicted
     "skipped.precision": "精度：{reason}",
     "skipped.layout": "并行方案：{reason}",
+    "skipped.batch_of_ranks": "全局批大小：{ranks:,} 个数据并行进程每步至少需要 {least:,} 条序列，而不是 {batch:,.10g} 条",
+    "skipped.batch_of_micro_batches": "全局批大小：{ranks:,} 个数据并行进程、微批大小 {micro_batch:,} 时每步至少需要 {least:,} 条序列，而不是 {batch:,.10g} 条",
+    "skipped.batch_uneven": "全局批大小：{batch:,.10g} 条序列不能均分到 {ranks:,} 个数据并行进程及其微批：按 {taken:,} 条预测",
     "skipped.above_peak": "数值：{value:,.10g} {metric} 要求每张 GPU 达到 {needed_tflops:,.1f} TFLOP/s，而一张 {gpu:gpu} 在 {compute} 下最多 {peak_tflops:,.1f}",
     "skipped.above_peak_recomputed": "数值：{value:,.10g} {metric} 连同重算要求每张 GPU 达到 {needed_tflops:,.1f} TFLOP/s，而一张 {gpu:gpu} 在 {compute} 下最多 {peak_tflops:,.1f}",
     "skipped.above_memory": "数值：峰值 {value:,.10g} GiB 超过一张 {gpu:gpu} 的 {has_gib:,.1f} GiB",
