@@ -112,6 +112,7 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
         InputFileError: there are none, or the file holds the runs of several teams (lineages).
     """
     from planner.calibration.linear import observe
+    from planner.validation.possible import why_no_such_batch, why_uneven_batch
     from planner.validation.runs import Rejected, parse_result, parse_run
     from planner.validation.setup import Prepared, prepare
     from reports.text.messages import word
@@ -125,14 +126,21 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
         )
     observations: list[Observation] = []
     reasons: dict[str, list[str]] = {}
+    uneven: dict[str, list[str]] = {}
     prepared = prepare([parse_run(cells, line=number + 2) for number, cells in enumerate(rows)])
     for number, (cells, item) in enumerate(zip(rows, prepared, strict=True)):
         result = parse_result(cells, line=number + 2)
         observation = observe(item, result, "")
-        if observation is not None:
+        no_batch = None if observation is None else why_no_such_batch(observation.prepared)
+        if observation is not None and no_batch is None:
             observations.append(observation)
+            odd_batch = why_uneven_batch(observation.prepared)
+            if odd_batch is not None:
+                uneven.setdefault(word(odd_batch), []).append(observation.run.id)
             continue
-        if isinstance(item, Rejected):
+        if no_batch is not None:
+            reason = word(no_batch)
+        elif isinstance(item, Rejected):
             reason = word(item.reason)
         elif isinstance(result, Rejected):
             reason = word(result.reason)
@@ -144,7 +152,8 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
             f"{source}: no run can be learned from: {_unused(reasons, most=1)}",
             hint="`mpplan calibrate --template` says what each column holds",
         )
-    return observations, [f"not learned from: {_unused(reasons, most=SHOWN)}"] if reasons else []
+    warnings = [f"not learned from: {_unused(reasons, most=SHOWN)}"] if reasons else []
+    return observations, [*warnings, *([_unused(uneven, most=SHOWN)] if uneven else [])]
 
 
 def _unused(reasons: Mapping[str, Sequence[str]], most: int) -> str:

@@ -42,6 +42,8 @@ CROWD_POWER = 0.6
 """Beyond that, twice as many configurations weigh 2 to this power as much."""
 CHANGED = 0.02
 """Standard deviations: a parameter that moves by less, and is hardly surer, stays as shipped."""
+LEAST_SHARE = 1e-6
+"""Of what is learned of a row from others: less is an error of rounding."""
 HARDLY_SURER = 0.99
 """Standard deviation after over before, above which a parameter is hardly surer."""
 
@@ -95,12 +97,16 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
     weight = _weight(observations)
     solved = _solved(observations, prior, first, weight, sd)
     after = residuals(observations, at_shift(prior, ids, solved.shift))
-    left_out, leverage = _left_out(observations, after, solved)
+    left_out, leverage, by_others = _left_out(observations, after, solved, prior.joint)
     scales = _scales(observations, left_out / sd * np.sqrt(np.maximum(1.0 - leverage, 1e-6)), weight)
+    if not by_others.any():  # leaving out all that was learned from leaves the prior, and not to first order only
+        left_out = first.residual
     calibrated = _scaled(_calibrated(prior, solved, source), scales, source)
     return Calibration(
         parameters=calibrated,
-        rows=own_rows(observations, first.residual, after, left_out, _apart(observations, left_out, sd) / sd),
+        rows=own_rows(
+            observations, first.residual, after, left_out, _apart(observations, left_out, sd) / sd, by_others
+        ),
         terms=learned_terms(prior, calibrated, solved.bounded, _members(observations, prior)),
         gpus=tuple(sorted({o.prepared.cluster.gpu.id for o in observations})),
         figures=tuple(dict.fromkeys(o.figure for o in observations)),
@@ -215,18 +221,30 @@ def _weight(observations: Sequence[Observation]) -> Floats:
     return weight
 
 
-def _left_out(observations: Sequence[Observation], residual: Floats, solved: _Solved) -> tuple[Floats, Floats]:
-    """Residual of each row had it and its repeats not been learned from, to first order, and its leverage, `[row]`."""
-    result, alone = residual.copy(), np.zeros(len(residual))
+def _left_out(
+    observations: Sequence[Observation], residual: Floats, solved: _Solved, prior: Joint
+) -> tuple[Floats, Floats, Floats]:
+    """What is left of each row where it and its repeats are not learned from, to first order, `[row]`.
+
+    Returns:
+        The residual; the leverage of the row; the share of what all rows teach of its prediction that the others teach
+        (by how much its variance shrinks), 0 where there are no others.
+    """
+    result, alone, by_others = residual.copy(), np.zeros(len(residual)), np.ones(len(residual))
     for members in own_repeats(observations):
         rows, at = np.unique(solved.slopes[members], axis=0, return_inverse=True)
         precision = solved.precision[members]
         shared = rows @ solved.covariance @ rows.T  # a repeat has the slopes of the row that it repeats
         pooled = np.bincount(at, weights=precision, minlength=len(rows))
         moved = np.bincount(at, weights=precision * residual[members], minlength=len(rows))
-        result[members] += np.linalg.solve(np.eye(len(rows)) - shared * pooled, shared @ moved)[at]
+        without = np.linalg.solve(np.eye(len(rows)) - shared * pooled, np.column_stack([shared, shared @ moved]))
+        result[members] += without[:, -1][at]
         alone[members] = (np.abs(shared) @ pooled)[at]  # a time and a speed of one run move against each other
-    return result, alone
+        at_first = np.square(rows @ prior.factor).sum(axis=1)
+        by_all = at_first - np.diagonal(shared)
+        share = np.divide(at_first - np.diagonal(without), by_all, out=np.ones(len(rows)), where=by_all > 0)
+        by_others[members] = np.where(share > LEAST_SHARE, np.minimum(share, 1.0), 0.0)[at]
+    return result, alone, by_others
 
 
 def _widths(

@@ -45,6 +45,8 @@ class OwnRow:
     """The same with all of them."""
     error_left_out: float
     """The same with all of them but this one (and its repeats)."""
+    by_others: float
+    """Share of what all rows teach of this one's prediction that the others teach, 0 to 1."""
     conflicts_with: tuple[str, ...] = ()
     """Rows of the same configuration that say something else, with their metric where it is another one; the farthest
     `NAMED` of them."""
@@ -112,7 +114,12 @@ def slower(observations: Sequence[Observation]) -> Floats:
 
 
 def own_rows(
-    observations: Sequence[Observation], before: Floats, after: Floats, left_out: Floats, apart: Floats
+    observations: Sequence[Observation],
+    before: Floats,
+    after: Floats,
+    left_out: Floats,
+    apart: Floats,
+    by_others: Floats,
 ) -> tuple[OwnRow, ...]:
     """Each row before and after.
 
@@ -122,6 +129,7 @@ def own_rows(
         after: the same with all of them.
         left_out: the same with all but the row and its repeats.
         apart: how far each left-out row is from what all have in common, over the spread of a single row, `[row]`.
+        by_others: share of what all rows teach of a row's prediction that the others teach, `[row]`.
     """
     conflicts = _conflicts(observations, slower(observations) * before)
     far = (np.abs(apart) > CONFLICT_SD * np.sqrt(2.0)) & (len(observations) > 2)
@@ -129,6 +137,7 @@ def own_rows(
         OwnRow(
             id=o.run.id, metric=o.run.metric, error_before=float(np.expm1(before[number])),
             error_after=float(np.expm1(after[number])), error_left_out=float(np.expm1(left_out[number])),
+            by_others=float(by_others[number]),
             conflicts_with=names, conflicts=count, contradicts_all=bool(far[number]) and not count,
         )
         for number, (o, (names, count)) in enumerate(zip(observations, conflicts, strict=True))
@@ -201,7 +210,10 @@ def totals(observations: Sequence[Observation], before: Floats, after: Floats) -
 
 
 def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[OwnRow, ...]:
-    """The same rows with errors of other predictions; what leaving a row out changes stays, as a ratio.
+    """The same rows with errors of other predictions: those at the middle of the draws.
+
+    They lie apart from those at the middle of each input, the more the wider the inputs are (of a whole run by several
+    percent). Without a row they are as wide as the others leave them: where there are none, as before.
 
     Args:
         rows: as learned.
@@ -213,10 +225,16 @@ def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[Own
             row,
             error_before=float(np.expm1(old)),
             error_after=float(np.expm1(new)),
-            error_left_out=float(np.exp(new) * (1.0 + row.error_left_out) / (1.0 + row.error_after) - 1.0),
+            error_left_out=float(np.expm1(_left_out(row, old, new))),
         )
         for row, old, new in zip(rows, before, after, strict=True)
     )
+
+
+def _left_out(row: OwnRow, before: float, after: float) -> float:
+    """The logarithm of the left-out row's prediction over its measurement, at the middle of the draws."""
+    apart_before, apart_after = before - math.log1p(row.error_before), after - math.log1p(row.error_after)
+    return math.log1p(row.error_left_out) + apart_before + row.by_others * (apart_after - apart_before)
 
 
 def learned_terms(

@@ -9,7 +9,6 @@ from typing import TypeVar
 import numpy as np
 
 from planner.comparison.planned import Planned
-from planner.evidence import Estimate
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
@@ -236,20 +235,3 @@ def model_of_settings(log: RunLog) -> ModelShape | None:
         gated_mlp="gated_mlp" in log.facts,
         tied_embeddings="tied_embeddings" not in log.facts,
     )
-
-
-def unit_price(planned: Planned | None, given: Given) -> Estimate | None:
-    """USD of a GPU-hour: the user's, else what the plan's hours cost on average; None where neither has a price."""
-    if given.price_usd_per_gpu_h is not None:
-        return Estimate.exactly(given.price_usd_per_gpu_h)
-    if planned is None or planned.plan.get("cost_usd") is None or planned.plan.get("gpu_hours") is None:
-        return None
-    cost, hours = planned.plan["cost_usd"], planned.plan["gpu_hours"]
-    if cost.get("at_least") or not hours["mid"] > 0:
-        return None
-    mid = cost["mid"] / hours["mid"]
-    lines = planned.plan.get("cost_lines") or []
-    rental = lines[0].get("unit_price_usd") if len(lines) == 1 else None
-    if not rental or not rental["low"] <= mid <= rental["high"]:
-        return Estimate.exactly(mid)
-    return Estimate(low=rental["low"], mid=mid, high=rental["high"])

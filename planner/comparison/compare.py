@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.comparison.basis import Basis, Given, settle, unit_price
+from planner.comparison.basis import Basis, Given, settle
+from planner.comparison.bill import OnceCost, once_costs, unit_price
 from planner.comparison.conventions import (
     Revealed,
     Utilisation,
@@ -18,11 +19,12 @@ from planner.comparison.gap import Gap, gap_of, parts_of
 from planner.comparison.lost import TimeUse, time_use
 from planner.comparison.pace import Durations, Pace, durations_of, pace_of
 from planner.comparison.planned import Planned
+from planner.comparison.printed_rate import PrintedRate, hold, printed_rates
 from planner.comparison.row import CalibrationRow, calibration_row
 from planner.evidence import Estimate
 from planner.lazy import dataclass
-from planner.runlog.log import Floats, RunLog
-from planner.training.method import find_method
+from planner.runlog.log import RunLog
+from planner.units import DAY_S, HOUR_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +37,8 @@ class Comparison:
     pace: Pace | None
     """None where the log has no time."""
     tokens_per_s_per_gpu: float | None
+    printed_rate: PrintedRate | None
+    """What the printed tokens per second tell of GPUs and batch; None where none are printed."""
     utilisations: tuple[Utilisation, ...]
     revealed: tuple[Revealed, ...]
     """Of the figures that the log prints: TFLOP/s, MFU."""
@@ -47,6 +51,9 @@ class Comparison:
     """`log`, `plan`, or empty."""
     forecast: Forecast | None
     usd_per_gpu_h: Estimate | None
+    """What grows with the hours of the run."""
+    costs_once: tuple[OnceCost, ...]
+    """The plan's other costs, neither in the forecast nor in what is spent so far."""
     row: CalibrationRow
 
     @property
@@ -64,8 +71,8 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
         given: what the user says beside them.
         seed: of the draws of the forecast.
     """
-    basis = settle(log, planned, given)
     durations = durations_of(log)
+    basis, held = hold(log, settle(log, planned, given), planned, durations)
     pace = pace_of(log, durations)
     use = time_use(log, durations, pace)
     step_s = None if pace is None else pace.step_s.mid
@@ -73,13 +80,14 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
     steps = use.of("steps")
     last, source = _length(log, planned, basis)
     price = unit_price(planned, given)
-    rates = _rates(log, basis, durations)
+    rates = printed_rates(log, basis, durations, held)
     found = (
         reveal_tflops(basis, log.steps.tflops_per_gpu, rates),
         reveal_mfu(basis, log.steps.mfu_ratio, log.steps.tflops_per_gpu, rates),
     )
     rate = tokens_per_s_per_gpu(basis, step_s)
-    if rate is None and np.any(~np.isnan(rates[durations.steady])):
+    printed_wins = held is not None and held.verdict == "differs" and not _flagged(basis)
+    if (rate is None or printed_wins) and np.any(~np.isnan(rates[durations.steady])):
         rate = float(np.nanmedian(rates[durations.steady]))
     ahead = None
     if last is not None:
@@ -93,17 +101,21 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
         basis=basis,
         pace=pace,
         tokens_per_s_per_gpu=rate,
+        printed_rate=held,
         utilisations=utilisations(basis, rate),
         revealed=tuple(figure for figure in found if figure is not None),
         use=use,
         parts=parts,
         gap=None if planned is None or pace is None
-        else gap_of(planned, basis, pace, use, parts, 0.0 if steps is None else float(steps.count)),
+        else gap_of(planned, basis, pace, use, parts, 0.0 if steps is None else float(steps.count),
+                    tokens_per_gpu=rate * pace.step_s.mid if printed_wins and rate is not None else None),
         last_step=last,
         last_step_from=source,
         forecast=ahead,
         usd_per_gpu_h=price,
-        row=calibration_row(log, basis, planned, pace, rate),
+        costs_once=once_costs(planned, given, _gpu_hours(ahead, basis)),
+        row=calibration_row(log, basis, planned, pace, rate) if held is None or held.settled or _flagged(basis)
+        else CalibrationRow(lines=(), missing=()),
     )  # fmt: skip
 
 
@@ -115,7 +127,7 @@ def _length(log: RunLog, planned: Planned | None, basis: Basis) -> tuple[int | N
         return log.last_step, "log"
     if planned is None or not log.reached:
         return None, ""
-    return max(round(planned.tokens / (basis.tokens_per_step or planned.recipe.tokens_per_step)), 1), "plan"
+    return planned.steps_of(basis.tokens_per_step or planned.recipe.tokens_per_step), "plan"
 
 
 def _goodput(planned: Planned | None, basis: Basis) -> Estimate | None:
@@ -124,23 +136,19 @@ def _goodput(planned: Planned | None, basis: Basis) -> Estimate | None:
     return None if not ratio or not ratio["low"] > 0 else Estimate(**{e: ratio[e] for e in ("low", "mid", "high")})
 
 
+def _flagged(basis: Basis) -> bool:
+    """Whether the user says GPUs and batch."""
+    return basis.sources.get("gpus") == basis.sources.get("global_batch") == "flag"
+
+
+def _gpu_hours(ahead: Forecast | None, basis: Basis) -> float | None:
+    """Of the whole run, at mid; None where GPUs or times are unknown."""
+    if ahead is None or ahead.gpu_hours is None or ahead.spent_days is None or basis.gpus is None:
+        return None
+    return ahead.gpu_hours.mid + ahead.spent_days * DAY_S / HOUR_S * basis.gpus
+
+
 def _data_s(log: RunLog, durations: Durations) -> float | None:
     """Mean seconds of a step that waited for data; None where the log does not say."""
     known = durations.steady & ~np.isnan(log.steps.data_s)
     return float(np.mean(log.steps.data_s[known])) if np.any(known) else None
-
-
-def _rates(log: RunLog, basis: Basis, durations: Durations) -> Floats:
-    """Tokens per second and GPU of each line: as printed, else from the time of its steps, `[line]`.
-
-    Lines that warm up count, too: what they print belongs to their own time.
-    """
-    printed = log.steps.tokens_per_s_per_gpu
-    if np.any(~np.isnan(printed)):
-        return printed
-    if basis.tokens_per_step is None or basis.gpus is None or basis.tokens_per_sequence is None:
-        return np.full(len(log.steps), np.nan)
-    seconds = log.steps.duration_s if log.durations_from == "printed" else durations.seconds
-    sequences = log.steps.sequences * find_method(basis.method).sequences_per_example
-    tokens = np.where(np.isnan(sequences), basis.tokens_per_step, sequences * basis.tokens_per_sequence)
-    return np.asarray(tokens / seconds / basis.gpus, dtype=np.float64)

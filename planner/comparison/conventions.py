@@ -39,6 +39,8 @@ ATTENTIONS = ("causal", "full", "none")
 """The half of attention that a causal mask leaves; all of it; none."""
 PARAMETERS = ("matrices", "layers", "all")
 """Matrices with the output layer; without it; all parameters, the input embedding among them."""
+USUAL_PEAKS = ("bf16", "fp16")
+"""Types whose peaks frameworks divide by, whatever the run multiplies in."""
 CLOSE_RATIO = 0.005
 """How far two numbers may lie apart that count the same: padding of the vocabulary, norms and biases."""
 MOST_DECIMALS = 6
@@ -159,16 +161,27 @@ def flop_per_token(recipe: Recipe, count: Count) -> float:
 
 
 def peaks_of(gpu: Gpu, precision: str) -> list[Peak]:
-    """Peaks that an MFU could be held against, those of the run's own type first."""
+    """Peaks that an MFU could be held against: the run's own type, then dense ones, then sparse ones.
+
+    Of equal rates the first stands: an FP8 run's MFU over 989 TFLOP/s is over dense BF16, not over sparse TF32.
+    """
     own = default_policy(precision).linear_compute
     ratio = find_architecture(gpu.arch).sparse_ratio
     peaks: list[Peak] = []
-    for compute, rate in sorted(gpu.peak_flop_per_s.items(), key=lambda entry: entry[0] != own):
-        for sparse in (False, True) if ratio is not None and compute not in ("fp32",) else (False,):
-            flop_per_s = rate * (ratio or 1.0) if sparse else rate
-            if all(abs(flop_per_s / peak.flop_per_s - 1.0) > CLOSE_RATIO for peak in peaks):
-                peaks.append(Peak(compute=compute, sparse=sparse, flop_per_s=flop_per_s, own=compute == own))
+    for compute, sparse in sorted(
+        product(gpu.peak_flop_per_s, (False, True)), key=lambda peak: _peak_order(peak[0], peak[1], own)
+    ):
+        if sparse and (ratio is None or compute == "fp32"):
+            continue
+        flop_per_s = gpu.peak_flop_per_s[compute] * (ratio if sparse and ratio is not None else 1.0)
+        if all(abs(flop_per_s / peak.flop_per_s - 1.0) > CLOSE_RATIO for peak in peaks):
+            peaks.append(Peak(compute=compute, sparse=sparse, flop_per_s=flop_per_s, own=compute == own))
     return peaks
+
+
+def _peak_order(compute: str, sparse: bool, own: str) -> tuple[bool, bool, int]:
+    usual = USUAL_PEAKS.index(compute) if compute in USUAL_PEAKS else len(USUAL_PEAKS)
+    return compute != own, sparse, usual
 
 
 def utilisations(basis: Basis, rate: float | None) -> tuple[Utilisation, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from planner.answer.document import Document, plain
 from planner.comparison.basis import Basis
 from planner.comparison.compare import Comparison
-from planner.comparison.findings import cannot_tell, findings, notes, reading_words, reveal_words
+from planner.comparison.findings import cannot_tell, findings, notes, once_words, reading_words, reveal_words
 from planner.runlog.log import RunLog
 
 COMPARE_SCHEMA = "mpplan.compare/1"
@@ -32,6 +32,7 @@ def to_compare_document(comparison: Comparison, version: str) -> Document:
         "basis": _basis(comparison.basis),
         "pace": plain(comparison.pace),
         "tokens_per_s_per_gpu": plain(comparison.tokens_per_s_per_gpu),
+        "printed_rate": plain(comparison.printed_rate),
         "utilisation": [
             {**plain(row), "count": plain(row.count)} for row in comparison.utilisations
         ],
@@ -55,6 +56,9 @@ def to_compare_document(comparison: Comparison, version: str) -> Document:
         "last_step": comparison.last_step,
         "last_step_from": comparison.last_step_from,
         "usd_per_gpu_h": plain(comparison.usd_per_gpu_h),
+        "costs_once": [
+            {"id": cost.id, "usd": plain(cost.usd), "words": plain(once_words(cost))} for cost in comparison.costs_once
+        ],
         "forecast": plain(comparison.forecast),
         "findings": [plain(message) for message in findings(comparison)],
         "cannot_tell": [plain(message) for message in cannot_tell(comparison)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.comparison.bill import OnceCost
 from planner.comparison.compare import Comparison
 from planner.comparison.conventions import Count, Peak, Reading, Revealed, peaks_of
 from planner.comparison.gap import GapRow
@@ -102,6 +103,11 @@ def reveal_words(revealed: Revealed) -> Message:
     return Message.of(key, printed=revealed.printed, convention=reading_words(revealed.readings[0]))
 
 
+def once_words(cost: OnceCost) -> Message:
+    """A cost that is paid once."""
+    return Message.of("compare.once", label=cost.label, usd=cost.usd)
+
+
 def _flags(names: tuple[str, ...]) -> tuple[Message, ...] | Message:
     if not names:
         return Message.of("compare.steps_time")
@@ -110,7 +116,8 @@ def _flags(names: tuple[str, ...]) -> tuple[Message, ...] | Message:
 
 def findings(comparison: Comparison) -> tuple[Message, ...]:
     """What the log tells, the plan's side first."""
-    told = [reveal_words(revealed) for revealed in comparison.revealed]
+    told = _printed_rate(comparison)
+    told += [reveal_words(revealed) for revealed in comparison.revealed]
     told += _beyond(comparison)
     told += _gap(comparison)
     log, use = comparison.log, comparison.use
@@ -127,6 +134,31 @@ def findings(comparison: Comparison) -> tuple[Message, ...]:
         names = tuple(Message.of("compare.flag", name=name) for name in comparison.basis.differs)
         told.append(Message.of("compare.differs", names=names))
     return tuple(told)
+
+
+RATES = {
+    "gpus": "compare.rate.gpus", "global_batch": "compare.rate.global_batch", "total": "compare.rate.total",
+    "differs": "compare.rate.differs", "impossible": "compare.rate.impossible",
+}  # fmt: skip
+"""Sentence by what the printed tokens per second tell."""
+SETTLE = ("gpus", "global_batch", "seq_len")
+"""Inputs that settle what the printed rate leaves open."""
+
+
+def _printed_rate(comparison: Comparison) -> list[Message]:
+    """What the printed tokens per second say otherwise than GPUs and batch; nothing where they agree."""
+    held, basis = comparison.printed_rate, comparison.basis
+    if held is None or held.verdict not in RATES or basis.gpus is None:
+        return []
+    names = ("model", *SETTLE) if held.verdict == "impossible" else SETTLE
+    return [
+        Message.of(
+            RATES[held.verdict], printed=held.printed, expected=held.expected, all_gpus=held.expected * basis.gpus,
+            gpus=basis.gpus, batch=basis.global_batch or 0, planned=held.planned or 0,
+            used=comparison.tokens_per_s_per_gpu or 0.0,
+            flags=tuple(Message.of("compare.flag", name=name) for name in names),
+        )
+    ]  # fmt: skip
 
 
 def _beyond(comparison: Comparison) -> list[Message]:

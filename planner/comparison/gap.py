@@ -94,7 +94,13 @@ def parts_of(log: RunLog, pace: Pace | None, data_s: float | None) -> dict[str, 
 
 
 def gap_of(
-    planned: Planned, basis: Basis, pace: Pace, use: TimeUse, parts: dict[str, float], kept_steps: float
+    planned: Planned,
+    basis: Basis,
+    pace: Pace,
+    use: TimeUse,
+    parts: dict[str, float],
+    kept_steps: float,
+    tokens_per_gpu: float | None = None,
 ) -> Gap | None:
     """A run beside its plan; None where the log's batch or GPUs are unknown.
 
@@ -105,12 +111,13 @@ def gap_of(
         use: its wall time.
         parts: of a step, from `parts_of`.
         kept_steps: steps that count, over which the time outside steps is spread.
+        tokens_per_gpu: of a step, where that is not the batch over the GPUs.
     """
     if basis.tokens_per_step is None or basis.gpus is None:
         return None
     plan = planned.plan
     own = planned.recipe.tokens_per_step / plan["gpus"]
-    scale = basis.tokens_per_step / basis.gpus / own
+    scale = (tokens_per_gpu or basis.tokens_per_step / basis.gpus) / own
     ends = plan.get("step_range_s") or dict.fromkeys(("low", "mid", "high"), plan["step_s"]["total"])
     step = Estimate(low=ends["low"] * scale, mid=ends["mid"] * scale, high=ends["high"] * scale)
     goodput = (plan.get("goodput_ratio") or {}).get("mid") or 1.0

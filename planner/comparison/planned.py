@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from math import ceil
 from typing import Any
 
 from planner.answer.document import Document
@@ -17,6 +18,9 @@ from planner.training.method import PRETRAIN
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import default_policy
 from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
+
+STEP_DIGITS = 6
+"""Decimals of a number of steps: what lies further right is a float's error, and no step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,11 @@ class Planned:
     @property
     def steps(self) -> int:
         """Steps of the whole run."""
-        return max(round(self.tokens / self.recipe.tokens_per_step), 1)
+        return self.steps_of(self.recipe.tokens_per_step)
+
+    def steps_of(self, tokens_per_step: float) -> int:
+        """Steps of the whole run with another batch, the last one whole, as its launch files and `explain` have it."""
+        return max(ceil(round(self.tokens / tokens_per_step, STEP_DIGITS)), 1)
 
 
 def planned_of(document: Document, precision: str | None, gpu: str | None) -> Planned:

@@ -23,6 +23,9 @@ LOWERED_MARGIN_RATIO = 1.25
 """The same over a lower limit that was set: near the least that a card can run at, it is kept only roughly (an A40
 limited to 100 W takes 119 W, `zeus-0038`)."""
 
+SAME_BATCH_RATIO = 1e-6
+"""Two batches that lie closer are one: only a float's error is between them."""
+
 
 def model_flop_per_s(prepared: Prepared, value: float) -> float | None:
     """Model FLOP/s of each GPU that a value means, without recomputation; None for a metric that is no speed.
@@ -78,6 +81,28 @@ def why_impossible(prepared: Prepared, value: float) -> Message | None:
         key, value=value, metric=prepared.run.metric, needed_tflops=needed * again / TERA, gpu=gpu.id,
         peak_tflops=peak / TERA, compute=compute.upper(),
     )  # fmt: skip
+
+
+def why_no_such_batch(prepared: Prepared) -> Message | None:
+    """Why the row's batch cannot be on its GPUs: fewer sequences than a micro-batch on each rank; None where it can.
+
+    Two published rows state such a batch (NeMo's long sequences), so that only a user's own are held against it.
+    """
+    run, layout = prepared.run, prepared.layouts.at(0)
+    least = layout.dp * (run.micro_batch or 1)
+    if run.global_batch_seqs is None or run.global_batch_seqs >= least:
+        return None
+    key = "skipped.batch_of_ranks" if run.micro_batch is None else "skipped.batch_of_micro_batches"
+    return Message.of(key, ranks=layout.dp, micro_batch=run.micro_batch or 1, least=least, batch=run.global_batch_seqs)
+
+
+def why_uneven_batch(prepared: Prepared) -> Message | None:
+    """That the row's batch does not divide over its GPUs, and the one that is predicted instead; None if it does."""
+    run, layout = prepared.run, prepared.layouts.at(0)
+    taken = layout.dp * layout.micro_batch * layout.grad_accum
+    if run.global_batch_seqs is None or abs(run.global_batch_seqs / taken - 1.0) < SAME_BATCH_RATIO:
+        return None
+    return Message.of("skipped.batch_uneven", ranks=layout.dp, batch=run.global_batch_seqs, taken=taken)
 
 
 def _recomputed_ratio(prepared: Prepared) -> float:

@@ -86,6 +86,10 @@ def read_frame(content: bytes, name: str) -> pd.DataFrame:
     except ValueError as error:  # pandas' own errors and those of an encoding are all of this kind
         reason = shortened(str(error).replace("Error tokenizing data. C error: ", ""), 200)
         raise InputFileError(f"{name}: not a CSV: {reason}", hint="see docs/pricing.md") from error
+    if not isinstance(frame.index, pd.RangeIndex):  # the first column was taken for names of rows
+        raise InputFileError(
+            f"{name}:2: expected {len(frame.columns)} cells, found more", hint="leave out what stands behind the last"
+        )
     frame.columns = [str(column).strip() for column in frame.columns]
     if not frame.columns.is_unique:
         twice = shortened(str(frame.columns[frame.columns.duplicated()][0]))

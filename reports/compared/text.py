@@ -202,10 +202,11 @@ def _forecast(document: Document, say: Say, lang: str) -> str:
         cost = ahead["cost_usd"]
         rows.append(("cost", say(f"compare.ahead.{reason}") if cost is None else ranged(cost, _usd)))
     rows.append(("spent", _spent(ahead, say, ranged, reason)))
+    rows += _once(document, say, lang)
     labels = [_label(name, say) for name, _ in rows]
     width = max(map(columns_of, labels))
     lines = [
-        f"  {label}{' ' * (width - columns_of(label))}  {text}" if label else f"  {text}"
+        _wrapped(text, f"  {label}{' ' * (width - columns_of(label))}  ", " " * (width + 4)) if label else f"  {text}"
         for label, (_, text) in zip(labels, rows, strict=True)
     ]
     return "\n".join([head, *lines])
@@ -225,6 +226,15 @@ def _spent(ahead: Document, say: Say, ranged: Callable[[Document, Callable[[floa
     so_far = say("compare.ahead.so_far", time=seconds / per, unit=say(f"compare.unit.{unit}"))
     spent = ahead["spent_usd"]
     return f"{so_far}{say(f'compare.ahead.{reason}') if spent is None else ranged(spent, _usd)}"
+
+
+def _once(document: Document, say: Say, lang: str) -> list[tuple[str, str]]:
+    """The row of what is paid once; none where all of the bill grows with the hours."""
+    costs = document.get("costs_once") or []
+    if not costs:
+        return []
+    told = say("list.semicolon").join(word(cost.get("words_message") or cost["words"], lang) for cost in costs)
+    return [("once", say("compare.ahead.once_costs", usd=_usd(sum(cost["usd"] for cost in costs)), costs=told))]
 
 
 def _moment(seconds: float) -> str:

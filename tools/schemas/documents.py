@@ -24,6 +24,7 @@ from planner.comparison.forecast import Forecast
 from planner.comparison.gap import Gap as LogGap
 from planner.comparison.lost import TimeUse
 from planner.comparison.pace import Pace
+from planner.comparison.printed_rate import PrintedRate
 from planner.evidence import Estimate
 from planner.fleet.outliers import KeepingCost, Member, Why
 from planner.models.shape import ModelShape
@@ -226,15 +227,17 @@ def compare(definitions: Definitions) -> Schema:
     row = record({"part": TEXT, "outside": YES, "log_s": AMOUNT, "plan_s": or_null(AMOUNT), "excess_s": NUMBER})
     gap = record_of(LogGap, definitions)
     gap["properties"] |= {"ratio": NUMBER, "rows": array(row)}
+    once = record({"id": TEXT, "usd": AMOUNT, "words": TEXT, "words_message": MESSAGE})
     texts = {name: array(TEXT) for name in ("findings", "cannot_tell", "notes")}
     messages = {f"{name}_message": array(MESSAGE) for name in texts}
     return record(
         {"schema": {"const": COMPARE_SCHEMA}, "mpplan": TEXT, "log": log, "plan": or_null(plan), "basis": basis,
          "pace": or_null(definitions.reference(Pace)), "tokens_per_s_per_gpu": or_null(AMOUNT),
+         "printed_rate": or_null(definitions.reference(PrintedRate)),
          "utilisation": array(definitions.reference(Utilisation)), "printed": array(printed),
          "time": definitions.reference(TimeUse), "parts_s": table(AMOUNT), "gap": or_null(gap),
          "last_step": or_null(COUNT), "last_step_from": TEXT, "usd_per_gpu_h": ends,
-         "forecast": or_null(definitions.reference(Forecast)), **texts, **messages,
+         "costs_once": array(once), "forecast": or_null(definitions.reference(Forecast)), **texts, **messages,
          "rows": array(table(TEXT)), "row_missing": array(TEXT)},
         optional=tuple(messages),
     )  # fmt: skip

@@ -109,9 +109,14 @@ def _tell(document: Document, place: Output | None, lang: str, *, quiet: bool) -
 
     if place is None:
         return
+    held = document["printed_rate"]
     if not document["rows"]:
-        warn(word(Message.of("compare.row.none"), lang), quiet=quiet)
+        conflict = document["pace"] is not None and held is not None
+        none = Message.of("compare.row.conflict") if conflict else Message.of("compare.row.none")
+        warn(word(none, lang), quiet=quiet)
         return
+    if held is not None and held["verdict"] != "agrees":  # the text, which stdout may not have, begins with it
+        warn(word(document["findings_message"][0], lang), quiet=quiet)
     if document["row_missing"]:
         columns = tuple(document["row_missing"])
         warn(word(Message.of("compare.row.missing", columns=columns), lang), quiet=quiet)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
-from collections.abc import Iterable
-from io import BytesIO
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from mpplan.ui.console import warn
 from planner.errors import InputFileError
 from planner.files import read_bytes
 from planner.records.home import user_path
 
-CHUNK_ROWS = 2000
-"""Rows that are read at a time: a table of text takes many times what its cells that hold something take."""
 SHOWN_COLUMNS = 5
 """Unknown columns that one warning names."""
-BLANK_HEADER = "Unnamed: "
-"""How pandas begins the name of a column whose header is blank."""
 
 
 def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> list[dict[str, str]]:
@@ -30,46 +27,51 @@ def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> li
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: it is empty, no CSV, or lacks a column that every row needs.
+        InputFileError: it is empty, no CSV, lacks a column that every row needs, or a row has more cells than columns.
     """
-    import pandas as pd
-
     from planner.rows import CATALOG
-    from planner.validation.runs import REQUIRED
 
     path = CATALOG / "published_runs.csv" if name is None else user_path(name)
     shown = "stdin" if name == "-" else path.name
     try:
-        content = sys.stdin.buffer.read() if name == "-" else read_bytes(path)
-        chunks = pd.read_csv(
-            BytesIO(_without_comments(content)),
-            dtype=str,
-            keep_default_na=False,
-            encoding="utf-8-sig",
-            chunksize=CHUNK_ROWS,
-        )
-        rows: list[dict[str, str]] = []
-        for chunk in chunks:
-            chunk.columns = [str(column).strip() for column in chunk.columns]
-            missing = [column for column in REQUIRED if column not in chunk.columns]
-            if missing:
-                raise InputFileError(
-                    f"{shown}:1: {missing[0]}: expected a column of this name", hint=_columns_hint(own, missing)
-                )
-            if not rows:
-                _warn_of_unknown(chunk.columns, shown, quiet)
-            rows += _cells(chunk)
-    except pd.errors.EmptyDataError as error:
-        raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint(own)) from error
+        text = (sys.stdin.buffer.read() if name == "-" else read_bytes(path)).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from error
-    except pd.errors.ParserError as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        raise InputFileError(f"{shown}: not a CSV file: {reason}", hint="quote cells that contain a comma") from error
+    comments, body = _without_comments(text)
+    lines = csv.reader(io.StringIO(body, newline=""), strict=True)
+    try:
+        columns = _columns(lines, shown, own)
+        _warn_of_unknown(columns, shown, quiet)
+        rows = [_cells(columns, cells, f"{shown}:{comments + lines.line_num}") for cells in lines if cells]
+    except csv.Error as error:
+        line = comments + lines.line_num
+        raise InputFileError(
+            f"{shown}:{line}: not a CSV file: {error}", hint="quote cells that contain a comma"
+        ) from error
     if not rows:
         each = "run of your own" if own else "run"
-        raise InputFileError(f"{shown}:2: expected a row, found none", hint=f"add a line per {each}")
+        raise InputFileError(f"{shown}:{comments + 2}: expected a row, found none", hint=f"add a line per {each}")
     return rows
+
+
+def _columns(lines: Iterator[list[str]], shown: str, own: bool) -> list[str]:
+    """The names of the header line; of two columns of one name, the second is called as pandas calls it, `name.1`."""
+    from planner.validation.runs import REQUIRED
+
+    header = [cell.strip() for cell in next((cells for cells in lines if cells), [])]
+    if not header:
+        raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint(own))
+    missing = [column for column in REQUIRED if column not in header]
+    if missing:
+        raise InputFileError(
+            f"{shown}:1: {missing[0]}: expected a column of this name", hint=_columns_hint(own, missing)
+        )
+    seen: Counter[str] = Counter()
+    columns = []
+    for column in header:
+        columns.append(sys.intern(f"{column}.{seen[column]}" if column and seen[column] else column))
+        seen[column] += 1
+    return columns
 
 
 def _warn_of_unknown(columns: Iterable[str], shown: str, quiet: bool) -> None:
@@ -77,7 +79,7 @@ def _warn_of_unknown(columns: Iterable[str], shown: str, quiet: bool) -> None:
     from planner.rows import near_names
     from planner.validation.runs import COLUMNS, METRICS
 
-    unknown = [column for column in columns if column not in COLUMNS and not column.startswith(BLANK_HEADER)]
+    unknown = [column for column in columns if column and column not in COLUMNS]
     if not unknown:
         return
     told = []
@@ -90,22 +92,26 @@ def _warn_of_unknown(columns: Iterable[str], shown: str, quiet: bool) -> None:
     warn(f"{shown}:1: {', '.join(told)}{more} {verb}: not read", quiet=quiet)
 
 
-def _cells(chunk: Any) -> list[dict[str, str]]:
-    """The cells of each row that hold something; a text that stands in many rows is kept once."""
-    columns = [sys.intern(str(column)) for column in chunk.columns]
-    return [
-        {column: sys.intern(cell) for column, cell in zip(columns, cells, strict=True) if cell}
-        for cells in chunk.itertuples(index=False, name=None)
-    ]
+def _cells(columns: list[str], cells: list[str], place: str) -> dict[str, str]:
+    """The cells of a row that hold something; a text that stands in many rows is kept once.
+
+    A row may end early, or in separators with nothing between them, as spreadsheets write it.
+    """
+    if any(cell.strip() for cell in cells[len(columns) :]):
+        raise InputFileError(
+            f"{place}: expected {len(columns)} cells, found {len(cells)}", hint="quote cells that contain a comma"
+        )
+    return {column: sys.intern(cell) for column, cell in zip(columns, cells, strict=False) if column and cell}
 
 
-def _without_comments(content: bytes) -> bytes:
-    """A file of runs without the comments at its beginning (`mpplan calibrate --template`)."""
-    begin = len(b"\xef\xbb\xbf") if content.startswith(b"\xef\xbb\xbf") else 0
-    while content.startswith(b"#", begin):
-        end = content.find(b"\n", begin)
-        begin = len(content) if end < 0 else end + 1
-    return content[begin:]
+def _without_comments(text: str) -> tuple[int, str]:
+    """How many lines of comments a file of runs begins with (`mpplan calibrate --template`), and the rest of it."""
+    lines = begin = 0
+    while text.startswith("#", begin):
+        end = text.find("\n", begin)
+        begin = len(text) if end < 0 else end + 1
+        lines += 1
+    return lines, text[begin:]
 
 
 def _columns_hint(own: bool, missing: Iterable[str] = ()) -> str:

@@ -114,7 +114,7 @@ def validate(
         place.write(_json(document))
     else:
         place.write(("" if learned is None else _learning(learned) + "\n") + _shown(validation, all_rows))
-    _warn_of_the_impossible(validation.runs, quiet)
+    _warn_of_the_impossible(validation.runs, quiet, own=file is not None)
     if validation.skipped == len(validation.runs):
         warn("no row could be predicted; every row gives its reason", quiet=quiet)
     note(f"{number_of(count, 'row')} in {took_s:.1f} s, {count / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
@@ -139,19 +139,26 @@ def _calibration(name: str) -> ReadCalibration:
     return read_calibration(user_path(name), shipped_parameters())
 
 
-def _warn_of_the_impossible(runs: Sequence[ScoredRun], quiet: bool) -> None:
-    """Name the rows that no card can have measured; they are scored like any other."""
-    from planner.validation.possible import why_impossible
+def _warn_of_the_impossible(runs: Sequence[ScoredRun], quiet: bool, *, own: bool) -> None:
+    """Name the rows that no card can have measured, and of own files those whose batch cannot be on their GPUs.
+
+    They are scored like any other.
+    """
+    from planner.validation.possible import why_impossible, why_no_such_batch, why_uneven_batch
     from reports.text.messages import word
 
-    reasons = (
-        (row.id, why_impossible(row.prepared, row.published))
-        for row in runs
-        if row.counts and row.prepared is not None and row.published
-    )
-    impossible = [(name, word(reason)) for name, reason in reasons if reason is not None]
-    for name, reason in impossible[:SHOWN_GROUPS]:
-        warn(f"{name}: {reason}; it counts like any other row", quiet=quiet)
+    checks = (why_no_such_batch, why_uneven_batch) if own else ()
+    impossible = []
+    for row in runs:
+        if row.prepared is None or not row.counts or not row.published:
+            continue
+        reason = why_impossible(row.prepared, row.published)
+        for check in checks:
+            reason = reason or check(row.prepared)
+        if reason is not None:
+            impossible.append((row.id, word(reason)))
+    for name, words in impossible[:SHOWN_GROUPS]:
+        warn(f"{name}: {words}; it counts like any other row", quiet=quiet)
 
 
 def _of_the_calibration(calibration: ReadCalibration | None, gpus: Collection[str]) -> list[Message]:

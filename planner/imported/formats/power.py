@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import numpy.typing as npt
@@ -89,8 +90,10 @@ def training_point(source: SourceFile, log: PowerLog, beside: Beside, hint: str)
     by_gpu = [log.watts[(log.gpu == gpu) if inside is None else (log.gpu == gpu) & inside] for gpu in range(log.gpus)]
     fewest = min(len(watts) for watts in by_gpu)
     if fewest < FEWEST_SAMPLES:
+        when = "" if inside is None or steps.ends is None else f" ({_clock_times(steps.ends)})"
         raise InputFileError(
-            f"{source.name}: expected {FEWEST_SAMPLES} samples of each GPU or more within the steps, found {fewest}",
+            f"{source.name}: expected {FEWEST_SAMPLES} samples of each GPU or more within the steps{when}, "
+            f"found {fewest}",
             hint=hint,
         )
     mean_w = float(np.mean([watts.mean() for watts in by_gpu]))
@@ -150,6 +153,12 @@ def _within(log: PowerLog, steps: StepLog, utc_offset_s: float | None) -> npt.ND
         )
     first, last = float(ends.seconds.min()), float(ends.seconds.max())
     return np.asarray((clock.seconds >= first) & (clock.seconds <= last))
+
+
+def _clock_times(ends: Clock) -> str:
+    """From when to when steps ended, as their log has the times."""
+    first, last = (datetime.fromtimestamp(float(end), UTC) for end in (ends.seconds.min(), ends.seconds.max()))
+    return f"{first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S}{' UTC' if ends.zoned else ''}"
 
 
 def _window_s(log: PowerLog, inside: npt.NDArray[np.bool_] | None) -> float | None:

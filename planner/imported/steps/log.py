@@ -28,9 +28,10 @@ class StepLog:
     program: str
     """What trained, as `framework` of a file of runs names it; empty where the log does not say."""
     durations_s: Floats
-    """Seconds per step, one entry for each line of the log, `[line]`."""
+    """Seconds per step, one entry for each line of the log that has one, `[line]`."""
     ends: Clock | None = None
-    """When each line was written, `[line]`; None where the log has no times."""
+    """When each line was written, `[line]`, the first among them, whose own step has no duration where the times of two
+    lines give it; None where the log has no times."""
     sequences_per_step: float | None = None
     """Global batch; None where the log does not say."""
     doubts: tuple[str, ...] = ()
@@ -114,12 +115,12 @@ def step_log(source: SourceFile, program: str, logged: Sequence[LoggedStep], dou
     timed = all(step.end is not None for step in steps)
     if timed:
         _check_order(source, steps)
+    ends = Clock.of([step.end for step in steps if step.end is not None]) if timed else None
     if any(step.duration_s is None for step in steps):
         durations = _between(source, steps, timed=timed)
         steps = steps[1:]
     else:
         durations = [step.duration_s or 0.0 for step in steps]
-    ends = Clock.of([step.end for step in steps if step.end is not None]) if timed else None
     batches = {step.sequences for step in steps}
     return StepLog(
         program=program,

@@ -1138,6 +1138,8 @@ TEXT: dict[str, str] = {
     "compare.ahead.cost": "cost",
     "compare.ahead.spent": "spent so far",
     "compare.ahead.so_far": "{time} {unit}; ",
+    "compare.ahead.once": "one-off costs",
+    "compare.ahead.once_costs": "{usd}, counted once and in neither of the two above: {costs}",
     "compare.ahead.range": "{mid} ({low} to {high})",
     "compare.ahead.no_price": "unknown: no price (`--price`, or a plan that has one)",
     "compare.ahead.no_gpus": "unknown: the number of GPUs is not known (`--gpus`)",

@@ -1105,6 +1105,8 @@ TEXT: dict[str, str] = {
     "compare.ahead.cost": "费用",
     "compare.ahead.spent": "已花费",
     "compare.ahead.so_far": "{time} {unit}；",
+    "compare.ahead.once": "一次性费用",
+    "compare.ahead.once_costs": "{usd}，只计一次，不在以上两项之内：{costs}",
     "compare.ahead.range": "{mid}（{low} 至 {high}）",
     "compare.ahead.no_price": "未知：没有价格（`--price` 或带价格的计划）",
     "compare.ahead.no_gpus": "未知：GPU 数量未知（`--gpus`）",

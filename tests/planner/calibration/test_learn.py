@@ -10,7 +10,7 @@ import pytest
 from planner.calibration.design import own_repeats
 from planner.calibration.learn import LIMIT, _left_out, _Solved, learn
 from planner.evidence import EvidenceKind
-from planner.rates.parameters import shipped_parameters
+from planner.rates.parameters import Joint, shipped_parameters
 from planner.rates.terms import Draws
 from planner.validation.predict import predict_prepared, run_rates
 from tests.planner.calibration.own_runs import observation, team
@@ -246,7 +246,18 @@ def test_many_repeats_are_left_out_together_as_one_by_one():
     residual = np.array([0.1, 0.2, 0.3, -0.1])
     leverage = (solved_slopes @ covariance @ solved_slopes.T) * precision
 
-    left_out, alone = _left_out(rows, residual, solved)
+    left_out, alone, by_others = _left_out(rows, residual, solved, Joint(ids=("a", "b"), factor=np.eye(2)))
 
     assert left_out == pytest.approx(np.linalg.solve(np.eye(4) - leverage, residual))
     assert alone == pytest.approx(np.abs(leverage).sum(axis=1))
+    assert by_others[0] == by_others[1] == by_others[2]
+    assert ((by_others >= 0.0) & (by_others <= 1.0)).all()
+
+
+def test_the_others_teach_all_of_a_row_that_is_one_of_very_many_and_nothing_of_one_that_is_alone():
+    (alone,) = learn(team([0.9]), shipped_parameters(), "ours").rows
+    several = learn(team([0.9] * 6), shipped_parameters(), "ours").rows
+
+    assert alone.by_others == 0.0
+    assert alone.error_left_out == pytest.approx(alone.error_before)
+    assert all(0.5 < row.by_others < 1.0 for row in several)

@@ -113,10 +113,18 @@ def test_a_learned_row_names_its_runs_and_what_stood_there_before():
     assert (row.kind, row.prior, row.fitted_rows) == (EvidenceKind.MEASURED, None, None)
 
 
-def test_errors_of_other_predictions_keep_what_leaving_a_row_out_changes():
-    row = OwnRow(id="a", metric="mfu", error_before=0.3, error_after=0.0, error_left_out=0.1, conflicts_with=())
+@pytest.mark.parametrize(
+    ("by_others", "left_out"),
+    [(1.0, 0.96 * 1.1 - 1.0), (0.0, 1.1 * 1.25 / 1.3 - 1.0), (0.5, 1.1 * (0.96 * 1.25 / 1.3) ** 0.5 - 1.0)],
+    ids=["as wide as after", "as wide as before", "between"],
+)
+def test_errors_of_other_predictions_keep_what_leaving_a_row_out_changes(by_others, left_out):
+    row = OwnRow(
+        id="a", metric="mfu", error_before=0.3, error_after=0.0, error_left_out=0.1, by_others=by_others,
+        conflicts_with=(),
+    )  # fmt: skip
 
     (told,) = restated([row], np.log([1.25]), np.log([0.96]))
 
     assert (told.error_before, told.error_after) == pytest.approx((0.25, -0.04))
-    assert told.error_left_out == pytest.approx(0.96 * 1.1 - 1.0)
+    assert told.error_left_out == pytest.approx(left_out)

@@ -116,6 +116,14 @@ def test_a_planted_peak_is_named(peak_tflops, compute, sparse):
     assert (peak.compute, peak.sparse) == (compute, sparse)
 
 
+def test_an_fp8_run_over_the_dense_bf16_peak_is_not_said_to_be_over_sparse_tf32():
+    flop = flop_per_token(RECIPE, counts_of(RECIPE)[0])
+    peak = titan_of(flop, 989.5, replace(GIVEN, precision="fp8")).revealed[1].readings[0].peak
+
+    assert peak is not None
+    assert (peak.compute, peak.sparse, peak.own) == ("bf16", False, False)
+
+
 def test_the_same_run_has_half_the_mfu_over_the_sparse_peak():
     rows = titan_of(flop_per_token(RECIPE, counts_of(RECIPE)[0]), 989.0).utilisations
 

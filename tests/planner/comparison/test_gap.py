@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planner.comparison.basis import Given, unit_price
+from planner.comparison.basis import Given
 from planner.comparison.compare import Comparison, compare
 from planner.comparison.findings import cannot_tell, findings
 from planner.comparison.planned import planned_of
@@ -104,17 +104,6 @@ def test_a_log_of_another_model_than_the_plans_says_so():
     assert run(2.0, num_layers=80, hidden_size=8192, ffn_hidden_size=28672, num_attention_heads=64).basis.differs == (
         "model",
     )
-
-
-def test_the_price_of_a_plan_is_what_its_hours_cost():
-    planned = planned_of(answer(), None, None)
-    price = unit_price(planned, Given())
-
-    assert price is not None
-    assert price.mid == pytest.approx(planned.plan["cost_usd"]["mid"] / planned.plan["gpu_hours"]["mid"])
-    assert price.low < price.mid < price.high
-    assert unit_price(planned, Given(price_usd_per_gpu_h=2.0)).mid == 2.0  # type: ignore[union-attr]
-    assert unit_price(None, Given()) is None
 
 
 def test_a_precision_that_the_answer_has_no_plan_of_is_refused():

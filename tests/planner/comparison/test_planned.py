@@ -25,13 +25,21 @@ def tuned(**asked: object) -> dict[str, Any]:
     return document
 
 
+def test_steps_are_whole_but_for_the_error_of_a_float():
+    planned = planned_of(answer(), None, None)
+
+    assert planned.steps == 95_368  # 100e9 / (128 * 8192) = 95,367.4
+    assert planned.steps_of(100e9 / 3.0) == 3
+    assert planned.steps_of(1e12) == 1
+
+
 def test_a_plan_has_the_batch_of_its_layout_and_not_the_one_that_was_asked():
     document = tuned()
     document["plans"][0]["layout"] |= {"dp": 64, "micro_batch": 1, "grad_accum": 3}
     planned = planned_of(document, None, None)
 
     assert planned.recipe.global_batch == 192
-    assert planned.steps == round(100e9 / (192 * 2048))
+    assert planned.steps == 254_314  # 100e9 / (192 * 2048) = 254,313.2, the last step whole
     assert batch_of_plan({"layout": None}, 128) == 128
 
 

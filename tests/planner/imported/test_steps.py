@@ -34,7 +34,7 @@ def test_every_sample_has_steps_of_about_two_seconds_and_says_what_is_in_them(fi
 
 
 @pytest.mark.parametrize(
-    ("file", "lines", "zoned", "batch", "program"),
+    ("file", "timed", "zoned", "batch", "program"),
     [
         ("megatron.log", 14, False, 128, "Megatron-LM"),
         ("nanotron.log", 14, False, 128, "nanotron"),
@@ -43,11 +43,11 @@ def test_every_sample_has_steps_of_about_two_seconds_and_says_what_is_in_them(fi
         ("steps.jsonl", 13, True, None, ""),
     ],
 )
-def test_steps_end_when_their_lines_say(file: str, lines: int, zoned: bool, batch: float | None, program: str) -> None:
+def test_steps_end_when_their_lines_say(file: str, timed: int, zoned: bool, batch: float | None, program: str) -> None:
     log = read_steps(sample(file))
 
     assert log.ends is not None
-    assert (len(log.durations_s), len(log.ends.seconds), log.ends.zoned) == (lines, lines, zoned)
+    assert (len(log.durations_s), len(log.ends.seconds), log.ends.zoned) == (timed, 14, zoned)
     assert (log.sequences_per_step, log.program) == (batch, program)
 
 

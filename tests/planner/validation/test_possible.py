@@ -7,10 +7,16 @@ import pytest
 from planner.calibration.fit import CORPUS
 from planner.performance.evaluation import flop_of
 from planner.rows import read_rows
-from planner.validation.possible import checked, model_flop_per_s, why_impossible
+from planner.validation.possible import (
+    checked,
+    model_flop_per_s,
+    why_impossible,
+    why_no_such_batch,
+    why_uneven_batch,
+)
 from planner.validation.predict import predict_prepared
 from planner.validation.runs import PublishedResult, Rejected, parse_result, parse_run
-from planner.validation.setup import Prepared, prepare_run
+from planner.validation.setup import Prepared, prepare, prepare_run
 from tests.planner.validation.test_predict import prepared
 
 SPEEDS = (
@@ -117,3 +123,33 @@ def test_of_the_shipped_runs_one_is_refused_whose_other_metric_is_flagged(each):
             refused.append(ready.run.id)
 
     assert refused == ["llmc-0010"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "micro", "key", "uneven"),
+    [
+        (128.0, 1, None, False),
+        (128.0, 2, None, False),
+        (128.0, 8, "skipped.batch_of_micro_batches", False),
+        (7.0, None, "skipped.batch_of_ranks", True),
+        (130.0, 1, None, True),
+    ],
+)
+def test_a_batch_is_at_least_a_micro_batch_on_each_rank_and_divides(batch, micro, key, uneven):
+    run = prepared(
+        "tokens_per_s_per_gpu",
+        n_gpus="64",
+        global_batch_seqs=f"{batch:g}",
+        micro_batch="" if micro is None else str(micro),
+    )
+    reason = why_no_such_batch(run)
+
+    assert (None if reason is None else reason.key) == key
+    assert (why_uneven_batch(run) is not None) == uneven
+
+
+def test_no_published_row_but_two_of_long_sequences_states_a_batch_that_cannot_be():
+    runs = [parse_run(line.cells) for path in CORPUS for line in read_rows(path)]
+    items = [item for item in prepare(runs) if isinstance(item, Prepared)]
+
+    assert [item.run.id for item in items if why_no_such_batch(item)] == ["nemo-0029", "nemo-0031"]

@@ -109,6 +109,8 @@ def test_a_file_without_a_provider_needs_one(read):
 def test_a_line_with_too_many_cells_is_said(read):
     with pytest.raises(InputFileError, match="not a CSV: Expected 2 fields in line 3, saw 3"):
         read("gpu,price_per_gpu_h\nl4,1\nl4,1,2\n")
+    with pytest.raises(InputFileError, match="2: expected 2 cells, found more"):
+        read("gpu,price_per_gpu_h\nl4,1,\nl4,1,\n")  # pandas would shift both columns
 
 
 @pytest.mark.parametrize("content", [b"gpu,caf\xe9\n", b"gpu,price_per_gpu_h\ncaf\xe9,1\n"])

@@ -244,6 +244,31 @@ def test_one_row_is_enough(run, file):
     assert json.loads(result.out)["width_ratio"]["time"] < 1.0
 
 
+@pytest.mark.parametrize(("metric", "value"), [("tokens_per_s_per_gpu", "6000"), ("gpu_hours", "4500")])
+def test_without_the_only_run_its_prediction_is_the_one_before(run, file, metric, value):
+    only = own_run(32, 0.0, metric=metric, value=value, tokens_total="100B")
+    (row,) = json.loads(run("calibrate", file(only), "--json", "--quiet").out)["rows"]
+
+    assert row["error_left_out"] == pytest.approx(row["error_before"], abs=1e-4)
+    assert abs(row["error_after"]) < abs(row["error_before"])
+
+
+def test_rows_whose_batch_cannot_be_on_their_gpus_are_not_learned_from(run, file):
+    rows = [
+        own_run(64, 5600.0),
+        own_run(64, 5600.0, id="few", global_batch_seqs="7", micro_batch=""),
+        own_run(64, 5600.0, id="micro", global_batch_seqs="128", micro_batch="16"),
+        own_run(64, 5600.0, id="uneven", global_batch_seqs="130"),
+    ]
+    result = run("calibrate", file(*rows), "--json")
+
+    assert [row["id"] for row in json.loads(result.out)["rows"]] == ["r64", "uneven"]
+    assert "few: global_batch_seqs: 64 data-parallel ranks take at least 64 sequences per step, not 7" in result.err
+    assert "micro: global_batch_seqs: 64 data-parallel ranks with micro_batch 16 take at least 1,024" in result.err
+    assert "uneven: global_batch_seqs: 130 sequences do not divide evenly" in result.err
+    assert "predicted with 128" in result.err
+
+
 def test_the_template_is_an_empty_file_that_the_program_reads(run, home):
     template = run("calibrate", "--template").out
     columns = template.splitlines()[-1].split(",")

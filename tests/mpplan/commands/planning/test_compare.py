@@ -219,6 +219,27 @@ def test_a_row_alone_goes_to_stdout(run, log):
     assert len(result.out.splitlines()) == 2
 
 
+def titan_log(tps: float) -> bytes:
+    """Steps of 4.32 s; 128 sequences on the plan's 64 GPUs would be 3,793 tokens per second and GPU."""
+    times = (BEGIN + timedelta(seconds=4.32 * step) for step in range(40))
+    return text_of([titan_step(at, step, tps=tps, tflops=0.0515 * tps, mfu=30) for step, at in enumerate(times, 1)])
+
+
+def test_a_row_has_the_gpus_that_the_printed_rate_tells_and_none_is_written_where_it_fits_no_number(run, home):
+    (home / "half.log").write_bytes(titan_log(7585))
+    (home / "odd.log").write_bytes(titan_log(5000))
+    half = run("compare", "half.log", "--plan", str(PLAN), "-o", "-")
+    odd = run("compare", "odd.log", "--plan", str(PLAN), "-o", "runs.csv")
+
+    header, row = (line.split(",") for line in half.out.splitlines())
+    cells = dict(zip(header, row[: len(header)], strict=False))
+    assert (half.code, cells["n_gpus"]) == (0, "32")
+    assert "a run on 32 GPUs, not on the plan's 64" in half.err
+    assert odd.code == 0
+    assert "do not agree with the GPUs and the batch" in odd.err
+    assert not (home / "runs.csv").exists()
+
+
 def test_a_row_that_lacks_something_is_written_and_says_what(run, home):
     result = run("compare", str(SAMPLES / "nemo-crash.log"), "-o", "runs.csv")
 

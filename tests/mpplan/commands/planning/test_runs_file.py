@@ -22,6 +22,38 @@ def test_rows_hold_the_cells_that_are_filled_and_comments_and_chunks_cost_none(h
     assert read[-1] == {"id": "r4000", "model": "m", "gpu": "h100", "n_gpus": "8", "metric": "mfu"}
 
 
+HEADER = "id,model,precision,gpu,n_gpus,metric,value"
+
+
+def test_commas_at_the_end_of_a_row_shift_no_column(home):
+    (home / "runs.csv").write_text(
+        f"{HEADER}\na,m,bf16,h100,8,mfu,0.4,\nb,m,bf16,h100,8,mfu,0.4,,,\nc,m,bf16,h100,8,mfu\n"
+    )
+
+    first, second, third = read_runs("runs.csv")
+
+    assert first == {
+        "id": "a", "model": "m", "precision": "bf16", "gpu": "h100", "n_gpus": "8", "metric": "mfu", "value": "0.4",
+    }  # fmt: skip
+    assert second == first | {"id": "b"}
+    assert third == {name: cell for name, cell in first.items() if name != "value"} | {"id": "c"}
+
+
+def test_a_row_with_more_cells_than_columns_is_an_error_with_its_line(home):
+    (home / "runs.csv").write_text(f"# note\n{HEADER}\na,m,bf16,h100,8,mfu,0.4\n\nb,m, x,bf16,h100,8,mfu,0.4\n")
+
+    with pytest.raises(InputFileError, match=r"runs\.csv:5: expected 7 cells, found 8") as caught:
+        read_runs("runs.csv")
+    assert caught.value.hint == "quote cells that contain a comma"
+
+
+def test_of_two_columns_of_one_name_the_first_is_read(home, capsys):
+    (home / "runs.csv").write_text(f"{HEADER},value\na,m,bf16,h100,8,mfu,0.4,0.9\n")
+
+    assert read_runs("runs.csv")[0]["value"] == "0.4"
+    assert "`value.1`" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["validate", "calibrate"])
 def test_columns_that_no_run_has_are_named_with_what_may_be_meant(run, home, command):
     row = {name: cell for name, cell in ROW.items() if name != "pair"}

@@ -6,6 +6,9 @@ import pytest
 
 from planner.errors import InputFileError, UsageError
 from planner.imported.formats.power import METERED_SD, NO_TIMES, UNTIMED_SD
+from planner.imported.reading import Beside, Training
+from planner.imported.source import SourceFile
+from planner.imported.steps import read_steps
 from tests.planner.imported.readings import beside, reading, sample, text_file
 
 
@@ -38,8 +41,26 @@ def test_a_log_with_a_zone_is_laid_beside_one_without_by_the_offset_alone() -> N
 
 
 def test_steps_of_another_hour_hold_no_samples_and_are_refused() -> None:
-    with pytest.raises(InputFileError, match="5 samples of each GPU or more within the steps, found 0"):
+    with pytest.raises(InputFileError, match=r"5 samples of each GPU or more within the steps \(.* UTC\), found 0"):
         reading(sample("nvidia-smi.csv"), beside("steps.jsonl", utc_offset_s=-3600.0))
+
+
+TITAN = "[titan] 2026-11-20 10:{0} - root - INFO - step: {1}  loss:  6.0  tps: 7,585"
+
+
+def test_samples_between_the_first_two_lines_of_a_log_without_durations_are_within_the_steps() -> None:
+    lines = (("00:00,000", 1), ("00:40,000", 10), ("01:20,000", 20))
+    logged = text_file("\n".join(TITAN.format(at, step) for at, step in lines))
+    steps = read_steps(logged)
+
+    def power(count: int) -> SourceFile:
+        rows = [f"2026/11/20 10:00:{s:02d}.000, 0, 600 W" for s in range(2, 2 + count)]
+        return text_file("\n".join(["timestamp, index, power.draw [W]", *rows]))
+
+    (point,) = reading(power(6), Beside(training=Training(), steps=steps)).points
+    assert point.power.mean_w == pytest.approx(600.0)
+    with pytest.raises(InputFileError, match=r"\(2026-11-20 10:00:00 to 2026-11-20 10:01:20\), found 3"):
+        reading(power(3), Beside(training=Training(), steps=steps))
 
 
 def test_gpus_that_were_not_metered_are_a_doubt() -> None:

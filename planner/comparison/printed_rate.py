@@ -1,0 +1,165 @@
+"""The tokens per second that a log prints, held against what its steps, batch and GPUs make: evidence of the latter.
+
+Frameworks print them per GPU (torchtitan's `tps`, nanotron's `tokens_per_sec_per_gpu`), so that the printed rate times
+the step's time is the batch of a GPU. Where the plan's GPUs or batch disagree with that, the run had others. Some
+scripts print the rate of all GPUs under the same name; more FLOP than a GPU can do, or printed TFLOP/s, tell that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from planner.comparison.basis import Basis
+from planner.comparison.conventions import counts_of, flop_per_token, peaks_of
+from planner.comparison.pace import Durations
+from planner.comparison.planned import Planned
+from planner.lazy import dataclass
+from planner.runlog.log import Floats, RunLog
+from planner.training.method import find_method
+from planner.units import TERA
+
+AGREE_RATIO = 0.05
+"""How far the printed rate may lie from that of the steps: logs average over other intervals."""
+FIT_RATIO = 0.02
+"""How far a number of GPUs, or a batch, may lie from a whole one that divides."""
+LEAST_COUNT, MOST_COUNT = 0.6, 1.7
+"""Printed TFLOP/s over the printed rate, in 6N: no way of counting lies further off."""
+SPLITS = ("tp", "pp", "cp")
+"""Ways to split a model, whose GPUs share sequences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedRate:
+    """What the printed tokens per second tell."""
+
+    verdict: str
+    """`agrees`; `gpus`, `global_batch`: the run has others than the plan, which the rate tells; `total`: the rate is of
+    all GPUs; `impossible`: it is neither of one GPU nor of all; `differs`: GPUs, batch or length are not the run's."""
+    printed: float
+    """Tokens per second, the median of the lines."""
+    expected: float
+    """Tokens per second and GPU of the steps, with GPUs and batch as log, flags and plan have them."""
+    planned: int | None = None
+    """What the plan has of `gpus` or `global_batch`."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether rate, GPUs and batch go together."""
+        return self.verdict not in ("differs", "impossible")
+
+
+def step_rates(log: RunLog, basis: Basis, durations: Durations) -> Floats:
+    """Tokens per second and GPU of each line from the time of its steps, `[line]`; NaN where something is unknown."""
+    if basis.tokens_per_step is None or basis.gpus is None or basis.tokens_per_sequence is None:
+        return np.full(len(log.steps), np.nan)
+    seconds = log.steps.duration_s if log.durations_from == "printed" else durations.seconds
+    sequences = log.steps.sequences * find_method(basis.method).sequences_per_example
+    stated = np.isnan(sequences) | (basis.sources.get("global_batch") == "flag")
+    tokens = np.where(stated, basis.tokens_per_step, sequences * basis.tokens_per_sequence)
+    return np.asarray(tokens / seconds / basis.gpus, dtype=np.float64)
+
+
+def printed_rates(log: RunLog, basis: Basis, durations: Durations, held: PrintedRate | None) -> Floats:
+    """Tokens per second and GPU of each line: as printed where that is of one GPU, else from the time of its steps.
+
+    Lines that warm up count, too: what they print belongs to their own time.
+    """
+    printed = log.steps.tokens_per_s_per_gpu
+    if np.all(np.isnan(printed)) or (held is not None and held.verdict == "impossible"):
+        return step_rates(log, basis, durations)
+    return printed / (basis.gpus or 1) if held is not None and held.verdict == "total" else printed
+
+
+def hold(log: RunLog, basis: Basis, planned: Planned | None, durations: Durations) -> tuple[Basis, PrintedRate | None]:
+    """The run as its printed rate tells it, and what that tells; None where none is printed or too much is unknown."""
+    steady = durations.steady
+    printed, made = log.steps.tokens_per_s_per_gpu[steady], step_rates(log, basis, durations)[steady]
+    both = ~np.isnan(printed) & ~np.isnan(made)
+    if not np.any(both) or basis.gpus is None:
+        return basis, None
+    ratio = float(np.median(printed[both] / made[both]))
+    value, expected = float(np.median(printed[both])), float(np.median(made[both]))
+
+    def found(verdict: str, planned: int | None = None) -> PrintedRate:
+        return PrintedRate(verdict=verdict, printed=value, expected=expected, planned=planned)
+
+    filled = 1.0 if basis.recipe is None else basis.recipe.mean_len / basis.recipe.seq_len
+    if _near(ratio) or _near(ratio * filled):  # padding may count
+        return basis, found("agrees")
+    above, counted = _above_peak(basis, value), _counted(log, basis, value)
+    all_gpus = basis.gpus > 1 and _near(ratio / basis.gpus)
+    if all_gpus and (above or (counted is not None and counted < LEAST_COUNT)):
+        return basis, found("total")
+    if above:
+        return basis, found("impossible")
+    one_gpu = counted is not None and LEAST_COUNT <= counted <= MOST_COUNT
+    if filled < 1.0 or (not one_gpu and (all_gpus or counted is not None)):
+        return basis, found("differs")
+    told = _told(log, basis, planned, ratio)
+    if told is None:
+        return basis, found("differs")
+    return told, found("gpus" if told.gpus != basis.gpus else "global_batch", _planned(told, basis))
+
+
+def _planned(told: Basis, basis: Basis) -> int | None:
+    return basis.gpus if told.gpus != basis.gpus else basis.global_batch
+
+
+def _near(ratio: float) -> bool:
+    return abs(ratio - 1.0) <= AGREE_RATIO
+
+
+def _above_peak(basis: Basis, rate: float) -> bool:
+    """Whether the rate of one GPU would be more than it can do in the run's type."""
+    if basis.recipe is None or basis.gpu is None or basis.precision is None:
+        return False
+    peak = next((peak.flop_per_s for peak in peaks_of(basis.gpu, basis.precision) if peak.own), math.inf)
+    return rate * flop_per_token(basis.recipe, counts_of(basis.recipe)[0]) > peak
+
+
+def _counted(log: RunLog, basis: Basis, rate: float) -> float | None:
+    """FLOP per token of the printed TFLOP/s and the printed rate, in 6N; None without either."""
+    tflops = log.steps.tflops_per_gpu[~np.isnan(log.steps.tflops_per_gpu)]
+    if basis.recipe is None or not len(tflops):
+        return None
+    return float(np.median(tflops)) * TERA / rate / flop_per_token(basis.recipe, counts_of(basis.recipe)[0])
+
+
+def _told(log: RunLog, basis: Basis, planned: Planned | None, ratio: float) -> Basis | None:
+    """The run with the GPUs, else the batch, that make the printed rate; None where neither is the plan's, or fits."""
+    batch, gpus = basis.global_batch, basis.gpus
+    assert batch is not None  # the rate of a step was known
+    assert gpus is not None
+    layout = {} if planned is None else planned.plan.get("layout") or {}
+    split = math.prod(int(log.facts.get(name) or layout.get(name) or 1) for name in SPLITS)
+    if basis.sources.get("gpus") == "plan":
+        number = _whole(gpus / ratio, lambda n: _divides(batch, n, split))
+        return None if number is None else _with(basis, "gpus", number)
+    if basis.sources.get("global_batch") == "plan":
+        number = _whole(batch * ratio, lambda n: _divides(n, gpus, split))
+        return None if number is None else _with(basis, "global_batch", number)
+    return None
+
+
+def _with(basis: Basis, name: str, number: int) -> Basis:
+    recipe = basis.recipe
+    sources, differs = {**basis.sources, name: "log"}, (*basis.differs, name)
+    if name == "gpus":
+        return replace(basis, gpus=number, sources=sources, differs=differs)
+    recipe = None if recipe is None else replace(recipe, global_batch=number)
+    return replace(basis, global_batch=number, recipe=recipe, sources=sources, differs=differs)
+
+
+def _whole(value: float, fits: Callable[[int], bool]) -> int | None:
+    """The nearest number that fits."""
+    near = range(max(math.ceil(value / (1.0 + FIT_RATIO)), 1), math.floor(value * (1.0 + FIT_RATIO)) + 1)
+    return min((n for n in near if fits(n)), key=lambda n: abs(n - value), default=None)
+
+
+def _divides(batch: int, gpus: int, split: int) -> bool:
+    """Whether every GPU, or every group that shares sequences, gets as many of them."""
+    return batch % gpus == 0 or (gpus % split == 0 and batch % (gpus // split) == 0)
