@@ -101,7 +101,9 @@ def _check_batch(question: Question, case: Case, gpus: int) -> None:
     key = of_samples(recipe, "error.layout_batch", "error.layout_batch_images")
     raise UsageError(
         Message.of(key, gpus=gpus, axes=axes, global_batch=recipe.global_batch),
-        hint=Message.of("hint.batches_near", fewer=near[0], more=near[1]),
+        hint=Message.of("hint.batch_fits", more=near[1])
+        if near[0] == near[1]
+        else Message.of("hint.batches_near", fewer=near[0], more=near[1]),
     )
 
 

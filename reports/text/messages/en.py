@@ -403,6 +403,7 @@ TEMPLATES: dict[str, str] = {
     "hint.power_of_two": "use a power of two",
     "hint.gpus_near": "use --gpus {fewer} or {more}",
     "hint.gpus_only": "use --gpus {gpus}",
+    "hint.batch_fits": "use --global-batch {more}, or another layout",
     "hint.batches_near": "use --global-batch {fewer} or {more}, or another layout",
     "hint.batch_near": "use --global-batch {global_batch}, or other --tp, --pp, --cp",
     "hint.batch_near_images": "use --global-batch {global_batch}",

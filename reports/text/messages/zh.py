@@ -403,6 +403,7 @@ TEMPLATES: dict[str, str] = {
     "hint.power_of_two": "用 2 的幂",
     "hint.gpus_near": "用 --gpus {fewer} 或 {more}",
     "hint.gpus_only": "用 --gpus {gpus}",
+    "hint.batch_fits": "用 --global-batch {more}，或换一种并行方案",
     "hint.batches_near": "用 --global-batch {fewer} 或 {more}，或换一种并行方案",
     "hint.batch_near": "用 --global-batch {global_batch}，或换 --tp、--pp、--cp",
     "hint.batch_near_images": "用 --global-batch {global_batch}",

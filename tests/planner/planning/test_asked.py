@@ -254,3 +254,10 @@ def test_a_layout_that_does_not_divide_the_batch_is_wrong_usage_with_the_nearest
     assert planned(**asked, global_batch="1008")[1].plan.fits
     with pytest.raises(NoPlanError):  # nothing is fixed: other numbers of GPUs would do
         planned(params="70B", gpus="512", global_batch="1001")
+
+
+def test_where_only_a_larger_batch_divides_one_is_named():
+    with pytest.raises(UsageError) as caught:
+        planned(params="7B", gpus="64", tp="1", pp="1", cp="1", micro_batch="16", global_batch="128")
+
+    assert parts(caught.value.hint) == {"key": "hint.batch_fits", "more": 1024}
