@@ -112,7 +112,8 @@ MESSAGES = frozenset({
         "shipped_record", "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "calibration",
         "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",
-        "network_other_gpu", "network_inside_alone", "network_rate_unused", "network_unused", "unused_line",
+        "network_other_gpu", "network_inside_alone", "network_rate_unused", "network_unused", "positions",
+        "unused_line",
     )),
     "record.aside",
     *(f"why.{name}" for name in (

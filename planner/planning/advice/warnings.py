@@ -59,6 +59,11 @@ def warnings_of(
     asked = [plan for plan in plans if plan.precision == question.asked.precision]
     able = {plan.gpu for plan in asked}
     warnings = [*collect_warnings(question, prices)]
+    positions = question.model.learned_positions
+    if 0 < positions < question.seq_len:  # to fine-tune, it is refused
+        warnings.append(
+            Message.of("warning.positions", name=question.model.name, positions=positions, seq_len=question.seq_len)
+        )
     warnings += [
         cap_warning(cap, tuple(plans), question.asked.precision) for cap in caps if cap.binding and cap.gpu in able
     ]

@@ -220,6 +220,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_gpus_per_node": "`{file}` was measured with {measured} GPUs per node, the plan has {planned}: they share the network differently",
     "warning.network_other_gpu": "`{file}` was measured on {measured_on:gpu}: for {gpu:gpu} only the inter-node figures are used",
     "warning.network_rate_unused": "--network is not used: `{file}` measured the rate between the nodes",
+    "warning.positions": "{name} has learned {positions:,} positions: sequences of {seq_len:,} tokens need a longer table, and no published weights fit it",
     "warning.network_unused": "`{file}` says nothing about the network of {gpu:gpu}: measure on at least two nodes with these GPUs",
     "text.network_run": "{collective} over {gpus:gpu_count} on {nodes:nodes}",
     "warning.unused_line": "{problem}",

@@ -220,6 +220,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_gpus_per_node": "`{file}` 每个节点用 {measured} 张 GPU 测得，计划为每个节点 {planned} 张：它们分享网络的方式不同",
     "warning.network_other_gpu": "`{file}` 在 {measured_on:gpu} 上测得：对 {gpu:gpu} 只采用节点之间的部分",
     "warning.network_rate_unused": "--network 未被采用：节点之间的速率以 `{file}` 的实测为准",
+    "warning.positions": "{name} 只学习了 {positions:,} 个位置：{seq_len:,} 个词元的序列需要更长的位置表，已发布的权重都不适用",
     "warning.network_unused": "`{file}` 没有说明 {gpu:gpu} 的网络：请在两个或更多装有这种 GPU 的节点上测量",
     "text.network_run": "{nodes:nodes}上 {gpus:gpu_count} 的 {collective}",
     "warning.unused_line": "{problem}",

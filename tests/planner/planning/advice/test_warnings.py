@@ -114,3 +114,14 @@ def test_where_memory_is_no_limit_nothing_is_said_of_risk():
 
     assert risk_of(one, choice.winner) <= one.memory_risk
     assert faster_at_a_risk(question(params="1B", gpus="8"), one, choice) is None
+
+
+@pytest.mark.parametrize(("seq_len", "warns"), [("512", False), ("4096", True)])
+def test_sequences_beyond_the_positions_that_a_model_learned_are_told(seq_len, warns):
+    one = question(params=None, model="bert-base", gpu="a100-sxm4-80gb", gpus="8", seq_len=seq_len, tokens="1B")
+    keys = [
+        message.key
+        for message in warnings_of(one, {gpu.id: price(gpu.id) for gpu in [one.clusters[0].gpu]}, [], [], [])
+    ]
+
+    assert ("warning.positions" in keys) is warns
