@@ -157,7 +157,7 @@ TEXT: dict[str, str] = {
     "brief.other_lines": "{n} smaller lines",
     "brief.carbon": "Carbon: {figures}.",
     "brief.carbon.grid": "{carbon} at the grid's average",
-    "brief.carbon.embodied": "{carbon} with the making of the GPUs",
+    "brief.carbon.embodied": "{carbon} including the manufacture of the GPUs",
     "brief.carbon.market": "{carbon} market-based",
     "brief.mind": "Before you decide",
     "brief.unused": "The offer bills at least {least}: {unused} of the {cost} are hours that this plan does not use.",

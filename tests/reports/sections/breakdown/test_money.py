@@ -145,6 +145,6 @@ def test_a_second_figure_of_carbon_is_told_where_it_was_asked_for():
 
     assert more_carbon(facts_of(**carbon, **neither), WORDS) is None
     assert said(more_carbon(facts_of(**carbon, **both), WORDS)) == (
-        "Carbon: 10.0 t CO₂e (9.0–12.0) at the grid's average, 12.0 t CO₂e (10.8–14.4) with the making of the GPUs and "
-        "2 t CO₂e market-based."
+        "Carbon: 10.0 t CO₂e (9.0–12.0) at the grid's average, 12.0 t CO₂e (10.8–14.4) including the manufacture of "
+        "the GPUs and 2 t CO₂e market-based."
     )
