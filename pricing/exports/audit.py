@@ -26,7 +26,7 @@ class Ratio:
     unit: str
 
 
-USD_PER_GPU_H = Ratio(name="cost over GPU-hours", low=0.02, high=400.0, unit="USD per GPU-hour")
+USD_PER_GPU_H = Ratio(name="cost over GPU-hours", low=0.005, high=400.0, unit="USD per GPU-hour")
 W_PER_GPU = Ratio(name="energy over GPU-hours", low=25.0, high=8000.0, unit="W per GPU at the meter")
 G_PER_KWH = Ratio(name="carbon over energy", low=1.0, high=3000.0, unit="g CO2e per kWh")
 CLOCK = Ratio(name="GPU-hours over GPUs times days", low=0.97, high=1.03, unit="hours per hour")
@@ -34,6 +34,10 @@ MEAN = Ratio(name="mean power times days over energy", low=0.5, high=2.0, unit="
 MADE = Ratio(name="embodied carbon over GPU-hours", low=1e-4, high=1.0, unit="kg CO2e per GPU-hour")
 SCORE = Ratio(name="SCI score over carbon", low=0.5, high=50.0, unit="kg per kg")
 PEAK = Ratio(name="peak power over mean power", low=1.0, high=20.0, unit="W per W")
+
+
+HOURLY = ("gpu_rental", "gpu_owned", "electricity")
+"""Lines that an hour of a GPU pays for: fees, unused minimums and storage may be any number of times as much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,8 @@ def _misfits(plan: dict[str, Any]) -> Iterator[str]:
     gpu_h, energy_mwh, days = (_mid(plan, name) for name in ("gpu_hours", "energy_mwh", "duration_days"))
     cost, carbon_t = _mid(plan, "cost_usd"), _mid(plan, "carbon_tco2e")
     if gpu_h and cost:
-        yield from _outside(USD_PER_GPU_H, cost / gpu_h)
+        hourly = [line["usd"]["mid"] for line in plan.get("cost_lines") or () if line["id"] in HOURLY]
+        yield from _outside(USD_PER_GPU_H, (sum(hourly) if hourly else cost) / gpu_h)
     if gpu_h and days:
         yield from _outside(CLOCK, gpu_h * HOUR_S / (plan["gpus"] * days * DAY_S))
     if not energy_mwh:

@@ -59,6 +59,17 @@ def test_a_planted_slip_of_the_price_is_caught(document, factor):
     assert any("cost over GPU-hours" in fault.what for fault in audit(document))
 
 
+def test_a_fee_of_many_times_the_hours_is_no_slip(document):
+    plan = document["plans"][0]
+    fee = 1000.0 * plan["cost_usd"]["mid"]
+    once = {"low": fee, "mid": fee, "high": fee, "at_least": False}
+    plan["cost_usd"] = {end: plan["cost_usd"][end] + fee for end in ("low", "mid", "high")} | {"at_least": False}
+    line = {"id": "minimum_term", "label": "Minimum", "quantity": None, "unit": None, "unit_price_usd": None}
+    plan["cost_lines"].append(line | {"usd": once, "children": []})
+
+    assert audit(document) == ()
+
+
 def test_cents_in_one_line_are_caught_by_the_sum(document):
     document["plans"][0]["cost_lines"][0]["usd"]["mid"] *= 100
 
