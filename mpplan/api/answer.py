@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 from mpplan.version import __version__
@@ -352,8 +353,11 @@ def _text(item: Input[object], value: object) -> str:
             return "yes" if value else "no"
     elif isinstance(value, str | os.PathLike):
         return str(value)
-    elif isinstance(value, int | float):
-        return str(int(value)) if float(value).is_integer() else repr(value)
+    elif isinstance(value, Integral):  # numpy's as well
+        return str(int(value))
+    elif isinstance(value, Real):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
     elif isinstance(value, Iterable):
         return ",".join(str(part) for part in value)
     raise UsageError(

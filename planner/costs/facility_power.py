@@ -108,15 +108,21 @@ def mean_power(energy: Energy, wall_h: Value) -> Power:
     return Power(w=energy.j / (wall_h * HOUR_S))
 
 
+def servers_under_cap(cap: Power, node: NodePower, pue: float, gpus_per_node: int) -> int:
+    """The most servers whose peak stays under a facility's cap; 0 where not even one does."""
+    one_server = peak_power(gpus_per_node, node, pue)
+    return math.floor(float(cap.w) / float(one_server.w) * (1.0 + ROUNDING))
+
+
 def gpus_under_cap(cap: Power, node: NodePower, pue: float, gpus_per_node: int) -> int:
     """The most GPUs, in whole servers, whose peak stays under a facility's cap.
 
     Raises:
         NoPlanError: not even one server fits; the message says what it takes.
     """
-    one_server = peak_power(gpus_per_node, node, pue)
-    servers = math.floor(float(cap.w) / float(one_server.w) * (1.0 + ROUNDING))
+    servers = servers_under_cap(cap, node, pue, gpus_per_node)
     if servers < 1:
+        one_server = peak_power(gpus_per_node, node, pue)
         raise NoPlanError(
             Message.of("error.cap_below_server", server_kw=float(one_server.kw), cap_kw=float(cap.kw)),
             hint=Message.of("hint.raise_cap"),

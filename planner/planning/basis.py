@@ -8,7 +8,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from planner.answer.plan import Plan, Unsupported
-from planner.costs.prices import GpuPrice, SiteFacts
+from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.lazy import dataclass
@@ -136,19 +136,26 @@ def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> 
     return tuple(dict.fromkeys(gap for gap in gaps if gap is not None))
 
 
-def collect_warnings(question: Question, prices: Mapping[str, GpuPrice]) -> tuple[Message, ...]:
+def collect_warnings(
+    question: Question, prices: Mapping[str, GpuPrice], ledgers: Mapping[str, Ledger]
+) -> tuple[Message, ...]:
     """What a reader should know of the prices: historic rows, vague dates, a borrowed range, a stand-in not needed."""
     rows = [prices[cluster.gpu.id] for cluster in question.clusters]
     bound = [
         _condition(price, shared=len({row.commitment for row in rows}) == 1)
         for price in rows
-        if price.commitment in _CONDITIONS
+        if price.commitment in _CONDITIONS and not _bills_the_rest(price, ledgers.get(price.gpu, NO_LEDGER))
     ]
     like = question.money.price_like
     own = [price.gpu for price in rows if price.usd_per_gpu_h is not None and price.commitment != "owned"]
     idle = like is not None and bool(own) and not any(price.like for price in rows)
     bound += [Message.of("price.warning.like_unused", like=str(like), gpu=gpu) for gpu in own if idle]
     return tuple(dict.fromkeys([*(warning for price in rows for warning in price.warnings), *bound]))
+
+
+def _bills_the_rest(price: GpuPrice, ledger: Ledger) -> bool:
+    """Whether an offer bills a minimum term: what the run does not use of a commitment is then in the bill."""
+    return price.commitment in ("1y", "3y") and ledger.quote is not None and ledger.quote.minimum_term_h > 0
 
 
 def _condition(price: GpuPrice, *, shared: bool) -> Message:
@@ -349,7 +356,7 @@ def collect_assumptions(
     assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)
     assumptions += dict.fromkeys(idle for idle in (_idle(case, plans) for case in cases) if idle is not None)
     assumptions += dict.fromkeys(_beside(case) for case in cases if case.cluster.gpu.tdp_w > 0)
-    kinds = dict.fromkeys(case.price.commitment for case in cases)
+    kinds = dict.fromkeys(case.price.commitment for case in cases if not _bills_the_rest(case.price, case.ledger))
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
     return (*assumptions, *(_model_assumptions(cases[0]) if cases else ()))
 

@@ -11,7 +11,7 @@ from planner.units import kg_from_g
 from pricing.book.current import counting_rows, is_historic
 from pricing.book.rows import PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate
-from pricing.place.places import GridRow, grid_rows, place_of, require_zone, zone_named
+from pricing.place.places import GridRow, country_of, grid_rows, place_of, require_zone, zone_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,7 @@ class Elsewhere:
 def _same_scope_factor(place: str, region: str, provider: str, here: GridRow) -> GridRow | None:
     """The grid factor of a place in the same scope as the one here: of its region, its state or its country."""
     zones = grid_rows()
-    country = "USA" if place.startswith("US-") else place
-    rows: Iterable[GridRow | None] = (zone_named(region, provider), zones.get(place), zones.get(country))
+    rows: Iterable[GridRow | None] = (zone_named(region, provider), zones.get(place), zones.get(country_of(place)))
     return next((row for row in rows if row is not None and row.scope == here.scope), None)
 
 
@@ -56,7 +55,7 @@ def elsewhere(
     as_of: date,
     commitment: str = "on-demand",
 ) -> tuple[Elsewhere, ...]:
-    """Every other place with a current price of this GPU, cheapest first.
+    """Every region with a current price of this GPU, cheapest first.
 
     Args:
         book: price rows; marketplaces and rows over 18 months old are left out.

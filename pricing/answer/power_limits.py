@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from planner.answer.plan import Plan
-from planner.costs.facility_power import LimitBeside, NodePower, peak_power
+from planner.costs.facility_power import LimitBeside, NodePower, servers_under_cap
 from planner.costs.quantity import Power
 from planner.errors import UsageError
 from planner.hardware.cluster import Cluster
@@ -87,8 +87,8 @@ def limit_effects(
         usd_per_h = None if usd_per_gpu_h is None else usd_per_gpu_h + meter_kw * (usd_per_kwh or 0.0)
         fitting = None
         if cap is not None:
-            servers = peak_power(gpus_per_node, NodePower(gpu_limit=rate.limit, host=host), peak_pue or pue)
-            fitting = int(float(cap.w) // float(servers.w)) * gpus_per_node
+            node = NodePower(gpu_limit=rate.limit, host=host)
+            fitting = servers_under_cap(cap, node, peak_pue or pue, gpus_per_node) * gpus_per_node
         effects.append(
             LimitEffect(
                 rate=rate,

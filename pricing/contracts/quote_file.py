@@ -80,7 +80,7 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
         vendor=file.text_of("vendor"),
         price=_gpu_price(file, gpu, commitment, usd, rate, as_of),
         minimum_term_h=file.parsed("minimum_term", parse_duration_s) / HOUR_S,
-        minimum_gpus=int(file.number("minimum_gpus", 1, 1_000_000, 1)),
+        minimum_gpus=file.whole("minimum_gpus", 1, 1_000_000, 1),
         setup_fee_usd=float(fee),
     )
 

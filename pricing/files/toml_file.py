@@ -62,11 +62,22 @@ class TomlFile:
         """
         value = self.get(key)
         if value is None and default is not None:
-            return default
+            return float(default)
         figure = _figure(value)
         if figure is None or not low <= float(figure) <= high:
             raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {_shown(value)}")
         return float(figure)
+
+    def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
+        """A whole number in `[low, high]`; `default` where the key is missing.
+
+        Raises:
+            InputFileError: missing without a default, not a whole number, or out of bounds.
+        """
+        number = self.number(key, low, high, default)
+        if not number.is_integer():
+            raise self.fail(key, f"expected a whole number from {low} to {high}, found {_shown(self.get(key))}")
+        return int(number)
 
     def amount(self, key: str, default: Decimal | None = None) -> Decimal:
         """An exact amount from 0 to `LARGEST_AMOUNT`; `default` where the key is missing.

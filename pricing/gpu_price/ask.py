@@ -11,7 +11,7 @@ from pricing.base.listing import listed
 from pricing.book.current import counting_rows, without_historic
 from pricing.book.reading import load_book
 from pricing.book.rows import COMMITMENTS, PriceBook, PriceRow
-from pricing.place.places import place_named, place_of
+from pricing.place.places import country_of, place_named, place_of
 
 _COMMITMENT_WORDS = {
     "ondemand": "on-demand",
@@ -89,8 +89,8 @@ def _in_region(row: PriceRow, query: PriceQuery) -> bool:
         return True
     if row.region == "all":
         return query.provider is not None
-    place = place_named(query.region)
-    return place is not None and place_of(row.provider, row.region) == place
+    asked, place = place_named(query.region), place_of(row.provider, row.region)
+    return asked is not None and place is not None and asked in (place, country_of(place))
 
 
 def selected_rows(book: PriceBook, query: PriceQuery) -> tuple[PriceRow, ...]:

@@ -78,6 +78,11 @@ def place_of(provider: str, region: str) -> str | None:
     return _region_places().get((provider, region.lower()))
 
 
+def country_of(place: str) -> str:
+    """The country of a place, which is a country itself or a state of the US."""
+    return "USA" if place.startswith("US-") else place
+
+
 @lru_cache(maxsize=1)
 def _by_name() -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}

@@ -64,8 +64,8 @@ def read_tariff(path: Path) -> Tariff:
 
 
 def _fill(prices: npt.NDArray[np.float64], file: TomlFile, period: TomlFile, index: int) -> None:
-    first = int(period.number("from", 0, DAY_HOURS - 1))
-    last = int(period.number("to", 0, DAY_HOURS))
+    first = period.whole("from", 0, DAY_HOURS - 1)
+    last = period.whole("to", 0, DAY_HOURS)
     days = _DAYS[period.word("days", _DAYS, "all")]
     usd = period.number("usd_per_kwh", 0, 2)
     hours = range(first, last) if first < last else [*range(first, DAY_HOURS), *range(last)]

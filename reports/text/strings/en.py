@@ -548,7 +548,7 @@ TEXT: dict[str, str] = {
     "note.places": "Same GPU-hours and energy, at the place's own price and grid. Carbon is compared only between factors that count the same.",
     "places.here": "Here",
     "places.planned": "as planned",
-    "table.places": "The same run in other places",
+    "table.places": "The same run in other regions",
     "table.owned": "An hour on your own GPU",
     "table.hours": "When to start under a time-of-use tariff",
     "limits.title": "Power limits",

@@ -7,6 +7,7 @@ import inspect
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -27,6 +28,13 @@ def test_the_package_offers_its_api_and_nothing_else():
     assert mpplan.estimate is estimate
     with pytest.raises(AttributeError, match="no attribute 'answer'"):
         mpplan.answer  # noqa: B018
+
+
+def test_numbers_of_numpy_are_numbers():
+    plain = estimate_briefly(params="7B", gpus=8, tokens=1e9, price=2.5)
+    own = estimate_briefly(params="7B", gpus=np.int64(8), tokens=np.float32(1e9), price=np.float64(2.5))
+
+    assert own.plans == plain.plans
 
 
 def test_numbers_lists_and_text_mean_the_same_as_after_a_flag():

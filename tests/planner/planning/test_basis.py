@@ -236,6 +236,16 @@ def test_what_a_committed_price_takes_for_granted_is_said(commitment, key):
     assert key not in [row["key"] for row in assumed(answer()).values()]
 
 
+def test_a_commitment_whose_rest_is_in_the_bill_is_not_said_to_be_left_out():
+    yearly = replace(price(H100), commitment="1y")
+    offer = Quote(vendor="A", price=yearly, minimum_term_h=8760, minimum_gpus=1, setup_fee_usd=0)
+    billed, free = (answer(ledger, priced={H100: yearly}) for ledger in (Ledger(quote=offer), None))
+
+    for found, says in ((billed, False), (free, True)):
+        assert ("assumption.commitment_1y" in [row["key"] for row in assumed(found).values()]) is says
+        assert ("warning.commitment_1y" in [parts(message)["key"] for message in found.warnings]) is says
+
+
 def test_a_device_of_unknown_watts_is_a_gap_and_not_a_zero():
     (one, *_) = cases(params="8B")
     dark = replace(one, cluster=replace(one.cluster, gpu=replace(one.cluster.gpu, tdp_w=0.0)))
@@ -278,7 +288,7 @@ def test_a_stand_in_that_no_gpu_needed_is_said_to_be_unused():
     own = prices(asked)
     (gpu,) = own
 
-    (warning,) = collect_warnings(asked, own)
+    (warning,) = collect_warnings(asked, own, {})
     assert word(warning) == f"--price-like a100-sxm4-80gb was not used: {gpu} has a price of its own"
-    assert collect_warnings(asked, {gpu: replace(own[gpu], like="a100-sxm4-80gb")}) == ()
-    assert collect_warnings(asked, {gpu: replace(own[gpu], usd_per_gpu_h=None)}) == ()
+    assert collect_warnings(asked, {gpu: replace(own[gpu], like="a100-sxm4-80gb")}, {}) == ()
+    assert collect_warnings(asked, {gpu: replace(own[gpu], usd_per_gpu_h=None)}, {}) == ()

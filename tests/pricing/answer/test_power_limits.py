@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from planner.costs.facility_power import NodePower, peak_power
 from planner.costs.quantity import Power
 from planner.errors import UsageError
 from pricing.answer.power_limits import LimitRate, limit_effects
@@ -42,3 +43,13 @@ def test_under_a_cap_a_lower_limit_can_train_faster():
 def test_a_record_that_cannot_say_is_refused(rates, said):
     with pytest.raises(UsageError, match=said):
         limit_effects(rates, host=Power(w=0.0), pue=1.0, gpus_per_node=8)
+
+
+def test_a_cap_that_is_the_peak_of_some_servers_holds_them():
+    host = Power(w=100.0)
+    for servers in range(1, 60):
+        peak = peak_power(8 * servers, NodePower(gpu_limit=RATES[0].limit, host=host), 1.3)
+        effects = limit_effects(RATES, host=host, pue=1.25, gpus_per_node=8, cap=peak, peak_pue=1.3)
+        by_limit = {effect.rate.limit: effect.gpus_under_cap for effect in effects}
+
+        assert by_limit[RATES[0].limit] == 8 * servers

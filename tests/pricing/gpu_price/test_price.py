@@ -97,6 +97,14 @@ def test_a_price_that_is_the_same_everywhere_fits_every_region(today):
     assert quote_gpu(H100, provider="lambda", region="us-east-1", as_of=today).usd_per_gpu_h.mid == 3.99
 
 
+def test_a_country_stands_for_its_states(today):
+    country, state = (quote_gpu(H100, region=name, as_of=today) for name in ("USA", "US-VA"))
+    rows = {row.id for row in country.evidence}
+
+    assert rows > {row.id for row in state.evidence}
+    assert country.usd_per_gpu_h.low < country.usd_per_gpu_h.mid < country.usd_per_gpu_h.high
+
+
 def test_a_place_stands_for_the_regions_in_it(today):
     price = quote_gpu(H100, region="Finland", as_of=today)
 

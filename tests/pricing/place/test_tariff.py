@@ -88,6 +88,7 @@ def test_the_mean_is_that_of_the_hours_run(hours, start, seed):
         (NIGHTS.replace("to = 6", "to = 5"), "period: no price for Monday 5:00"),
         (NIGHTS.replace("to = 6", "to = 7", 1), "covers Monday 6:00 a second time"),
         (NIGHTS.replace("0.05", "5"), "usd_per_kwh: expected a number from 0 to 2"),
+        (NIGHTS.replace("to = 6", "to = 6.5", 1), "to: expected a whole number from 0 to 24, found `6.5`"),
         (NIGHTS.replace('"weekend"', '"sundays"'), "days: expected one of all, weekdays, weekend"),
     ],
 )
