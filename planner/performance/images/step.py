@@ -10,7 +10,7 @@ from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import expected_max
 from planner.performance.collectives import all_reduce_s, place_on
 from planner.performance.compression import coding_s, residual_bytes, sent_bytes
-from planner.performance.images.work import image_work, recipe_traffic
+from planner.performance.images.work import image_work, recipe_traffic, update_kernels
 from planner.performance.memory import MemoryItems, memory_left_out
 from planner.performance.model_states import moment_bytes
 from planner.performance.optimizer_step import update_bytes_per_param
@@ -44,22 +44,25 @@ def image_coding_s(network: ImageNetwork, recipe: Recipe, at: Layouts, rates: Ra
 def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
     """Itemised step of data parallel training, `[layout]` or `[draw]`; `micro_batch` counts images."""
     work = image_work(network, at.micro_batch.astype(np.float64), recipe, rates)
-    busy = work.total
-    launch = waiting_s(work.kernels * rates.launch_s, busy)
+    m, updates = at.grad_accum.astype(np.float64), update_kernels(network)
+    update_s = updates * rates.kernel_s
+    last = work.total + update_s  # the micro-batch after which the weights are updated
+    launch = (m - 1.0) * waiting_s(work.kernels * rates.launch_s, work.total)
+    launch = launch + waiting_s((work.kernels + updates) * rates.launch_s, last)
     reduce_s = image_gradients(network, recipe, cluster, at, rates).once_s
-    hidden = rates.overlap_dp_ratio * busy * BACKWARD_SHARE
+    hidden = rates.overlap_dp_ratio * last * BACKWARD_SHARE
     exposed = np.where(at.dp > 1, np.maximum(reduce_s - hidden, reduce_s / BACKWARD_BUCKETS), 0.0)
     coding = image_coding_s(network, recipe, at, rates)
     update_bytes = network.params * update_bytes_per_param(recipe)
     optimizer = update_bytes / rates.optimizer_bytes_per_s + rates.image_step_overhead_s
-    m = at.grad_accum.astype(np.float64)
-    jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * m * busy
-    error, nothing = left_out(rates), 0.0 * busy
+    jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (m * work.total + update_s)
+    error, nothing = left_out(rates), 0.0 * last
     return StepTimes(
-        matmul=m * work.products * error, attention=m * work.attention * error, memory_bound=m * work.memory * error,
-        recompute=nothing, launch=m * launch * error, tp_comm=nothing, cp_comm=nothing, ep_comm=nothing,
-        pp_comm=nothing, bubble=nothing, dp_comm=(exposed + coding) * error, optimizer=optimizer * error,
-        offload=nothing, jitter=jitter * error, allocator=nothing,
+        matmul=m * work.products * error, attention=m * work.attention * error,
+        memory_bound=(m * work.memory + update_s) * error, recompute=nothing, launch=launch * error,
+        tp_comm=nothing, cp_comm=nothing, ep_comm=nothing, pp_comm=nothing, bubble=nothing,
+        dp_comm=(exposed + coding) * error, optimizer=optimizer * error, offload=nothing, jitter=jitter * error,
+        allocator=nothing,
     )  # fmt: skip
 
 

@@ -207,7 +207,7 @@ def _passes_s(traffic: Traffic, images: Value, rates: Rates) -> Value:
 
 
 def image_work(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates) -> ImageWork:
-    """Time of the operations of one micro-batch.
+    """Time of the operations of one micro-batch, forward and backward.
 
     Args:
         network: what is trained.
@@ -218,13 +218,18 @@ def image_work(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rate
     traffic = recipe_traffic(network, recipe)
     convolutions, passes = _convolution_s(network, images, recipe, rates)
     attention, scores = _attention_s(network, images, recipe, rates)
-    kernels = traffic.kernels + UPDATE_KERNELS * network.tensors
+    kernels = traffic.kernels
     return ImageWork(
         products=convolutions + _linear_s(network, images, recipe, rates),
         attention=attention,
         memory=passes + scores + _passes_s(traffic, images, rates) + kernels * rates.kernel_s,
         kernels=kernels,
     )
+
+
+def update_kernels(network: ImageNetwork) -> float:
+    """Kernels of the optimizer, once a step."""
+    return UPDATE_KERNELS * network.tensors
 
 
 def recipe_traffic(network: ImageNetwork, recipe: Recipe) -> Traffic:

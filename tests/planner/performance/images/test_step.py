@@ -127,12 +127,24 @@ def test_gradients_are_reduced_once_a_step_behind_two_thirds_of_the_last_backwar
     assert seconds(plain_step(32, **links).dp_comm) == 0
 
 
+def test_the_weights_are_updated_once_however_many_micro_batches_there_are():
+    # so little work that the host decides: each pass takes its kernels, and the optimizer's come once
+    steps = [plain_step(1, accumulated=times, linear_flop_per_s=1e18, launch_s=1e-4) for times in (1, 2, 4)]
+    one_s, two_s, four_s = (seconds(step.launch) + seconds(step.compute) for step in steps)
+    each_s = (four_s - two_s) / 2
+
+    assert two_s - one_s == pytest.approx(each_s, rel=1e-3)
+    tensors = network_of(recipe("resnet50", "fp32").model).tensors
+    assert one_s - each_s == pytest.approx(4 * tensors * 1e-4, rel=1e-3)
+
+
 def test_small_batches_wait_for_the_host_to_launch_their_kernels():
     trained = recipe("resnet50", "fp32")
     kernels = network_of(trained.model).full.kernels + 4 * network_of(trained.model).tensors
     times = plain_step(1, accumulated=3, linear_flop_per_s=1e18, launch_s=1e-4)
 
-    assert seconds(times.launch) == pytest.approx(3 * kernels * 1e-4 - seconds(times.compute), rel=1e-3)
+    passes = network_of(trained.model).full.kernels  # the optimizer's come once
+    assert seconds(times.launch) == pytest.approx((2 * passes + kernels) * 1e-4 - seconds(times.compute), rel=1e-3)
     assert seconds(plain_step(512, linear_flop_per_s=1e12, launch_s=1e-6).launch) < 1e-6
 
 
