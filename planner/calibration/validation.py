@@ -81,7 +81,7 @@ def learn_and_validate(
 
     Args:
         rows: text by column name.
-        count: rows of each figure to learn from, at random; fewer where a lineage would have less than two left.
+        count: rows of each figure to learn from, at random; none of a figure of which less than two series were left.
         seed: of the choice.
         shipped: parameters with the joint posterior of a new lineage.
         progress: told the number of rows predicted so far.
@@ -116,7 +116,7 @@ def observations_by_lineage(rows: Sequence[Mapping[str, str]]) -> dict[str, list
 
 
 def choose(observations: Sequence[Observation], count: int, seed: int) -> list[Observation]:
-    """`count` rows of each figure, of different series, at random; at least two series are left to predict."""
+    """`count` rows of each figure, of different series, at random; none where less than two were left to predict."""
     random = np.random.default_rng(seed)
     chosen: list[Observation] = []
     for figure in Figure:
