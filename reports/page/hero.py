@@ -319,11 +319,11 @@ def signed(change: Figure, words: Words) -> str:
 
 
 def _flat_span(saving: Doc, words: Words) -> str:
-    """The range of a change, without signs if both ends have the same one."""
+    """The range of a change, without signs if both ends have the same one, else with those of the change."""
     low, high = saving["low"], saving["high"]
-    if high < 0:
+    if low < 0:
         low, high = -high, -low
-    mid = abs(saving["mid"]) if low >= 0 else saving["mid"]
+    mid = abs(saving["mid"]) if low >= 0 else -saving["mid"]
     figure = words.figure("percent", {"low": low, "mid": min(max(mid, low), high), "high": high})
     return figure.span if figure else ""
 
