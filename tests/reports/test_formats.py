@@ -76,8 +76,8 @@ def test_the_whole_answer_has_the_bill_the_memory_and_the_step_and_leaves_no_row
     asked = next(row for row in recorded["plans"] if row["precision"] == "fp8")
     text = str(reports.render(recorded, "terminal", width=120, color=False))
 
-    for caption in ("What FP8 is billed for", "Peak memory of one GPU by item", "Time of one step by item",
-                    "Energy by item, and its carbon", "Layouts of FP8 that lost"):  # fmt: skip
+    for caption in ("Bill for FP8", "Peak memory of one GPU by item", "Time of one step by item",
+                    "Energy by item, and its carbon", "Layouts of FP8: the chosen one and alternatives"):  # fmt: skip
         assert caption in text
     rows = text.split("Peak memory of one GPU by item")[1].split("\n\n")[0].splitlines()
     assert len(rows) > len(asked["memory_gib"])

@@ -91,7 +91,7 @@ def test_the_two_views_have_the_numbers_of_the_document():
     first = sample.document()["plans"][-1]
 
     assert [column.head for column in same.columns] == [
-        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost of FP8 against it", "GPU-hours, million",
+        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost of FP8 vs\u00a0this\u00a0row", "GPU-hours, million",
         "Carbon, t CO₂e",
     ]  # fmt: skip
     assert same.rows[0].cells[1].sort == first["cost_usd"]["mid"]

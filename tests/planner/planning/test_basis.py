@@ -104,8 +104,8 @@ def test_what_a_short_name_was_taken_for_is_an_assumption():
     asked = question(model="llama2", gpu="h100")
     assumptions = {a.id: a for a in collect_assumptions(asked, asked.inputs, ())}
 
-    assert word(assumptions["gpu"].message).startswith("`h100` is taken for h100-sxm5-80gb, the usual one")
-    assert word(assumptions["model"].message).startswith("`llama2` is taken for llama-2-7b, the usual one")
+    assert word(assumptions["gpu"].message).startswith("`h100` is taken to mean h100-sxm5-80gb, the usual one")
+    assert word(assumptions["model"].message).startswith("`llama2` is taken to mean llama-2-7b, the usual one")
     assert assumptions["model"].input == "model"
 
 

@@ -51,7 +51,7 @@ def test_the_note_names_others_of_the_family():
     taken = taken_for("gpu", "H200", load_gpus())
 
     assert taken is not None
-    assert word(taken[1]) == "`H200` is taken for h200-sxm-141gb, the usual one (there is also h200-nvl-141gb)"
+    assert word(taken[1]) == "`H200` is taken to mean h200-sxm-141gb, the usual one (there is also h200-nvl-141gb)"
 
 
 @pytest.mark.parametrize(("kind", "name"), [("gpu", "mi250x"), ("gpu", "h100-sxm5-80gb"), ("model", "llama")])
@@ -65,8 +65,8 @@ def test_every_short_name_of_several_gpus_is_said():
     assert gpu.value == ["h100-sxm5-80gb", "b200-sxm-180gb", "a100-sxm4-80gb"]
     assert gpu.source == "derived"
     assert gpu.note is not None
-    assert "`h100` is taken for h100-sxm5-80gb" in word(gpu.note)
-    assert "`a100` is taken for a100-sxm4-80gb" in word(gpu.note)
+    assert "`h100` is taken to mean h100-sxm5-80gb" in word(gpu.note)
+    assert "`a100` is taken to mean a100-sxm4-80gb" in word(gpu.note)
 
 
 def test_an_offer_must_still_name_its_part():

@@ -105,7 +105,7 @@ def test_with_own_machines_the_answer_says_from_which_utilisation_on_owning_pays
     # $1.90 an own hour, $2.50 a rented one; 80 % planned, worth it from 60 %
     assert said(view_of(sample.document(money=money)).hero.setting).endswith(
         "An hour on your own GPU costs $1.90, a rented one $2.50: "
-        "owning costs less from 60% utilisation on, and 80% is planned."
+        "owning costs less above 60% utilisation, and 80% is planned."
     )
 
 
@@ -128,7 +128,7 @@ def test_the_headline_gives_the_probability_of_each_target():
     hero = view_of(sample.targets_document()).hero
 
     assert said(hero.headline).endswith(
-        " It ends within 30 days with 83% probability and costs no more than $1 million with more than 99% probability."
+        " It finishes within 30 days with 83% probability and costs no more than $1 million with more than 99% probability."
     )
 
 
@@ -141,7 +141,7 @@ def test_a_target_of_its_own_is_said_alone_and_in_chinese():
     for plan in document["plans"]:
         plan["probability"] = {"deadline": 0.004, "budget": None}
 
-    assert said(view_of(document).hero.headline).endswith(" It ends within 30 days with less than 1% probability.")
+    assert said(view_of(document).hero.headline).endswith(" It finishes within 30 days with less than 1% probability.")
     assert said(view_of(document, "zh").hero.headline).endswith("30 天内完成的概率为 1% 以下。")
 
 
@@ -183,6 +183,17 @@ def test_three_tiles_compare_with_bf16_tf32_and_strict_fp32():
         ("−74%", "71–77"),
         ("−96%", "93–99"),
     ]
+
+
+def test_a_tile_shows_a_change_and_its_range_with_the_same_signs():
+    document = asked("bf16")
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("fp8", "bf16"):
+            saving |= {"low": -0.17, "mid": -0.07, "high": 0.01}
+
+    versus = next(v for v in view_of(document).hero.tiles[0].versus if v.label == "against FP8")
+
+    assert (versus.text, versus.span) == ("+7%", "−1 to 17")
 
 
 def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_assumed():

@@ -33,7 +33,7 @@ def test_a_short_name_of_several_parts_is_taken_for_the_usual_one_and_the_answer
     assert (shown.code, listed.code) == (0, 0)
     assert shown.out.splitlines()[0].split() == ["gpu", "h100-sxm5-80gb"]
     assert {row["gpu"] for row in json.loads(listed.out)["rows"]} == {"h100-sxm5-80gb"}
-    assert "`h100` is taken for h100-sxm5-80gb, the usual one" in shown.err
+    assert "`h100` is taken to mean h100-sxm5-80gb, the usual one" in shown.err
 
 
 def test_a_list_can_be_narrowed_and_is_json_where_asked(run):

@@ -85,8 +85,8 @@ def test_the_short_answer_says_what_short_names_were_taken_for(run):
         run("estimate", "--model", "llama-3", "--gpu", "h100", "--tokens", "10B", "--gpus", "8").out.split()
     )
 
-    assert "`llama-3` is taken for llama-3-8b" in told
-    assert "`h100` is taken for h100-sxm5-80gb" in told
+    assert "`llama-3` is taken to mean llama-3-8b" in told
+    assert "`h100` is taken to mean h100-sxm5-80gb" in told
 
 
 def test_output_to_a_pipe_obeys_columns(run, monkeypatch):

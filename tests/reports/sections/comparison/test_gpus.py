@@ -97,7 +97,7 @@ def test_the_table_of_such_a_gpu_compares_with_its_best_precision():
     strong = [row.cells[0].text for row in table.rows if row.strong]
 
     assert strong == ["BF16"]
-    assert any("of BF16 against it" in column.head for column in table.columns)
+    assert any("of BF16 vs\u00a0this\u00a0row" in column.head for column in table.columns)
 
 
 def test_a_gpu_without_a_price_says_so_and_stands_after_those_that_are_ranked():

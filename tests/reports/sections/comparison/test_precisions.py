@@ -54,7 +54,7 @@ def bf16_saving(low: float, mid: float, high: float) -> Cell:
         if (saving["view"], saving["metric"], saving["from"]) == ("same_gpus", "cost_usd", "bf16"):
             saving |= {"low": low, "mid": mid, "high": high}
     table = comparison_table(Facts(checked(document)), "plans", WORDS)
-    saved = next(n for n, column in enumerate(table.columns) if "against it" in column.head)
+    saved = next(n for n, column in enumerate(table.columns) if "vs\u00a0this\u00a0row" in column.head)
     return next(row for row in table.rows if row.cells[0].text == "BF16").cells[saved]
 
 
@@ -84,7 +84,7 @@ def test_what_the_asked_precision_costs_beside_another_is_told_in_words(low, mid
 
 def test_the_asked_precision_saves_nothing_against_itself():
     table = comparison_table(facts_of(), "plans", WORDS)
-    saved = next(n for n, column in enumerate(table.columns) if "against it" in column.head)
+    saved = next(n for n, column in enumerate(table.columns) if "vs\u00a0this\u00a0row" in column.head)
     own = next(row for row in table.rows if row.strong)
 
     assert (own.cells[saved].text, own.cells[saved].sort) == (WORDS("saving.itself"), None)
@@ -112,10 +112,10 @@ def test_without_a_price_the_short_table_has_the_gpu_hours_whose_saving_it_shows
     priced, unpriced = (short_table(Facts(checked(one)), WORDS) for one in (sample.document(), document))
 
     assert [column.head for column in priced.columns] == [
-        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost of FP8 against it",
+        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost of FP8 vs\u00a0this\u00a0row",
     ]  # fmt: skip
     assert [column.head for column in unpriced.columns] == [
-        "Precision", "Time, days", "Energy, MWh", "GPU-hours of FP8 against it", "GPU-hours, million",
+        "Precision", "Time, days", "Energy, MWh", "GPU-hours of FP8 vs\u00a0this\u00a0row", "GPU-hours, million",
     ]  # fmt: skip
 
 
@@ -235,10 +235,10 @@ def test_the_headline_compares_with_no_plan_that_is_riskier_than_is_allowed(aske
         (
             1.5,
             1024.0,
-            "FP8 runs 1.50x as fast as BF16, casts included; a product of these proportions pays from hidden ",
+            "FP8 runs 1.50× as fast as BF16, casts included; a product of these proportions pays off from hidden ",
         ),
-        (0.9, 8192.0, "FP8 runs 0.90x as fast as BF16, casts included; a product of these proportions pays only from "),
-        (0.9, None, "a product of these proportions pays at no larger hidden size that was measured."),
+        (0.9, 8192.0, "FP8 runs 0.90× as fast as BF16, casts included; a product of these proportions pays off only from "),
+        (0.9, None, "a product of these proportions pays off at no larger hidden size that was measured."),
     ],
 )
 def test_beside_the_runs_stands_what_a_narrow_type_gains_at_the_largest_product(ratio, pays, words):
@@ -247,7 +247,7 @@ def test_beside_the_runs_stands_what_a_narrow_type_gains_at_the_largest_product(
 
     (note,) = narrow_notes(plans, WORDS)
 
-    assert note.startswith("At the largest product (14,336 × 4,096, 8,192 tokens) FP8 runs")
+    assert note.startswith("For the largest matrix product (14,336 × 4,096, 8,192 tokens) FP8 runs")
     assert words in note
 
 
