@@ -91,8 +91,8 @@ def test_the_two_views_have_the_numbers_of_the_document():
     first = sample.document()["plans"][-1]
 
     assert [column.head for column in same.columns] == [
-        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost of FP8 vs\u00a0this\u00a0row", "GPU-hours, million",
-        "Carbon, t CO₂e",
+        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost of FP8 vs\u00a0this\u00a0row",
+        "GPU-hours, million", "Carbon, t CO₂e",
     ]  # fmt: skip
     assert same.rows[0].cells[1].sort == first["cost_usd"]["mid"]
     assert same.rows[0].cells[1].plain == "0.86 (0.65–1.12)"

@@ -57,7 +57,7 @@ def test_a_short_name_takes_the_usual_model_and_says_so():
     assert resolved.model.name == "llama-3-8b"
     assert resolved.inputs["model"].source == "derived"
     text = word(resolved.inputs["model"].note)
-    assert text.startswith("`Llama3` is taken to mean llama-3-8b, the usual one (there is also llama-3-70b); 8.03B param")
+    assert text.startswith("`Llama3` is taken to mean llama-3-8b, the usual one (there is also llama-3-70b); 8.03B ")
 
 
 def test_a_full_name_needs_no_explanation():

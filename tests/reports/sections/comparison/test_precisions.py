@@ -237,7 +237,7 @@ def test_the_headline_compares_with_no_plan_that_is_riskier_than_is_allowed(aske
             1024.0,
             "FP8 runs 1.50× as fast as BF16, casts included; a product of these proportions pays off from hidden ",
         ),
-        (0.9, 8192.0, "FP8 runs 0.90× as fast as BF16, casts included; a product of these proportions pays off only from "),
+        (0.9, 8192.0, "FP8 runs 0.90× as fast as BF16, casts included; a product of these proportions pays off only "),
         (0.9, None, "a product of these proportions pays off at no larger hidden size that was measured."),
     ],
 )
