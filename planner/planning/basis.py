@@ -384,7 +384,8 @@ def _model_assumptions(case: Case) -> Iterator[Assumption]:
     if lengths is not None:
         text = Message.of("assumption.padding", mean=lengths.mean_tokens, seq_len=case.recipe.seq_len)
         yield Assumption(id="padding", message=text, input="packed")
-    hours, restart_min = 1 / float(rates.failures_per_gpu_h), float(rates.restart_s) / MINUTE_S
+    hours = float(f"{1 / float(rates.failures_per_gpu_h):.2g}")  # no more of it is known
+    restart_min = float(rates.restart_s) / MINUTE_S
     yield Assumption(id="goodput", message=Message.of("assumption.goodput", hours=hours, restart_min=restart_min))
     longer_ratio = case.rates.parameters.find("standstill_ratio").high
     yield Assumption(id="stops", message=Message.of("assumption.stops", longer_ratio=longer_ratio))

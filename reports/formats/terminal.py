@@ -73,7 +73,7 @@ def _section(pen: _Pen, section: Section) -> None:
 
 def _as_items(table: Table) -> Items:
     """A table as a list, a row a line; a line break in the terminal falls between words."""
-    told = [[cell.plain for cell in row.cells if cell.tone != "quiet" or cell.text.strip("–")] for row in table.rows]
+    told = [[cell.plain for cell in row.cells if cell.text.strip("–")] for row in table.rows]
     lines = (Cell(text=f"{row[0]}: {'; '.join(row[1:])}") for row in told)
     notes = (Cell(text=note) for note in table.notes)
     return Items(items=(*lines, *notes), title=table.caption)

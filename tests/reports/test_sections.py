@@ -189,7 +189,7 @@ def test_gaps_come_before_assumptions_and_say_their_effect():
 
 
 def test_a_dearer_place_has_a_minus_and_an_unlike_grid_no_carbon():
-    table = next(t for t in tables(sections(sample.document() | EXTRAS)["beside"]) if "places" in t.caption)
+    table = next(t for t in tables(sections(sample.document() | EXTRAS)["beside"]) if "regions" in t.caption)
 
     assert [[cell.plain for cell in row.cells] for row in table.rows[:2]] == [
         ["Here", "as planned", "860,000", "–", "152.0", "–"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -61,6 +62,14 @@ class Shell:
         done = subprocess.run(
             ["sh", "-c", command], cwd=self.folder, env=environment, capture_output=True, encoding="utf-8", check=False
         )
-        result = Result(command=command, code=done.returncode, out=done.stdout, err=done.stderr)
+        result = Result(command=command, code=done.returncode, out=done.stdout, err=_without_progress(done.stderr))
         self.results.append(result)
         return result
+
+
+def _without_progress(text: str) -> str:
+    """What was printed on stderr but for the lines that a slow machine alone prints (`mpplan.ui.progress`)."""
+    return "".join(line for line in text.splitlines(keepends=True) if not _PROGRESS.search(line))
+
+
+_PROGRESS = re.compile(r", (about )?\d+ s (so far|left)$")

@@ -37,7 +37,8 @@ LADDERS: dict[str, Ladder] = {
         Rung(at=1e4, per=1e3, text="{} kW", column="kW"),
     ),
     "power_mw": (
-        Rung(at=0, per=1e-3, text="{} kW", column="kW"),
+        Rung(at=0, per=1e-6, text="{} W", column="W"),
+        Rung(at=1e-3, per=1e-3, text="{} kW", column="kW"),
         Rung(at=1, per=1, text="{} MW", column="MW"),
     ),
     "seconds": (
@@ -444,7 +445,7 @@ TEXT: dict[str, str] = {
     "table.energy": "Energy by item, and its carbon",
     "table.layout": "Chosen layout of each precision",
     "table.lost": "Layouts of {precision}: the chosen one and alternatives",
-    "table.shares": "Inputs by their share in the range",
+    "table.shares": "Inputs by their share in the range, and what would narrow it",
     "table.sensitivity": "What one input moves",
     "table.curve": "{precision} on more or fewer {gpu}",
     "table.pareto": "The front, fastest first",
@@ -741,7 +742,7 @@ TEXT: dict[str, str] = {
     "glossary.strict_fp32.term": "FP32 (strict)",
     "glossary.strict_fp32.text": "32-bit throughout, TF32 off. A reference: few people train like this.",
     "glossary.tf32.term": "TF32",
-    "glossary.tf32.text": "32-bit data, matrix products rounded to 19 bits. What most training called FP32 runs on Ampere and later GPUs.",
+    "glossary.tf32.text": "32-bit data, inputs of matrix products rounded to 19 bits. PyTorch uses it for convolutions by default, and for matrix products only on request since 1.12.",
     "glossary.bf16.term": "BF16, FP16",
     "glossary.bf16.text": "16-bit formats. BF16 has the range of FP32; FP16 has finer steps and needs loss scaling.",
     "glossary.fp8.term": "FP8",

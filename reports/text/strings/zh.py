@@ -38,7 +38,8 @@ LADDERS: dict[str, Ladder] = {
         Rung(at=1e4, per=1e3, text="{} 千瓦", column="千瓦"),
     ),
     "power_mw": (
-        Rung(at=0, per=1e-3, text="{} 千瓦", column="千瓦"),
+        Rung(at=0, per=1e-6, text="{} 瓦", column="瓦"),
+        Rung(at=1e-3, per=1e-3, text="{} 千瓦", column="千瓦"),
         Rung(at=1, per=1, text="{} 兆瓦", column="兆瓦"),
     ),
     "seconds": (
@@ -424,7 +425,7 @@ TEXT: dict[str, str] = {
     "table.energy": "能耗分项与碳排放",
     "table.layout": "各精度选定的并行方案",
     "table.lost": "{precision} 落选的并行方案",
-    "table.shares": "各输入在区间中的份额",
+    "table.shares": "各输入在区间中的份额，以及如何收窄",
     "table.sensitivity": "单个输入变动的影响",
     "table.curve": "{precision}，按 {gpu} 的数量",
     "table.pareto": "前沿，由快到慢",
@@ -713,7 +714,7 @@ TEXT: dict[str, str] = {
     "glossary.strict_fp32.term": "FP32（严格）",
     "glossary.strict_fp32.text": "全程 32 位，关闭 TF32。仅作参照：很少有人这样训练。",
     "glossary.tf32.term": "TF32",
-    "glossary.tf32.text": "数据为 32 位，矩阵乘法舍入到 19 位。2020 年以来，多数自称用 FP32 的人实际跑的是它。",
+    "glossary.tf32.text": "数据为 32 位，矩阵乘法的输入舍入到 19 位。PyTorch 默认用于卷积；自 1.12 起，矩阵乘法须另行开启。",
     "glossary.bf16.term": "BF16、FP16",
     "glossary.bf16.text": "16 位格式。BF16 的范围与 FP32 相同；FP16 的数值间隔更小，但需要损失缩放。",
     "glossary.fp8.term": "FP8",

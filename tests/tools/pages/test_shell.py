@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.pages.shell import Shell
+from tools.pages.shell import Shell, _without_progress
 
 
 def test_a_command_is_that_of_this_source_tree_with_its_pipes(tmp_path):
@@ -35,3 +35,9 @@ def test_settings_of_the_developer_do_not_reach_a_page(tmp_path, monkeypatch, na
     monkeypatch.setenv(name, text)
 
     assert Shell(tmp_path).run("mpplan gpus | head -5") == plain
+
+
+def test_lines_that_only_a_slow_machine_prints_are_no_part_of_a_page():
+    text = "planning, 5 s so far\nlearning, about 12 s left\nerror: no plan, 5 s so far, they say\n"
+
+    assert _without_progress(text) == "error: no plan, 5 s so far, they say\n"
