@@ -370,7 +370,6 @@ TEXT: dict[str, str] = {
     "chart.accuracy": "Predicted against published: {metric}",
     "chart.accuracy_described": "{title}. {n} points; on the diagonal, prediction and publication agree.",
     "chart.trace": "{kind} over time",
-    "chart.legend": "Legend",
     "column.precision": "Precision",
     "column.unit": "{name}, {unit}",
     "column.gpu": "GPU",

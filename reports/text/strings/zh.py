@@ -359,7 +359,6 @@ TEXT: dict[str, str] = {
     "chart.accuracy": "预测与公开结果：{metric}",
     "chart.accuracy_described": "{title}。共 {n} 个点；落在对角线上表示预测与公开结果一致。",
     "chart.trace": "{kind}随时间的变化",
-    "chart.legend": "图例",
     "column.precision": "精度",
     "column.unit": "{name}，{unit}",
     "column.gpu": "GPU",
