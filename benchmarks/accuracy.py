@@ -32,8 +32,8 @@ from benchmarks.accuracy_lineages import (
 )
 from benchmarks.accuracy_search import search_all
 from benchmarks.sweep.text import layouts_text
+from planner.evidence import Z90
 from planner.performance.operations import model_flop_per_token
-from planner.rates.parameters import Z90
 from planner.validation.score import (
     BREAKDOWNS,
     TIMES,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.rates.parameters import Z90
+from planner.evidence import Z90
 from planner.rates.qualifiers import shape_key
 from planner.validation.score import ScoredRun
 

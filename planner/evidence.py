@@ -63,6 +63,8 @@ class Evidence:
 
 LOW_PERCENT, HIGH_PERCENT = 5.0, 95.0
 """Percentiles of draws that are the ends of a range."""
+Z90 = 1.6448536269514722
+"""Standard deviations of a normal distribution from its middle to each of these ends."""
 
 
 def middle(draws: npt.ArrayLike) -> float:

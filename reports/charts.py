@@ -233,19 +233,6 @@ def linear_ticks(top: float, most: int = 5) -> tuple[float, ...]:
     return tuple(float(f"{step * i:.10g}") for i in range(count + 1))
 
 
-def log_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Round values 1, 2, 5 times powers of ten that enclose a positive span; only powers of ten if it is long."""
-    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
-    last = max(last, first + 1)
-    if last - first > 2:
-        return tuple(10.0**power for power in range(first, last + 1))
-    fine = [factor * 10.0**power for power in range(first, last + 1) for factor in (1.0, 2.0, 5.0)]
-    under = [value for value in fine if value <= low * (1 + 1e-9)]
-    over = [value for value in fine if value >= high * (1 - 1e-9)]
-    bottom, top = (under[-1] if under else fine[0]), (over[0] if over else fine[-1])
-    return tuple(value for value in fine if bottom <= value <= top)
-
-
 def end_anchor(index: int, count: int) -> str:
     """Text anchor of a tick's label: inwards at both ends."""
     return "start" if index == 0 else "end" if index == count - 1 else "middle"
@@ -359,30 +346,6 @@ def on_log(value: float, ticks: Sequence[float]) -> float:
     """Position of a positive value on a logarithmic axis, in percent, clamped to the axis."""
     low, high = math.log10(ticks[0]), math.log10(ticks[-1])
     return percent(min(100.0, max(0.0, 100 * (math.log10(value) - low) / (high - low))))
-
-
-def log_axis(ticks: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
-    """Ticks of a logarithmic axis."""
-    return tuple(
-        Tick(at=on_log(value, ticks), label=label, anchor=end_anchor(i, len(ticks)))
-        for i, (value, label) in enumerate(zip(ticks, labels, strict=True))
-    )
-
-
-def thin(times: Sequence[float], values: Sequence[float], columns: int = 240) -> list[tuple[float, float]]:
-    """Reduce a long trace to the smallest and largest value of each column and its two ends, in their order."""
-    if len(times) <= 2 * columns:
-        return list(zip(times, values, strict=True))
-    start, span = times[0], (times[-1] - times[0]) or 1.0
-    buckets: dict[int, list[int]] = {}
-    for i, time in enumerate(times):
-        buckets.setdefault(min(columns - 1, int(columns * (time - start) / span)), []).append(i)
-    kept: list[tuple[float, float]] = []
-    edges = {0, len(times) - 1}
-    for bucket in buckets.values():
-        ends = {min(bucket, key=values.__getitem__), max(bucket, key=values.__getitem__)} | edges.intersection(bucket)
-        kept.extend((times[i], values[i]) for i in sorted(ends))
-    return kept
 
 
 def polyline(points: Sequence[tuple[float, float]], x_top: float, y_top: float, digits: int = 4) -> str:

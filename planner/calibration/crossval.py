@@ -23,8 +23,9 @@ from planner.calibration.hierarchy import (
 )
 from planner.calibration.linear import Observation, mapped
 from planner.calibration.shifts import at_shift, cholesky
+from planner.evidence import Z90
 from planner.lazy import dataclass
-from planner.rates.parameters import Z90, Figure, Joint, Parameters
+from planner.rates.parameters import Figure, Joint, Parameters
 from planner.rates.terms import Draws, Floats
 from planner.validation.predict import predict_prepared, run_rates
 

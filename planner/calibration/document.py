@@ -358,7 +358,7 @@ def _changed(
     share = shipped.families[base.family].bound == "share"
     row = replace(base, id=row_id)
     if source is None:
-        hardly_moved = abs(value / base.value - 1.0) > ROUNDED
-        return with_range(row, value, sd, share=share) if hardly_moved else row
-    moved = as_learned_if_moved(with_range(row, value, sd, share=share), base, source)
-    return replace(moved, date=made) if moved.learned else moved
+        moved = abs(value / base.value - 1.0) > ROUNDED
+        return with_range(row, value, sd, share=share) if moved else row
+    read = as_learned_if_moved(with_range(row, value, sd, share=share), base, source)
+    return replace(read, date=made) if read.learned else read

@@ -29,8 +29,9 @@ from planner.calibration.own_runs import (
 )
 from planner.calibration.shifts import at_shift, cholesky, is_share, slope_ratios, with_range
 from planner.calibration.spreads import BY_PART, RESIDUALS
+from planner.evidence import Z90
 from planner.lazy import dataclass
-from planner.rates.parameters import Z90, Figure, Joint, Parameters
+from planner.rates.parameters import Figure, Joint, Parameters
 from planner.rates.terms import Floats
 
 ITERATIONS = 3

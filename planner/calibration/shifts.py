@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.rates.parameters import NEARLY_ALL, Z90, Parameter, Parameters, moved
+from planner.evidence import Z90
+from planner.rates.parameters import NEARLY_ALL, Parameter, Parameters, moved
 from planner.rates.terms import Floats
 
 

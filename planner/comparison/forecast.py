@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from planner.comparison.lost import TimeUse
 from planner.comparison.pace import Durations
-from planner.evidence import Estimate, middle
+from planner.evidence import Z90, Estimate, middle
 from planner.hardware.failures import interruptions_per_gpu_hour
 from planner.lazy import dataclass
 from planner.runlog.log import RunLog
@@ -34,8 +34,6 @@ CLUSTER = 1.5
 QUIET = 3.0
 """Mean times between stops that a log without one must last before the plan's stops are not believed: with so many, one
 run in twenty has none (exp(-3))."""
-P95 = 1.645
-"""Of a normal distribution, in standard deviations."""
 MOST_STOPS = 1e6
 """To come: a run with more does not come to its end."""
 
@@ -143,7 +141,7 @@ def _is_quiet(log: RunLog, use: TimeUse, spent_s: float | None, gpus: int | None
 def _goodput(ratio: Estimate, draw: np.random.Generator) -> Floats:
     """Draws of a goodput: its logarithm spreads to either side as its range does, and never over 1."""
     normal = draw.standard_normal(DRAWS)
-    up, down = np.log(ratio.high / ratio.mid) / P95, np.log(ratio.mid / ratio.low) / P95
+    up, down = np.log(ratio.high / ratio.mid) / Z90, np.log(ratio.mid / ratio.low) / Z90
     drawn = ratio.mid * np.exp(normal * np.where(normal > 0, up, down))
     return np.asarray(np.minimum(drawn, 1.0), dtype=np.float64)
 
@@ -218,5 +216,5 @@ def _stops(log: RunLog, use: TimeUse, ahead: int, draw: np.random.Generator) -> 
 def _price(price: Estimate, draw: np.random.Generator) -> Floats:
     """Draws of a price: its logarithm spreads to either side as its range does."""
     normal = draw.standard_normal(DRAWS)
-    up, down = np.log(price.high / price.mid) / P95, np.log(price.mid / price.low) / P95
+    up, down = np.log(price.high / price.mid) / Z90, np.log(price.mid / price.low) / Z90
     return np.asarray(price.mid * np.exp(normal * np.where(normal > 0, up, down)), dtype=np.float64)

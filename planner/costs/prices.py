@@ -152,6 +152,8 @@ class OwnedPrice:
     """Its rows."""
     utilisation_ratio: float | None = None
     """Share of all hours that are used, as planned."""
+    life_years: float | None = None
+    """Service life, over which the carbon of making them is spread, too."""
     busy_usd_per_gpu_h: Estimate = FREE
     """The part of the price that is electricity of working hours; a plan bills its own energy instead."""
 

@@ -57,7 +57,6 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         driver_version=last.software.driver_version,
         matmul_flop_per_s=_inverse(products, 0),
         operand_bytes_per_s=_inverse(products, 1),
-        matmul_fixed_s=_direct(products, 2),
         best_matmul_flop_per_s=_best(points),
         attention_forward_flop_per_s=_attention(forward),
         attention_backward_flop_per_s=_attention(backward, scale=FLASH_BACKWARD),
@@ -122,13 +121,6 @@ def _inverse(fits: dict[str, LinearFit], column: int) -> Values:
         key: MeasuredValue(value=1.0 / fit.coefficients[column], relative_sd=fit.spread, probe_ids=fit.probe_ids)
         for key, fit in fits.items()
         if fit.coefficients[column] > 0
-    }
-
-
-def _direct(fits: dict[str, LinearFit], column: int) -> Values:
-    return {
-        key: MeasuredValue(value=fit.coefficients[column], relative_sd=fit.spread, probe_ids=fit.probe_ids)
-        for key, fit in fits.items()
     }
 
 

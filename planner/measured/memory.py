@@ -8,7 +8,7 @@ from statistics import median, stdev
 from planner.measured.rates import MeasuredValue, Values
 from planner.records.measurement import Measurement
 
-WHOLE_STEPS = ("block", "end_to_end", "verify")
+TRAINING_KINDS = ("block", "end_to_end", "verify")
 """Kinds whose tensors are those of training."""
 CONTEXT_SD = 0.1
 """Least relative standard deviation of a context (assumed): a job loads other kernels and libraries than the probe."""
@@ -19,14 +19,14 @@ grows with steps and shapes."""
 
 def context_bytes(points: Iterable[Measurement]) -> MeasuredValue | None:
     """Device memory of a training process that its allocator does not hold, bytes: median over whole steps."""
-    found = [point for point in points if point.kind in WHOLE_STEPS and point.memory.context_bytes]
+    found = [point for point in points if point.kind in TRAINING_KINDS and point.memory.context_bytes]
     return _middle([point.memory.context_bytes or 0.0 for point in found], found, CONTEXT_SD)
 
 
 def fragmentation_ratios(points: Iterable[Measurement]) -> Values:
     """Reserved beyond allocated memory over allocated memory at the peak of whole steps, by mode: eager, compiled."""
     ratios: Values = {}
-    steps = [point for point in points if point.kind in WHOLE_STEPS and point.status == "ok"]
+    steps = [point for point in points if point.kind in TRAINING_KINDS and point.status == "ok"]
     for mode, is_compiled in (("eager", False), ("compiled", True)):
         found = [
             point

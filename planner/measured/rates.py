@@ -111,11 +111,9 @@ class MeasuredRates:
     """NVIDIA driver of the last point."""
     matmul_flop_per_s: Values
     """Asymptotic rate by compute (fp32, tf32, fp16, bf16, fp8, fp8-rowwise, mxfp8): time = flop / rate + bytes /
-    `operand_bytes_per_s` + `matmul_fixed_s`."""
+    `operand_bytes_per_s` + a fixed time."""
     operand_bytes_per_s: Values
     """By compute; missing where the fit found no such term."""
-    matmul_fixed_s: Values
-    """Fixed time of a product, by compute."""
     best_matmul_flop_per_s: Values
     """Fastest product measured, by compute."""
     attention_forward_flop_per_s: Values

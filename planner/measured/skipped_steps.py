@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import exp, hypot, sqrt
 from typing import TYPE_CHECKING
 
-from planner.evidence import Evidence, EvidenceKind
+from planner.evidence import Z90, Evidence, EvidenceKind
 from planner.lazy import dataclass
 from planner.rates.terms import Term
 from planner.training.loss_scalers import LossScaler, load_loss_scalers, loss_scaler_of
@@ -28,8 +28,6 @@ CLEAR = 0.01
 """Probability, were the arithmetic true, of so many skipped steps, below which they are clearly more."""
 CLEAR_SD, MOST_EXACT = 2.326, 100
 """The same in standard deviations, which does above so many expected skips."""
-END_SD = 1.645
-"""Standard deviations to the 5th and 95th percentile: the share lies between none and twice itself."""
 MOST_SKIPPED_RATIO = 0.5
 """Share of settled steps above which a run is no training any more: every second step undoes nothing but time."""
 
@@ -70,7 +68,7 @@ def skipped_step_terms(
     useful = 1.0 - told.ratio
     steps = told.finding.settled_steps
     sampled = sqrt(told.ratio * useful / steps) / useful if steps and told.basis == MEASURED else 0.0
-    own_sd = hypot(told.ratio / useful / END_SD, sampled)
+    own_sd = hypot(told.ratio / useful / Z90, sampled)  # the share lies between none and twice itself
     return {TERM: replace(base[TERM], value=useful, own_sd=own_sd, rests_on=(), evidence=_evidence(told, told.ratio))}
 
 

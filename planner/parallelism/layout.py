@@ -20,6 +20,8 @@ Ints = npt.NDArray[np.int64]
 
 FULL_SHARE = np.array([0.0, 0.0, 1.0, 0.5, 0.25])
 """Share of the layers that are checkpointed whole, by code of `ACT_CKPT`."""
+SELECTIVE = ACT_CKPT.index("selective")
+"""Code of selective checkpointing."""
 
 
 def full_share(act_ckpt: str) -> float:

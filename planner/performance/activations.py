@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.parallelism.layout import FULL_SHARE, Layouts
+from planner.parallelism.layout import FULL_SHARE, SELECTIVE, Layouts
 from planner.performance.operations import Work
 from planner.rates.terms import Rates, Value
-from planner.training.recipe import ACT_CKPT, Recipe
-
-SELECTIVE = ACT_CKPT.index("selective")
+from planner.training.recipe import Recipe
 
 
 def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:

@@ -13,7 +13,7 @@ import numpy as np
 from planner.evidence import middle
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
-from planner.parallelism.layout import FULL_SHARE, Layouts
+from planner.parallelism.layout import FULL_SHARE, SELECTIVE, Layouts
 from planner.parallelism.slowest import expected_max
 from planner.performance.communication import LayerComm, data_parallel, layer_comm
 from planner.performance.compute import END_LAUNCHES, HeadTime, LayerTime, head_time, kernels, layer_time
@@ -21,9 +21,8 @@ from planner.performance.operations import Work, work_of
 from planner.performance.optimizer_step import offload_s, optimizer_s
 from planner.performance.shards import Shards, shard_params
 from planner.rates.terms import Rates, Value
-from planner.training.recipe import ACT_CKPT, Recipe
+from planner.training.recipe import Recipe
 
-SELECTIVE = ACT_CKPT.index("selective")
 ALLOCATOR_FROM = 0.95
 """Share of the memory from which the allocator finds no free block now and then: assumed."""
 ALLOCATOR_RAMP = 0.05

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from planner.costs.bill import BillPrices, RunDraws, total_draws_usd
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.costs.quantity import DataSize, Energy
-from planner.evidence import Estimate
+from planner.evidence import Z90, Estimate
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layout, Layouts
@@ -20,7 +20,7 @@ from planner.performance.memory import MemoryItems, usable_bytes
 from planner.performance.shards import trained_share
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
-from planner.rates.parameters import Z90, Parameters
+from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Rates, RateSet, Term, Value
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import Recipe

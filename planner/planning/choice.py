@@ -46,6 +46,8 @@ UNPUBLISHED = 1.1
 taken."""
 MOST_LEAN = 10
 """Layouts that need little memory whose risk is drawn where none is safe."""
+AT_ONCE = 4
+"""Numbers of GPUs whose layouts are chosen in common passes."""
 LITTLE_RISKIER = 0.03
 """How much riskier than the least risky a faster layout may be for it to be taken where none is safe."""
 

@@ -18,15 +18,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from planner.evidence import Evidence, EvidenceKind
+from planner.evidence import Z90, Evidence, EvidenceKind
 from planner.lazy import dataclass
 from planner.rows import CATALOG, Row, read_rows
 
 PARAMETERS = CATALOG / "parameters.csv"
 POSTERIOR = CATALOG / "posterior.csv"
-
-Z90 = 1.6449
-"""Normal quantile of a 90 % two-sided range."""
 
 
 class Figure(StrEnum):

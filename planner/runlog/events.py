@@ -78,8 +78,8 @@ class Fact:
 
 
 FACTS = (
-    "steps", "params_total", "peak_flop_per_s", "tokens_per_step", "mem_kind", "peak_mem_gib", "gated_mlp",
-    "tied_embeddings", "grouped", "query_groups", "fp8",
+    "steps", "peak_flop_per_s", "tokens_per_step", "peak_mem_gib", "gated_mlp", "tied_embeddings", "grouped",
+    "query_groups", "fp8",
 )  # fmt: skip
 """Keys of facts that are no column."""
 

@@ -16,9 +16,8 @@ class Optimizer:
     full_moments: float
     """Moments of one element per parameter stored in the policy's moment type (AdamW 2, SGD with momentum 1)."""
     fixed_state_bytes: float
-    """State bytes per parameter that do not depend on the policy (8-bit Adam: 2 plus block scales)."""
-    factored: bool
-    """True where the second moment is kept as row and column sums (Adafactor): counted as ~0 bytes per parameter."""
+    """State bytes per parameter that do not depend on the policy (8-bit Adam: 2 plus block scales). Row and column sums
+    in place of a moment (Adafactor) count as none."""
     paged: bool
     """True where the states lie in unified memory, which moves them to the host when the GPU is full."""
     extra_flop_per_param: float

@@ -13,7 +13,6 @@ def _optimizer(row: Row) -> Optimizer:
         name=row.text("name"),
         full_moments=row.number("full_moments", high=4),
         fixed_state_bytes=row.number("fixed_state_bytes", high=16),
-        factored=row.flag("factored"),
         paged=row.flag("paged"),
         extra_flop_per_param=row.number("extra_flop_per_param", high=1000),
         evidence=Evidence(

@@ -19,6 +19,7 @@ from pricing.files.exchange_rates import load_rates
 from pricing.gpu_price.ask import parse_commitment
 from pricing.place.electricity import DEFAULT_ZONE
 from pricing.place.places import zone_named
+from pricing.place.site import grid_number
 
 if TYPE_CHECKING:
     from planner.records.measurement import Measurement
@@ -54,20 +55,12 @@ def place_here(money: MoneyInputs) -> str | None:
     """The zone whose grid factor the plans use; None where the factor is a number without a scope."""
     grid = money.grid
     if grid is not None:
-        row = None if grid.lower().startswith(LIVE) or _is_number(grid) else zone_named(grid)
+        row = None if grid.lower().startswith(LIVE) or grid_number(grid) is not None else zone_named(grid)
     elif money.region is not None:
         row = zone_named(money.region, money.provider.strip().lower() if money.provider else None)
     else:
         return DEFAULT_ZONE
     return None if row is None else row.zone
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _price_used(gpu: str, priced: Priced) -> PriceUsed:

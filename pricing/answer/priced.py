@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from planner.costs.prices import Beside, GpuPrice, Ledger, OwnedPrice, Quote, SiteFacts
+from planner.costs.prices import Beside, EmbodiedRate, GpuPrice, Ledger, OwnedPrice, Quote, SiteFacts
 from planner.errors import UsageError
 from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
@@ -63,12 +63,11 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
     prices = {gpu.id: owned[gpu.id].price if gpu.id in owned else _price(gpu.id, money, quote) for gpu in gpus}
     ledgers = {}
     for gpu in gpus:
-        embodied = embodied_of(gpu.id)
         ledgers[gpu.id] = Ledger(
             quote=quote if quote is not None and quote.price.gpu == gpu.id else None,
             owned=owned.get(gpu.id),
             beside=beside,
-            embodied=None if embodied is None else embodied.per_gpu_h(),
+            embodied=_embodied(gpu, owned.get(gpu.id)),
         )
     return Priced(prices=prices, site=site, ledgers=ledgers, tariff=tariff)
 
@@ -119,6 +118,14 @@ def _owned(gpu: Gpu, money: MoneyInputs, site: SiteFacts) -> OwnedPrice:
 
     assert money.own is not None
     return owned_price(user_path(money.own), gpu, site, _price(gpu.id, money, None))
+
+
+def _embodied(gpu: Gpu, owned: OwnedPrice | None) -> EmbodiedRate | None:
+    """Over the service life that own machines are given, else over the usual one."""
+    embodied = embodied_of(gpu.id)
+    if embodied is None:
+        return None
+    return embodied.per_gpu_h() if owned is None or owned.life_years is None else embodied.per_gpu_h(owned.life_years)
 
 
 def _beside(money: MoneyInputs) -> Beside | None:

@@ -23,7 +23,9 @@ from pricing.contracts.owned import (
     usd_per_gpu_h,
 )
 from pricing.files.toml_file import TomlFile, read_toml
+from pricing.place.carbon import LIFE_YEARS
 
+LIFE = "capital.life_years"
 EPOCH = "epoch-research/training-cost-trends@263c40a1 cost_analysis_standalone.py"
 
 
@@ -49,7 +51,14 @@ DEFAULTS = (
         source="assumed: storage is in the staff share",
         date="2026",
     ),
-    Default(key="capital.life_years", value=5, low=0.5, high=20, source=f"{EPOCH}, life from 2023 on", date="2024"),
+    Default(
+        key=LIFE,
+        value=LIFE_YEARS,
+        low=0.5,
+        high=20,
+        source=f"{EPOCH}, life from 2023 on",
+        date="2024",
+    ),
     Default(key="capital.age_years", value=0, low=0, high=20, source="assumed: bought for the run", date="2026"),
     Default(
         key="capital.residual_ratio", value=0, low=0, high=0.9, source="assumed: worth nothing at the end", date="2026"
@@ -169,7 +178,7 @@ def read_own(path: Path, gpu: Gpu) -> tuple[Owned, Estimate, tuple[Evidence, ...
         server_usd_per_gpu=server.mid,
         network_ratio=values["capital.network_ratio"],
         storage_ratio=values["capital.storage_ratio"],
-        life_years=values["capital.life_years"],
+        life_years=values[LIFE],
         age_years=values["capital.age_years"],
         depreciation=file.word("capital.depreciation", ("straight-line", "economic"), "straight-line"),
         residual_ratio=values["capital.residual_ratio"],
@@ -232,7 +241,7 @@ def _evidence(file: TomlFile) -> tuple[Evidence, ...]:
                 what=f"{default.key} = {default.value if given is None else given}",
                 source=default.source if given is None else file.name,
                 date=default.date if given is None else None,
-                used_in=("cost_usd",),
+                used_in=("cost_usd", "embodied_tco2e", "sci_kg_per_run") if default.key == LIFE else ("cost_usd",),
                 public=given is None,
             )
         )
@@ -290,6 +299,7 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
         rental_basis=rental.basis if rental and rented else None,
         rental_evidence=rental.evidence if rental and rented else (),
         utilisation_ratio=owned.utilisation_ratio,
+        life_years=owned.life_years,
         busy_usd_per_gpu_h=Estimate(low=busy[0], mid=busy[1], high=busy[2]),
     )
 

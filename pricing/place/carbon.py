@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from planner.costs.prices import EmbodiedRate
@@ -15,8 +16,8 @@ LOW_OVER_BOAVIZTA = 164 / 575
 """NVIDIA's own footprint of an HGX H100 board, commonly quoted as 1312 kg for 8 GPUs (its publication was not found),
 over Boavizta's figure for the same GPU; assumed as the low end for every GPU."""
 
-LIFE_YEARS = 5.0
-"""Service life over which embodied carbon is spread (as in the cost of owned machines)."""
+LIFE_YEARS = 5
+"""Service life over which embodied carbon and the price of own machines are spread where none is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +27,16 @@ class Embodied:
     kg_co2e_per_gpu: Estimate
     evidence: Evidence
 
-    def per_gpu_h(self, *, life_years: float = LIFE_YEARS, utilisation: float = 1.0) -> EmbodiedRate:
-        """The share of one used hour: the total over the hours of the service life that are used.
+    def per_gpu_h(self, life_years: float = LIFE_YEARS) -> EmbodiedRate:
+        """The share of one hour: the total over the hours of the service life, used or not, as the SCI counts it.
 
         Args:
             life_years: service life.
-            utilisation: share of all hours that are used, 0 to 1.
         """
-        hours, each = life_years * YEAR_H * utilisation, self.kg_co2e_per_gpu
+        hours, each = life_years * YEAR_H, self.kg_co2e_per_gpu
         rate = Estimate(low=each.low / hours, mid=each.mid / hours, high=each.high / hours)
-        return EmbodiedRate(kg_co2e_per_gpu_h=rate, evidence=self.evidence)
+        what = f"{self.evidence.what}, over {life_years:g} years"
+        return EmbodiedRate(kg_co2e_per_gpu_h=rate, evidence=replace(self.evidence, what=what))
 
 
 @lru_cache(maxsize=1)
@@ -49,8 +50,7 @@ def _embodied(row: Row) -> Embodied:
     evidence = Evidence(
         id=f"embodied:{row.text('id')}",
         kind=EvidenceKind.PUBLISHED,
-        what=f"{high:g} kg CO2e per GPU, {row.text('notes')}; low end {LOW_OVER_BOAVIZTA:.3f} of it "
-        f"(NVIDIA's on H100), over {LIFE_YEARS:g} years",
+        what=f"{high:g} kg CO2e per GPU, {row.text('notes')}; low end {LOW_OVER_BOAVIZTA:.3f} of it (NVIDIA's on H100)",
         source=row.text("source"),
         date=row.text("date"),
         gpu=row.text("gpu"),

@@ -112,7 +112,7 @@ def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | 
         )
         return Gap.of("place.electricity", why=why)
     usd = row.price_per_kwh * rate.usd_per_unit
-    low, high = _state_range(as_of) if row.zone == DEFAULT_ZONE and not region else (usd, usd)
+    low, high = _state_range(usd, as_of) if row.zone == DEFAULT_ZONE and not region else (usd, usd)
     what = f"{row.name}, {row.consumer}, {row.date_latest.year}: {row.price_per_kwh} {row.currency} per kWh"
     if row.currency != "USD":
         what += f" = {usd:f} USD at {rate.usd_per_unit} of {rate.date} ({rate.source})"
@@ -130,9 +130,9 @@ def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | 
     )
 
 
-def _state_range(as_of: date) -> tuple[Decimal, Decimal]:
-    """5th and 95th percentile over the US states with a row."""
+def _state_range(average: Decimal, as_of: date) -> tuple[Decimal, Decimal]:
+    """5th and 95th percentile over the US states with a row; no range around the average where none has one."""
     zones = sorted({row.zone for row in electricity_rows() if row.zone.startswith("US-")})
     newest = [_newest(zone, as_of) for zone in zones]
-    prices = tuple(sorted(row.price_per_kwh for row in newest if row is not None)) or (Decimal("0.0826"),)
+    prices = tuple(sorted(row.price_per_kwh for row in newest if row is not None)) or (average,)
     return quantile(prices, Decimal("0.05")), quantile(prices, Decimal("0.95"))

@@ -158,7 +158,8 @@ def _pue(operator: str | None, region: str | None) -> Fact:
     )
 
 
-def _as_number(grid: str | float) -> float | None:
+def grid_number(grid: str | float) -> float | None:
+    """The factor, in g CO2e per kWh, that is given in place of the name of a zone; None for a name."""
     try:
         return float(grid)
     except ValueError:
@@ -166,7 +167,7 @@ def _as_number(grid: str | float) -> float | None:
 
 
 def _grid(grid: str | float | None, region: str | None, operator: str | None) -> Fact:
-    number = _as_number(grid) if grid is not None else None
+    number = grid_number(grid) if grid is not None else None
     if number is not None:
         return _given_grid(number)
     if grid is not None:

@@ -97,11 +97,7 @@ def main(read: Callable[[str], Any] = Options.from_json, run: Callable[[Any, Eve
     except MpplanError as error:
         events.write("failed", message=error.message, hint=error.hint, exit_code=error.exit_code)
         return error.exit_code
-    except KeyboardInterrupt:
-        with suppress(OSError):  # the parent may be gone
-            events.write("interrupted")
-        return 130
-    except BrokenPipeError:
+    except (KeyboardInterrupt, BrokenPipeError):  # the second where the parent is gone
         return 130
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from planner.errors import UsageError
 from planner.records.jsonl import to_line
@@ -197,24 +196,3 @@ def mend(path: Path) -> None:
 
 BLOCK_BYTES = 65_536
 """Read at a time from the end of a record, which may be large."""
-
-
-def read_traces(path: Path) -> dict[str, Trace]:
-    """Traces by probe id, from `name.trace.jsonl` or its `.gz`; unreadable lines are left out."""
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    traces: dict[str, Trace] = {}
-    for line in data.decode("utf-8", errors="replace").splitlines():
-        try:
-            document = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if document.get("schema") == TRACE_SCHEMA:
-            traces[document["probe_id"]] = Trace(
-                readings=tuple(Reading(**row) for row in _rows(document["readings"])),
-                states=tuple(State(**row) for row in _rows(document["states"])),
-            )
-    return traces
-
-
-def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -32,7 +32,7 @@ from probes.record.figures import Figures
 from probes.sensors.interface import State
 from probes.session.bench import Bench, PointResult
 from probes.timing.protocol import Subject, Timing
-from probes.timing.regime import SUSTAINED_SETTLE_S, WHOLE_STEPS, sustained_s
+from probes.timing.regime import SUSTAINED_KINDS, SUSTAINED_SETTLE_S, sustained_s
 from probes.timing.statistics import SampleSummary
 from probes.timing.trial import Point, Trial
 
@@ -128,7 +128,7 @@ def _window_rules(point: Point, bench: Bench, step_s: float) -> WindowRules | No
     """The window that a point gets whose steps take `step_s`; None where its burst is all that is wanted."""
     if point.energy_s and bench.sensor is not None:
         return WindowRules(window_s=point.energy_s, settle_s=SETTLE_S, soak_c=bench.soak_c)
-    if bench.device.kind == "cuda" and point.kind in WHOLE_STEPS:
+    if bench.device.kind == "cuda" and point.kind in SUSTAINED_KINDS:
         return WindowRules(window_s=sustained_s(step_s), settle_s=SUSTAINED_SETTLE_S, soak_c=bench.soak_c)
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probes.timing.protocol import Rules
-from probes.timing.regime import WHOLE_STEPS
+from probes.timing.regime import SUSTAINED_KINDS
 from probes.timing.trial import Point
 from probes.workloads.expected import OTHER_CAP_S, THOROUGH_PATIENCE, gpu_cap_s, warmup_s
 
@@ -29,5 +29,5 @@ def rules_for(point: Point, device_kind: str, suite: str) -> Rules:
         return Rules(ci_ratio=GPU_CI_RATIO, cap_s=cap_s, warmup_s=settle_s)
     patience = THOROUGH_PATIENCE if suite == "thorough" else 1.0
     cap_s = patience * (point.cap_s or CPU_CAPS_S.get(point.kind, OTHER_CAP_S))
-    least_s = 0.4 if point.kind in WHOLE_STEPS else 0.05
+    least_s = 0.4 if point.kind in SUSTAINED_KINDS else 0.05
     return Rules(ci_ratio=CPU_CI_RATIO, cap_s=cap_s, warmup_s=min(0.3, cap_s / 6.0), min_total_s=least_s)

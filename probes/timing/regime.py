@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-WHOLE_STEPS = ("block", "end_to_end", "parallel_step", "verify")
+SUSTAINED_KINDS = ("block", "end_to_end", "parallel_step", "verify")
 """Kinds that predictions of steps are fitted to and compared with: on a GPU all of one regime, sustained."""
 SUSTAINED_SETTLE_S = 0.5
 """Before a sustained run without an energy window: some periods of the power sensor (0.1 s), after which the limiter

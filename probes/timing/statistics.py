@@ -36,8 +36,8 @@ class SampleSummary:
 def summarise(samples: Sequence[float]) -> SampleSummary:
     """Median with its 95 % order-statistic confidence interval.
 
-    The ranks are `n/2 ∓ 1.96 √n / 2` (binomial, normal approximation); with fewer than six samples the interval is
-    the range.
+    The ranks are `n/2 ∓ 1.96 √n / 2` (binomial, normal approximation); with fewer than eight samples the interval
+    is the range.
 
     Args:
         samples: positive seconds, at least one.

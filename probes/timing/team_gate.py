@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from probes.ranks.team import Team
 from probes.timing.device_gate import DeviceGate
-from probes.timing.quiet import CpuReading, Gate, read_cpu
+from probes.timing.quiet import WINDOW_S, CpuReading, Gate, read_cpu
 
 
 class TeamGate:
@@ -47,7 +47,7 @@ class TeamLoadGate:
     It is read for the record: the clock judges by its canary, and part of what gloo's transport costs is in no name.
     """
 
-    window_s = 0.25
+    window_s = WINDOW_S
 
     def __init__(self, team: Team) -> None:
         self._team = team

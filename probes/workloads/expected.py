@@ -17,7 +17,7 @@ from functools import cache
 from planner.hardware.catalogue import match_device
 from probes.device.device import Device
 from probes.timing.graphs import LONG_S
-from probes.timing.regime import SUSTAINED_SETTLE_S, WHOLE_STEPS, sustained_s
+from probes.timing.regime import SUSTAINED_KINDS, SUSTAINED_SETTLE_S, sustained_s
 from probes.timing.trial import Point, ProbePlan
 
 STEP_FLOP_PER_S = {"float32": 45e12, "tf32": 330e12, "float16": 600e12, "bfloat16": 600e12}
@@ -81,7 +81,7 @@ def point_s(plan: ProbePlan, point: Point) -> float:
         steps += SHORT_STEPS
     measured = max(warmup_s(cap_s), 3.0 * step) + cap_s + step
     window = SETTLE_S + REHEAT_S + point.energy_s if point.energy_s else 0.0
-    if not window and point.kind in WHOLE_STEPS:
+    if not window and point.kind in SUSTAINED_KINDS:
         window = SUSTAINED_SETTLE_S + sustained_s(step)
     return _build_s(point) + steps * step + measured + window
 

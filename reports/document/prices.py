@@ -20,21 +20,20 @@ def without_prices(document: Doc) -> Doc:
     sources = [_source(row) for row in document["evidence"] if _figures(row)]
     copy = _Copy(str(row["what"]) for row in sources)
     views = {name: copy.rows(document.get(name), name) for name in ("plans", "same_deadline", "curve", "parity")}
-    counted = {name: [row for row in document.get(name) or () if row["metric"] in FIGURES] for name in COUNTED}
+    savings = [row for row in document["savings"] if row["metric"] in FIGURES]
     worded = {name: [row for row in document.get(name) or () if copy.is_told(row)] for name in WORDED}
     kept = {name: copy.of(value, name) for name, value in document.items() if name in FIELDS}
     return {
         **kept,
         **views,
-        **{name: copy.rows(rows, name) for name, rows in (counted | worded).items()},
+        "savings": copy.rows(savings, "savings"),
+        **{name: copy.rows(rows, name) for name, rows in worded.items()},
         "question": {name: copy.input(entry) for name, entry in document["question"].items() if name in INPUTS},
         "evidence": [copy.of(row, "evidence") for row in sources],
         **copy.warnings(document),
     }
 
 
-COUNTED = ("savings", "sensitivity")
-"""Lists with rows of a figure each."""
 WORDED = ("assumptions", "gaps")
 """Lists with rows that are sentences."""
 

@@ -66,12 +66,7 @@ WORDS = frozenset({
     "assumptions.id", "assumptions.change_with", "gaps.key",
     *(f"evidence.{name}" for name in ("kind", "gpu", "date", "used_in", "precisions", "terms")),
     "curve.gpu", "power_caps.gpu", "power_limit_search.gpu", "power_limit_search.precision",
-    "pareto.points.precision", "pareto.points.gpu", "run_totals.date",
-    *(f"sensitivity.{name}" for name in ("gpu", "metric", "term", "label")),
-    *(f"accuracy.points.{name}" for name in ("gpu", "precision", "metric")),
-    *(f"verify.cases.{name}" for name in ("precision", "metric")),
-    "traces.kind", "traces.unit",
-    "calibration.gpus", "calibration.learned.unit",
+    "run_totals.date", "calibration.gpus", "calibration.learned.unit",
     *(f"parity.{name}" for name in (
         "gpu", "precision", "basis", "per_nat.basis", "per_nat.baseline", "published_per_nat.basis",
         "published_per_nat.baseline",
@@ -117,7 +112,7 @@ LEFT_OUT = frozenset({"money.elsewhere"})
 PARTS = frozenset({
     "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
     "unsupported", "assumptions", "gaps", "warnings", "warnings_message", "evidence", "power_caps",
-    "power_limit_search", "pareto", "sensitivity", "accuracy", "verify", "traces", "money", "calibration", "confidence",
-    "curve", "run_totals", "tokens_per_sequence", "parity", "numerics",
+    "power_limit_search", "money", "calibration", "confidence", "curve", "run_totals", "tokens_per_sequence", "parity",
+    "numerics",
 })  # fmt: skip
 """Parts of the document that a copy without names has; what is yet to come does not leave the house."""

@@ -38,11 +38,11 @@ PLAN = frozenset({
 """Fields of a plan."""
 
 FIGURES = PLAN | {"params_total"}
-"""What a source may be used in, a saving counted in and a sensitivity shown of."""
+"""What a source may be used in and a saving counted in."""
 
 FIELDS = frozenset({
-    "schema", "mpplan", "created_at", "model", "deadline_days", "unsupported", "power_caps", "accuracy", "verify",
-    "traces", "calibration", "confidence", "run_totals", "tokens_per_sequence", "numerics",
+    "schema", "mpplan", "created_at", "model", "deadline_days", "unsupported", "power_caps", "calibration",
+    "confidence", "run_totals", "tokens_per_sequence", "numerics",
     *(f"parity.{name}" for name in (
         "gpu", "precision", "basis", "measured", "published", "untrained",
         *(f"{part}.{name}" for part in ("per_nat", "published_per_nat")
@@ -57,9 +57,6 @@ FIELDS = frozenset({
     *(f"gaps.{name}" for name in ("key", "what", "why", "effect")),
     *(f"evidence.{name}" for name in (
         "id", "kind", "what", "source", "date", "gpu", "precisions", "terms", "used_in", "public",
-    )),
-    *(f"sensitivity.{name}" for name in (
-        "gpu", "metric", "term", "label", "at_low", "at_high", "low_value", "high_value",
     )),
 })  # fmt: skip
 """Fields by their path without numbers; what stands below one is as it is. `same_deadline` is as `plans`."""
@@ -76,10 +73,9 @@ TEXTS = WORDS | {
     *(f"parity.measured.{name}" for name in ("task", "device", "source")),
     *(f"parity.untrained.{name}" for name in ("task", "device", "source")),
     *(f"numerics.{name}" for name in ("source", "device", "layers.name")),
-    "model.name", "calibration.name", "calibration.source", "traces.name", "accuracy.points.id",
+    "model.name", "calibration.name", "calibration.source",
     "plans.products.evidence", "plans.attention_kernel.evidence", "plans.collectives.evidence",
-    "plans.uncertainty.measure_with", "sensitivity.low_value", "sensitivity.high_value",
-    *(f"verify.cases.{name}" for name in ("name", "recipe", "unit", "quality")),
+    "plans.uncertainty.measure_with",
     *(f"evidence.{name}" for name in ("id", "what", "source")),
 }  # fmt: skip
 """Fields whose text stays though no message words it: those of the package, names, and what a source says."""

@@ -15,14 +15,11 @@ from reports.sections.breakdown.parts import memory, step_time
 from reports.sections.comparison.curve import curve
 from reports.sections.comparison.gpus import gpus
 from reports.sections.comparison.layout import layout
-from reports.sections.comparison.pareto import pareto
 from reports.sections.comparison.precisions import views
-from reports.sections.evidence.accuracy import accuracy, verify
 from reports.sections.evidence.basis import assumptions, glossary, method, question, reading, sources
 from reports.sections.evidence.calibration import calibration
 from reports.sections.evidence.claims import claims
 from reports.sections.evidence.drivers import drivers
-from reports.sections.evidence.records import traces
 from reports.sections.safety.safety import safety
 from reports.text.language import Words
 from reports.view import Section
@@ -40,12 +37,8 @@ SECTIONS: tuple[Builder, ...] = (
     money,
     beside,
     layout,
-    pareto,
     drivers,
     calibration,
-    accuracy,
-    verify,
-    traces,
     claims,
     assumptions,
     question,

@@ -20,7 +20,7 @@ from probes.process.worker import EXIT_DEVICE_LOST
 from probes.ranks.team import Place, Team
 from probes.record.options import RANKS_BUDGETS_S
 from probes.record.ranks_summary import waiting_power_w
-from probes.timing.regime import WHOLE_STEPS
+from probes.timing.regime import SUSTAINED_KINDS
 from probes.timing.trial import ProbePlan
 from probes.verify.document import verify_cases
 from probes.workloads import DISTRIBUTED
@@ -105,7 +105,7 @@ def test_the_power_of_waiting_is_that_of_ranks_that_wait(run: RanksRun) -> None:
 
 
 def test_whole_steps_are_sustained_and_kernels_are_not(timed: list[Measurement]) -> None:
-    steps = [point for point in timed if point.kind in WHOLE_STEPS]
+    steps = [point for point in timed if point.kind in SUSTAINED_KINDS]
 
     assert {point.setup.parallel for point in steps} == {"alone", "ddp", "alone-fsdp2", "fsdp2"}
     assert {point.sampling.regime for point in steps} == {"sustained"}

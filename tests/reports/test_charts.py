@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import pytest
 from hypothesis import given
@@ -35,22 +34,11 @@ def test_any_axis_has_two_to_six_ticks_and_wastes_less_than_half(top):
     assert ticks[-1] <= 2 * top * (1 + 1e-9)
 
 
-@given(low=st.floats(1e-6, 1e9), factor=st.floats(1.0001, 1e9))
-def test_a_logarithmic_axis_encloses_its_values(low, factor):
-    ticks = charts.log_ticks(low, low * factor)
+def test_decades_lie_at_equal_distances_and_what_is_beyond_an_end_at_the_end():
+    ticks = (1, 10, 100, 1000)
 
-    assert ticks[0] <= low * (1 + 1e-6)
-    assert ticks[-1] >= low * factor * (1 - 1e-6)
-    assert list(ticks) == sorted(set(ticks))
-    assert charts.on_log(ticks[0], ticks) == 0
-    assert charts.on_log(ticks[-1], ticks) == 100
-
-
-def test_decades_lie_at_equal_distances():
-    ticks = charts.log_ticks(1, 1000)
-
-    assert [charts.on_log(value, ticks) for value in (1, 10, 100, 1000)] == pytest.approx(
-        [0, 33.33, 66.67, 100], abs=0.01
+    assert [charts.on_log(value, ticks) for value in (0.1, 1, 10, 100, 1000, 1e4)] == pytest.approx(
+        [0, 0, 33.33, 66.67, 100, 100], abs=0.01
     )
 
 
@@ -117,20 +105,5 @@ def test_the_label_before_the_last_is_tight_where_a_phone_has_no_room_for_it():
     assert [tick.label for tick in crowded if tick.tight] == ["100"]
 
 
-def test_a_long_trace_keeps_its_extremes():
-    times = [i / 100 for i in range(100_000)]
-    values = [math.sin(t) for t in times]
-    values[77_777] = 99.0
-    thinned = charts.thin(times, values)
-
-    assert len(thinned) <= 482
-    assert max(value for _, value in thinned) == 99.0
-    assert thinned[0][0] == 0
-    assert [t for t, _ in thinned] == sorted(t for t, _ in thinned)
-
-
-def test_a_short_trace_is_left_alone_and_drawn_upside_down_for_svg():
-    points = charts.thin([0, 1], [0, 5])
-
-    assert points == [(0, 0), (1, 5)]
-    assert charts.polyline(points, 1, 10) == "0,100 100,50"
+def test_a_line_is_drawn_upside_down_for_svg():
+    assert charts.polyline([(0, 0), (1, 5)], 1, 10) == "0,100 100,50"

@@ -35,7 +35,7 @@ def test_a_plain_answer_has_the_plain_parts_and_no_empty_one():
 
 @pytest.mark.parametrize("name", list(EXTRAS))
 def test_a_part_appears_when_its_data_does(name):
-    place = {"sensitivity": "drivers", "money": "beside", "power_caps": "beside"}.get(name, name)
+    place = {"money": "beside", "power_caps": "beside"}[name]
     section = sections(sample.document() | {name: EXTRAS[name]}).get(place)
 
     assert section is not None
@@ -196,20 +196,6 @@ def test_a_dearer_place_has_a_minus_and_an_unlike_grid_no_carbon():
         ["SWE", "example (north-1)", "700,000", "160,000", "12.0", "140.0"],
     ]
     assert [cell.text for cell in table.rows[2].cells][3:] == ["−40,000", "–", "–"]
-
-
-def test_points_of_this_gpu_are_marked_among_the_published_ones():
-    chart = next(b for b in sections(sample.document() | EXTRAS)["accuracy"].blocks if isinstance(b, ScatterChart))
-
-    assert [mark.strong for mark in chart.drawing.marks] == [False, True]
-
-
-def test_the_front_is_drawn_in_the_order_of_its_days():
-    chart = next(b for b in sections(sample.document() | EXTRAS)["pareto"].blocks if isinstance(b, ScatterChart))
-    xs = [x for x, _ in chart.drawing.line]
-
-    assert xs == sorted(xs)
-    assert len(xs) == 2
 
 
 ENGLISH = re.compile(r"[A-Za-z]{4,}(?: [a-z]{2,}){2,}")

@@ -17,6 +17,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from planner.evidence import Z90
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
 from planner.models.image_network import ImageNetwork
@@ -24,7 +25,7 @@ from planner.models.images.catalogue import load_image_models, network_of
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.images.step import image_step
 from planner.rates.ladder import resolve_rates
-from planner.rates.parameters import PARAMETERS, Z90, Parameters, shipped_parameters
+from planner.rates.parameters import PARAMETERS, Parameters, shipped_parameters
 from planner.rates.terms import Rates
 from planner.rows import Row, read_rows
 from planner.training.optimizers import find_optimizer

@@ -76,7 +76,6 @@ def estimate(definitions: Definitions) -> Schema:
     beside = {
         "warnings_message": array(MESSAGE),
         "redacted": array({"enum": ["prices", "names"]}),
-        **_carried(definitions),
     }
     needed = ("schema", "question", "model", "plans", "savings", "assumptions", "gaps", "evidence")
     properties = head | parts | beside
@@ -127,36 +126,6 @@ def _model(definitions: Definitions) -> Schema:
     counted = dict.fromkeys(("params_total", "params_active", "matrix_params_active"), AMOUNT)
     shape = model["properties"] | counted | images
     return record(shape, optional=tuple(name for name in shape if name not in counted))
-
-
-def _carried(definitions: Definitions) -> dict[str, Schema]:
-    """Optional parts that something else than `mpplan estimate` may have put in."""
-    estimated = definitions.reference(Estimate)
-    point = record(
-        {"precision": TEXT, "gpu": TEXT, "gpus": COUNT, "duration_days": or_null(estimated),
-         "cost_usd": or_null(estimated), "energy_mwh": or_null(estimated), "on_front": YES},
-        optional=("energy_mwh",),
-    )  # fmt: skip
-    moved = record(
-        {"gpu": TEXT, "metric": TEXT, "term": TEXT, "label": TEXT, "low_value": TEXT, "high_value": TEXT,
-         "at_low": NUMBER, "at_high": NUMBER},
-        optional=("gpu",),
-    )  # fmt: skip
-    run = {"id": TEXT, "gpu": TEXT, "precision": TEXT, "metric": TEXT}
-    positive: Schema = {"type": "number", "exclusiveMinimum": 0}
-    compared = record(run | dict.fromkeys(("published", "low", "mid", "high"), positive), optional=("low", "high"))
-    group = record({"n": COUNT, **ERRORS}, optional=tuple(ERRORS)) | {"additionalProperties": True}
-    summary = {"type": "object", "properties": {"overall": group}, "additionalProperties": table(group)}
-    trace = record({"name": TEXT, "kind": TEXT, "unit": TEXT, "t_s": array(NUMBER) | {"minItems": 1},
-                    "value": array(NUMBER) | {"minItems": 1}})  # fmt: skip
-    return {
-        "pareto": record({"points": array(point)}),
-        "sensitivity": array(moved),
-        "accuracy": record({"points": array(compared), "summary": summary}, optional=("summary",)),
-        "verify": record({"cases": array(_case()), "summary": {"type": "object"}}, optional=("summary",))
-        | {"additionalProperties": True},
-        "traces": array(trace),
-    }
 
 
 def _case() -> Schema:

@@ -17,6 +17,7 @@ from planner.claims.evidence.known import Known
 from planner.claims.evidence.published import SPEED, Asked
 from planner.claims.evidence.trained import Flushing, Pairs, Scaling, Trained
 from planner.errors import Message
+from planner.evidence import Z90
 
 SCALES_LOG2 = (3, 10, 15)
 """Fixed loss scales that are looked at: 8 and 32 768, the ends of the claim's range, and 1024 between them."""
@@ -28,8 +29,8 @@ LEARNED = 0.92
 few steps decides, and a network that has learned little has little to lose."""
 SAME = (0.95, 1.05)
 """What counts as the same speed or memory: the scatter of a timed step."""
-Z_05, Z_20 = 1.645, 0.842
-"""Quantiles of the normal distribution, for a test at 5 % that succeeds in four of five attempts."""
+Z_20 = 0.842
+"""Quantile of the normal distribution, for a test that succeeds in four of five attempts."""
 
 
 def fixed_scale(known: Known) -> Decision:
@@ -115,7 +116,7 @@ def _cannot_tell(pair: Pairs, most: float, trained: Trained) -> Case:
             high=-pair.low, accuracy=pair.baseline or 0.0, least=LEARNED,
         )  # fmt: skip
         return looked_at(what, basis="trained", source=trained.source, why=why)
-    needed = ceil(((Z_05 + Z_20) * min(pair.sd or 0.0, 1.0) / most) ** 2)
+    needed = ceil(((Z90 + Z_20) * min(pair.sd or 0.0, 1.0) / most) ** 2)
     why = Message.of(
         "claim.why.cannot_tell", task=pair.task, precision=pair.precision.upper(), pairs=pair.pairs,
         low=-pair.high, high=-pair.low, most=most, needed=max(needed, pair.pairs + 1),

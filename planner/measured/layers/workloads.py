@@ -89,8 +89,6 @@ class PointWork:
     recompute: bool = False
     compiled: bool = False
     """The layers run through `torch.compile`; the ends never do."""
-    adds_up: bool = False
-    """Gradients of the weights are added to existing ones."""
 
 
 def work_of(point: DescribedWork) -> PointWork | None:
@@ -103,7 +101,6 @@ def work_of(point: DescribedWork) -> PointWork | None:
         work,
         recompute=setup.recompute == "full",
         compiled=bool(setup.compiled),
-        adds_up=bool(setup.grad_accumulation) or point.kind == "block",
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from planner.errors import Message
-from planner.evidence import Evidence, EvidenceKind
+from planner.evidence import Z90, Evidence, EvidenceKind
 from planner.hardware.catalogue import bears_name
 from planner.hardware.cluster import Cluster
 from planner.kernels.collectives import large_bytes_per_s
@@ -19,7 +19,6 @@ from planner.measured.network.runs import CollectiveRun
 from planner.measured.network.surfaces import own_surfaces
 from planner.measured.terms import LEAST_SD
 from planner.performance.collectives import place
-from planner.rates.parameters import Z90
 from planner.rates.terms import RateSet, Term
 from planner.units import GB, MIB, MICRO, write_bytes
 

@@ -14,10 +14,10 @@ from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
 from planner.performance.evaluation import Score, flop_of, step_of, tokens_per_step
 from planner.planning.case import Case
-from planner.planning.choice import Choice
+from planner.planning.choice import AT_ONCE, Choice
 from planner.planning.counting.fewer import fewer
 from planner.planning.counting.more_money import much_sooner
-from planner.planning.counting.search import AT_ONCE, Bools, CountSearch
+from planner.planning.counting.search import Bools, CountSearch
 from planner.planning.fitting.shortage import nothing
 from planner.planning.targets import NO_TARGETS, Targets
 from planner.rates.terms import Draws

@@ -13,15 +13,13 @@ from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout
 from planner.performance.evaluation import Score
 from planner.planning.case import Case
-from planner.planning.choice import Choice, choose_each
+from planner.planning.choice import AT_ONCE, Choice, choose_each
 from planner.planning.fitting.shortage import Nearest
 from planner.planning.targets import Targets, at_confidence
 from planner.rates.terms import Draws
 
 Bools = npt.NDArray[np.bool_]
 
-AT_ONCE = 4
-"""Numbers of GPUs whose layouts are chosen in common passes."""
 SLACK = 1.12
 """How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out: what one
 layout's ratio says of another's, whose communication is as uncertain as it is large."""

@@ -9,15 +9,13 @@ import numpy as np
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.planning.case import Case
-from planner.planning.choice import choose_each
+from planner.planning.choice import AT_ONCE, choose_each
 from planner.planning.targets import MAX_GPUS
 
 MOST_STEPS = 64
 """Steps on each side that are all looked at; beyond them only the numbers that a search takes."""
 MOST_RATIO = 16
 """How far above a number another is looked for."""
-AT_ONCE = 4
-"""Numbers of GPUs whose layouts are chosen in common passes."""
 
 
 def next_below(case: Case, fixed: FixedLayout, gpus: int) -> int | None:

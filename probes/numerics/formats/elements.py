@@ -31,9 +31,6 @@ class ElementFormat:
     """Of the smallest normal number."""
     largest: float
     """Largest finite number."""
-    overflows_to_infinity: bool
-    """Whether a value beyond the largest becomes infinite (FP16, BF16), so that a step of training is lost, or is
-    saturated, as casts of scaled tensors do."""
 
     @property
     def smallest(self) -> float:
@@ -58,13 +55,11 @@ def _exponent_of(value: float) -> int:
 
 
 FORMATS: tuple[ElementFormat, ...] = (
-    ElementFormat(id="fp16", mantissa_bits=10, min_exponent=-14, largest=65504.0, overflows_to_infinity=True),
-    ElementFormat(
-        id="bf16", mantissa_bits=7, min_exponent=-126, largest=(2.0 - 2.0**-7) * 2.0**127, overflows_to_infinity=True
-    ),
-    ElementFormat(id="e4m3", mantissa_bits=3, min_exponent=-6, largest=448.0, overflows_to_infinity=False),
-    ElementFormat(id="e5m2", mantissa_bits=2, min_exponent=-14, largest=57344.0, overflows_to_infinity=False),
-    ElementFormat(id="e2m1", mantissa_bits=1, min_exponent=0, largest=6.0, overflows_to_infinity=False),
+    ElementFormat(id="fp16", mantissa_bits=10, min_exponent=-14, largest=65504.0),
+    ElementFormat(id="bf16", mantissa_bits=7, min_exponent=-126, largest=(2.0 - 2.0**-7) * 2.0**127),
+    ElementFormat(id="e4m3", mantissa_bits=3, min_exponent=-6, largest=448.0),
+    ElementFormat(id="e5m2", mantissa_bits=2, min_exponent=-14, largest=57344.0),
+    ElementFormat(id="e2m1", mantissa_bits=1, min_exponent=0, largest=6.0),
 )
 """The formats that training uses below FP32."""
 
@@ -85,7 +80,7 @@ def rounded(x: torch.Tensor, element: ElementFormat) -> torch.Tensor:
     """FP32 values rounded to a format, still held in FP32; NaN stays NaN.
 
     Rounding is to nearest with ties to even, subnormals included. Beyond the largest number a value becomes infinite
-    where the format does that, and the largest number otherwise.
+    in FP16 and BF16, so that a step of training is lost; else the largest number, as casts of scaled tensors do.
 
     Args:
         x: FP32, of any shape.

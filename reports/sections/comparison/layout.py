@@ -59,14 +59,14 @@ def _apart(layout: Doc, chosen: Doc, words: Words) -> str:
 
 
 def _batch(layout: Doc) -> int:
-    """Sequences of a step."""
+    """Sequences or images per step."""
     return int(layout["dp"] * layout["micro_batch"] * layout["grad_accum"])
 
 
 def global_batch(plan: Doc) -> int | None:
     """Sequences or images per step of a plan; None where it has no layout."""
     chosen = plan.get("layout")
-    return chosen["dp"] * chosen["micro_batch"] * chosen["grad_accum"] if chosen else None
+    return _batch(chosen) if chosen else None
 
 
 def layout_text(chosen: Doc) -> str:

@@ -1,32 +1,31 @@
-"""What matters most: the inputs that determine the range, and how the answer changes with one of them."""
+"""What matters most: the inputs that determine the range."""
 
 from __future__ import annotations
 
 from reports.charts import Bar, linear_ticks
-from reports.document.facts import QUANTITY, Doc, Facts
+from reports.document.facts import Doc, Facts
 from reports.text.clean import clean
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.numbers import grouped
-from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
+from reports.view import Cell, Column, RangeChart, Section, Table, TableRow
 from reports.view.bars import range_chart
 
 
 def drivers(facts: Facts, words: Words) -> Section | None:
-    """Shares of the variance of the requested plan, and the sensitivity rows of the document."""
-    blocks: list[Block] = []
+    """Shares of the variance of the requested plan."""
     answer = facts.answer
     shares = answer["uncertainty"] if answer else []
-    if shares:
-        blocks += [_share_chart(shares, words), _share_table(shares, words)]
-    rows = [row for row in facts.doc.get("sensitivity") or () if row.get("gpu") in (None, facts.gpu)]
-    if rows:
-        blocks.append(_moves(rows, words))
-    if not blocks:
+    if not shares:
         return None
-    named = [driver_name(share, words) for share in shares[:2]]
-    lead = words.spans("drivers.lead", names=words.join(named)) if named else ()
-    return Section(id="drivers", title=words("drivers.title"), lead=lead, blocks=tuple(blocks), group="sure")
+    names = words.join([driver_name(share, words) for share in shares[:2]])
+    return Section(
+        id="drivers",
+        title=words("drivers.title"),
+        lead=words.spans("drivers.lead", names=names),
+        blocks=(_share_chart(shares, words), _share_table(shares, words)),
+        group="sure",
+    )
 
 
 def driver_name(driver: Doc, words: Words) -> str:
@@ -76,32 +75,3 @@ def _narrowing(share: Doc, words: Words) -> Cell:
         return Cell(text=words("none"))
     narrowing = sentence(share, "measure_with", words.lang)
     return Cell(text=narrowing.text, foreign=narrowing.foreign)
-
-
-def _moves(rows: list[Doc], words: Words) -> Table:
-    heads = ("input", "figure", "input_low", "then", "input_high", "then")
-    numeric = (False, False, True, True, True, True)
-    return Table(
-        caption=words("table.sensitivity"),
-        columns=tuple(
-            Column(head=words(f"column.{head}"), numeric=number) for head, number in zip(heads, numeric, strict=True)
-        ),
-        rows=tuple(TableRow(cells=_move(row, words)) for row in rows),
-    )
-
-
-def _move(row: Doc, words: Words) -> tuple[Cell, ...]:
-    """An input's low and high value, each with what a figure would be then."""
-
-    def then(name: str) -> Cell:
-        figure = words.figure(QUANTITY.get(row["metric"], "plain"), row[name])
-        return Cell(text=words("none")) if figure is None else Cell(text=figure.text, sort=figure.value)
-
-    return (
-        Cell(text=clean(row["label"])),
-        Cell(text=words.name("metric", row["metric"])),
-        Cell(text=clean(row["low_value"])),
-        then("at_low"),
-        Cell(text=clean(row["high_value"])),
-        then("at_high"),
-    )

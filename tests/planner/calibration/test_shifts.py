@@ -42,8 +42,8 @@ def test_a_range_holds_nine_in_ten_and_that_of_a_share_ends_below_one():
     row = shipped_parameters().rows["kernel_s"]
     time, share = with_range(row, 2.0, 0.1, share=False), with_range(row, 0.8, 0.5, share=True)
 
-    # 5th and 95th percentile of a normal distribution: 1.6449 standard deviations
-    assert (time.low, time.high) == pytest.approx((2.0 * math.exp(-0.16449), 2.0 * math.exp(0.16449)))
+    # 5th and 95th percentile of a normal distribution: 1.64485363 standard deviations
+    assert (time.low, time.high) == pytest.approx((2.0 * math.exp(-0.164485363), 2.0 * math.exp(0.164485363)))
     assert share.low < 0.8 < share.high < 1.0
 
 

@@ -26,7 +26,7 @@ def value(number: float, spread: float = 0.02) -> MeasuredValue:
 
 EMPTY = MeasuredRates(
     gpu="h100-sxm5-80gb", device_name="NVIDIA H100 80GB HBM3", run_id="0123456789", date="2026-11-20T00:00:00+00:00",
-    torch_version="2.11.0", driver_version="580", matmul_flop_per_s={}, operand_bytes_per_s={}, matmul_fixed_s={},
+    torch_version="2.11.0", driver_version="580", matmul_flop_per_s={}, operand_bytes_per_s={},
     best_matmul_flop_per_s={}, attention_forward_flop_per_s={}, attention_backward_flop_per_s={}, copy_bytes_per_s=None,
     memory_bytes_per_s={}, kernel_s=None, launch_s=None, optimizer_s_per_param={}, optimizer_state_bytes_per_param={},
     power_w={}, composition_ratio={}, product_fits={}, attention_fits={},

@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import replace
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ import pytest
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
 from planner.calibration.spreads import deviation_groups
 from planner.errors import InputFileError
+from planner.evidence import Z90
 from planner.measured.device import MeasuredRates
 from planner.rates.conditions import CONDITIONS
 from planner.rates.ladder import LIMITS, QUALIFIERS
-from planner.rates.parameters import Z90, Figure, Joint, read_joint, read_parameters, shipped_parameters
+from planner.rates.parameters import Figure, Joint, read_joint, read_parameters, shipped_parameters
 from planner.rows import CATALOG
 
 RECORD_RATES = set(MeasuredRates.__dataclass_fields__)
@@ -141,7 +143,7 @@ def test_the_range_of_90_percent_gives_the_spread_of_the_logarithm():
     row = SHIPPED.find("hop_latency_s")
 
     assert math.exp(2 * Z90 * row.log_sd) == pytest.approx(row.high / row.low)
-    assert pytest.approx(1.6449, abs=1e-4) == Z90  # 95th percentile of the standard normal
+    assert NormalDist().inv_cdf(0.95) == pytest.approx(Z90, rel=1e-12)
 
 
 def test_where_the_low_end_is_nothing_the_upper_half_gives_the_spread():

@@ -95,7 +95,7 @@ def test_the_percentiles_of_the_draws_are_the_range_of_the_parameter():
 
     low, mid, high = np.quantile(drawn, (0.05, 0.5, 0.95))
     assert mid == pytest.approx(term.value, rel=0.02)
-    assert np.log(high / low) / (2 * 1.6449) == pytest.approx(term.log_sd, rel=0.03)
+    assert np.log(high / low) / (2 * 1.64485363) == pytest.approx(term.log_sd, rel=0.03)
 
 
 def test_no_draw_goes_beyond_what_is_possible():
@@ -215,7 +215,7 @@ TEST = Evidence(id="test", kind=EvidenceKind.GIVEN, what="made up", source="this
 
 def row(name: str, value: float = 1.0, log_sd: float = 0.1) -> Parameter:
     """A made-up row whose range of 90 % is that of `log_sd`."""
-    reach = np.exp(1.6449 * log_sd)
+    reach = np.exp(1.64485363 * log_sd)
     return Parameter(
         id=name, value=value, low=value / reach, high=value * reach, unit="ratio", meaning="made up",
         kind=EvidenceKind.ASSUMED, source="this test", date="2026-11-21",

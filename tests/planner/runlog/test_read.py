@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 
 from planner.errors import InputFileError
-from planner.runlog.formats import LOG_FORMATS
+from planner.rows import CATALOG, read_rows
+from planner.runlog.events import FACTS
+from planner.runlog.formats import LOG_FORMATS, arguments, hugging_face
 from planner.runlog.lines import CHUNK_BYTES
 from planner.runlog.log import RunLog
 from planner.runlog.read import read_log
@@ -29,6 +32,7 @@ from tests.planner.runlog.writers import (
     titan_step,
 )
 
+FORMATS = Path(arguments.__file__).parent
 SAMPLES = Path(__file__).parent / "samples"
 
 
@@ -52,6 +56,16 @@ def test_every_format_reads_a_log_that_its_framework_wrote():
 
     assert {form.name for form in LOG_FORMATS} == {*logs, "arguments"}
     assert {name: log.framework for name, log in logs.items()} == {name: name for name in logs}
+
+
+def test_every_fact_is_a_column_or_one_of_those_that_are_none():
+    names = {*arguments.NUMBERS.values(), *(key for key, _ in arguments.SWITCHES.values()),
+             *hugging_face.STATED.values()}  # fmt: skip
+    for path in FORMATS.glob("*.py"):
+        names |= set(re.findall(r'Fact\(key="(\w+)"', path.read_text(encoding="utf-8")))
+    columns = set(read_rows(CATALOG / "published_runs.csv")[0].cells)
+
+    assert names - columns == set(FACTS)
 
 
 def test_a_trainer_that_was_killed_and_resumed_has_two_starts_and_counts_its_steps_by_its_bar():

@@ -23,8 +23,7 @@ def test_state_bytes_are_those_of_the_papers(name, moments, fixed_bytes):
     assert (optimizer.full_moments, optimizer.fixed_state_bytes) == (moments, fixed_bytes)
 
 
-def test_only_adafactor_factors_and_only_muon_computes():
-    assert [one.id for one in load_optimizers().values() if one.factored] == ["adafactor"]
+def test_only_muon_computes():
     assert [one.id for one in load_optimizers().values() if one.extra_flop_per_param] == ["muon"]
 
 

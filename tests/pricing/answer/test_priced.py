@@ -86,6 +86,16 @@ def test_own_machines_stand_beside_what_renting_costs_with_its_rows(money, file)
     assert all(row.used_in == ("rental_usd_per_gpu_h",) for row in priced.ledgers[H100.id].evidence[1:])
 
 
+def test_the_carbon_of_making_own_machines_is_spread_over_their_own_life(money, file):
+    priced = price_question([H100], money(own=file("own.toml", "[capital]\nlife_years = 4\n")))
+    made = priced.ledgers[H100.id].embodied
+    life = next(row for row in priced.prices[H100.id].evidence if row.id == "own:capital.life_years")
+
+    assert made.kg_co2e_per_gpu_h.high == pytest.approx(575 / 35_040)  # 4 years of 8 760 hours
+    assert "over 4 years" in made.evidence.what
+    assert {"embodied_tco2e", "sci_kg_per_run"} <= set(life.used_in)
+
+
 def test_own_machines_pay_the_tariff(money, file):
     tariff = file("t.toml", "[[period]]\nfrom = 0\nto = 24\nusd_per_kwh = 0.5\n")
     cheap = price_question([H100], money(own=file("own.toml", "")))

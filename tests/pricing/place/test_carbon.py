@@ -25,9 +25,7 @@ def test_575_kg_over_five_years_are_13_grams_an_hour():
     made = embodied_of("h100-sxm5-80gb")
 
     assert made.per_gpu_h().kg_co2e_per_gpu_h.high == pytest.approx(0.0131, abs=0.0001)
-    assert made.per_gpu_h(utilisation=0.5).kg_co2e_per_gpu_h.high == pytest.approx(
-        2 * made.per_gpu_h().kg_co2e_per_gpu_h.high
-    )
+    assert made.per_gpu_h(2.5).kg_co2e_per_gpu_h.high == 2 * made.per_gpu_h().kg_co2e_per_gpu_h.high
 
 
 def test_the_mid_is_the_middle_of_both_figures_and_is_spread_over_43800_hours():
@@ -52,3 +50,4 @@ def test_an_hour_says_where_its_carbon_is_from():
 
     assert made.evidence.used_in == ("embodied_tco2e", "sci_kg_per_run")
     assert "over 5 years" in made.evidence.what
+    assert "over 4 years" in embodied_of("h100-sxm5-80gb").per_gpu_h(4).evidence.what

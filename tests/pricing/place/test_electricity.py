@@ -46,6 +46,14 @@ def test_an_unnamed_place_in_the_us_has_the_spread_of_the_states(today):
     assert usd.high == pytest.approx(0.184, abs=0.002)
 
 
+def test_an_unnamed_place_has_no_spread_where_no_state_has_a_row(today, monkeypatch):
+    rows = tuple(row for row in electricity_rows() if not row.zone.startswith("US-"))
+    monkeypatch.setattr("pricing.place.electricity.electricity_rows", lambda: rows)
+    usd = electricity_of("USA", None, today).estimate
+
+    assert usd.low == usd.mid == usd.high == 0.0826
+
+
 def test_the_day_decides_the_year():
     assert electricity_of("USA", "USA", date(2023, 6, 1)).estimate.mid == 0.0806
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from probes.energy.power import power_over
-from probes.record.writer import RecordWriter, read_traces, trace_path
+from probes.record.writer import RecordWriter, trace_path
 from probes.sensors import SENSORS, ReplaySensor
 from probes.sensors.interface import Reading, State, Trace
 from probes.sensors.sampler import Sampler
+from tests.probes.record.traces import read_traces
 
 
 def ramp(watts: float, seconds: float) -> Trace:

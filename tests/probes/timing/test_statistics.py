@@ -31,6 +31,14 @@ def test_few_samples_have_their_range_as_interval() -> None:
     assert (summary.median_s, summary.ci_low_s, summary.ci_high_s) == (2.0, 1.0, 4.0)
 
 
+def test_from_eight_samples_on_the_interval_is_narrower_than_the_range() -> None:
+    seven, eight = (summarise([float(i + 1) for i in range(count)]) for count in (7, 8))
+
+    assert (seven.ci_low_s, seven.ci_high_s) == (1.0, 7.0)
+    # 8/2 ∓ 1.96 · √8 / 2 = 4 ∓ 2.77: from index floor(1.23) = 1 to ceil(6.77) - 1 = 6, counted from 0
+    assert (eight.ci_low_s, eight.ci_high_s) == (2.0, 7.0)
+
+
 def test_the_interval_holds_the_true_median_about_nineteen_times_in_twenty() -> None:
     rng = random.Random(0)
     inside = 0

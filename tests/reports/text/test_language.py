@@ -82,7 +82,7 @@ def test_no_sentence_is_left_over():
     """A key is used when the code names it, or builds it from its group and its last word."""
     code = strings_of_the_code()
     groups = {"driver", "metric", "input", "given", "axis", "ckpt", "shape", "step", "memory", "energy", "precision",
-              "evidence", "cost", "trace", "verdict", "verify", "glossary", "method", "reading", "column", "table",
+              "evidence", "cost", "verdict", "glossary", "method", "reading", "column", "table",
               "part", "redact", "owned", "owned_item", "unit", "providers", "whatif", "tile", "verb", "trust",
               "runs", "own_runs", "nodes", "learned_figure", "compare", "times", "log_lines", "log_steps",
                   "steps_of_training", "pairs_of_runs", "runs_each", "tensor", "mixture", "compression",

@@ -31,7 +31,7 @@ def fit(seconds_per_flop: float, columns: int, dimensions: int) -> LinearFit:
 
 RATES = MeasuredRates(
     gpu=None, device_name="x", run_id="r", date=None, torch_version=None, driver_version=None, matmul_flop_per_s={},
-    operand_bytes_per_s={}, matmul_fixed_s={}, best_matmul_flop_per_s={}, attention_forward_flop_per_s={},
+    operand_bytes_per_s={}, best_matmul_flop_per_s={}, attention_forward_flop_per_s={},
     attention_backward_flop_per_s={}, copy_bytes_per_s=known(BYTES_PER_S), memory_bytes_per_s={}, kernel_s=None,
     launch_s=None, optimizer_s_per_param={}, optimizer_state_bytes_per_param={}, power_w={}, composition_ratio={},
     product_fits={"bf16": fit(1 / FLOP_PER_S, 3, 3)},
