@@ -18,6 +18,7 @@ from benchmarks.accuracy_lineages import (
     trust_rows,
     votes,
 )
+from planner.evidence import Z90
 from planner.validation.validate import validate
 from tests.planner.calibration.own_runs import ROW
 
@@ -75,7 +76,7 @@ def test_without_a_common_question_there_is_no_floor():
 
 
 def whole(lineage: str, taken: float, high: float = 2.0) -> WholeRun:
-    return WholeRun(lineage=lineage, log_error=-math.log(taken), log_sd=math.log(high) / 1.6449)
+    return WholeRun(lineage=lineage, log_error=-math.log(taken), log_sd=math.log(high) / Z90)
 
 
 def of_figure(figure: str, **cells: object) -> dict[str, object]:
