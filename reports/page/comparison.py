@@ -112,7 +112,7 @@ def _headline(pair: Pair, called: tuple[str, str], metric: str, words: Words) ->
     assert figures[0] is not None
     assert figures[1] is not None
     ends: dict[str, str | Figure] = {"before": figures[0], "after": figures[1], "metric": words.name("metric", metric)}
-    ratio = max(1.0 + change, 1.0 / (1.0 + change))
+    ratio = max(1.0 + change, 1.0 / (1.0 + change)) if change > -1.0 else 1.0  # of nothing, nothing is a multiple
     if ratio >= TIMES_FROM:
         more, less = (called[1], called[0]) if change > 0 else called
         return words.spans("compare.times", more=more, less=less, times=strong(f"{float(f'{ratio:.2g}'):,g}"), **ends)

@@ -50,6 +50,14 @@ def test_a_large_change_is_told_in_times_and_never_as_all_of_it():
     assert fewer.table.rows[0].cells[3].text == "−99.7%"
 
 
+def test_a_plan_that_costs_nothing_is_all_of_the_cost_less():
+    free = sample.document()
+    for plan in free["plans"]:
+        plan["cost_usd"] = {"low": 0.0, "mid": 0.0, "high": 0.0}
+
+    assert said(build_comparison(other(), free, names=("a", "b")).hero.headline).startswith("b takes 100% less than a.")
+
+
 def test_plans_of_different_trainings_are_said_to_be():
     longer = sample.document()
     longer["question"]["tokens"]["value"] *= 2
