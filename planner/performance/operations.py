@@ -7,6 +7,8 @@ permuted.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -42,6 +44,12 @@ class Splits:
     """One layout of each distinct split, `[split]`; None: nothing is gained."""
     inverse: npt.NDArray[np.intp] | None
     """The split of each layout, `[layout]`."""
+    experts_apart: bool = False
+    """The load of the experts is drawn for each layout: no two share the shapes of grouped products."""
+
+    def of(self, *, grouped: bool) -> Splits:
+        """Those of grouped products, or of all others."""
+        return EACH_ALONE if grouped and self.experts_apart else self
 
     def layouts(self, at: Layouts) -> Layouts:
         """One layout of each distinct split."""
@@ -215,17 +223,20 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
 
 
 def work_of(recipe: Recipe, at: Layouts, rates: Rates) -> Work:
-    """`count_work` on the GPU whose experts have the most tokens.
-
-    Where their load is drawn, layouts that split a layer alike have no shape in common.
-    """
+    """`count_work` on the GPU whose experts have the most tokens."""
     load_sd_ratio = rates.expert_load_sd_ratio
     apart = bool(recipe.model.experts) and np.size(load_sd_ratio) > 1
-    return count_work(recipe, at, busiest_ratio(recipe.model, at.ep, load_sd_ratio), apart=apart)
+    return count_work(recipe, at, busiest_ratio(recipe.model, at.ep, load_sd_ratio), experts_apart=apart)
 
 
-def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, apart: bool = False) -> Work:
-    """Shapes and element counts of one micro-batch on one GPU, `[layout]` each; `apart`: none shares its shapes.
+def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, experts_apart: bool = False) -> Work:
+    """Shapes and element counts of one micro-batch on one GPU, `[layout]` each.
+
+    Args:
+        recipe: what is trained.
+        at: the layouts.
+        imbalance: tokens of the busiest GPU of an expert parallel group over the mean.
+        experts_apart: it is drawn for each layout.
 
     Source: Megatron sharding (arXiv 1909.08053, 2205.05198); GQA and MLA shapes from the models' public configs.
     """
@@ -247,7 +258,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, a
     expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
     return Work(
         tokens=tokens,
-        splits=EACH_ALONE if apart else distinct_splits(recipe, at),
+        splits=replace(distinct_splits(recipe, at), experts_apart=experts_apart),
         dense_layer=(*products, *_mlp(model, tokens, model.ffn_hidden / tp)) if model.ffn_hidden else products,
         moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
         head=MatMul(m=tokens * model.head_ratio, n=model.vocab / tp, k=float(model.hidden), low_precision=False),

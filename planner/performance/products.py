@@ -82,23 +82,24 @@ def product_times(
     """
     shares = shares or layer_shares(recipe)
     times = ProductTimes(forward=0.0, backward=0.0)
-    for name, alike in by_rate(ops):
+    for name, alike, shared in _alike(ops, splits):
         surface = rates.surface(name)
         if surface is None:
             times = times.plus(_by_law(alike, recipe, rates, shares))
         else:
             slower = large_flop_per_s(surface) / getattr(rates, name)
-            passes = passes_alone(alike, splits, surface, recipe, rates, shares)
-            times = times.plus(_measured(passes, splits, slower, rates.unaligned_product_ratio, rates.power(name)))
+            passes = passes_alone(alike, shared, surface, recipe, rates, shares)
+            times = times.plus(_measured(passes, shared, slower, rates.unaligned_product_ratio, rates.power(name)))
     return times
 
 
-def by_rate(ops: Sequence[MatMul]) -> Iterator[tuple[str, list[MatMul]]]:
-    """Products by the term that is their rate, without those that nothing runs at."""
+def _alike(ops: Sequence[MatMul], splits: Splits) -> Iterator[tuple[str, list[MatMul], Splits]]:
+    """Products by the term that is their rate and by the layouts that share their shapes, none of them empty."""
     for name, low in (("linear_flop_per_s", True), ("other_flop_per_s", False)):
-        alike = [op for op in ops if op.low_precision is low]
-        if alike:
-            yield name, alike
+        for grouped in (False, True) if splits.experts_apart else (None,):
+            alike = [op for op in ops if op.low_precision is low and grouped in (None, op.grouped)]
+            if alike:
+                yield name, alike, splits.of(grouped=bool(grouped))
 
 
 def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates, shares: PassShares) -> ProductTimes:
@@ -282,7 +283,7 @@ def _full_power_s(
     """Seconds of some products, weighted by their power over that of products which hold the limit, and unweighted."""
     drawn: Value = 0.0
     held: Value = 0.0
-    for name, alike in by_rate(ops):
+    for name, alike, shared in _alike(ops, splits):
         surface, power = rates.surface(name), rates.power(name)
         if surface is None:
             for op in alike:
@@ -291,12 +292,12 @@ def _full_power_s(
                 drawn, held = drawn + seconds * ratio, held + seconds
             continue
         if power is None:
-            seconds = product_times(alike, splits, recipe, rates, shares).total
+            seconds = product_times(alike, shared, recipe, rates, shares).total
             drawn, held = drawn + seconds, held + seconds
             continue
-        passes = passes_alone(alike, splits, surface, recipe, rates, shares)
+        passes = passes_alone(alike, shared, surface, recipe, rates, shares)
         alone_w = power.alone_w(passes.m, passes.n, passes.k, passes.seconds)
         seconds = passes.seconds * passes.runs / power.clock(alone_w)
-        drawn = drawn + splits.spread((seconds * power.limited_ratio(alone_w)).sum(axis=(0, 1)))
-        held = held + splits.spread(seconds.sum(axis=(0, 1)))
+        drawn = drawn + shared.spread((seconds * power.limited_ratio(alone_w)).sum(axis=(0, 1)))
+        held = held + shared.spread(seconds.sum(axis=(0, 1)))
     return drawn, held

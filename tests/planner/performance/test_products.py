@@ -195,6 +195,22 @@ def test_layouts_that_split_a_layer_alike_are_looked_up_once_and_get_the_same_ti
     assert together == pytest.approx(alone)
 
 
+def test_where_the_load_of_experts_is_drawn_all_other_products_are_still_looked_up_once():
+    one = recipe(shape(experts=8, top_k=2, expert_ffn=4096))
+    at = Layouts.of(*(layout(tp=tp, dp=8) for tp in (1, 2) for _ in range(10)))
+    load = np.linspace(1.0, 1.5, len(at))
+    work = count_work(one, at, load, experts_apart=True)
+    once = sum(1 for op in work.moe_layer if not op.grouped)
+
+    assert work.splits.first is not None
+    assert len(work.splits.first) == 2
+    assert 0 < once < len(work.moe_layer)
+    drawn = product_times(work.moe_layer, work.splits, one, measured())
+    alone = product_times(work.moe_layer, ALONE, one, measured())
+    assert drawn.total == pytest.approx(alone.total)
+    assert len(np.unique(drawn.total)) == len(at)  # the load of each layout tells in its time
+
+
 FREE = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
