@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.hardware.gpu import Gpu
 from planner.hardware.network import Network
 from planner.lazy import dataclass
@@ -24,6 +26,15 @@ class Cluster:
     """Kind of network between nodes, one of `network.FABRICS`; empty where nobody says."""
     power_limit_w: float | None = None
     """Enforced board power limit, where it is not the datasheet's."""
+    sized_by_number: bool = False
+    """Cards whose machines are as large as the number of them asks for, since nobody said how many one holds."""
+
+    def holding(self, gpus: int) -> Cluster:
+        """The machines that another number of such cards lies in; the same cluster for all other GPUs."""
+        size = cards_of_one_machine(self.gpu, gpus) if self.sized_by_number else None
+        if size is None or size == self.gpus_per_node:
+            return self
+        return replace(self, gpus_per_node=size, nvlink_domain=_nvlink_domain(self.gpu, size))
 
     @property
     def near_gpus(self) -> int:
@@ -52,6 +63,9 @@ DEFAULT_NIC_BYTES_PER_S = 12.5e9
 
 CARDS_PER_MACHINE = 8
 """Cards that are sold one by one and lie in one machine, at most: what boards for servers have slots for."""
+FEWEST_IN_EQUAL_MACHINES = 4
+"""Cards of a machine from which machines of one size are taken for a number that they divide; else the last is part
+full."""
 CARDS_OF_A_DESKTOP = 2
 """Of those as many as a desktop holds."""
 SUPERCHIP_BYTES_PER_S = 200e9
@@ -63,13 +77,14 @@ def cards_of_one_machine(gpu: Gpu, gpus: int | None) -> int | None:
 
     Args:
         gpu: the kind of GPU.
-        gpus: how many there are in all: a number that machines of one size hold; None: not known yet.
+        gpus: how many there are in all; None: not known yet.
     """
     if gpu.gpus_per_node > 1 or gpu.arch == "CPU" or (gpu.nvlink_bytes_per_s or 0.0) > SUPERCHIP_BYTES_PER_S:
         return None
     if gpus is None:
         return CARDS_PER_MACHINE
-    return next(size for size in range(min(gpus, CARDS_PER_MACHINE), 0, -1) if gpus % size == 0)
+    equal = (size for size in range(CARDS_PER_MACHINE, FEWEST_IN_EQUAL_MACHINES - 1, -1) if gpus % size == 0)
+    return min(gpus, next(equal, CARDS_PER_MACHINE))
 
 
 def make_cluster(
@@ -78,20 +93,25 @@ def make_cluster(
     gpus_per_node: int | None = None,
     network: Network | None = None,
     power_limit_w: float | None = None,
+    sized_by_number: bool = False,
 ) -> Cluster:
-    """A cluster of these GPUs; what the user left open is taken from the GPU's catalogue row.
-
-    The NVLink domain is the node, unless that of the row is larger than its node (72 GPUs on NVL72).
-    """
+    """A cluster of these GPUs; what the user left open is taken from the GPU's catalogue row."""
     node = gpus_per_node or gpu.gpus_per_node
-    domain = gpu.nvlink_domain_gpus if gpu.nvlink_domain_gpus > gpu.gpus_per_node else min(node, gpu.nvlink_domain_gpus)
     nic = (network and network.bytes_per_s) or gpu.nic_bytes_per_s
     return Cluster(
         gpu=gpu,
         gpus_per_node=node,
-        nvlink_domain=max(1, domain),
+        nvlink_domain=_nvlink_domain(gpu, node),
         nic_bytes_per_s=nic or DEFAULT_NIC_BYTES_PER_S,
         nic_assumed=nic is None,
         fabric=network.fabric if network else "",
         power_limit_w=power_limit_w,
+        sized_by_number=sized_by_number,
     )
+
+
+def _nvlink_domain(gpu: Gpu, gpus_per_node: int) -> int:
+    """The GPUs that NVLink joins: those of a node, unless the catalogue has more (72 on NVL72)."""
+    if gpu.nvlink_domain_gpus > gpu.gpus_per_node:
+        return gpu.nvlink_domain_gpus
+    return max(1, min(gpus_per_node, gpu.nvlink_domain_gpus))

@@ -80,14 +80,15 @@ def updated_params(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = 
 def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
     """What one GPU of the first stage keeps in its host's memory, `[layout]`; 0 without an offloaded optimizer.
 
-    DeepSpeed moves FP32 weights, moments and the gradients that update them; FSDP its shards of the weights as well.
+    DeepSpeed moves FP32 weights, moments and the gradients that update them; FSDP its shards of all weights as well,
+    frozen ones among them.
     """
     if recipe.offload != "optimizer":
         return 0.0
-    policy = recipe.policy
-    moved = _master_bytes(recipe) + moment_bytes(recipe) + policy.gradient_bytes
-    weights = np.where(weights_on_host(recipe, at), policy.weight_bytes, 0.0)
-    held: Value = updated_params(recipe, shard_params(recipe, at), at) * (moved + weights)
+    shards = shard_params(recipe, at)
+    moved = _master_bytes(recipe) + moment_bytes(recipe) + recipe.policy.gradient_bytes
+    weights = np.where(weights_on_host(recipe, at), weight_bytes(recipe, shards, at), 0.0)
+    held: Value = updated_params(recipe, shards, at) * moved + weights
     return held
 
 

@@ -135,11 +135,11 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
     fewer = None if splits else next_below(case, fixed, question.gpus or 1)
     more = next_above(case, fixed, question.gpus or 1, targets_of(question).most_gpus)
     if fewer is not None and more is not None:
-        return Message.of("hint.splits_near", fewer=fewer, more=more)
-    other, risk = fewer or more, None
+        return at_risk(case, Message.of("hint.splits_near", fewer=fewer, more=more.gpus), more.risk)
+    other, risk = (more.gpus, more.risk) if more is not None else (fewer, None)
     if other is None:
         try:
-            far = fewest(case, fixed, draws)
+            far = fewest(case.elsewhere, fixed, draws)
         except NoPlanError as error:
             return with_ways(error.hint, helpful(case, fixed, question.gpus or 1)) if splits else error.hint
         other, risk = far.gpus, _risk(case, far)
@@ -195,7 +195,7 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
         safe = (plan.memory_risk or 0.0) <= case.memory_risk
         enough = EnoughBudget(usd=enough_usd(needed_usd), gpus=plan.gpus, safe=safe)
         hint = at_risk(case, larger_budget(case, needed_usd), plan.memory_risk)
-        other = count_in_budget(question, case, targets, draws, plan.gpus)
+        other = count_in_budget(question, case.elsewhere, targets, draws, plan.gpus)
         hint = hint if other is None else Message.of("hint.gpus_in_budget", gpus=other, hint=hint)
     else:
         hint = _what_is_in_time(question, case, targets, draws, days * ROOM_RATIO, plan.memory_risk)
@@ -207,7 +207,7 @@ def _what_is_in_time(
 ) -> Message:
     """More GPUs, or a later deadline for those given, whose plan has a risk of running out of memory."""
     try:
-        enough = fewest(case, question.fixed, draws, targets)
+        enough = fewest(case.elsewhere, question.fixed, draws, targets)
     except NoPlanError:
         return at_risk(case, Message.of("hint.later_deadline", deadline_days=later_days), risk)
     hint = Message.of("hint.more_gpus", gpus=enough.gpus, deadline_days=later_days)
@@ -242,12 +242,12 @@ def _what_holds_both(
     ways = [Message.of("hint.on_these_gpus", flags=tuple(flags))]
     risks = [risk]
     try:
-        enough = fewest(case, question.fixed, draws, targets)
+        enough = fewest(case.elsewhere, question.fixed, draws, targets)
         ways.insert(0, Message.of("flag.gpus", gpus=enough.gpus))
         risks.append(_risk(case, enough))
     except NoPlanError as error:
         key = "hint.none_holds_both"
-        within = within_budget(question, case, targets, draws)
+        within = within_budget(question, case.elsewhere, targets, draws)
         if within is not None:
             days, gpus = within
             ways.insert(0, Message.of("hint.within_budget", gpus=gpus, deadline_days=days * ROOM_RATIO))

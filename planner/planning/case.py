@@ -12,7 +12,7 @@ from planner.costs.bill import BillPrices, RunDraws, total_draws_usd
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.costs.quantity import DataSize, Energy
 from planner.evidence import Z90, Estimate
-from planner.hardware.cluster import Cluster
+from planner.hardware.cluster import CARDS_PER_MACHINE, Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, memory_of, score
@@ -71,6 +71,19 @@ class Case:
         measured = self.measured if recipe.policy.id == self.policy.id else None
         rates = resolve_rates(self.cluster, recipe, measured, self.rates.parameters)
         return replace(self, recipe=recipe, rates=rates, mid=rates.sample(), measured=measured)
+
+    def on(self, gpus: int) -> Case:
+        """The same for another number of GPUs, which for cards may lie in machines of another size."""
+        cluster = self.cluster.holding(gpus)
+        if cluster is self.cluster:
+            return self
+        rates = resolve_rates(cluster, self.recipe, self.measured, self.rates.parameters)
+        return replace(self, cluster=cluster, rates=rates, mid=rates.sample())
+
+    @property
+    def elsewhere(self) -> Case:
+        """The same for any number of GPUs: cards lie in full machines."""
+        return self.on(CARDS_PER_MACHINE)
 
     @property
     def policy(self) -> PrecisionPolicy:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from planner.answer.plan import CurvePoint, Plan
 from planner.evidence import Estimate
+from planner.hardware.cluster import CARDS_PER_MACHINE
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout, enumerate_layouts
@@ -43,15 +44,31 @@ def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, d
         targets: deadline, budget and the confidence.
         draws: the common draws.
     """
+    if case.cluster.sized_by_number:
+        counts = sorted({_round_number(share * plan.gpus) for share in AROUND} - {plan.gpus})
+        points = [*points_on(case, fixed, counts, targets, draws), _of_plan(plan, targets)]
+    else:
+        points = [*_found_around(case, fixed, plan, targets, draws), _of_plan(plan, targets)]
+    points.sort(key=lambda point: point.gpus)
+    is_risky = plan.memory_risk is not None and plan.memory_risk > case.memory_risk
+    return tuple(points if is_risky else _with_knee(points))  # a risky plan is not on one curve with safe ones
+
+
+def _found_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> Iterator[CurvePoint]:
+    """Points on whole nodes, of those near each share the first that is hardly dearer than the others."""
     node = case.cluster.gpus_per_node
     near = [[nodes * node for nodes in near_nodes(share * plan.gpus / node)] for share in AROUND]
     paid = _paid_for(case, plan.gpus)
     search = _looked_at(case, fixed, sorted({count for some in near for count in some} | paid))
     counts = sorted(({count for some in near for count in _first_cheap(search, some)} | paid) - {plan.gpus})
-    points = [*_points(case, search, counts, targets, draws), _of_plan(plan, targets)]
-    points.sort(key=lambda point: point.gpus)
-    is_risky = plan.memory_risk is not None and plan.memory_risk > case.memory_risk
-    return tuple(points if is_risky else _with_knee(points))  # a risky plan is not on one curve with safe ones
+    return _points(case, search, counts, targets, draws)
+
+
+def _round_number(cards: float) -> int:
+    """The nearest number of cards that one machine holds, or that fill several."""
+    if cards <= CARDS_PER_MACHINE:
+        return max(1, round(cards))
+    return near_nodes(cards / CARDS_PER_MACHINE)[0] * CARDS_PER_MACHINE
 
 
 def _paid_for(case: Case, gpus: int) -> set[int]:
@@ -65,7 +82,12 @@ def points_on(
     case: Case, fixed: FixedLayout, counts: Sequence[int], targets: Targets, draws: Draws
 ) -> Iterator[CurvePoint]:
     """The best safe layout on each of some numbers of GPUs; those without one are left out. Arguments as above."""
-    return _points(case, _looked_at(case, fixed, counts), counts, targets, draws)
+    by_size: dict[int, list[int]] = {}
+    for count in counts:
+        by_size.setdefault(case.cluster.holding(count).gpus_per_node, []).append(count)
+    for alike in by_size.values():
+        own = case.on(alike[0])
+        yield from _points(own, _looked_at(own, fixed, alike), alike, targets, draws)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,8 @@ RISK_DRAWS = Draws(count=1001, seed=0)
 is taken would be the one whose risk happens to be drawn too low."""
 MOST_RISK = 0.5
 """A layout that is riskier is more likely to run out of memory than not: it does not fit."""
+WORTH_TRYING = 0.2
+"""Risk up to which a hint names what is not safe, with its risk."""
 UNSURE = 0.06
 """How far a risk by the few draws of the choice may lie above that by `RISK_DRAWS`: near 5 %, two and a half standard
 deviations of a share of 101 draws."""

@@ -55,6 +55,7 @@ def in_time(
         band: least and most sequences per step that may stand for that batch; None: no others.
         shown_s: the deadline as the view's title has it; None: `deadline_s`.
     """
+    case = case.elsewhere
     part = _part_of_a_node(case, question, deadline_s, draws)
     if part is not None:
         return part
@@ -126,7 +127,7 @@ def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Dr
     targets = _by(question, deadline_s)
     for gpus in sorted({*parts_of_a_node(case.cluster), question.gpus or 1}):
         try:
-            ranged = on_same_gpus(case, question, gpus, draws)
+            ranged = on_same_gpus(case.on(gpus), question, gpus, draws)
         except UsageError:  # the batch of the asked precision's plan does not split over so many
             continue
         if _is_in_time(ranged, targets):

@@ -179,9 +179,12 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         _check_limit(limit_w, gpus)
     clusters = []
     for gpu in {gpu.id: gpu for gpu in gpus}.values():
-        node = per_node or cards_of_one_machine(gpu, read.value(GPUS)) or gpu.gpus_per_node
+        cards = cards_of_one_machine(gpu, read.value(GPUS))
+        node = per_node or cards or gpu.gpus_per_node
         between = parse_network(network, NETWORK.flag, node) if network else None
-        clusters.append(make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w))
+        sized = bool(cards and read.value(GPUS) and not per_node and not network)
+        made = make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w, sized_by_number=sized)
+        clusters.append(made)
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
     if any(usual):
         taken = tuple(short[1] for short in usual if short)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from planner.errors import Message, UsageError
+from planner.lazy import dataclass
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.fitting.ways import Way, leaner
-from planner.planning.risk import MOST_RISK, risk_of
+from planner.planning.risk import WORTH_TRYING, risk_of
 
 MORE_MEMORY = Message.of("hint.more_memory")
 """The last resort where nothing fits."""
@@ -20,20 +21,39 @@ LOWER = 0.99
 def helpful(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> tuple[Message, ...]:
     """Ways after which it fits, the leanest first; where none is enough alone, the fewest of them that are together.
 
+    One that risks more than the question allows says so; one that risks more than is worth a try is left out.
+
     Args:
         case: what does not fit.
         fixed: what the user fixed of the layout.
         gpus: a number of GPUs, or the least and the most.
     """
-    needed = _leanest(case, fixed, gpus)
-    lower: list[tuple[float, bool, Way]] = []
+    leanest = _leanest(case, fixed, gpus)
+    lower: list[tuple[_Need, Way]] = []
     for way in leaner(case, fixed):
-        found = _leanest(*way.taken(case, fixed), gpus)
-        if found is not None and (needed is None or found[0] < LOWER * needed[0]):
-            lower.append((*found, way))
-    lower.sort(key=lambda each: each[0])
-    enough = tuple(way.flag for _, alone, way in lower if alone)
-    return (*(enough or _together(case, fixed, gpus, [way for _, _, way in lower])), MORE_MEMORY)
+        need = _leanest(*way.taken(case, fixed), gpus)
+        if need is not None and (leanest is None or need.bytes < LOWER * leanest.bytes):
+            lower.append((need, way))
+    lower.sort(key=lambda each: each[0].bytes)
+    enough = tuple(_told(case, way.flag, need) for need, way in lower if need.is_worth_trying(case))
+    return (*(enough or _together(case, fixed, gpus, [way for _, way in lower])), MORE_MEMORY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Need:
+    """What the leanest layout needs at mid, and its risk of running out of memory."""
+
+    bytes: float
+    risk: float
+
+    def is_worth_trying(self, case: Case) -> bool:
+        """Whether the risk is allowed, or small enough to be named."""
+        return self.risk <= max(case.memory_risk, WORTH_TRYING)
+
+
+def _told(case: Case, way: Message, need: _Need) -> Message:
+    """A way, with its risk where that is above the allowed."""
+    return way if need.risk <= case.memory_risk else Message.of("hint.option_at_risk", option=way, risk=need.risk)
 
 
 def with_ways(hint: Message, ways: tuple[Message, ...]) -> Message:
@@ -44,24 +64,27 @@ def with_ways(hint: Message, ways: tuple[Message, ...]) -> Message:
 
 def _together(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], ways: list[Way]) -> tuple[Message, ...]:
     """Some ways that fit together, as one, without those that can be left out; none where all are not enough."""
-    if not _fit(case, fixed, gpus, ways):
+    need = _needed_with(case, fixed, gpus, ways)
+    if need is None:
         return ()
     for way in reversed(ways):
         others = [other for other in ways if other is not way]
-        ways = others if _fit(case, fixed, gpus, others) else ways
-    return (Message.of("hint.together", ways=tuple(way.flag for way in ways)),)
+        enough = _needed_with(case, fixed, gpus, others)
+        if enough is not None:
+            ways, need = others, enough
+    return (_told(case, Message.of("hint.together", ways=tuple(way.flag for way in ways)), need),)
 
 
-def _fit(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], ways: list[Way]) -> bool:
-    """Whether a layout is more likely to fit than not once some ways are taken."""
+def _needed_with(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], ways: list[Way]) -> _Need | None:
+    """What the leanest layout needs once some ways are taken; None where that is not worth a try."""
     for way in ways:
         case, fixed = way.taken(case, fixed)
-    found = _leanest(case, fixed, gpus)
-    return found is not None and found[1]
+    need = _leanest(case, fixed, gpus)
+    return need if need is not None and need.is_worth_trying(case) else None
 
 
-def _leanest(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> tuple[float, bool] | None:
-    """What the leanest layout needs, and whether it is more likely to fit than not; None where there is no layout."""
+def _leanest(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> _Need | None:
+    """What the leanest layout needs; None where there is no layout."""
     try:
         if isinstance(gpus, int):
             layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
@@ -74,4 +97,4 @@ def _leanest(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> tup
     needed_bytes = case.score(layouts).memory_bytes
     leanest = int(np.argmin(needed_bytes))
     fits = needed_bytes[leanest] <= usable_bytes(case.cluster.gpu)
-    return float(needed_bytes[leanest]), bool(fits and risk_of(case, layouts.only(leanest)) <= MOST_RISK)
+    return _Need(bytes=float(needed_bytes[leanest]), risk=risk_of(case, layouts.only(leanest)) if fits else 1.0)

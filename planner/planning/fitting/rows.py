@@ -18,7 +18,7 @@ from planner.planning.choice import best_on
 from planner.planning.fitting.neighbours import next_above
 from planner.planning.fitting.one_node import held_by_a_node
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
-from planner.planning.risk import risk_of
+from planner.planning.risk import WORTH_TRYING, risk_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.training.support import why_unable
@@ -110,10 +110,6 @@ def _row(
     )  # fmt: skip
 
 
-WORTH_TRYING = 0.2
-"""Risk of running out of memory up to which a way is named, with its risk."""
-
-
 def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
     """Ways to train that fit on so many GPUs, as flags with what they need and risk; the most trained weights first."""
     ways: list[Message] = []
@@ -156,4 +152,6 @@ def fits_with(case: Case, question: Question, ways: tuple[Message, ...], most_gp
     more = next_above(case, question.fixed, question.gpus or 1, most_gpus)
     if more is None:
         return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)
-    return Message.of("hint.fits_on_or_with", ways=ways, gpus=more)
+    if more.risk is None:
+        return Message.of("hint.fits_on_or_with", ways=ways, gpus=more.gpus)
+    return Message.of("hint.fits_on_or_with_at_risk", ways=ways, gpus=more.gpus, risk=more.risk)

@@ -281,7 +281,7 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
     ways = helpful(case, fixed, (1, targets.most_gpus))
     hint = Message.of("hint.try_ways", ways=ways)
     if more is not None:
-        hint = Message.of("hint.fits_above", gpus=more, ways=ways)
+        hint = at_risk(case, Message.of("hint.fits_above", gpus=more.gpus, ways=ways), more.risk)
     elif (larger := _batch_that_fits(case, fixed)) is not None:
         hint = Message.of("hint.larger_batch", global_batch=larger[0], gpus=larger[1], ways=ways)
     said: dict[str, str | int | float] = {"precision": case.policy.precision, "gpu": gpu.id}

@@ -369,6 +369,8 @@ TEMPLATES: dict[str, str] = {
     "hint.without": "without {input:flag} {value}",
     "hint.more_memory": "a GPU with more memory",
     "hint.fits_on_or_with": "it fits on {gpus:gpu_count}, or on the requested number of GPUs {ways:semicolon}; `mpplan fit` compares these options",
+    "hint.fits_on_or_with_at_risk": "it fits on {gpus:gpu_count}, running out of memory with a probability of {risk:chance}, or on the requested number of GPUs {ways:semicolon}; `mpplan fit` compares these options",
+    "hint.option_at_risk": "{option} (running out of memory with a probability of {risk:chance})",
     "hint.fits_with": "on {gpu:gpu} it fits {ways:semicolon}; `mpplan fit` compares them",
     "hint.way": "with {flags:space} (from {needed_gib:,.0f} GiB)",
     "hint.way_at_risk": "with {flags:space} (from {needed_gib:,.0f} GiB, running out with a probability of {risk:chance})",

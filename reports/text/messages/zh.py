@@ -369,6 +369,8 @@ TEMPLATES: dict[str, str] = {
     "hint.without": "去掉 {input:flag} {value}",
     "hint.more_memory": "换显存更大的 GPU",
     "hint.fits_on_or_with": "用 {gpus:gpu_count} 放得下；在所要求的数量上，{ways:semicolon}；`mpplan fit` 可比较它们",
+    "hint.fits_on_or_with_at_risk": "用 {gpus:gpu_count} 放得下，显存不足的概率为 {risk:chance}；在所要求的数量上，{ways:semicolon}；`mpplan fit` 可比较它们",
+    "hint.option_at_risk": "{option}（显存不足的概率为 {risk:chance}）",
     "hint.fits_with": "在 {gpu:gpu} 上可用：{ways:semicolon}；`mpplan fit` 会加以比较",
     "hint.way": "{flags:space}（至少 {needed_gib:,.0f} GiB）",
     "hint.way_at_risk": "{flags:space}（至少 {needed_gib:,.0f} GiB，显存不足的概率为 {risk:chance}）",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.hardware.catalogue import find_gpu, load_gpus
@@ -61,3 +63,14 @@ def test_the_limit_of_a_gpu_is_the_one_that_is_set_and_never_above_the_datasheet
 )  # fmt: skip
 def test_one_or_two_cards_lie_in_a_desktop_and_what_is_sold_as_a_server_never_does(gpu, per_node, desktop):
     assert make_cluster(find_gpu(gpu), gpus_per_node=per_node).is_desktop is desktop
+
+
+@pytest.mark.parametrize(
+    ("cards", "in_one"),
+    [(1, 1), (2, 2), (3, 3), (7, 7), (8, 8), (10, 5), (11, 8), (12, 6), (13, 8), (14, 7), (16, 8), (17, 8), (26, 8)],
+)
+def test_cards_lie_in_equal_machines_or_in_full_ones_of_which_the_last_is_part_full(cards, in_one):
+    one = make_cluster(find_gpu("rtx-4090"), gpus_per_node=1, sized_by_number=True)
+
+    assert one.holding(cards).gpus_per_node == in_one
+    assert replace(one, sized_by_number=False).holding(cards) == replace(one, sized_by_number=False)

@@ -13,7 +13,7 @@ from planner.answer.plan import MEMORY_ITEMS
 from planner.models.catalogue import find_model
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.memory import memory_items
-from planner.performance.model_states import gradient_copies, step_gradients
+from planner.performance.model_states import gradient_copies, offloaded_bytes, step_gradients
 from planner.performance.shards import shard_params
 from planner.training.optimizers import find_optimizer
 from planner.units import GIB
@@ -241,6 +241,25 @@ def test_fsdp_offloads_its_parameters_with_the_optimizer_and_deepspeed_keeps_the
     unit = 2 * (2 * 128_256 * 8192) / 8
     buckets = 2e9 if stack == "classic" else 0.0
     assert 0.0 <= float(np.ravel(items.gradients)[0]) - buckets <= unit
+
+
+@pytest.mark.parametrize(
+    ("method", "each"),
+    [
+        ("sft", 2.0 + 4.0 + 2.0),  # weights, 16-bit moments and gradients
+        ("lora", 2.0),  # frozen weights; adapters are next to nothing
+        ("dpo", 2.0 + 4.0 + 2.0 + 2.0),  # and the weights it began with
+    ],
+)
+def test_what_lies_in_host_memory_holds_the_weights_that_fsdp_moves_there(method, each):
+    one = recipe("llama-3.1-70b", "bf16-pure", method=method, stack="hf", offload="optimizer")
+    held = float(np.ravel(offloaded_bytes(one, layouts(dp=8, zero=3)))[0])
+
+    assert held * 8 == pytest.approx(each * one.model.params_total, rel=0.02)
+    # DeepSpeed's optimizer offload, and FSDP where every GPU holds all weights, keep them on the GPU
+    for kept in (replace(one, stack="classic"), one):
+        beside = float(np.ravel(offloaded_bytes(kept, layouts(dp=8, zero=3 if kept is not one else 0)))[0])
+        assert beside < (8 if kept is one else 1) * held
 
 
 def test_a_gathered_layer_of_qlora_is_gathered_in_four_bits():

@@ -45,6 +45,18 @@ def test_of_round_numbers_near_a_share_the_cheapest_is_on_the_curve():
     assert days == sorted(days, reverse=True)
 
 
+@pytest.mark.parametrize(("gpus", "sizes"), [(2, {1, 2, 3, 4, 8}), (11, {3, 6, 8, 16, 24, 48})])
+def test_cards_on_the_curve_are_what_they_are_when_they_are_asked_for(gpus, sizes):
+    asked = {"params": "1B", "tokens": "20B", "gpu": "rtx-4090", "global_batch": "528"}
+    points = [point for point in curve(**asked, gpus=str(gpus)) if not point.chosen]
+
+    assert {point.gpus for point in points} <= sizes
+    assert len(points) >= 2
+    for point in points[:2]:
+        (alone,) = [other for other in curve(**asked, gpus=str(point.gpus)) if other.chosen]
+        assert alone.duration_days.mid == pytest.approx(point.duration_days.mid, rel=0.02)
+
+
 def test_points_say_whether_they_meet_the_targets_at_the_confidence():
     in_time = [point.in_time for point in curve(params="8B", deadline="10d")]
     spent = curve(params="8B", budget="40k", max_gpus="4096")
@@ -59,6 +71,7 @@ def test_points_say_whether_they_meet_the_targets_at_the_confidence():
 
 def test_a_plan_that_may_run_out_of_memory_is_no_knee_and_no_curve_with_it_has_one():
     asked = {"method": "sft", "model": "qwen2.5-0.5b", "gpu": "t4", "gpus": "1", "precision": "fp16"}
+    asked |= {"gpus_per_node": "1"}
     risky, bold = curve(**asked), curve(**asked, memory_risk="40%")
 
     assert [point.gpus for point in risky if point.chosen] == [1]

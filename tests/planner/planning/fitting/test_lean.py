@@ -9,14 +9,22 @@ from planner.parallelism.search import FixedLayout
 from planner.planning.choice import best_on
 from planner.planning.fitting.lean import MORE_MEMORY, helpful
 from planner.planning.fitting.ways import leaner
+from planner.planning.risk import WORTH_TRYING
 from tests.planner.planning.advice.test_warnings import case
 
 FUSED = Message.of("flag.with_value", input="loss", value="fused")
 SMALL = {"params": "70B", "gpu": "rtx-4090", "tokens": "10B"}
 
 
+def plain(way: Message) -> Message:
+    """A way without its risk."""
+    option = dict(way.values).get("option", way)
+    assert isinstance(option, Message)
+    return option
+
+
 def names(ways: tuple[Message, ...]) -> list[str]:
-    return [str(dict(way.values).get("input", way.key)) for way in ways]
+    return [str(dict(plain(way).values).get("input", plain(way).key)) for way in ways]
 
 
 def test_what_lowers_nothing_is_not_offered():
@@ -42,10 +50,25 @@ def test_a_split_that_was_fixed_is_what_is_named_where_it_holds_too_much(left_ou
 
 def test_ways_that_are_enough_only_together_are_named_as_one():
     asked = {"params": "20B", "gpu": "rtx-4090"}
-    (together, last) = helpful(case(**asked), FixedLayout(on_given_gpus=True, tp=1, zero=1), 8)
+    (way, last) = helpful(case(**asked), FixedLayout(on_given_gpus=True, tp=1, zero=1), 8)
+    together = plain(way)
 
     assert (together.key, last) == ("hint.together", MORE_MEMORY)
     assert names(dict(together.values)["ways"]) == ["offload", "tp"]
     offloaded = case(**asked, offload="optimizer")
     assert best_on(offloaded, FixedLayout(on_given_gpus=True, zero=1), 8).best is not None
     assert best_on(offloaded, FixedLayout(on_given_gpus=True, tp=1, zero=1), 8).best is None
+
+
+def test_a_way_that_is_not_safe_says_its_risk_and_one_that_risks_much_is_left_out():
+    said = helpful(case(**SMALL), FixedLayout(on_given_gpus=True), 64)
+    risks = {names((way,))[0]: dict(way.values).get("risk") for way in said}
+
+    assert risks.keys() == {"offload", "optimizer", MORE_MEMORY.key}
+    for name, value in (("offload", "optimizer"), ("optimizer", "adamw-8bit")):
+        one = case(**SMALL, **{name: value})
+        choice = best_on(one, FixedLayout(on_given_gpus=True), 64)
+        assert choice.safe is (risks[name] is None)
+    assert any(risk is not None and 0.05 < float(str(risk)) <= WORTH_TRYING for risk in risks.values())
+    # on one GPU the same model of 3B would risk 37 % with both at once
+    assert names(helpful(case(params="3B", gpu="rtx-4090"), FixedLayout(on_given_gpus=True), 1)) == [MORE_MEMORY.key]

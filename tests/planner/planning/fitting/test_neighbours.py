@@ -6,7 +6,8 @@ import pytest
 
 from planner.parallelism.search import FixedLayout
 from planner.planning.choice import best_on
-from planner.planning.fitting.neighbours import next_above, next_below
+from planner.planning.fitting.neighbours import FAR_MORE, Held, next_above, next_below
+from planner.planning.risk import WORTH_TRYING, risk_of
 from planner.planning.targets import MAX_GPUS
 from tests.planner.planning.test_choice import FREE, case
 
@@ -28,7 +29,7 @@ def test_the_next_whole_nodes_on_which_a_batch_splits_are_named(asked, gpus, few
     one = case(**asked)
 
     assert not planned_on(one, gpus)
-    assert (next_below(one, FREE, gpus), next_above(one, FREE, gpus, MAX_GPUS)) == (fewer, more)
+    assert (next_below(one, FREE, gpus), next_above(one, FREE, gpus, MAX_GPUS)) == (fewer, Held(gpus=more))
     assert planned_on(one, fewer)
     assert planned_on(one, more)
     assert not any(planned_on(one, count) for count in range(fewer + 8, more, 8))
@@ -36,8 +37,11 @@ def test_the_next_whole_nodes_on_which_a_batch_splits_are_named(asked, gpus, few
 
 def test_below_a_node_every_number_counts():
     one = case(params="7B")
-    more = next_above(one, FREE, 1, MAX_GPUS)
+    above = next_above(one, FREE, 1, MAX_GPUS)
 
+    assert above is not None
+    assert above.risk is None
+    more = above.gpus
     assert not any(planned_on(one, count) for count in range(1, more))
     assert planned_on(one, more)
     assert more < 8
@@ -58,3 +62,25 @@ def test_far_numbers_are_found_by_the_steps_of_a_search():
 
     assert fewer is not None
     assert 10_000 < fewer < 777_777 - 64 * 8
+
+
+def test_cards_are_looked_for_in_the_machines_that_their_number_asks_for():
+    one = case(model="llama-3.1-70b", method="lora", stack="typical", gpu="rtx-4090", gpus="1")
+    above = next_above(one, FREE, 1, MAX_GPUS)
+
+    assert one.cluster.gpus_per_node == 1
+    assert above == Held(gpus=8)
+    assert planned_on(one.on(8), 8)
+    assert not planned_on(one, 8)  # eight machines of one card
+    assert not any(planned_on(one.on(gpus), gpus) for gpus in range(2, 8))
+
+
+def test_far_fewer_gpus_that_hold_it_at_a_small_risk_are_named_with_it():
+    one = case(model="llama-3.1-8b", method="lora", stack="typical", gpu="rtx-3070-8gb", gpus="1")
+    above = next_above(one, FREE, 1, MAX_GPUS)
+
+    assert above is not None
+    assert above.risk is not None
+    assert one.memory_risk < above.risk <= WORTH_TRYING
+    assert above.risk == risk_of(one.on(above.gpus), best_on(one.on(above.gpus), FREE, above.gpus).winner)
+    assert not any(planned_on(one.on(gpus), gpus) for gpus in range(2, FAR_MORE * above.gpus + 1))
