@@ -34,8 +34,8 @@ def savings_between(view: str, gpu: str, results: tuple[Ranged, ...]) -> Iterato
 def _saving(view: str, gpu: str, metric: str, base: Ranged, target: Ranged) -> Saving | None:
     """1 - target/base: of their mids, and in every draw; None where one of them is not known or the base is 0."""
     before, after = getattr(base.plan, metric), getattr(target.plan, metric)
-    if before is None or after is None or not np.all(base.draws[metric] > 0):
-        return None
+    if before is None or after is None or before.mid <= 0 or not np.all(base.draws[metric] > 0):
+        return None  # a run of seconds costs no whole cent
     less = base.draws[metric] - target.draws[metric]
     ratio = Estimate.of_draws(less / base.draws[metric], mid=1.0 - after.mid / before.mid)
     amount = Estimate.of_draws(less, mid=before.mid - after.mid) if metric in AMOUNT_OF else None

@@ -244,7 +244,7 @@ def on_whole_nodes(
         days = point.duration_days.mid
         time_ratio = days / plan.duration_days.mid
         key, cost_ratio = "warning.whole_nodes_hours", time_ratio * whole / plan.gpus
-        if point.cost_usd is not None and plan.cost_usd is not None:
+        if point.cost_usd is not None and plan.cost_usd is not None and plan.cost_usd.mid > 0:
             key, cost_ratio = "warning.whole_nodes", point.cost_usd.mid / plan.cost_usd.mid
         if max(time_ratio, cost_ratio) <= WORTH_A_WORD_RATIO and days <= SOONER_RATIO * fewer_days:
             yield Message.of(

@@ -63,3 +63,15 @@ def test_without_a_price_the_saving_is_that_of_gpu_hours():
 
     assert metrics == set(LOWER_IS_BETTER) - {"cost_usd"}
     assert all(saving.amount is not None for saving in unpriced.savings if saving.metric == "gpu_hours")
+
+
+def test_a_run_of_seconds_whose_cost_rounds_to_nothing_has_a_plan_and_no_share_of_it():
+    one = question(params="100M", gpus="1", tokens="1M")
+    answer = estimate(one, prices(one), site())
+    plan = next(plan for plan in answer.plans if plan.precision == "bf16")
+
+    assert plan.cost_usd is not None
+    assert plan.cost_usd.mid == 0
+    assert plan.gpu_hours.mid > 0
+    assert "bf16" not in {s.frm for s in answer.savings if s.metric == "cost_usd"}
+    assert "bf16" in {s.frm for s in answer.savings if s.metric == "gpu_hours"}
