@@ -151,7 +151,12 @@ def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
     """
     texts, sources = {**ask.texts, STACK.name: DEFAULT_STACK}, {**ask.sources, STACK.name: "default"}
     known = resolved(replace(ask, texts=texts, sources=sources))
-    return replace(known, question=replace(known.question, over_nodes=frozenset(gpus), on_a_node=on_a_node))
+    outgrown = frozenset(gpus)
+    key = "warning.stack_over_nodes" if len(outgrown) == len(on_a_node.clusters) else "warning.one_stack_over_nodes"
+    new, old = (Message.of("flag.with_value", input="stack", value=name) for name in (DEFAULT_STACK, TUNING_STACK))
+    told = Message.of(key, gpus=tuple(sorted(outgrown)), new=new, old=old)
+    question = replace(known.question, over_nodes=outgrown, on_a_node=on_a_node)
+    return replace(known, question=question, notices=(*known.notices, told))
 
 
 def resolved(ask: Ask) -> Known:

@@ -109,7 +109,7 @@ MESSAGES = frozenset({
         "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",
         "network_other_gpu", "network_inside_alone", "network_rate_unused", "network_unused", "positions",
-        "unused_line",
+        "unused_line", "stack_over_nodes", "one_stack_over_nodes",
     )),
     "record.aside",
     *(f"why.{name}" for name in (

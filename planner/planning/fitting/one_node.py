@@ -12,10 +12,12 @@ from planner.parallelism.search import enumerate_layouts
 from planner.performance.evaluation import memory_of
 from planner.performance.memory import memory_risk
 from planner.planning.risk import RISK_DRAWS
+from planner.question.inputs import DEFAULT_MEMORY_RISK, MEMORY_RISK
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
+from planner.training.recipe import Recipe
 from planner.training.support import why_unable
 
 MOST_LEAN = 3
@@ -30,7 +32,9 @@ def held_by_a_node(
 ) -> bool:
     """Whether a layout of the asked precision on one node is safe; a GPU that lacks the precision tells nothing.
 
-    Of cards that are sold one by one a full machine is a node, whatever part of it is asked for.
+    Of cards that are sold one by one a full machine is a node, whatever part of it is asked for. What decides is the
+    run, not how it is laid out: of the question's layout only the sizes count that split a model, of its batch that one
+    sequence or more falls to each GPU, and the risk is the usual one.
 
     Args:
         question: what was asked.
@@ -41,14 +45,23 @@ def held_by_a_node(
     if why_unable(question.model, question.asked, cluster.gpu) is not None:
         return True
     cluster = replace(cluster, gpus_per_node=cards_of_one_machine(cluster.gpu, None) or cluster.gpus_per_node)
-    recipe = question.recipe(question.asked, cluster)
-    layouts = enumerate_layouts(recipe, cluster, question.fixed, gpus=np.array([cluster.gpus_per_node], dtype=np.int64))
+    recipe = _evenly(question.recipe(question.asked, cluster), cluster.gpus_per_node)
+    fixed = replace(question.fixed, micro_batch=None, zero=None, act_ckpt=None, dp=None)
+    layouts = enumerate_layouts(recipe, cluster, fixed, gpus=np.array([cluster.gpus_per_node], dtype=np.int64))
     if not len(layouts):
         return False
     rates = resolve_rates(cluster, recipe, measured, parameters)
     needed_bytes = np.broadcast_to(memory_of(recipe, layouts, rates.sample()).total, len(layouts))
-    drawn = rates.sample(RISK_DRAWS)
+    drawn, usual_risk = rates.sample(RISK_DRAWS), MEMORY_RISK.parse(DEFAULT_MEMORY_RISK, MEMORY_RISK.flag)
     return any(
-        memory_risk(memory_of(recipe, layouts.only(int(i)), drawn).total, cluster.gpu) <= question.memory_risk
+        memory_risk(memory_of(recipe, layouts.only(int(i)), drawn).total, cluster.gpu) <= usual_risk
         for i in np.argsort(needed_bytes, kind="stable")[:MOST_LEAN]
     )
+
+
+def _evenly(recipe: Recipe, gpus: int) -> Recipe:
+    """The recipe with a batch that divides over so many GPUs: the next one above that which was given."""
+    if recipe.batch_band is not None:
+        return recipe
+    step = gpus * recipe.how.sequences_per_example
+    return replace(recipe, global_batch=-(-recipe.global_batch // step) * step)

@@ -185,6 +185,8 @@ TEMPLATES: dict[str, str] = {
     "warning.years": "{gpus:,} × {gpu:gpu} would train for {years:years_in_days}: leave --gpus out and give a --deadline",
     "warning.years_capped": "{gpus:,} × {gpu:gpu} would train for {years:years_in_days}: no more than {most:,} GPUs are allowed, so raise `--max-gpus`",
     "warning.years_asked": "{gpus:,} × {gpu:gpu} would train for {years:years_in_days}: a shorter --deadline or a larger --budget takes more GPUs",
+    "warning.stack_over_nodes": "one node of {gpus} does not hold this run with `{old}`, the default for fine-tuning, so it is planned with `{new}`, which is usually faster: if you train with Hugging Face's software, ask with `{old}`",
+    "warning.one_stack_over_nodes": "one node of {gpus} does not hold this run with `{old}`, the default for fine-tuning, so all GPUs compared are planned with `{new}`, which is usually faster; the others, asked for alone, are planned with `{old}`",
     "warning.host_memory": "`--offload optimizer` takes {needed_gib:,.0f} GiB of the memory of each host with {gpus} × {gpu:gpu}: check that your hosts have that much",
     "warning.spot": "Spot machines can be reclaimed: the time, the cost and the probabilities here include no restarts for that",
     "warning.of_gpu": "{gpu:gpu}: {what}",

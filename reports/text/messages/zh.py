@@ -185,6 +185,8 @@ TEMPLATES: dict[str, str] = {
     "warning.years": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：请去掉 --gpus，改用 --deadline",
     "warning.years_capped": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：最多只允许 {most:,} 张 GPU，请调高 `--max-gpus`",
     "warning.years_asked": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：更短的 --deadline 或更大的 --budget 会用更多 GPU",
+    "warning.stack_over_nodes": "用微调默认的 `{old}` 时，{gpus} 的一个节点容纳不下此次训练，因此按通常更快的 `{new}` 规划；若训练仍用该软件，请加上 `{old}`",
+    "warning.one_stack_over_nodes": "用微调默认的 `{old}` 时，{gpus} 的一个节点容纳不下此次训练，因此所比较的 GPU 都按通常更快的 `{new}` 规划；单独询问其余 GPU 时按 `{old}` 规划",
     "warning.host_memory": "`--offload optimizer` 会占用每台主机（{gpus} 张 {gpu:gpu}）{needed_gib:,.0f} GiB 内存：请确认主机内存足够",
     "warning.spot": "竞价机器可能被收回：时间、费用和这些概率都不含由此引起的重启",
     "warning.of_gpu": "{gpu:gpu}：{what}",

@@ -287,6 +287,44 @@ def test_a_part_of_a_machine_of_cards_has_the_stack_of_the_whole():
     assert set(stacks.values()) == {"hf"}
 
 
+@pytest.mark.parametrize(
+    ("asked", "changed"),
+    [
+        ({"method": "lora", "gpu": "rtx-4090", "gpus": 4, "global_batch": 8}, {"global_batch": 12}),
+        ({"method": "lora", "gpu": "h100-sxm5-80gb", "gpus": 1}, {"global_batch": 10}),
+        ({"method": "sft", "policy": "bf16-pure", "gpu": "rtx-4090", "gpus": 8}, {"memory_risk": 0.01}),
+        ({"method": "sft", "policy": "bf16-pure", "gpu": "rtx-4090", "gpus": 8}, {"micro_batch": 2}),
+        ({"method": "sft", "policy": "bf16-pure", "gpu": "rtx-4090", "gpus": 10}, {"global_batch": 30}),
+    ],
+)
+def test_batch_risk_and_layout_do_not_change_what_software_trains(asked, changed):
+    asked = {"model": "llama-3.1-8b", "examples": 5000} | asked
+    stacks = [estimate_briefly(**asked | more).question["stack"].value for more in ({}, changed)]
+
+    assert stacks == ["hf", "hf"]
+
+
+def test_a_stack_that_one_node_forces_is_told_with_the_flag_that_undoes_it():
+    asked = {"model": "llama-3.1-70b", "method": "lora", "examples": 5000, "gpus": 8}
+    alone, beside = "warning.stack_over_nodes", "warning.one_stack_over_nodes"
+    told = {
+        key: [m for m in estimate_briefly(**asked, **more).warnings if m.key in (alone, beside)]
+        for key, more in {
+            "": {"gpu": "h100-sxm5-80gb"},
+            alone: {"gpu": "rtx-4090"},
+            beside: {"gpu": ["h100-sxm5-80gb", "rtx-4090"]},
+            "given": {"gpu": "h100-sxm5-80gb", "stack": "typical"},
+        }.items()
+    }
+
+    assert told[""] == told["given"] == []
+    for key in (alone, beside):
+        (message,) = told[key]
+        assert message.key == key
+        assert "rtx-4090" in word(message)
+        assert "`--stack hf`" in word(message)
+
+
 def test_what_a_risk_allows_a_higher_one_does_not_turn_away():
     question = {"model": "mixtral-8x7b", "tokens": "10B", "gpus": 16, "precision": "fp8"}
     strict = plan_in(estimate_briefly(**question), "fp8")
