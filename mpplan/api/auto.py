@@ -1,4 +1,7 @@
-"""`--gpu auto` and `--method auto`: the cheapest GPU, or pair of method and GPU, that does what is asked."""
+"""`--gpu auto` and `--method auto`: the cheapest GPU, or pair of method and GPU, that does what is asked.
+
+A budget alone asks for the soonest end that it pays for, here as on a GPU that is named.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,8 @@ class Offer:
     gpus: int
     usd: float
     """At mid."""
+    soon_enough_s: float
+    """Duration at mid; to fine-tune, an end within `SOON_ENOUGH_S` is as good as any before it."""
     current: bool
     """Whether a price of the last months is known."""
 
@@ -63,7 +68,8 @@ def is_open(ask: Ask) -> bool:
 def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     """Choose what a question leaves open: the cheapest GPUs at mid among those that hold it safely.
 
-    GPUs for which only historic prices are known come after those with a current one.
+    With a budget alone, those that end the soonest within it. GPUs for which only historic prices are known come after
+    those with a current one.
 
     Args:
         ask: a question with `auto` for its GPU or its method.
@@ -99,17 +105,20 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
             Message.of("error.no_offer", gpus=len(looked_at)),
             hint=_enough(ask, methods, parameters),
         )
-    offers.sort(key=lambda offer: (not offer.current, offer.usd))
+    soonest = ask.text(BUDGET) is not None and ask.text(DEADLINE) is None and ask.text(GPUS) is None
+    offers.sort(key=lambda offer: (not offer.current, offer.soon_enough_s if soonest else 0.0, offer.usd))
     best = offers[0]
     same = [offer for offer in offers if offer.method == best.method]
     shown = list(dict.fromkeys(offer.gpu for offer in same))[: SHOWN if len(gpus) > 1 else 1]
     notes = {}
     if is_auto(ask.text(GPU)):
         able = len({offer.gpu for offer in offers})
-        notes[GPU.name] = Message.of("note.gpu_auto", looked=len(looked_at), able=able, method=best.method)
+        key = "note.gpu_auto_soonest" if soonest else "note.gpu_auto"
+        notes[GPU.name] = Message.of(key, looked=len(looked_at), able=able, method=best.method)
     if is_auto(ask.text(METHOD)):
         tried = tuple(dict.fromkeys(offer.method for offer in offers))
-        notes[METHOD.name] = Message.of("note.method_auto", methods=tried)
+        key = "note.method_auto_soonest" if soonest else "note.method_auto"
+        notes[METHOD.name] = Message.of(key, methods=tried)
     settled = _with(ask, method=best.method, gpu=",".join(shown) if is_auto(ask.text(GPU)) else ask.text(GPU))
     return Settled(ask=settled, notes=notes)
 
@@ -222,6 +231,7 @@ def _cases(
 
 def _offer(question: Question, case: Case) -> Offer | None:
     from planner.planning.asked import offered
+    from planner.planning.counting.open_count import SOON_ENOUGH_S
     from planner.rates.terms import Draws
 
     try:
@@ -230,6 +240,10 @@ def _offer(question: Question, case: Case) -> Offer | None:
         return None
     if choice is None:
         return None
-    usd = float(np.ravel(case.evaluate(choice.winner).cost_usd)[0])
-    current = all(warning.key != "price.warning.historic" for warning in case.price.warnings)
-    return Offer(gpu=case.cluster.gpu.id, method=question.method, gpus=choice.gpus, usd=usd, current=current)
+    at_mid = case.evaluate(choice.winner)
+    usd, wall_s = (float(np.ravel(value)[0]) for value in (at_mid.cost_usd, at_mid.wall_s))
+    return Offer(
+        gpu=case.cluster.gpu.id, method=question.method, gpus=choice.gpus, usd=usd,
+        soon_enough_s=max(wall_s, SOON_ENOUGH_S) if question.fine_tunes else wall_s,
+        current=all(warning.key != "price.warning.historic" for warning in case.price.warnings),
+    )  # fmt: skip

@@ -197,7 +197,8 @@ GPU = Input(
     name="gpu",
     group=InputGroup.MACHINES,
     metavar="ID,...",
-    help="GPUs of the catalogue; several are compared; auto takes the cheapest that fit.",
+    help="GPUs of the catalogue; several are compared; auto takes the cheapest that fit, with a budget alone the "
+    "fastest.",
     parse=parse_text,
     choices=names.gpus,
 )

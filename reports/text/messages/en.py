@@ -78,6 +78,8 @@ TEMPLATES: dict[str, str] = {
     "note.tokens_of_examples": "{examples:,.0f} sequences of {mean:,.0f} tokens on average",
     "note.usual_batch": "usual for fine-tuning, kept unless it does not divide evenly over the GPUs or a batch of {least:,} to {most:,} sequences is more than 10% faster",
     "note.gpu_auto": "the cheapest by central estimate of {able} GPU models that hold the run safely; {looked} with a price were checked",
+    "note.gpu_auto_soonest": "the soonest end within the budget, by central estimate, of {able} GPU models that hold the run safely; {looked} with a price were checked",
+    "note.method_auto_soonest": "the soonest end within the budget, by central estimate, of the methods that fit: {methods}",
     "note.method_auto": "the cheapest by central estimate of the methods that fit: {methods}",
     "note.batch_by_tokens": "{tokens:tokens} per step, by the tokens of the run; {least:,} to {most:,} are tried to find one that divides evenly over the GPUs{critical}",
     "note.critical_batch": "; the critical batch is about {tokens:tokens} (Kaplan et al. 2020)",

@@ -78,6 +78,8 @@ TEMPLATES: dict[str, str] = {
     "note.tokens_of_examples": "{examples:,.0f} 条序列，平均每条 {mean:,.0f}个词元",
     "note.usual_batch": "微调的常用值，予以保留，除非它不能整除 GPU 数，或 {least:,} 到 {most:,} 条序列中另有批量快一成以上",
     "note.gpu_auto": "看了 {looked} 种有价格的 GPU，{able} 种稳妥可用，取中位成本最低者",
+    "note.gpu_auto_soonest": "看了 {looked} 种有价格的 GPU，{able} 种稳妥可用，取预算内中位完成最早者",
+    "note.method_auto_soonest": "可行方法中预算内中位完成最早者：{methods}",
     "note.method_auto": "可行方法中中位成本最低者：{methods}",
     "note.batch_by_tokens": "每步 {tokens:tokens}，按训练所用的词元数；为能整除 GPU 数，可取 {least:,} 到 {most:,} 条{critical}",
     "note.critical_batch": "；临界批量约 {tokens:tokens}（Kaplan 等，2020）",

@@ -49,6 +49,20 @@ def _item(name: str):
     return find_input(name)
 
 
+def test_a_larger_budget_alone_never_ends_later_and_no_gpu_that_one_would_name_ends_sooner():
+    asked = {"params": "7B", "precision": "bf16", "as_of": "2026-08-22"}
+    ends = [fastest(**asked, gpu="auto", budget=budget) for budget in ("40k", "60k", "80k")]
+
+    assert ends == sorted(ends, reverse=True)
+    for gpu in ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"):
+        assert ends[1] <= fastest(**asked, gpu=gpu, budget="60k") * 1.001
+
+
+def fastest(**asked: str) -> float:
+    plans = estimate_briefly(**asked).plans
+    return min(plan.duration_days.mid for plan in plans if plan.precision == "bf16" and plan.duration_days is not None)
+
+
 def test_a_method_alone_may_be_left_open_on_a_gpu_that_was_named():
     settled = settle(Ask(texts={**SMALL, "method": "auto", "gpu": "rtx-4090"}))
 
