@@ -152,25 +152,24 @@ def low_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> tu
     """Casts of the linear weights: those kept between forward and backward, and those of the layer at work.
 
     Autocast keeps its casts of trained weights (ZeRO 3 gathers them cast), Transformer Engine its FP8 weights in both
-    layouts; torchao casts a weight when it is used and keeps the original (`Float8Linear`). 4-bit weights are unpacked
-    one product at a time.
+    layouts; torchao casts a weight when it is used and keeps the original (`Float8Linear`). 4-bit weights are unpacked,
+    and then cast, one product at a time.
     """
     policy = recipe.policy
     layer = shards.dense_per_layer + shards.expert_per_layer
     low = policy.linear_compute in ("fp8", "fp4")
     model = recipe.model
-    unpacked: Value = 0.0
-    if recipe.how.low_bits:
-        unpacked = model.hidden * (model.ffn_hidden or model.expert_ffn) / at.tp * policy.activation_bytes
+    product = model.hidden * (model.ffn_hidden or model.expert_ffn) / at.tp
+    unpacked: Value = product * policy.activation_bytes if recipe.how.low_bits else 0.0
     if not policy.low_weight_copy_bytes or not (low or recipe.trains_all):
         return 0.0 * layer, unpacked + 0.0 * layer  # frozen weights already lie in the compute type
     layers = shards.layers_last if last else shards.layers_most
     if recipe.how.adapts and recipe.fused:
         return 0.0 * layer, unpacked + 0.0 * layer  # they lie in the low type themselves
     kept = (at.zero != 3) & (not recipe.how.adapts) & (recipe.fused or not low)
-    copied = layer * policy.low_weight_copy_bytes
-    at_work = np.where(kept | policy.autocast, 0.0, 2.0 * copied)
-    return np.where(kept, layers * copied, 0.0), at_work + unpacked
+    at_once = product if recipe.how.low_bits else 2.0 * layer
+    at_work = np.where(kept | policy.autocast, 0.0, at_once * policy.low_weight_copy_bytes)
+    return np.where(kept, layers * layer * policy.low_weight_copy_bytes, 0.0), at_work + unpacked
 
 
 def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:

@@ -21,7 +21,7 @@ def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> 
     So is that asked for where the other one's arithmetic is as fast.
 
     Said where the layout of the higher precision would make the lower one clearly faster than its own does, but
-    risks more than is allowed.
+    risks more than is allowed, and than its own.
 
     Args:
         asked: the asked precision on one kind of GPU.
@@ -37,7 +37,7 @@ def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> 
 
 def _said(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> Iterator[Message]:
     """The sentence about one pair, if the layout is what holds the lower precision back."""
-    if slow.choice is None or quick.choice is None or not slow.choice.safe:
+    if slow.choice is None or quick.choice is None:
         return
     one, other = slow.choice.winner, quick.choice.winner
     slow_s = _seconds(slow.choice)
@@ -45,7 +45,8 @@ def _said(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> Iterator[Me
         return
     bold_s = float(np.ravel(lower.evaluate(other).wall_s)[0])
     risk = risk_of(lower, other)
-    if bold_s > SOONER_RATIO * slow_s or risk <= lower.memory_risk:
+    least = lower.memory_risk if slow.choice.safe else risk_of(lower, one)
+    if bold_s > SOONER_RATIO * slow_s or risk <= least:
         return
     new, old = differences(other.at(0), one.at(0))
     yield Message.of(

@@ -262,6 +262,14 @@ def test_what_lies_in_host_memory_holds_the_weights_that_fsdp_moves_there(method
         assert beside < (8 if kept is one else 1) * held
 
 
+def test_four_bit_weights_are_cast_to_fp8_one_product_at_a_time():
+    one = recipe("llama-3.1-70b", "fp8-fsdp", method="qlora", stack="hf", seq_len=8192)
+    copies = memory_items(one, layouts(dp=8, zero=3, act_ckpt="full"), plain_rates()).fp8_copies
+
+    product = 8192 * 28_672
+    assert float(np.ravel(copies)[0]) == pytest.approx((one.policy.low_weight_copy_bytes + 2) * product)
+
+
 def test_a_gathered_layer_of_qlora_is_gathered_in_four_bits():
     one = recipe("llama-3.1-70b", "bf16-pure", method="qlora")
     items = memory_items(one, layouts(dp=8, zero=3, micro_batch=4), plain_rates(logit_stored_bytes=4.0))

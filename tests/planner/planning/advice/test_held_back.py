@@ -8,9 +8,11 @@ from planner.parallelism.search import FixedLayout
 from planner.planning.advice.held_back import held_back
 from planner.planning.case import Case
 from planner.planning.choice import best_on
+from planner.planning.estimate import estimate
 from planner.planning.ranges import Ranged, ranged_plan
 from planner.rates.terms import Draws
 from reports.text.messages import word
+from tests.planner.build import prices, question, site
 from tests.planner.planning.advice.test_warnings import RISKY, case
 
 DRAWS = Draws(count=101, seed=0)
@@ -40,3 +42,16 @@ def test_nothing_is_said_where_the_lower_precision_has_the_faster_layout():
     cases, plans = planned("15%")
 
     assert list(held_back(cases[0], cases, plans)) == []
+
+
+def test_so_it_is_where_memory_is_so_short_that_no_layout_of_the_lower_one_is_safe():
+    one = question(
+        model="mixtral-8x7b", params=None, method="sft", stack="hf", gpu="h200-sxm-141gb", gpus="8", examples="5000"
+    )
+    answer = estimate(one, prices(one), site(), whole=False)
+    fp8, bf16 = (next(plan for plan in answer.plans if plan.precision == name) for name in ("fp8", "bf16"))
+    (message,) = (warning for warning in answer.warnings if warning.key == "warning.held_back")
+
+    assert fp8.memory_risk > one.memory_risk
+    assert fp8.duration_days.mid > 2 * bf16.duration_days.mid
+    assert float(str(dict(message.values)["risk"])) > fp8.memory_risk
