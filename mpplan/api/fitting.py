@@ -37,6 +37,8 @@ class GpuFit:
     capacity_gib: float
     """What a process gets of one GPU's memory."""
     rows: tuple[FitRow, ...]
+    instead: str | None
+    """The best precision of a GPU that lacks the one asked for; None where it has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ def fit(ask: Ask) -> Fit:
             hint="`mpplan estimate` plans it and says what is short of memory",
         )
     methods = _methods(ask)
-    unsupported_by(question)
+    instead = {row.gpu: row.instead for row in unsupported_by(question) if row.precision == question.asked.precision}
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
     gpus = question.gpus or 1
     entries = []
@@ -87,7 +89,11 @@ def fit(ask: Ask) -> Fit:
         alone = replace(question, clusters=(cluster,))
         rows = tuple(_rows(alone, cluster, priced, known, gpus, lengths or _usual(question), methods))
         capacity_gib = usable_bytes(cluster.gpu) / GIB
-        entries.append(GpuFit(gpu=cluster.gpu.id, gpus=gpus, capacity_gib=capacity_gib, rows=rows))
+        entries.append(
+            GpuFit(
+                gpu=cluster.gpu.id, gpus=gpus, capacity_gib=capacity_gib, rows=rows, instead=instead.get(cluster.gpu.id)
+            )
+        )  # fmt: skip
     return Fit(
         model=question.model.name, params_total=question.model.params_total, precision=question.asked.precision,
         stack=str(question.inputs["stack"].value), memory_risk=question.memory_risk, gpus=tuple(entries),
@@ -225,6 +231,7 @@ def _row(row: FitRow) -> dict[str, Any]:
         "fits": row.fits,
         "safe": row.safe,
         "memory_gib": _range(row.memory_gib),
+        "host_gib": row.host_gib,
         "memory_risk": row.memory_risk,
         "tokens_per_s": None if row.tokens_per_s is None else _range(row.tokens_per_s),
         "usd_per_million_tokens": row.usd_per_million_tokens,

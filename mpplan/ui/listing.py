@@ -67,12 +67,17 @@ def folding(headers: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1
 
 
 def _key_widths(widths: Sequence[int], keys: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Widths of the first columns, which leave room for the widest of the others: long texts wrap between words."""
-    room = width - max(widths[len(keys) :], default=0) - 2 * len(keys)
-    own = widths[: len(keys)]
+    """Widths of the first columns, whose long texts wrap between words: such that few blocks hold all the others."""
+    own, others = widths[: len(keys)], [other + 2 for other in widths[len(keys) :]]
+    words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in keys]
+    room = 0
+    for blocks in range(1, len(others) + 1):
+        beside = sum(others) if blocks == 1 else -(-sum(others) // blocks) + max(others)
+        room = width - 2 * (len(keys) - 1) - max(beside, max(others))
+        if room >= sum(words):
+            break
     if sum(own) <= room:
         return list(own)
-    words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in keys]
     more = [w - longest for w, longest in zip(own, words, strict=True)]
     left = max(room - sum(words), 0)
     return [longest + left * want // (sum(more) or 1) for longest, want in zip(words, more, strict=True)]

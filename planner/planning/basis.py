@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
-import numpy as np
-
 from planner.answer.plan import Plan, Unsupported
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.performance.model_states import offloaded_bytes
 from planner.performance.run import host_w
 from planner.planning.case import Case
 from planner.planning.inputs import batches_of
@@ -198,11 +195,11 @@ def extrapolated(case: Case, nodes: int) -> Message | None:
 def on_hosts(case: Case, plan: Plan) -> Message | None:
     """How much an offloaded optimizer takes of each host's memory, which nothing here knows the size of."""
     assert plan.layout is not None
-    held = float(np.max(offloaded_bytes(case.recipe, Layouts.of(plan.layout))))
-    if not held:
+    needed_bytes = case.host_bytes(Layouts.of(plan.layout))
+    if not needed_bytes:
         return None
     each = min(case.cluster.gpus_per_node, plan.gpus)
-    return Message.of("warning.host_memory", gpu=plan.gpu, needed_gib=held * each / GIB, gpus=each)
+    return Message.of("warning.host_memory", gpu=plan.gpu, needed_gib=needed_bytes / GIB, gpus=each)
 
 
 _DEFAULTS = {

@@ -17,6 +17,7 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, memory_of, score
 from planner.performance.memory import MemoryItems, usable_bytes
+from planner.performance.model_states import offloaded_bytes
 from planner.performance.shards import trained_share
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
@@ -116,6 +117,11 @@ class Case:
         if key not in self.needed:
             self.needed[key] = memory_of(self.recipe, at, self.rates.sample(draws))
         return self.needed[key]
+
+    def host_bytes(self, at: Layouts) -> float:
+        """What one layout keeps in the memory of each host: 0 without an offloaded optimizer."""
+        held = float(np.max(offloaded_bytes(self.recipe, at)))
+        return held * min(self.cluster.gpus_per_node, int(at.gpus[0]))
 
     def _evaluate(self, at: Layouts, draws: Draws | None) -> Evaluation:
         rates = self.rates.sample(draws) if draws else self.mid

@@ -303,7 +303,7 @@ def fit(definitions: Definitions) -> Schema:
     row = record({
         "method": TEXT, "policy": TEXT, "optimizer": TEXT, "offload": TEXT, "in_backward": YES, "flags": array(TEXT),
         "act_ckpt": TEXT, "seq_len": COUNT, "micro_batch": COUNT, "zero": COUNT, "fits": YES, "safe": YES,
-        "memory_gib": ends, "memory_risk": SHARE, "tokens_per_s": or_null(ends),
+        "memory_gib": ends, "host_gib": AMOUNT, "memory_risk": SHARE, "tokens_per_s": or_null(ends),
         "usd_per_million_tokens": or_null(AMOUNT),
     })  # fmt: skip
     gpu = record({"gpu": TEXT, "gpus": COUNT, "memory_capacity_gib": AMOUNT, "rows": array(row)})

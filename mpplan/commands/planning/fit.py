@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from json import dumps
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,10 +56,14 @@ FIT_INPUTS = (
 """What the ways that are compared have in common; the rest is what they differ in."""
 
 HEADERS = (
-    "method", "what changes", "sequence", "checkpointing", "batch", "GiB", "range", "risk", "tokens/s", "$/M tokens",
+    "way to fine-tune", "sequence", "act ckpt", "batch", "GiB", "range", "risk", "host GiB", "tokens/s", "$/M tokens",
 )  # fmt: skip
-KEYS = 3
+KEYS = 2
 """Of them, the first, which say what a row is."""
+MENTIONED_GIB = 8.0
+"""Memory of a host from which a way says that it takes it: less is there on every machine."""
+HOST = HEADERS.index("host GiB")
+"""The column that is left out where nothing is offloaded."""
 
 Full = Annotated[
     bool,
@@ -107,12 +112,19 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
         f"{answer.model} on {many}{pretty_gpu(entry.gpu)}, {answer.precision.upper()}, stack {answer.stack}: "
         f"{_verdict(entry)}."
     )
-    rows = list(entry.rows) if full else _better(entry.rows)
-    body = folding(HEADERS, [_cells(row) for row in rows], keys=KEYS)
+    if not entry.rows:
+        return f"{wrapped(told)}\n"
+    rows = list(entry.rows) if full else _telling(_better(entry.rows))
+    cells = [_cells(row) for row in rows]
+    offloads = any(row.host_gib for row in rows)
+    shown = [n for n in range(len(HEADERS)) if n != HOST or offloads]
+    body = folding([HEADERS[n] for n in shown], [[line[n] for n in shown] for line in cells], keys=KEYS)
     end = (
-        f"A process can use {entry.capacity_gib:.1f} GiB. Safe: at most a {answer.memory_risk:.0%} risk of running out "
-        "of memory. Batch: sequences per GPU in one micro-batch. All sequences are full length."
+        f"A process can use {entry.capacity_gib:.1f} GiB of a GPU. Safe: at most a {answer.memory_risk:.0%} risk of "
+        "running out of memory. Batch: sequences per GPU in one micro-batch. All sequences are full length."
     )
+    if offloads:
+        end += " Host GiB: what lies in the memory of each machine; check that yours have that much."
     return f"{wrapped(told)}\n\n{body}\n{wrapped(end)}\n"
 
 
@@ -122,9 +134,17 @@ def _verdict(entry: GpuFit) -> str:
 
     shortest = min((row.seq_len for row in entry.rows), default=0)
     rows = [row for row in entry.rows if row.seq_len == shortest]
-    safe = list(dict.fromkeys(find_method(row.variant.method).name for row in rows if row.safe))
+    least: dict[str, float] = {}
+    for row in rows:
+        if row.safe:
+            name = find_method(row.variant.method).name
+            least[name] = min(row.host_gib, least.get(name, row.host_gib))
+    safe = [
+        name if gib < MENTIONED_GIB else f"{name} (with {gib:,.0f} GiB of host memory)" for name, gib in least.items()
+    ]
     if not rows:
-        return "none of the ways to fine-tune can run on it in this precision"
+        other = "" if entry.instead is None else f"; ask for --precision {entry.instead}, its best"
+        return f"none of the ways to fine-tune can run on it in this precision{other}"
     if not safe:
         risky = list(dict.fromkeys(find_method(row.variant.method).name for row in rows if row.fits))
         more = f"; {', '.join(risky)} may" if risky else ""
@@ -142,6 +162,23 @@ def _better(rows: tuple[FitRow, ...]) -> list[FitRow]:
     return list(best.values())
 
 
+def _telling(rows: list[FitRow]) -> list[FitRow]:
+    """The rows without those that tell nothing new.
+
+    Left out are longer sequences of a way that does not even fit at the shortest, and offloading where the same way is
+    safe without.
+    """
+    shortest = min((row.seq_len for row in rows), default=0)
+    hopeless = {row.variant for row in rows if row.seq_len == shortest and not row.fits}
+    safe = {(row.variant, row.seq_len) for row in rows if row.safe}
+    return [
+        row
+        for row in rows
+        if (row.seq_len == shortest or row.variant not in hopeless)
+        and (row.variant.offload is None or (replace(row.variant, offload=None), row.seq_len) not in safe)
+    ]
+
+
 def _rank(row: FitRow) -> tuple[bool, float]:
     speed = 0.0 if row.tokens_per_s is None else row.tokens_per_s.mid
     return row.safe, speed if row.safe else -row.memory_gib.mid
@@ -151,17 +188,17 @@ def _cells(row: FitRow) -> tuple[str, ...]:
     from planner.training.method import find_method
     from reports.text.messages import word
 
-    flags = " ".join(word(flag) for flag in row.flags if ("input", "method") not in flag.values) or "-"
+    flags = [word(flag) for flag in row.flags if ("input", "method") not in flag.values]
     speed = "does not fit" if row.tokens_per_s is None else _rate(row.tokens_per_s.mid)
     return (
-        find_method(row.variant.method).name,
-        flags,
+        " ".join((find_method(row.variant.method).name, *flags)),
         f"{row.seq_len:,}",
         row.act_ckpt,
         f"{row.layout.micro_batch:,}",
         f"{row.memory_gib.mid:,.1f}",
         f"{row.memory_gib.low:,.0f} to {row.memory_gib.high:,.0f}",
         _risk(row.memory_risk),
+        f"{row.host_gib:,.0f}" if row.host_gib else "-",
         speed,
         "-" if row.usd_per_million_tokens is None else f"{row.usd_per_million_tokens:.3g}",
     )

@@ -11,6 +11,7 @@ from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.fitting.ways import Way, leaner
 from planner.planning.risk import WORTH_TRYING, risk_of
+from planner.units import GIB
 
 MORE_MEMORY = Message.of("hint.more_memory")
 """The last resort where nothing fits."""
@@ -41,9 +42,10 @@ def helpful(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Need:
-    """What the leanest layout needs at mid, and its risk of running out of memory."""
+    """What the leanest layout needs at mid, of a GPU and of each host, and its risk of running out of memory."""
 
     bytes: float
+    host_bytes: float
     risk: float
 
     def is_worth_trying(self, case: Case) -> bool:
@@ -52,8 +54,15 @@ class _Need:
 
 
 def _told(case: Case, way: Message, need: _Need) -> Message:
-    """A way, with its risk where that is above the allowed."""
-    return way if need.risk <= case.memory_risk else Message.of("hint.option_at_risk", option=way, risk=need.risk)
+    """A way, with what else it needs and risks."""
+    needs = told_needs(case, need.host_bytes, need.risk)
+    return Message.of("hint.option", option=way, needs=needs) if needs else way
+
+
+def told_needs(case: Case, host_bytes: float, risk: float) -> tuple[Message, ...]:
+    """The memory of each host that a way takes, if any, and its risk where that is above the allowed."""
+    on_host = (Message.of("hint.on_host", host_gib=host_bytes / GIB),) if host_bytes else ()
+    return on_host if risk <= case.memory_risk else (*on_host, Message.of("hint.running_out", risk=risk))
 
 
 def with_ways(hint: Message, ways: tuple[Message, ...]) -> Message:
@@ -97,4 +106,7 @@ def _leanest(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> _Ne
     needed_bytes = case.score(layouts).memory_bytes
     leanest = int(np.argmin(needed_bytes))
     fits = needed_bytes[leanest] <= usable_bytes(case.cluster.gpu)
-    return _Need(bytes=float(needed_bytes[leanest]), risk=risk_of(case, layouts.only(leanest)) if fits else 1.0)
+    at = layouts.only(leanest)
+    return _Need(
+        bytes=float(needed_bytes[leanest]), host_bytes=case.host_bytes(at), risk=risk_of(case, at) if fits else 1.0
+    )

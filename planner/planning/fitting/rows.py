@@ -15,6 +15,7 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.memory import memory_range_gib, usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import best_on
+from planner.planning.fitting.lean import told_needs
 from planner.planning.fitting.neighbours import next_above
 from planner.planning.fitting.one_node import held_by_a_node
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
@@ -51,6 +52,8 @@ class FitRow:
     """Whether its risk is within what the question allows."""
     memory_gib: Estimate
     """Per GPU."""
+    host_gib: float
+    """What lies in the memory of each host; 0 where nothing is offloaded."""
     memory_risk: float
     tokens_per_s: Estimate | None
     """Of all GPUs together, padding left out; None where it does not fit."""
@@ -105,19 +108,23 @@ def _row(
         variant=variant, flags=flags, policy=case.policy.id, optimizer=case.recipe.optimizer.id,
         act_ckpt=str(fixed.act_ckpt), seq_len=case.recipe.seq_len, gpus=gpus, layout=at.at(0),
         fits=choice.best is not None, safe=choice.best is not None and risk <= case.memory_risk,
-        memory_gib=memory_range_gib(drawn.memory_bytes), memory_risk=risk, tokens_per_s=speed,
-        usd_per_million_tokens=per_million,
+        memory_gib=memory_range_gib(drawn.memory_bytes), host_gib=case.host_bytes(at) / GIB, memory_risk=risk,
+        tokens_per_s=speed, usd_per_million_tokens=per_million,
     )  # fmt: skip
 
 
 def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
-    """Ways to train that fit on so many GPUs, as flags with what they need and risk; the most trained weights first."""
-    ways: list[Message] = []
+    """Ways to train that fit on so many GPUs, as flags with what they need and risk.
+
+    Those of the method asked for come first, then those that train the most weights.
+    """
+    ways: list[tuple[bool, Message]] = []
+    fitting: set[Variant] = set()
     seen: list[object] = []
     """Flags of ways that were looked at: ways that differ only in what was asked for anyway have the same."""
     for variant in variants_of(question):
         flags = changes(question, variant)
-        if not flags or flags in seen:
+        if not flags or flags in seen or replace(variant, offload=None) in fitting:
             continue
         seen.append(flags)
         asked = _asked_as(question, variant, case)
@@ -132,10 +139,14 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
         if needed_bytes[leanest] > usable_bytes(case.cluster.gpu):
             continue
         risk = risk_of(other, layouts.only(leanest))
-        key = "hint.way" if risk <= case.memory_risk else "hint.way_at_risk"
-        if risk <= max(case.memory_risk, WORTH_TRYING):
-            ways.append(Message.of(key, flags=flags, needed_gib=float(needed_bytes[leanest]) / GIB, risk=risk))
-    return tuple(ways)
+        if risk > max(case.memory_risk, WORTH_TRYING):
+            continue
+        needed = Message.of("hint.needs_gib", needed_gib=float(needed_bytes[leanest]) / GIB)
+        needs = (needed, *told_needs(case, other.host_bytes(layouts.only(leanest)), risk))
+        way = Message.of("hint.way", flags=flags, needs=needs)
+        ways.append((variant.method != question.method, way))
+        fitting.add(variant)
+    return tuple(way for _, way in sorted(ways, key=lambda each: each[0]))
 
 
 def _asked_as(question: Question, variant: Variant, case: Case) -> Question:

@@ -36,7 +36,9 @@ VARIANTS = (
     Variant(method="freeze", policy="bf16-pure"),
     Variant(method="dora"),
     Variant(method="lora"),
+    Variant(method="lora", offload="optimizer"),
     Variant(method="qlora"),
+    Variant(method="qlora", offload="optimizer"),
 )
 """From what changes every weight to what changes the fewest."""
 
@@ -45,9 +47,14 @@ PAIRED = {"lora": "dpo-lora", "dora": "dpo-lora", "qlora": "dpo-qlora", "sft": "
 
 
 def variants_of(question: Question) -> tuple[Variant, ...]:
-    """The ways to reach what a question is after, in its precision: of DPO those that take pairs of answers."""
+    """The ways to reach what a question is after, in its precision: of DPO those that take pairs of answers.
+
+    Frozen weights move to the host with their shards, of which one GPU has none.
+    """
     precision = question.asked.precision
     able = [each for each in VARIANTS if each.policy is None or find_policy(each.policy).precision == precision]
+    if (question.gpus or 1) == 1:
+        able = [each for each in able if each.offload is None or not find_method(each.method).adapts]
     if find_method(question.method).pairs:
         able = [replace(each, method=PAIRED[each.method]) for each in able if each.method in PAIRED]
     if question.method not in {each.method for each in able}:

@@ -62,13 +62,16 @@ def test_ways_that_are_enough_only_together_are_named_as_one():
 
 def test_a_way_that_is_not_safe_says_its_risk_and_one_that_risks_much_is_left_out():
     said = helpful(case(**SMALL), FixedLayout(on_given_gpus=True), 64)
-    risks = {names((way,))[0]: dict(way.values).get("risk") for way in said}
+    needs = {names((way,))[0]: dict(way.values).get("needs", ()) for way in said}
+    told = {name: {key: value for need in some for key, value in need.values} for name, some in needs.items()}
+    risks = {name: said.get("risk") for name, said in told.items()}
 
     assert risks.keys() == {"offload", "optimizer", MORE_MEMORY.key}
     for name, value in (("offload", "optimizer"), ("optimizer", "adamw-8bit")):
         one = case(**SMALL, **{name: value})
         choice = best_on(one, FixedLayout(on_given_gpus=True), 64)
         assert choice.safe is (risks[name] is None)
+    assert told["offload"]["host_gib"] > 50
     assert any(risk is not None and 0.05 < float(str(risk)) <= WORTH_TRYING for risk in risks.values())
     # on one GPU the same model of 3B would risk 37 % with both at once
     assert names(helpful(case(params="3B", gpu="rtx-4090"), FixedLayout(on_given_gpus=True), 1)) == [MORE_MEMORY.key]
