@@ -124,7 +124,11 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
     """Flags of ways that were looked at: ways that differ only in what was asked for anyway have the same."""
     for variant in variants_of(question):
         flags = changes(question, variant)
-        if not flags or flags in seen or replace(variant, offload=None) in fitting:
+        if (
+            not flags
+            or flags in seen
+            or {replace(variant, offload=None), replace(variant, lora_targets=None)} & fitting
+        ):
             continue
         seen.append(flags)
         asked = _asked_as(question, variant, case)

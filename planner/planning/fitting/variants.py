@@ -8,6 +8,7 @@ from planner.errors import Message
 from planner.lazy import dataclass
 from planner.question.batch import tuning_band
 from planner.question.question import Question
+from planner.training.adapters import ALL_LINEAR
 from planner.training.method import find_method
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
@@ -25,6 +26,7 @@ class Variant:
     in_backward: bool = False
     offload: str | None = None
     loss: str | None = None
+    lora_targets: str | None = None
 
 
 VARIANTS = (
@@ -39,6 +41,8 @@ VARIANTS = (
     Variant(method="lora", offload="optimizer"),
     Variant(method="qlora"),
     Variant(method="qlora", offload="optimizer"),
+    Variant(method="lora", lora_targets="attention"),
+    Variant(method="qlora", lora_targets="attention"),
 )
 """From what changes every weight to what changes the fewest."""
 
@@ -55,6 +59,8 @@ def variants_of(question: Question) -> tuple[Variant, ...]:
     able = [each for each in VARIANTS if each.policy is None or find_policy(each.policy).precision == precision]
     if (question.gpus or 1) == 1:
         able = [each for each in able if each.offload is None or not find_method(each.method).adapts]
+    if not question.model.experts:  # adapters of each expert are large, those beside other layers small
+        able = [each for each in able if each.lora_targets is None]
     if find_method(question.method).pairs:
         able = [replace(each, method=PAIRED[each.method]) for each in able if each.method in PAIRED]
     if question.method not in {each.method for each in able}:
@@ -70,6 +76,7 @@ def asked_as(question: Question, variant: Variant) -> Question:
         question.tuning,
         in_backward=variant.in_backward or question.tuning.in_backward,
         loss=variant.loss or question.tuning.loss,
+        lora_targets=variant.lora_targets or question.tuning.lora_targets if method.adapts else ALL_LINEAR,
         lora_rank=(question.tuning.lora_rank or LORA_RANK) if method.adapts else 0,
         trained_layers=_trained_layers(question) if method.trains == "last-layers" else 0,
     )
@@ -100,13 +107,15 @@ def _with(policies: tuple[PrecisionPolicy, ...], policy: PrecisionPolicy) -> tup
 def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
     """The flags that turn a question into one of its variants."""
     other = asked_as(question, variant)
-    values = (
+    values = [
         ("method", question.method, other.method),
         ("policy", question.asked.id, other.asked.id),
         ("optimizer", question.optimizer.id, other.optimizer.id),
         ("offload", question.offload, other.offload),
         ("loss", question.tuning.loss, other.tuning.loss),
-    )
+    ]
+    if variant.lora_targets is not None:
+        values.append(("lora_targets", question.tuning.lora_targets, variant.lora_targets))
     flags = [Message.of("flag.with_value", input=name, value=str(new)) for name, old, new in values if old != new]
     if other.tuning.in_backward != question.tuning.in_backward:
         flags.append(Message.of("flag.alone", input="in_backward"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.planning.fitting.variants import VARIANTS, asked_as, changes, variants_of
+from planner.planning.fitting.variants import VARIANTS, Variant, asked_as, changes, variants_of
 from planner.question.asked import Ask
 from planner.question.resolve import resolve
 from tests.planner.build import TODAY, parts, question
@@ -15,7 +15,9 @@ def asked(**more: str):
 
 
 @pytest.mark.parametrize(
-    "variant", VARIANTS, ids=lambda variant: "-".join(filter(None, (variant.method, variant.policy, variant.offload)))
+    "variant",
+    [each for each in VARIANTS if each.lora_targets is None],
+    ids=lambda variant: "-".join(filter(None, (variant.method, variant.policy, variant.offload))),
 )
 def test_the_flags_of_a_variant_ask_for_what_it_is(variant):
     one = asked()
@@ -35,7 +37,7 @@ def test_the_flags_of_a_variant_ask_for_what_it_is(variant):
 
 
 def test_a_variant_keeps_what_the_question_says_of_its_adapters():
-    (lora,) = (each for each in VARIANTS if each.method == "lora" and each.offload is None)
+    (lora,) = (each for each in VARIANTS if each == Variant(method="lora"))
     one = question(method="qlora", lora_rank="64", gpus="1", gpu="rtx-4090")
 
     assert asked_as(one, lora).tuning.lora_rank == 64
@@ -46,5 +48,19 @@ def test_pairs_of_answers_are_compared_with_ways_that_take_pairs():
     methods = [each.method for each in variants_of(question(method="dpo", gpus="1"))]
 
     assert set(methods) == {"dpo", "dpo-lora", "dpo-qlora"}
-    assert set(variants_of(question(method="sft", gpus="2"))) == set(VARIANTS)
+    assert set(variants_of(question(params=None, model="mixtral-8x7b", method="sft", gpus="2"))) == set(VARIANTS)
     assert set(variants_of(asked())) < set(VARIANTS)  # one GPU has no shard of frozen weights to move
+
+
+def test_adapters_beside_attention_alone_are_a_way_where_each_expert_would_have_its_own():
+    mixture = question(params=None, model="gpt-oss-120b", method="qlora", stack="hf", gpus="1")
+    (way,) = (each for each in variants_of(mixture) if each == Variant(method="qlora", lora_targets="attention"))
+    all_layers, attention = (
+        asked_as(mixture, each).recipe(mixture.asked, mixture.clusters[0]) for each in (Variant(method="qlora"), way)
+    )
+
+    assert [parts(flag) for flag in changes(mixture, way)] == [
+        {"key": "flag.with_value", "input": "lora_targets", "value": "attention"}
+    ]
+    assert attention.adapter_params_per_layer < all_layers.adapter_params_per_layer / 100
+    assert not any(each.lora_targets for each in variants_of(question(method="qlora", gpus="2")))
