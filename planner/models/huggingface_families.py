@@ -137,8 +137,12 @@ def _gpt_oss(config: ConfigJson) -> ModelShape:
 
 
 def _leading_dense(config: ConfigJson) -> int:
-    """Number of dense layers named in `mlp_only_layers`, which must be the first ones."""
-    named = sorted(config.whole_numbers("mlp_only_layers"))
+    """Number of dense layers named in `mlp_only_layers`, which must be the first ones.
+
+    Those that a shortened model no longer has are named in vain: transformers asks of each layer that it builds.
+    """
+    layers = config.count("num_hidden_layers")
+    named = sorted(number for number in set(config.whole_numbers("mlp_only_layers")) if number < layers)
     if named != list(range(len(named))):
         raise config.fail("mlp_only_layers", "the first layers only")
     return len(named)
@@ -181,7 +185,8 @@ def _deepseek(config: ConfigJson) -> ModelShape:
         rope_head_dim=rope,
         v_head_dim=config.count("v_head_dim"),
         shared_experts=config.opt_count("n_shared_experts", low=0) or 0,
-        dense_layers=config.opt_count("first_k_dense_replace", low=0) or 0,
+        # As in transformers, a model with fewer layers than that has dense ones only.
+        dense_layers=min(config.opt_count("first_k_dense_replace", low=0) or 0, config.count("num_hidden_layers")),
         moe_every=config.opt_count("moe_layer_freq") or 1,
         **_experts(config, ("n_routed_experts",), "moe_intermediate_size"),
     )

@@ -400,6 +400,18 @@ def test_the_layers_that_see_everything_are_counted_as_they_stand(kinds, window,
 
 
 @pytest.mark.parametrize(
+    ("name", "change"),
+    [("deepseek-v3", {}), ("qwen3-235b-a22b", {"mlp_only_layers": [0, 1, 2]})],
+)
+def test_a_model_cut_to_fewer_layers_than_its_leading_dense_ones_is_dense(name, change):
+    config = CONFIGS[name] | change | {"num_hidden_layers": 2}
+    shape = shape_from_config(json.dumps(config), "c.json")
+
+    assert (shape.layers, shape.dense_layers, shape.moe_layers) == (2, 2, 0)
+    assert shape.params_active == shape.params_total
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"hidden_size": None}, "c.json: hidden_size: expected a whole number of at least 1, found `null`"),
