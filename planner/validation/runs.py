@@ -17,6 +17,7 @@ from planner.lazy import dataclass
 from planner.training.frameworks import MEM_KINDS
 from planner.training.recipe import OFFLOADS
 from planner.units import parse_count
+from planner.validation.columns import READ_COLUMNS, YES_NO, understood
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
 """Kinds of model of the file; a blank family is a decoder."""
@@ -38,9 +39,6 @@ METRICS = (
 
 ENERGY_SCOPES = ("gpu", "node_dc", "node_ac", "facility", "accelerator_system", "idle", "rated")
 """Where a row's energy or power was metered; the last two test arithmetic only."""
-
-YES_NO = ("y", "yes", "n", "no")
-"""Words of a column that holds yes or no; blank: not said."""
 
 OUT_OF_MEMORY = "OOM"
 """The value of a row that states that the configuration does not fit."""
@@ -203,7 +201,8 @@ class _Cells:
         return cls({column: str(text).strip() for column, text in cells.items() if text and str(text).strip()})
 
     def text(self, name: str) -> str:
-        return self.given.get(name, "")
+        text = self.given.get(name, "")
+        return understood(name, text) if text and name in READ_COLUMNS else text
 
     def real(self, name: str) -> float | None:
         text = self.text(name)

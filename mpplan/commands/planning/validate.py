@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,6 +86,8 @@ def validate(
     if calibration is not None and learn is not None:
         raise UsageError("--calibration and --learn both say what is learned", hint="give one of them")
     rows = read_runs(file, quiet=quiet)
+    if file is not None:
+        _warn_of_unknown_words(rows, quiet)
     learned = None
     own = None if calibration is None else _calibration(calibration)
     measured_of = unmeasured if own is None and records is None else _measured(rows, records, own, quiet)
@@ -159,6 +161,14 @@ def _warn_of_the_impossible(runs: Sequence[ScoredRun], quiet: bool, *, own: bool
             impossible.append((row.id, word(reason)))
     for name, words in impossible[:SHOWN_GROUPS]:
         warn(f"{name}: {words}; it counts like any other row", quiet=quiet)
+
+
+def _warn_of_unknown_words(rows: Sequence[Mapping[str, str]], quiet: bool) -> None:
+    """Of the user's own rows; those that mpplan ships quote their sources."""
+    from mpplan.api.calibrations import unknown_words_told
+
+    for words in unknown_words_told(rows):
+        warn(words, quiet=quiet)
 
 
 def _of_the_calibration(calibration: ReadCalibration | None, gpus: Collection[str]) -> list[Message]:
