@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from planner.errors import Message, UsageError
 from planner.lazy import dataclass
+from planner.text import shortened
 from planner.training.frameworks import MEM_KINDS
 from planner.training.recipe import OFFLOADS
 from planner.units import parse_count
@@ -46,6 +47,10 @@ OUT_OF_MEMORY = "OOM"
 
 REQUIRED = ("id", "model", "precision", "gpu", "n_gpus", "metric")
 """Columns that a file must have; every other column may be missing and then counts as blank."""
+
+LEAST_VALUE, MOST_VALUE = 1e-12, 1e15
+"""No run has less or more of any metric: published ones have 0.05 to 4e7. What is beyond is a slip, whose ratio to a
+prediction would fill the page."""
 
 RESULT = ("id", "metric", "value", "source")
 """Columns of a row's answer."""
@@ -282,6 +287,9 @@ def parse_result(cells: Mapping[str, str], line: int | None = None) -> Published
     value = None if oom else read.real("value")
     if value == 0.0:
         read.problems.append(f"value: {read.text('value')} must be above 0")
+    elif value is not None and not LEAST_VALUE <= value <= MOST_VALUE:
+        bounds = f"between {LEAST_VALUE:g} and {MOST_VALUE:g}"
+        read.problems.append(f"value: `{shortened(read.text('value'))}` is not a number {bounds}")
     if read.problems:
         return Rejected(id=name, reason="; ".join(read.problems), metric=read.text("metric"))
     return PublishedResult(id=name, value=value, out_of_memory=oom, source=read.text("source"))

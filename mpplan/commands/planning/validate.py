@@ -54,6 +54,8 @@ Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice 
 
 SHOWN_UNREAD = 20
 """Rows that cannot be read and are named; the others are counted."""
+FAR_OFF = 1e4
+"""Errors from a million percent on are written with a power of ten."""
 SHOWN_MISSES = 15
 SHOWN_GROUPS = 12
 TABLES = {
@@ -240,7 +242,8 @@ def _change(before: HeldOutScore, after: HeldOutScore) -> tuple[str, ...]:
 def _percent(value: float | None, *, sign: bool = False) -> str:
     if value is None:
         return "-"
-    return f"{100 * value:+.1f} %" if sign else f"{100 * value:.1f} %"
+    digits = ".1f" if abs(value) < FAR_OFF else ".1e"
+    return f"{100 * value:{'+' if sign else ''}{digits}} %"
 
 
 def _summary_row(name: str, summary: Summary) -> tuple[str, ...]:

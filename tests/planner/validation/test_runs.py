@@ -136,3 +136,8 @@ def test_a_value_that_is_no_number_is_a_reason():
 
     assert isinstance(result, Rejected)
     assert result.reason == "value: `fast` is not a number of at least 0"
+
+
+@pytest.mark.parametrize("value", ["1e-300", "1e300", "1e-13"])
+def test_a_value_that_no_run_has_is_refused(value):
+    assert parse_result(ROW | {"value": value}).reason == f"value: `{value}` is not a number between 1e-12 and 1e+15"
