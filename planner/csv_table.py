@@ -1,4 +1,4 @@
-"""Tables that leave as CSV for spreadsheets: the one writer of every export and report."""
+"""Tables as CSV: the one writer of every export and report, and what separates the cells of a file people bring."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from typing import Any
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a spreadsheet takes for the start of a formula (OWASP, CSV injection)."""
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+"""What spreadsheets write between cells, by country and format, and what it is called."""
+
+
+def separator_of(header: str) -> str:
+    """The separator that a header line has most of; a comma where it has none."""
+    return max(SEPARATORS, key=header.count)
 
 
 def csv_table(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Rows or names listed in one message."""
+SHOWN_WORDS = 12
+"""Unknown words that are named; the others are counted."""
 
 
 def calibration_of(
@@ -153,7 +155,18 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
             hint="`mpplan calibrate --template` says what each column holds",
         )
     warnings = [f"not learned from: {_unused(reasons, most=SHOWN)}"] if reasons else []
-    return observations, [*warnings, *([_unused(uneven, most=SHOWN)] if uneven else [])]
+    return observations, [*unknown_words_told(rows), *warnings, *([_unused(uneven, most=SHOWN)] if uneven else [])]
+
+
+def unknown_words_told(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Warnings of words that say nothing and count as blank, each with its rows; the words of many are counted."""
+    from planner.validation.columns import unknown_words
+    from reports.text.messages import word
+
+    found = list(unknown_words(rows).items())
+    lines = [f"{_named(ids, SHOWN)}: {word(told)}" for told, ids in found[:SHOWN_WORDS]]
+    left = len(found) - SHOWN_WORDS
+    return [*lines, f"{left} more words are not known: taken as blank"] if left > 0 else lines
 
 
 def _unused(reasons: Mapping[str, Sequence[str]], most: int) -> str:

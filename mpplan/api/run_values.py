@@ -22,6 +22,8 @@ FAST_RATIO = 2.0
 """A run this much faster is asked about."""
 HOPELESS_RATIO = 30.0
 """A run this much slower cannot be true either: the worst published layouts are 15 times slower than predicted."""
+PAST_COUNTING = 1e6
+"""A ratio beyond is not told in digits."""
 ABOUT = 1.6
 """A slip of units explains a ratio if the two differ by less than this factor."""
 AS_LIKELY = 1.25
@@ -95,7 +97,9 @@ def _predictor() -> Callable[[Observation], float]:
 
 def _compared(metric: str, ratio: float) -> str:
     verb = "can do" if metric in RATES else "takes"
-    if ratio >= 1.0:
+    if not 1.0 / PAST_COUNTING < ratio < PAST_COUNTING:
+        times = "over a million times" if ratio > 1.0 else "less than a millionth of"
+    elif ratio >= 1.0:
         times = f"{ratio:,.0f} times" if ratio >= FAR_RATIO else f"{ratio:.1f} times"
     else:
         times = f"1/{1.0 / ratio:,.0f} of" if ratio <= 1.0 / FAR_RATIO else f"{ratio:.0%} of"

@@ -95,6 +95,12 @@ def describe_network(words: str, gpus_per_node: int) -> Network:
     return Network(bytes_per_s=rate, fabric=fabric_of(part) or fabric_of(elsewhere))
 
 
+def says_nothing(words: str) -> bool:
+    """Whether a description that is about the network between servers gives neither its rate nor its kind."""
+    network = describe_network(words, 1)
+    return network.bytes_per_s is None and not network.fabric and any(part.strip() for part in _outside_servers(words))
+
+
 _INSIDE = re.compile(r"nv\s?link|nv\s?switch|xgmi|pci-?e", re.IGNORECASE)
 """Links inside a server."""
 _ACCELERATOR = re.compile(r"^\s*accelerator\s*:(?P<inside>.*?)(?:;\s*host\s*:|$)", re.IGNORECASE | re.DOTALL)

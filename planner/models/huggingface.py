@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from planner.errors import InputFileError
 from planner.evidence import Evidence, EvidenceKind
-from planner.models.huggingface_families import FAMILIES, OTHER_NAMES
+from planner.models.huggingface_families import DEFAULTS, FAMILIES, OTHER_NAMES
 from planner.models.huggingface_json import ConfigJson, parse_config
 from planner.models.images.catalogue import shape_of_images
 from planner.models.images.configs import FAMILIES as IMAGE_FAMILIES
@@ -38,7 +38,7 @@ def shape_from_config(text: str, name: str) -> ModelShape:
         evidence = Evidence(id=f"model:{label}", kind=EvidenceKind.GIVEN, what=what, source=name)
         return shape_of_images(replace(network, name=label), evidence)
     config, family = _family(config)
-    shape = FAMILIES[family](config)
+    shape = FAMILIES[family](config.over(DEFAULTS.get(family, {})))
     label = _label(config, name, family)
     evidence = Evidence(id=f"model:{label}", kind=EvidenceKind.GIVEN, what=f"shape of {label} ({family})", source=name)
     return replace(shape, name=label, evidence=evidence)

@@ -1,7 +1,7 @@
 """How each family of models writes its shape into a Hugging Face `config.json`.
 
 To add a family: a function from `ConfigJson` to `ModelShape`, and its `model_type` in `FAMILIES`. Defaults for missing
-keys are those of the family's configuration class in the transformers library.
+keys are those of the family's configuration class in the transformers library (`DEFAULTS`, where no function has them).
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ DEFAULT_CONTEXT = 4096
 
 def _context(config: ConfigJson) -> int:
     """Sequence length of pre-training as far as the file states it; its long-context keys describe later extensions."""
-    scaling = config.inner("rope_scaling")
-    original = scaling.opt_count("original_max_position_embeddings") or config.opt_count(
-        "original_max_position_embeddings"
-    )
+    rope = config.inner("rope_parameters")  # transformers 5 writes this and no `rope_scaling`
+    told = (config.inner("rope_scaling"), rope, rope.inner("full_attention"), config)
+    original = next(filter(None, (place.opt_count("original_max_position_embeddings") for place in told)), None)
     longest = config.opt_count("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
     return original or min(longest or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
 
@@ -38,6 +37,15 @@ def _heads(config: ConfigJson, hidden: int) -> dict[str, int]:
     return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim or hidden // heads}
 
 
+def _full_every(layer_types: tuple[str, ...]) -> int | None:
+    """Of how many layers one sees everything: as they stand, else by their number; None where none does."""
+    full = [number for number, kind in enumerate(layer_types, start=1) if kind == "full_attention"]
+    if not full:
+        return None
+    as_they_stand = full == list(range(full[0], len(layer_types) + 1, full[0]))
+    return full[0] if as_they_stand else round(len(layer_types) / len(full))
+
+
 def _window(config: ConfigJson, every: int = 1) -> dict[str, int]:
     """Local attention, every n-th layer global: by `layer_types`, `sliding_window_pattern` or the family's code."""
     window = config.opt_count("sliding_window")
@@ -45,17 +53,15 @@ def _window(config: ConfigJson, every: int = 1) -> dict[str, int]:
     if window is None or not config.flag("use_sliding_window", True):
         return {}
     if layer_types:
-        full = layer_types.count("full_attention")
-        if full == len(layer_types):
-            return {}
-        return {"sliding_window": window, "global_attention_every": round(len(layer_types) / full) if full else 1}
+        period = _full_every(layer_types)
+        return {} if period == 1 else {"sliding_window": window, "global_attention_every": period or 1}
     return {"sliding_window": window, "global_attention_every": config.opt_count("sliding_window_pattern") or every}
 
 
-def _experts(config: ConfigJson, experts: str, expert_ffn: str) -> dict[str, int]:
-    count, top_k = config.count(experts), config.count("num_experts_per_tok", "experts_per_token")
+def _experts(config: ConfigJson, experts: tuple[str, ...], expert_ffn: str) -> dict[str, int]:
+    count, top_k = config.count(*experts), config.count("num_experts_per_tok", "experts_per_token")
     if top_k > count:
-        raise config.fail("num_experts_per_tok", f"at most {experts} ({count})")
+        raise config.fail("num_experts_per_tok", f"at most {experts[0]} ({count})")
     return {"experts": count, "top_k": top_k, "expert_ffn": config.count(expert_ffn)}
 
 
@@ -100,8 +106,6 @@ def _gemma2(config: ConfigJson) -> ModelShape:
 
 
 def _gemma3(config: ConfigJson) -> ModelShape:
-    defaults = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262_208}
-    config = ConfigJson(config.file, defaults | dict(config.values))  # the 4B model's file leaves these out
     return _decoder(config, tied_embeddings=config.flag("tie_word_embeddings", True), **_window(config, every=6))
 
 
@@ -123,25 +127,29 @@ def _starcoder2(config: ConfigJson) -> ModelShape:
 
 
 def _mixtral(config: ConfigJson) -> ModelShape:
-    experts = _experts(config, "num_local_experts", "intermediate_size")
+    experts = _experts(config, ("num_local_experts",), "intermediate_size")
     return _decoder(config, ffn_hidden=0, **_window(config), **experts)
 
 
 def _gpt_oss(config: ConfigJson) -> ModelShape:
-    experts = _experts(config, "num_local_experts", "intermediate_size")
-    return _decoder(config, ffn_hidden=0, biases=True, **_window(config), **experts)
+    experts = _experts(config, ("num_local_experts",), "intermediate_size")
+    return _decoder(config, ffn_hidden=0, biases=True, **_window(config, every=2), **experts)
 
 
 def _leading_dense(config: ConfigJson) -> int:
-    """Number of dense layers named in `mlp_only_layers`, which must be the first ones."""
-    named = sorted(config.whole_numbers("mlp_only_layers"))
+    """Number of dense layers named in `mlp_only_layers`, which must be the first ones.
+
+    Those that a shortened model no longer has are named in vain: transformers asks of each layer that it builds.
+    """
+    layers = config.count("num_hidden_layers")
+    named = sorted(number for number in set(config.whole_numbers("mlp_only_layers")) if number < layers)
     if named != list(range(len(named))):
         raise config.fail("mlp_only_layers", "the first layers only")
     return len(named)
 
 
 def _qwen_moe(config: ConfigJson) -> ModelShape:
-    experts = _experts(config, "num_experts", "moe_intermediate_size")
+    experts = _experts(config, ("num_experts", "num_local_experts"), "moe_intermediate_size")
     dense = _leading_dense(config)
     every = config.opt_count("decoder_sparse_step") or 1
     shared = config.opt_count("shared_expert_intermediate_size", low=0) or 0
@@ -158,7 +166,7 @@ def _qwen_moe(config: ConfigJson) -> ModelShape:
 
 
 def _llama4(config: ConfigJson) -> ModelShape:
-    experts = _experts(config, "num_local_experts", "intermediate_size")
+    experts = _experts(config, ("num_local_experts",), "intermediate_size")
     every = config.opt_count("interleave_moe_layer_step") or 1
     dense = config.count("intermediate_size_mlp") if every > 1 else 0
     return _decoder(config, ffn_hidden=dense, shared_experts=1, moe_every=every, **experts)
@@ -177,9 +185,10 @@ def _deepseek(config: ConfigJson) -> ModelShape:
         rope_head_dim=rope,
         v_head_dim=config.count("v_head_dim"),
         shared_experts=config.opt_count("n_shared_experts", low=0) or 0,
-        dense_layers=config.opt_count("first_k_dense_replace", low=0) or 0,
+        # As in transformers, a model with fewer layers than that has dense ones only.
+        dense_layers=min(config.opt_count("first_k_dense_replace", low=0) or 0, config.count("num_hidden_layers")),
         moe_every=config.opt_count("moe_layer_freq") or 1,
-        **_experts(config, "n_routed_experts", "moe_intermediate_size"),
+        **_experts(config, ("n_routed_experts",), "moe_intermediate_size"),
     )
 
 
@@ -264,7 +273,7 @@ def _mpt(config: ConfigJson) -> ModelShape:
         heads["kv_heads"] = 1
     elif attention.opt_count("kv_n_heads"):
         heads["kv_heads"] = attention.count("kv_n_heads")
-    learned = config.flag("learned_pos_emb", True) and not attention.flag("alibi", False)
+    learned = config.flag("learned_pos_emb", True) and not attention.flag("alibi", True)
     return _decoder(
         config,
         ffn_hidden=(config.opt_count("expansion_ratio") or 4) * hidden,
@@ -272,7 +281,7 @@ def _mpt(config: ConfigJson) -> ModelShape:
         context=longest,
         tied_embeddings=config.flag("tie_word_embeddings", True),
         learned_positions=longest if learned else 0,
-        biases=not config.flag("no_bias", False),
+        biases=not config.flag("no_bias", True),
         **heads,
     )
 
@@ -333,6 +342,29 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "smollm3": _llama,
 }
 """Builder of a shape by the `model_type` of the file."""
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "llama4_text": {"num_key_value_heads": 8},
+    "mistral": {"num_key_value_heads": 8, "sliding_window": 4096},
+    "mixtral": {"num_key_value_heads": 8},
+    "qwen2_moe": {"shared_expert_intermediate_size": 5632},
+    "qwen3": {"head_dim": 128},
+    "qwen3_moe": {"num_key_value_heads": 4},
+    "deepseek_v2": {"n_shared_experts": 2, "q_lora_rank": 1536},
+    "deepseek_v3": {"n_shared_experts": 1, "q_lora_rank": 1536, "first_k_dense_replace": 3},
+    "gpt_bigcode": {"multi_query": True},
+    "gpt_oss": {"num_key_value_heads": 8, "head_dim": 64, "sliding_window": 128},
+    "gemma": {"head_dim": 256},
+    "gemma2": {"num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096},
+    "gemma3_text": {
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262_208,
+        "sliding_window": 4096,
+    },
+    "starcoder2": {"num_key_value_heads": 2},
+    "smollm3": {"num_key_value_heads": 4, "tie_word_embeddings": True},
+}  # fmt: skip
+"""What a family's configuration class in transformers (5.24) takes for a key that a file leaves out, where Llama's
+takes something else. Left out is not null: `"q_lora_rank": null` says that queries are not compressed."""
 
 OTHER_NAMES = {"RefinedWeb": "falcon", "RefinedWebModel": "falcon", "gemma3": "gemma3_text", "llama4": "llama4_text"}
 """Older spellings of a `model_type`, and multimodal models whose text part is under `text_config`."""

@@ -82,6 +82,10 @@ class ConfigJson:
             raise self.fail(key, "a list of whole numbers")
         return tuple(value)
 
+    def over(self, defaults: Mapping[str, Any]) -> ConfigJson:
+        """The same object over what is taken for keys that it leaves out; a null stays one."""
+        return ConfigJson(self.file, {**defaults, **self.values})
+
     def inner(self, key: str) -> ConfigJson:
         """The object under a key; empty where the key is missing or null."""
         value = self.values.get(key)

@@ -24,7 +24,12 @@ _CHOICES = {"status": STATUSES, "kind": KINDS, "quality": QUALITIES}
 _MAY_BE_NEGATIVE = ("_c", "loss_trace", "monotonic_s", "difference_low", "difference_mid", "difference_high")
 _TIMELESS = ("support", "idle", "meter", "numerics")
 """Kinds whose points have no time of their own."""
-_POSITIVE = ("time_median_s", "tokens", "layers")
+_POSITIVE = ("time_median_s", "tokens", "layers", "flop_model", "bytes_min")
+_SHORTEST_S = 1e-9
+"""No iteration takes less than a nanosecond."""
+_WIDEST = 100.0
+"""End of a median's confidence interval over the median, at most. So wide a one says nothing of the time any more, and
+a rate that is drawn from one of a thousand times the median overflows."""
 _LARGEST, _LARGEST_WHOLE = 1e30, 2**53
 """Amounts up to these stay finite in every product and quotient that a plan takes of them."""
 _SHOWN_CHARACTERS = 60
@@ -149,6 +154,9 @@ def _missing(values: dict[str, object]) -> tuple[str, str] | None:
     low, high = values.get("time_ci_low_s"), values.get("time_ci_high_s")
     if isinstance(low, float) and isinstance(high, float) and low > high:
         return "time_ci_low_s", f"expected at most time_ci_high_s, {high:g}, found `{low:g}`"
+    median = values.get("time_median_s")
+    if isinstance(median, float) and isinstance(high, float) and high > _WIDEST * median:
+        return "time_ci_high_s", f"expected at most {_WIDEST:g} times time_median_s, {median:g}, found `{high:g}`"
     return None
 
 
@@ -224,6 +232,8 @@ def _amount(column: FlatKey, value: object, largest: float) -> float | int:
         raise ValueError(f"expected a number that is not negative, found `{_shown(value)}`")
     if value == 0 and column.key in _POSITIVE:
         raise ValueError("expected a number greater than 0, found `0`")
+    if column.key == "time_median_s" and value < _SHORTEST_S:
+        raise ValueError(f"expected at least {_SHORTEST_S:g} s, found `{_shown(value)}`")
     if abs(value) > largest or 0 < abs(value) < 1 / _LARGEST:
         raise ValueError(f"expected a number between {1 / _LARGEST:g} and {largest:g}, found `{_shown(value)}`")
     return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import product
 
@@ -12,51 +11,13 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import Layout, Layouts
 from planner.parallelism.search import FixedLayout, divisors, enumerate_layouts
 from planner.training.recipe import ACT_CKPT, Recipe
+from planner.validation.columns import Sharding, parse_sharding
 from planner.validation.filled import Filled
 from planner.validation.model import CannotPredictError
 from planner.validation.runs import PublishedRun
 
-_STAGE_WORDS = (
-    (r"full.?shard|zero.?3|fsdp(?!.*shard_grad)|hsdp|hybrid", 3),
-    (r"shard_grad_op|zero.?2", 2),
-    (r"distributed.?optim|zero.?1", 1),
-    (r"none|ddp|zero.?0|horovod|no", 0),
-)
-_GROUP = (r"within (\d+)", r"fsdp2?-(\d+)", r"hsdp-(\d+)", r"(\d+)-way")
-
-
 LONG_SEQUENCE = 32768
 """Longer sequences are trained one at a time, so that no other micro-batch is searched."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sharding:
-    """What a text such as `fsdp2-8` or `zero-1 within 8 GPUs` says."""
-
-    stage: int
-    group: int | None
-    """Data parallel ranks that share one copy of the states; None: all of them."""
-    in_gpus: bool = False
-    """The group is stated in GPUs, tensor parallel ranks included (`zero-1 within 8 GPUs`)."""
-
-
-def parse_sharding(text: str) -> Sharding | None:
-    """Stage and group of a ZeRO or FSDP description; None where it is blank or says neither."""
-    words = text.lower()
-    if not words:
-        return None
-    if words in ("0", "1", "2", "3"):
-        return Sharding(stage=int(words), group=None, in_gpus=False)
-    stage = next((stage for pattern, stage in _STAGE_WORDS if re.search(pattern, words)), None)
-    if stage is None:
-        return None
-    group = next((int(match[1]) for p in _GROUP if (match := re.search(p, words))), None)
-    return Sharding(stage=stage, group=group, in_gpus="within" in words)
-
-
-def parse_ckpt(text: str) -> str | None:
-    """The way of `ACT_CKPT` that a text starts with; None where the row does not say or says what no plan knows."""
-    return next((name for name in ACT_CKPT if text.lower().startswith(name)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ which has no field for the published value, its companion, its source or its not
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields, replace
 from operator import attrgetter
@@ -14,9 +15,11 @@ from typing import TypeVar
 
 from planner.errors import Message, UsageError
 from planner.lazy import dataclass
+from planner.text import shortened
 from planner.training.frameworks import MEM_KINDS
 from planner.training.recipe import OFFLOADS
 from planner.units import parse_count
+from planner.validation.columns import READ_COLUMNS, YES_NO, understood
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
 """Kinds of model of the file; a blank family is a decoder."""
@@ -39,14 +42,15 @@ METRICS = (
 ENERGY_SCOPES = ("gpu", "node_dc", "node_ac", "facility", "accelerator_system", "idle", "rated")
 """Where a row's energy or power was metered; the last two test arithmetic only."""
 
-YES_NO = ("y", "yes", "n", "no")
-"""Words of a column that holds yes or no; blank: not said."""
-
 OUT_OF_MEMORY = "OOM"
 """The value of a row that states that the configuration does not fit."""
 
 REQUIRED = ("id", "model", "precision", "gpu", "n_gpus", "metric")
 """Columns that a file must have; every other column may be missing and then counts as blank."""
+
+LEAST_VALUE, MOST_VALUE = 1e-12, 1e15
+"""No run has less or more of any metric: published ones have 0.05 to 4e7. What is beyond is a slip, whose ratio to a
+prediction would fill the page."""
 
 RESULT = ("id", "metric", "value", "source")
 """Columns of a row's answer."""
@@ -180,8 +184,16 @@ COLUMNS = (*CONFIGURATION, *ANSWERS)
 """Every column that a file of published runs may have."""
 
 
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?\s*[a-zA-Z]?")
+"""A number with commas, as spreadsheets show it: `9,000.5`. `0,45` is none: its comma may be a decimal one."""
+
+
 def _number(text: str, *, with_suffix: bool) -> float:
     """A number, of a count also as people write it: `1.5T`; not a number where it is none."""
+    if "," in text:
+        if not _THOUSANDS.fullmatch(text):
+            return math.nan
+        text = text.replace(",", "")
     try:
         return float(text)
     except ValueError:
@@ -203,7 +215,8 @@ class _Cells:
         return cls({column: str(text).strip() for column, text in cells.items() if text and str(text).strip()})
 
     def text(self, name: str) -> str:
-        return self.given.get(name, "")
+        text = self.given.get(name, "")
+        return understood(name, text) if text and name in READ_COLUMNS else text
 
     def real(self, name: str) -> float | None:
         text = self.text(name)
@@ -274,6 +287,9 @@ def parse_result(cells: Mapping[str, str], line: int | None = None) -> Published
     value = None if oom else read.real("value")
     if value == 0.0:
         read.problems.append(f"value: {read.text('value')} must be above 0")
+    elif value is not None and not LEAST_VALUE <= value <= MOST_VALUE:
+        bounds = f"between {LEAST_VALUE:g} and {MOST_VALUE:g}"
+        read.problems.append(f"value: `{shortened(read.text('value'))}` is not a number {bounds}")
     if read.problems:
         return Rejected(id=name, reason="; ".join(read.problems), metric=read.text("metric"))
     return PublishedResult(id=name, value=value, out_of_memory=oom, source=read.text("source"))

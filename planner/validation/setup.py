@@ -32,12 +32,11 @@ from planner.training.policies import why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
 from planner.units import GIGA
+from planner.validation.columns import ATTENTION, YES, parse_ckpt, parse_sharding
 from planner.validation.filled import Default, Filled
 from planner.validation.layout import (
     PartialLayout,
     data_parallel,
-    parse_ckpt,
-    parse_sharding,
     partial_layout,
     searched_layouts,
     stated_layouts,
@@ -56,8 +55,6 @@ TASK_HEAD_RATIO = 1e-4
 """Two or three classes over a vocabulary of 30 522."""
 RAN_RATIO = 1.25
 """A published run ran: a way to run it is ruled out only where it misses the memory by more than the model's error."""
-YES = ("y", "yes")
-"""Words of a column of yes and no that mean yes."""
 NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
@@ -149,7 +146,7 @@ def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
     """The framework's defaults, as they are on this generation of GPU."""
     framework, architecture = find_framework(run.framework), find_architecture(cluster.gpu.arch)
     fused_kernels = framework.stack in ("classic", "tuned") and framework.attention == "naive"
-    if fused_kernels and architecture.year >= TUNED_SINCE and run.attention.lower() != "naive":
+    if fused_kernels and architecture.year >= TUNED_SINCE and ATTENTION.get(run.attention.lower()) != "naive":
         is_megatron = framework.id.startswith("megatron")
         return find_framework("Megatron-Core") if is_megatron else replace(framework, attention="flash")
     if not architecture.fused_attention and framework.attention == "flash":
@@ -239,7 +236,7 @@ def _recipe(
     seq_len: int,
     filled: Filled,
 ) -> Recipe:
-    attention = {"naive": "naive", "flash": "flash", "sdpa": "flash"}.get(run.attention.lower())
+    attention = ATTENTION.get(run.attention.lower())
     plain_encoder = model.kind == "encoder" and framework.stack == "eager"
     if attention is None:
         attention = "naive" if plain_encoder else framework.attention
@@ -253,7 +250,7 @@ def _recipe(
     filled.take("stack", as_=stack)
     method = run.method or PRETRAIN
     if method not in load_methods():
-        raise CannotPredictError(f"method: unknown `{method}`")
+        raise CannotPredictError(f"method: unknown `{method}`; known are {', '.join(load_methods())}")
     return Recipe(
         model=model,
         policy=policy,

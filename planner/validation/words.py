@@ -1,7 +1,8 @@
 """What is read from the free text of a published run's columns: every word that is recognised, and what it means.
 
 These columns hold what a source says in its own words, and have no fixed values. What none of these patterns finds says
-nothing. Of ZeRO and FSDP `layout.parse_sharding` reads the words, of a network `hardware.network`.
+nothing. Columns with a few known words, ZeRO's and FSDP's among them, are those of `columns`, a network is read by
+`hardware.network`.
 """
 
 from __future__ import annotations

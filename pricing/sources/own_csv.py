@@ -14,6 +14,7 @@ from decimal import Decimal
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from planner.csv_table import separator_of
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.lazy import dataclass
@@ -80,7 +81,7 @@ def read_frame(content: bytes, name: str) -> pd.DataFrame:
         raise InputFileError(f"{name}:1: encoding: expected UTF-8", hint="save it as CSV UTF-8") from error
     if not header.strip():
         raise InputFileError(f"{name}:1: header: expected column names", hint=f"they are {listed(KNOWN, 20)}")
-    separator = max(",;\t", key=header.count)
+    separator = separator_of(header)
     try:
         frame = pd.read_csv(BytesIO(content), sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except ValueError as error:  # pandas' own errors and those of an encoding are all of this kind

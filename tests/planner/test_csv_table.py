@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.csv_table import csv_table, guarded
+from planner.csv_table import csv_table, guarded, separator_of
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"])
@@ -33,3 +33,12 @@ def test_heads_are_guarded_and_cells_are_quoted():
     text = csv_table(["=a"], [['=HYPERLINK("http://x","y"),\nz']])
 
     assert list(csv.reader(io.StringIO(text))) == [["'=a"], ['\'=HYPERLINK("http://x","y"),\nz']]
+
+
+def test_the_separator_is_what_the_header_has_most_of():
+    assert [separator_of(header) for header in ("id,model", "id;model", "id\tmodel, size\tgpu", "id")] == [
+        ",",
+        ";",
+        "\t",
+        ",",
+    ]

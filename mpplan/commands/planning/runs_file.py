@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from mpplan.ui.console import warn
+from planner.csv_table import SEPARATORS, separator_of
 from planner.errors import InputFileError
 from planner.files import read_bytes
 from planner.records.home import user_path
@@ -19,6 +20,8 @@ SHOWN_COLUMNS = 5
 
 def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> list[dict[str, str]]:
     """Rows of a CSV file of runs as text by column; columns that no file of runs has are warned about.
+
+    Cells may be separated by commas, semicolons or tabs, as the header tells, whose names may be in capitals.
 
     Args:
         name: the file; `-` is stdin, None the runs that mpplan ships.
@@ -38,16 +41,16 @@ def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> li
     except UnicodeDecodeError as error:
         raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from error
     comments, body = _without_comments(text)
-    lines = csv.reader(io.StringIO(body, newline=""), strict=True)
+    separator = separator_of(body.lstrip().partition("\n")[0])
+    lines = csv.reader(io.StringIO(body, newline=""), strict=True, delimiter=separator)
+    quote = f"quote cells that contain a {SEPARATORS[separator]}"
     try:
         columns = _columns(lines, shown, own)
         _warn_of_unknown(columns, shown, quiet)
-        rows = [_cells(columns, cells, f"{shown}:{comments + lines.line_num}") for cells in lines if cells]
+        rows = [_cells(columns, cells, f"{shown}:{comments + lines.line_num}", quote) for cells in lines if cells]
     except csv.Error as error:
         line = comments + lines.line_num
-        raise InputFileError(
-            f"{shown}:{line}: not a CSV file: {error}", hint="quote cells that contain a comma"
-        ) from error
+        raise InputFileError(f"{shown}:{line}: not a CSV file: {error}", hint=quote) from error
     if not rows:
         each = "run of your own" if own else "run"
         raise InputFileError(f"{shown}:{comments + 2}: expected a row, found none", hint=f"add a line per {each}")
@@ -56,9 +59,10 @@ def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> li
 
 def _columns(lines: Iterator[list[str]], shown: str, own: bool) -> list[str]:
     """The names of the header line; of two columns of one name, the second is called as pandas calls it, `name.1`."""
-    from planner.validation.runs import REQUIRED
+    from planner.validation.runs import COLUMNS, REQUIRED
 
     header = [cell.strip() for cell in next((cells for cells in lines if cells), [])]
+    header = [cell.lower() if cell.lower() in COLUMNS else cell for cell in header]
     if not header:
         raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint(own))
     missing = [column for column in REQUIRED if column not in header]
@@ -92,15 +96,13 @@ def _warn_of_unknown(columns: Iterable[str], shown: str, quiet: bool) -> None:
     warn(f"{shown}:1: {', '.join(told)}{more} {verb}: not read", quiet=quiet)
 
 
-def _cells(columns: list[str], cells: list[str], place: str) -> dict[str, str]:
+def _cells(columns: list[str], cells: list[str], place: str, quote: str) -> dict[str, str]:
     """The cells of a row that hold something; a text that stands in many rows is kept once.
 
     A row may end early, or in separators with nothing between them, as spreadsheets write it.
     """
     if any(cell.strip() for cell in cells[len(columns) :]):
-        raise InputFileError(
-            f"{place}: expected {len(columns)} cells, found {len(cells)}", hint="quote cells that contain a comma"
-        )
+        raise InputFileError(f"{place}: expected {len(columns)} cells, found {len(cells)}", hint=quote)
     return {column: sys.intern(cell) for column, cell in zip(columns, cells, strict=False) if column and cell}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,6 +54,8 @@ Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice 
 
 SHOWN_UNREAD = 20
 """Rows that cannot be read and are named; the others are counted."""
+FAR_OFF = 1e4
+"""Errors from a million percent on are written with a power of ten."""
 SHOWN_MISSES = 15
 SHOWN_GROUPS = 12
 TABLES = {
@@ -86,6 +88,8 @@ def validate(
     if calibration is not None and learn is not None:
         raise UsageError("--calibration and --learn both say what is learned", hint="give one of them")
     rows = read_runs(file, quiet=quiet)
+    if file is not None:
+        _warn_of_unknown_words(rows, quiet)
     learned = None
     own = None if calibration is None else _calibration(calibration)
     measured_of = unmeasured if own is None and records is None else _measured(rows, records, own, quiet)
@@ -161,6 +165,14 @@ def _warn_of_the_impossible(runs: Sequence[ScoredRun], quiet: bool, *, own: bool
         warn(f"{name}: {words}; it counts like any other row", quiet=quiet)
 
 
+def _warn_of_unknown_words(rows: Sequence[Mapping[str, str]], quiet: bool) -> None:
+    """Of the user's own rows; those that mpplan ships quote their sources."""
+    from mpplan.api.calibrations import unknown_words_told
+
+    for words in unknown_words_told(rows):
+        warn(words, quiet=quiet)
+
+
 def _of_the_calibration(calibration: ReadCalibration | None, gpus: Collection[str]) -> list[Message]:
     """That it is of another mpplan, or says nothing of some of the GPUs, as a plan with it is told."""
     if calibration is None:
@@ -230,7 +242,8 @@ def _change(before: HeldOutScore, after: HeldOutScore) -> tuple[str, ...]:
 def _percent(value: float | None, *, sign: bool = False) -> str:
     if value is None:
         return "-"
-    return f"{100 * value:+.1f} %" if sign else f"{100 * value:.1f} %"
+    digits = ".1f" if abs(value) < FAR_OFF else ".1e"
+    return f"{100 * value:{'+' if sign else ''}{digits}} %"
 
 
 def _summary_row(name: str, summary: Summary) -> tuple[str, ...]:

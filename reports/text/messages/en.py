@@ -434,6 +434,7 @@ TEMPLATES: dict[str, str] = {
     "skipped.above_peak_recomputed": "value: {value:,.10g} {metric} would take {needed_tflops:,.1f} TFLOP/s of each GPU with what it recomputes, but one {gpu:gpu} does at most {peak_tflops:,.1f} in {compute}",
     "skipped.above_memory": "value: a peak of {value:,.10g} GiB is more than the {has_gib:,.1f} GiB of one {gpu:gpu}",
     "skipped.above_power": "value: a mean of {value:,.10g} W is more than the power limit of one {gpu:gpu}, {limit_w:,.0f} W",
+    "skipped.unknown_word": "{column}: `{text}` is not known: taken as blank",
     "skipped.reasons": "{reasons:semicolon}",
     # a run beside its plan: `mpplan compare`
     "compare.attention.causal": "the causal half of attention",

@@ -434,6 +434,7 @@ TEMPLATES: dict[str, str] = {
     "skipped.above_peak_recomputed": "数值：{value:,.10g} {metric} 连同重算要求每张 GPU 达到 {needed_tflops:,.1f} TFLOP/s，而一张 {gpu:gpu} 在 {compute} 下最多 {peak_tflops:,.1f}",
     "skipped.above_memory": "数值：峰值 {value:,.10g} GiB 超过一张 {gpu:gpu} 的 {has_gib:,.1f} GiB",
     "skipped.above_power": "数值：平均功率 {value:,.10g} W 超过一张 {gpu:gpu} 的功率上限 {limit_w:,.0f} W",
+    "skipped.unknown_word": "{column}：不认识 `{text}`：按空白处理",
     "skipped.reasons": "{reasons:semicolon}",
     # 实际运行与计划对照：`mpplan compare`
     "compare.attention.causal": "只计注意力的因果一半",

@@ -7,7 +7,7 @@ from planner.errors import InputFileError
 from planner.evidence import EvidenceKind
 from planner.models.catalogue import find_model
 from planner.models.huggingface import shape_from_config
-from planner.models.huggingface_families import FAMILIES
+from planner.models.huggingface_families import DEFAULTS, FAMILIES
 from planner.models.shape import ModelShape
 
 LLAMA = {
@@ -325,6 +325,90 @@ def test_the_name_and_the_source_are_those_of_the_file():
 def test_the_training_length_is_not_the_longest_length():
     assert shape_from_config(json.dumps(LLAMA), "c.json").context == 8192
     assert shape_from_config(json.dumps(LLAMA | {"rope_scaling": None}), "c.json").context == 4096
+
+
+VERSION_5 = {  # what `save_pretrained` of transformers 5.24 writes otherwise than the published file
+    "llama-3.1-70b": {
+        "rope_scaling": ...,
+        "rope_parameters": {
+            "factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+            "rope_theta": 500000.0, "rope_type": "llama3",
+        },
+    },
+    "qwen3-235b-a22b": {"num_experts": ..., "num_local_experts": 128},
+    "gemma-3-4b": {
+        "text_config": CONFIGS["gemma-3-4b"]["text_config"] | {
+            "layer_types": [("full" if layer % 6 == 0 else "sliding") + "_attention" for layer in range(1, 35)],
+            "rope_parameters": {
+                "full_attention": {"rope_theta": 1000000.0, "rope_type": "default"},
+                "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"},
+            },
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VERSION_5)
+def test_the_same_model_written_by_transformers_5_has_the_same_shape(name):
+    changed = {key: value for key, value in (CONFIGS[name] | VERSION_5[name]).items() if value is not ...}
+    old, new = (shape_from_config(json.dumps(config), "m/config.json") for config in (CONFIGS[name], changed))
+
+    assert new == old
+
+
+def test_what_transformers_5_writes_of_every_family_can_be_read():
+    transformers = pytest.importorskip("transformers", minversion="5.0")
+    unknown = {"kimi_k2", "deepseek_v2"}  # in no release; its class leaves the experts of a token open
+
+    for family in FAMILIES.keys() - unknown:
+        config = transformers.CONFIG_MAPPING[family]().to_dict()
+        shape = shape_from_config(json.dumps(config), "c.json")
+        assert shape.layers == (config.get("num_hidden_layers") or config.get("n_layer") or config.get("n_layers"))
+
+
+@pytest.mark.parametrize("family", DEFAULTS)
+def test_a_key_that_a_file_leaves_out_is_taken_as_the_familys_class_in_transformers_does(family):
+    transformers = pytest.importorskip("transformers", minversion="5.0")
+    config = transformers.CONFIG_MAPPING[family]()
+
+    assert {key: getattr(config, key) for key in DEFAULTS[family]} == DEFAULTS[family]
+
+
+def test_smollm3_without_a_word_on_its_output_layer_has_it_tied():
+    config = {
+        "model_type": "smollm3", "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36,
+        "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 128256,
+    }  # fmt: skip
+
+    assert shape_from_config(json.dumps(config), "c.json").params_total == find_model("smollm3-3b").params_total
+
+
+@pytest.mark.parametrize(
+    ("kinds", "window", "every"),
+    [
+        (["sliding_attention"] * 5 + ["full_attention"] + ["sliding_attention"] * 4, 1024, 6),
+        (["full_attention"] * 7 + ["sliding_attention"], None, 1),  # nearer to none local than to all
+        (["sliding_attention"] * 8, 1024, 1),
+        (["full_attention"] * 8, None, 1),
+    ],
+)
+def test_the_layers_that_see_everything_are_counted_as_they_stand(kinds, window, every):
+    config = CONFIGS["mistral-7b"] | {"sliding_window": 1024, "num_hidden_layers": len(kinds), "layer_types": kinds}
+    shape = shape_from_config(json.dumps(config), "c.json")
+
+    assert (shape.sliding_window, shape.global_attention_every) == (window, every)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("deepseek-v3", {}), ("qwen3-235b-a22b", {"mlp_only_layers": [0, 1, 2]})],
+)
+def test_a_model_cut_to_fewer_layers_than_its_leading_dense_ones_is_dense(name, change):
+    config = CONFIGS[name] | change | {"num_hidden_layers": 2}
+    shape = shape_from_config(json.dumps(config), "c.json")
+
+    assert (shape.layers, shape.dense_layers, shape.moe_layers) == (2, 2, 0)
+    assert shape.params_active == shape.params_total
 
 
 @pytest.mark.parametrize(

@@ -42,14 +42,17 @@ def value_of(column: FlatKey) -> st.SearchStrategy[Any]:
     return st.sampled_from(CHOICES[column.key]) if column.key in CHOICES else BY_TYPE[column.type]
 
 
-NEEDED = {column.key: value_of(column) for column in columns() if column.required} | {"time_median_s": NUMBER}
+NEEDED = {column.key: value_of(column) for column in columns() if column.required} | {
+    "time_median_s": st.floats(min_value=1e-9, max_value=1e18)  # a nanosecond
+}
 ORDERED = ("time_ci_low_s", "time_ci_high_s")
-"""The ends of an interval: the first is at most the second."""
+"""The ends of an interval: the first is at most the second, and neither is far above the median."""
 
 
 def ordered(values: dict[str, Any]) -> dict[str, Any]:
     given_ends = [key for key in ORDERED if key in values]
-    return values | dict(zip(given_ends, sorted(values[key] for key in given_ends), strict=True))
+    near = sorted(min(values[key], 100.0 * values["time_median_s"]) for key in given_ends)
+    return values | dict(zip(given_ends, near, strict=True))
 
 
 LINE = st.fixed_dictionaries(

@@ -116,6 +116,13 @@ def test_a_line_of_another_device_is_set_aside(tmp_path: Path) -> None:
         ({"time_median_s": -0.1}, "time_median_s: expected a number that is not negative, found `-0.1`"),
         ({"time_median_s": 0}, "time_median_s: expected a number greater than 0, found `0`"),
         ({"time_median_s": "fast"}, "time_median_s: expected a number, found `fast`"),
+        ({"time_median_s": 1e-20}, "time_median_s: expected at least 1e-09 s, found `1e-20`"),
+        (
+            {"time_ci_high_s": 1e4},
+            "time_ci_high_s: expected at most 100 times time_median_s, 0.004, found `10000`",
+        ),
+        ({"flop_model": 0}, "flop_model: expected a number greater than 0, found `0`"),
+        ({"bytes_min": 0}, "bytes_min: expected a number greater than 0, found `0`"),
         ({"time_median_s": None}, "time_median_s: expected with status `ok`, but missing"),
         ({"tokens": 1.5}, "tokens: expected a whole number, found `1.5`"),
         ({"compiled": "no"}, "compiled: expected true or false, found `no`"),

@@ -2,44 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from planner.validation.layout import Sharding, parse_ckpt, parse_sharding
 from planner.validation.runs import PublishedRun, parse_run
 from planner.validation.setup import Prepared, prepare_run
 
 
 def texts(found: Prepared) -> list[str]:
     return [default.text for default in found.filled]
-
-
-@pytest.mark.parametrize(
-    ("text", "stage", "group"),
-    [
-        ("none", 0, None),
-        ("none (DDP/Horovod)", 0, None),
-        ("zero-0", 0, None),
-        ("zero-1 over all DP", 1, None),
-        ("zero-1 within 8 GPUs", 1, 8),
-        ("zero-1 within 4", 1, 4),
-        ("ddp+distributed-optimizer", 1, None),
-        ("fsdp-shard_grad_op(zero2)", 2, None),
-        ("fsdp-full_shard(zero3)", 3, None),
-        ("fsdp2-8", 3, 8),
-        ("fsdp-128-way", 3, 128),
-        ("fsdp2", 3, None),
-        ("HSDP-16", 3, 16),
-        ("zero-3", 3, None),
-    ],
-)
-def test_a_sharding_text_says_stage_and_group(text, stage, group):
-    assert parse_sharding(text) == Sharding(stage=stage, group=group, in_gpus="within" in text)
-
-
-def test_a_blank_or_unknown_text_says_nothing():
-    assert parse_sharding("") is None
-    assert parse_sharding("sharded somehow") is None
-    assert parse_ckpt("selective (norm, act)") == "selective"
-    assert parse_ckpt("block 12") is None
-    assert parse_ckpt("Every-2 layers") == "every-2"
 
 
 def run(**cells: str) -> PublishedRun:

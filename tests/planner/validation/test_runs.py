@@ -62,6 +62,20 @@ def test_counts_are_read_as_people_write_them_and_other_numbers_are_not():
     assert reason(tp="1k") == "tp: `1k` is not a number of at least 0"
 
 
+def test_commas_between_groups_of_three_digits_are_read_in_every_number():
+    commas = ROW | {"n_gpus": "1,024", "seq_len": "8,192", "tokens_total": "1,500B", "power_limit_w": "1,000.5"}
+    run = parse_run(commas)
+
+    assert (run.n_gpus, run.seq_len, run.tokens_total, run.power_limit_w) == (1024, 8192, 1.5e12, 1000.5)
+    assert parse_result({"id": "a", "value": "9,000"}).value == 9000.0
+
+
+@pytest.mark.parametrize("text", ["0,45", "81,92", "1,0240", ",192", "8,192,"])
+def test_other_commas_are_not(text):
+    assert "is not a number of at least 0" in parse_run(ROW | {"seq_len": text}).reason
+    assert "is not a number of at least 0" in parse_result({"id": "a", "value": text}).reason
+
+
 def test_a_cell_that_is_no_number_is_named():
     assert reason(n_gpus="many") == "n_gpus: `many` is not a number of at least 0"
     assert reason(n_gpus="0") == "n_gpus: 0 must be above 0"
@@ -122,3 +136,8 @@ def test_a_value_that_is_no_number_is_a_reason():
 
     assert isinstance(result, Rejected)
     assert result.reason == "value: `fast` is not a number of at least 0"
+
+
+@pytest.mark.parametrize("value", ["1e-300", "1e300", "1e-13"])
+def test_a_value_that_no_run_has_is_refused(value):
+    assert parse_result(ROW | {"value": value}).reason == f"value: `{value}` is not a number between 1e-12 and 1e+15"

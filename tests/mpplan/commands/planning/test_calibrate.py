@@ -358,6 +358,30 @@ def test_rows_that_cannot_teach_are_named_and_the_others_learned_from(run, file)
     assert "not learned from: r16" in result.err
 
 
+@pytest.mark.parametrize("command", ["calibrate", "validate"])
+def test_words_that_count_as_blank_are_named_with_row_and_column(run, file, command):
+    odd = {"act_ckpt": "yes", "zero_or_fsdp_stage": "9", "compile": "True"}
+    name = file(*(own_run(gpus, speed, **(odd if gpus > 8 else {})) for gpus, speed in SPEEDS.items()))
+
+    result = run(command, name)
+
+    assert result.code == 0
+    assert "warning: r16, r32: act_ckpt: `yes` is not known: taken as blank\n" in result.err
+    assert "warning: r16, r32: zero_or_fsdp_stage: `9` is not known: taken as blank\n" in result.err
+    assert "compile" not in result.err
+
+
+@pytest.mark.parametrize("command", ["calibrate", "validate"])
+@pytest.mark.parametrize("value", ["1e-300", "1e300", "1e-10", "9" * 300, "1e-13"])
+def test_a_value_that_no_run_has_is_told_in_a_few_words(run, file, command, value):
+    name = file(own_run(8, 6000.0, value=value))
+
+    result = run(command, name)
+
+    assert len(result.out) < 3000
+    assert max((len(line) for line in (result.out + result.err).splitlines()), default=0) < 300
+
+
 def test_rows_that_contradict_each_other_are_named(run, file):
     result = run("calibrate", file(own_run(8, 7000.0), own_run(8, 9500.0, id="again")))
 

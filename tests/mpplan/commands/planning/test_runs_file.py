@@ -47,6 +47,32 @@ def test_a_row_with_more_cells_than_columns_is_an_error_with_its_line(home):
     assert caught.value.hint == "quote cells that contain a comma"
 
 
+@pytest.mark.parametrize(("separator", "called"), [(";", "semicolon"), ("\t", "tab")])
+def test_cells_are_separated_by_what_separates_the_header(home, separator, called):
+    rows = (HEADER, "a,m,bf16,h100,8,mfu,0.4", 'b,"m, of ours",bf16,h100,8,mfu,0.5')
+    header, first, second = (line.replace('"', "").replace(",", separator) for line in rows)
+    second = second.replace(f"m{separator} of", "m, of")
+    (home / "runs.csv").write_text(f"# id, model: as they are\n\n{header}\n{first}\n{second}\n")
+
+    one, other = read_runs("runs.csv")
+
+    assert (one["model"], one["value"], other["model"], other["value"]) == ("m", "0.4", "m, of ours", "0.5")
+    (home / "runs.csv").write_text(f"{header}\n{first}{separator}1\n")
+    with pytest.raises(InputFileError) as caught:
+        read_runs("runs.csv")
+    assert caught.value.hint == f"quote cells that contain a {called}"
+
+
+def test_names_of_columns_may_be_in_capitals(home, capsys):
+    (home / "runs.csv").write_text(f"{HEADER.upper()},Seq_Len\na,m,bf16,h100,8,mfu,0.4,8192\n")
+
+    assert read_runs("runs.csv")[0] == {
+        "id": "a", "model": "m", "precision": "bf16", "gpu": "h100", "n_gpus": "8", "metric": "mfu", "value": "0.4",
+        "seq_len": "8192",
+    }  # fmt: skip
+    assert capsys.readouterr().err == ""
+
+
 def test_of_two_columns_of_one_name_the_first_is_read(home, capsys):
     (home / "runs.csv").write_text(f"{HEADER},value\na,m,bf16,h100,8,mfu,0.4,0.9\n")
 

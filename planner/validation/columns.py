@@ -1,0 +1,116 @@
+"""Columns of a run that hold words: which of them are understood, spelled how, and which say nothing.
+
+What nothing is read from counts as blank, so that the documented default is taken and said; `unknown_words` names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from planner.errors import Message
+from planner.hardware.network import says_nothing
+from planner.lazy import dataclass
+from planner.text import shortened
+from planner.training.method import METHOD_ROWS
+from planner.training.recipe import ACT_CKPT
+
+_STAGE_WORDS = (
+    (r"full.?shard|zero.?3|fsdp(?!.*shard_grad)|hsdp|hybrid", 3),
+    (r"shard_grad_op|zero.?2", 2),
+    (r"distributed.?optim|zero.?1", 1),
+    (r"\b(?:none|no)\b|ddp|zero.?0|horovod", 0),
+)
+_STAGE = re.compile(r"[0-3](?:\.0*)?")
+"""A stage alone; pandas writes the whole numbers of a column with a blank as `3.0`."""
+_GROUP = (r"within (\d+)", r"fsdp2?-(\d+)", r"hsdp-(\d+)", r"(\d+)-way")
+
+ATTENTION = {
+    "naive": "naive", "eager": "naive", "flash": "flash", "sdpa": "flash", "flash_attention_2": "flash",
+    "flash_attention_3": "flash",
+}  # fmt: skip
+"""Ways to compute attention by the words for them, which are also those of transformers' `attn_implementation`."""
+
+YES_NO = ("y", "yes", "n", "no")
+"""Words of a column that holds yes or no; blank: not said."""
+YES = YES_NO[:2]
+"""Those that mean yes."""
+YES_NO_COLUMNS = ("compile", "fused_loss", "in_backward")
+_AS_YES_NO = {"true": "y", "1": "y", "1.0": "y", "false": "n", "0": "n", "0.0": "n"}
+"""How programs write yes and no: pandas' `True`, or `1.0` where the column has a blank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharding:
+    """What a text such as `fsdp2-8` or `zero-1 within 8 GPUs` says."""
+
+    stage: int
+    group: int | None
+    """Data parallel ranks that share one copy of the states; None: all of them."""
+    in_gpus: bool = False
+    """The group is stated in GPUs, tensor parallel ranks included (`zero-1 within 8 GPUs`)."""
+
+
+def parse_sharding(text: str) -> Sharding | None:
+    """Stage and group of a ZeRO or FSDP description; None where it is blank or says neither."""
+    words = text.lower()
+    if not words:
+        return None
+    if _STAGE.fullmatch(words):
+        return Sharding(stage=int(words[0]), group=None, in_gpus=False)
+    stage = next((stage for pattern, stage in _STAGE_WORDS if re.search(pattern, words)), None)
+    if stage is None:
+        return None
+    group = next((int(match[1]) for p in _GROUP if (match := re.search(p, words))), None)
+    return Sharding(stage=stage, group=group, in_gpus="within" in words)
+
+
+def parse_ckpt(text: str) -> str | None:
+    """The way of `ACT_CKPT` that a text starts with; None where the row does not say or says what no plan knows."""
+    return next((name for name in ACT_CKPT if text.lower().startswith(name)), None)
+
+
+def as_yes_no(text: str) -> str:
+    """A text with `true`, `false`, `1` and `0` as the words for them."""
+    return _AS_YES_NO.get(text.lower(), text)
+
+
+@lru_cache(maxsize=4096)
+def understood(column: str, text: str) -> str:
+    """The text of a cell as it is read: a method by its id, yes and no by their words; blank where it says nothing."""
+    if column in YES_NO_COLUMNS:
+        text = as_yes_no(text)
+    if column == "method":
+        method = METHOD_ROWS.get(text)
+        return text if method is None else method.id
+    known = {
+        "zero_or_fsdp_stage": lambda: parse_sharding(text) is not None,
+        "act_ckpt": lambda: parse_ckpt(text) is not None,
+        "attention": lambda: text.lower() in ATTENTION,
+        "compile": lambda: text.lower() in YES_NO,
+    }.get(column)
+    return text if known is None or known() else ""
+
+
+READ_COLUMNS = ("zero_or_fsdp_stage", "act_ckpt", "attention", "compile", "fused_loss", "in_backward", "method")
+"""Columns of which `understood` says how they are read."""
+_NAMED = ("zero_or_fsdp_stage", "act_ckpt", "attention", "compile", "network")
+"""Columns whose unknown words count as blank; what the others do not know is refused."""
+
+
+def unknown_words(rows: Iterable[Mapping[str, str]]) -> dict[Message, list[str]]:
+    """Ids of rows (`line N` without one) by a word of theirs that says nothing and counts as blank.
+
+    Args:
+        rows: text by column name, the first of them line 2 of the file.
+    """
+    ids: dict[Message, list[str]] = defaultdict(list)
+    for line, cells in enumerate(rows, start=2):
+        for column in _NAMED:
+            text = str(cells.get(column) or "").strip()
+            if text and (says_nothing(text) if column == "network" else not understood(column, text)):
+                told = Message.of("skipped.unknown_word", column=column, text=shortened(text))
+                ids[told].append(str(cells.get("id") or "").strip() or f"line {line}")
+    return ids
