@@ -44,11 +44,9 @@ def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, d
         targets: deadline, budget and the confidence.
         draws: the common draws.
     """
-    if case.cluster.sized_by_number:
-        counts = sorted({_round_number(share * plan.gpus) for share in AROUND} - {plan.gpus})
-        points = [*points_on(case, fixed, counts, targets, draws), _of_plan(plan, targets)]
-    else:
-        points = [*_found_around(case, fixed, plan, targets, draws), _of_plan(plan, targets)]
+    in_parts = case.cluster.sized_by_number or plan.gpus < case.cluster.gpus_per_node
+    found = _in_parts_of_a_node if in_parts else _found_around
+    points = [*found(case, fixed, plan, targets, draws), _of_plan(plan, targets)]
     points.sort(key=lambda point: point.gpus)
     is_risky = plan.memory_risk is not None and plan.memory_risk > case.memory_risk
     return tuple(points if is_risky else _with_knee(points))  # a risky plan is not on one curve with safe ones
@@ -64,11 +62,20 @@ def _found_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, 
     return _points(case, search, counts, targets, draws)
 
 
-def _round_number(cards: float) -> int:
-    """The nearest number of cards that one machine holds, or that fill several."""
-    if cards <= CARDS_PER_MACHINE:
-        return max(1, round(cards))
-    return near_nodes(cards / CARDS_PER_MACHINE)[0] * CARDS_PER_MACHINE
+def _in_parts_of_a_node(
+    case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws
+) -> Iterator[CurvePoint]:
+    """Points on parts of a node, and on whole nodes beyond one: any number of cards, of other GPUs powers of two."""
+    cards = case.cluster.sized_by_number
+    node = CARDS_PER_MACHINE if cards else case.cluster.gpus_per_node
+    counts = {_round_number(share * plan.gpus, node) for share in AROUND} | _paid_for(case, plan.gpus)
+    able = (count for count in counts if cards or count >= node or count & (count - 1) == 0)
+    return points_on(case, fixed, sorted(set(able) - {plan.gpus}), targets, draws)
+
+
+def _round_number(gpus: float, node: int) -> int:
+    """The nearest number of GPUs that one node holds, or that fill several."""
+    return max(1, round(gpus)) if gpus <= node else near_nodes(gpus / node)[0] * node
 
 
 def _paid_for(case: Case, gpus: int) -> set[int]:
