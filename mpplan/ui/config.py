@@ -22,6 +22,7 @@ import typer
 from mpplan.ui.console import did_you_mean
 from planner.errors import InputFileError, UsageError
 from planner.lazy import dataclass
+from planner.question.input import LIST_METAVARS
 
 CONFIG_NAME = "mpplan.toml"
 
@@ -141,9 +142,11 @@ def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> 
         if isinstance(value, bool):
             return value
         expected = "true or false"
-    elif isinstance(value, str | int | float | date) and not isinstance(value, bool):
+    elif _is_plain(value) or isinstance(value, date):
         return [str(value)] if option.multiple else str(value)
-    elif isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+    elif not option.multiple and not str(option.metavar or "").endswith(LIST_METAVARS):
+        expected = "one value, text or a number"
+    elif isinstance(value, list) and all(_is_plain(item) for item in value):
         texts = [str(item) for item in value]
         return texts if option.multiple else ",".join(texts)
     else:
@@ -152,6 +155,11 @@ def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> 
         f"{file.name}:{_line(file.text, path)}: {'.'.join(path)}: expected {expected}",
         hint=f"give what you would write after `--{path[-1].replace('_', '-')}`",
     )
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a TOML value is a text or a number."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
 def _unknown(file: ConfigFile, path: tuple[str, ...], known: Sequence[str], what: str) -> InputFileError:

@@ -43,6 +43,14 @@ def test_values_become_the_text_that_a_flag_would_carry(tmp_path):
     }
 
 
+def test_a_list_is_joined_for_a_flag_that_takes_several(tmp_path):
+    path = tmp_path / "mpplan.toml"
+    path.write_text("[fit]\nseq-len = [2048, 4096]\n", encoding="utf-8")
+    fit = next(command for command in COMMANDS if command.name == "fit")
+
+    assert defaults_for(read_config([path]), NAMES, "fit", load_command(fit)) == {"seq_len": "2048,4096"}
+
+
 def test_the_later_file_wins_key_by_key(tmp_path):
     assert defaults(tmp_path, "[estimate]\npue = 1.1\ngpus = 8\n", "[estimate]\npue = 1.3\n") == {
         "pue": "1.3",
@@ -74,6 +82,8 @@ def test_the_working_directory_is_stronger_than_the_users(home):
         ("estimate = 1\n", "0.toml:1: estimate: expected a table", "write `[estimate]`"),
         ("[estimate]\nstrict = 1\n", "0.toml:2: estimate.strict: expected true or false", "after `--strict`"),
         ("[estimate]\ngpu = true\n", "0.toml:2: estimate.gpu: expected text, a number or a list", "after `--gpu`"),
+        ("[estimate]\ngpus = [8, 16]\n", "0.toml:2: estimate.gpus: expected one value, text or a number", "`--gpus`"),
+        ("[estimate]\ngpu = [true]\n", "0.toml:2: estimate.gpu: expected text, a number or a list", "after `--gpu`"),
         ("[estimate]\n[estimate.gpu]\nx = 1\n", "0.toml:2: estimate.gpu: expected text, a number", "after `--gpu`"),
         ("[estimate]\n\ngpu = \n", "0.toml:3: not TOML: Invalid value", "toml.io"),
         ("[estimate\n", "0.toml:1: not TOML", "toml.io"),
