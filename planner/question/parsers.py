@@ -89,8 +89,13 @@ def parse_power_limit(text: str, what: str) -> float | None:
 
 
 def _example(what: str, *values: str) -> str:
-    """A hint that shows how a value is written: after its flag, where it was typed after one."""
-    return f"for example {', or '.join(f'{what} {value}' if what.startswith('-') else value for value in values)}"
+    """A hint that shows how a value is written."""
+    return f"for example {_written(what, *values)}"
+
+
+def _written(what: str, *values: str) -> str:
+    """Values, one of which is written: after its flag, where it was typed after one."""
+    return ", or ".join(f"{what} {value}" if what.startswith("-") else value for value in values)
 
 
 def whole_number(low: int = 1, high: int = LARGEST_WHOLE, example: int = 8) -> Callable[[str, str], int]:
@@ -158,7 +163,7 @@ def probability(example: int) -> Callable[[str, str], float]:
             raise UsageError(f"{what}: `{text}` is not a probability", hint=hint) from error
         if not 0.0 < value < 1.0:
             if 1.0 < value < 100.0 and not text.endswith("%"):
-                hint = f"write {what} {value:g}%, or {what} {value / 100:g}"
+                hint = f"write {_written(what, f'{value:g}%', f'{value / 100:g}')}"
             raise UsageError(f"{what}: `{text}` must be above 0 and below 1 (100%)", hint=hint)
         return value
 

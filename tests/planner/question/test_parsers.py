@@ -105,3 +105,10 @@ def test_what_cannot_be_read_is_refused_with_a_hint(parse, text, message, hint):
 )
 def test_a_power_limit_is_in_watts_or_left_to_a_search(text, limit_w):
     assert parse_power_limit(text, "--power-limit") == limit_w
+
+
+def test_the_hint_of_a_probability_that_was_not_typed_after_a_flag_names_the_value_alone():
+    with pytest.raises(UsageError) as caught:
+        probability(90)("90", "confidence in the configuration file")
+
+    assert caught.value.hint == "write 90%, or 0.9"
