@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.costs.rounding import LUMP_SUM
 from planner.csv_table import csv_table
-from planner.errors import InputFileError, Message
+from planner.errors import InputFileError, Message, UsageError
 from pricing.exports.audit import require_sound
 from pricing.exports.bill_table import BilledPlan, BillRow, decent, one_plan
 
@@ -84,7 +84,7 @@ def render(
     """One plan's lines without children, one row each; energy and carbon on the first row, so that they can be summed.
 
     Raises:
-        UsageError: the document has no such plan with a cost.
+        UsageError: the document has no such plan with a cost, or it runs for thousands of years.
         InputFileError: its figures are inconsistent, or it does not say when it was made.
     """
     require_sound(document)
@@ -128,7 +128,11 @@ def _time(moment: datetime) -> str:
 def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: bool) -> dict[str, Any]:
     start = datetime.fromisoformat(_created_at(document).replace("Z", "+00:00"))
     start = start.replace(hour=0, minute=0, second=0, microsecond=0)
-    end = start + timedelta(days=plan.days_mid)
+    try:
+        end = start + timedelta(days=plan.days_mid)
+    except OverflowError:
+        what = f"a run of {plan.days_mid:,.0f} days ends after the last day that FOCUS can write"
+        raise UsageError(what, hint="`--format cost-csv` has no days") from None
     provider, commitment, region = _terms(document, row.gpu)
     once = row.line == "setup_fee"
     alone = row.usd_mid if row.quantity is None else ""  # one unit at the amount, in answers of earlier versions
