@@ -14,6 +14,7 @@ from mpplan.ui.config import config_paths, defaults_for, read_config
 from mpplan.ui.console import did_you_mean, fail
 from mpplan.ui.streams import silence
 from planner.errors import UsageError
+from planner.question.input import LIST_METAVARS
 
 NAMES = tuple(command.name for command in COMMANDS)
 
@@ -65,10 +66,6 @@ def plain(click_command: Any) -> Any:
     for inner in getattr(click_command, "commands", {}).values():
         plain(inner)
     return click_command
-
-
-LIST_METAVARS = ("LIST", ",...")
-"""Ends of the metavars of flags that take several values, with commas between them."""
 
 
 class _LazyHelp:

@@ -59,7 +59,9 @@ _BYTE_SUFFIX = {
 }
 _TIME_SUFFIX = {"s": 1.0, "m": 60.0, "min": 60.0, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
 _POWER_SUFFIX = {"w": 1.0, "kw": 1e3, "mw": 1e6, "gw": 1e9}
-_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+)([a-z]*)")
+_NUMBER = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+))([a-z]*)")
+_GROUPED = re.compile(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])[^,]*")
+_DECIMAL_COMMA = re.compile(r"[0-9]*,[0-9]+[^,.]*")
 
 
 def today() -> date:
@@ -67,9 +69,57 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def _split(text: str) -> tuple[float, str] | None:
-    match = _NUMBER.fullmatch(text.strip().lower().replace("_", "").replace(",", ""))
+def ungrouped(text: str) -> str | None:
+    """The text of a number without the commas between its groups of three digits; None where it has another comma.
+
+    `1,500` is 1500 to everybody who writes commas there, but `1,5` is 1.5 to some and two numbers to others.
+    """
+    if "," not in text:
+        return text
+    return text.replace(",", "") if _GROUPED.fullmatch(text.strip()) else None
+
+
+def without_commas(text: str, what: str, hint: str, *, whole: bool = False) -> str:
+    """The text of one number without its thousands separators.
+
+    Args:
+        text: as typed.
+        what: the flag or key.
+        hint: how it is written, where the comma can be no decimal mark.
+        whole: whether it never is one, since the number has no decimals.
+
+    Raises:
+        UsageError: a comma stands elsewhere than between groups of three digits.
+    """
+    plain = ungrouped(text)
+    if plain is None:
+        decimal = not whole and _DECIMAL_COMMA.fullmatch(text.strip())
+        offer = f"write {text.strip().replace(',', '.')}" if decimal else hint
+        raise UsageError(f"{what}: `{text}` has a comma that separates no thousands", hint=offer)
+    return plain
+
+
+def _split(text: str, what: str, like: str) -> tuple[float, str] | None:
+    plain = without_commas(text, what, hint=f"write one number, like {like}")
+    match = _NUMBER.fullmatch(plain.strip().lower().replace("_", ""))
     return (float(match[1]), match[2]) if match else None
+
+
+def signed_count(text: str, what: str, like: str) -> float:
+    """Read a count of any sign and size as people write it; see `parse_count`.
+
+    Raises:
+        UsageError: not a number; `8x7B` is refused with a hint to name a model.
+    """
+    if re.fullmatch(r"\s*[0-9]+\s*[xX]\s*[0-9.]+\s*[a-zA-Z]\s*", text):
+        raise UsageError(
+            f"{what}: `{text}` names a mixture of experts, not a parameter count",
+            hint=Message.of("hint.name_mixture"),
+        )
+    parts = _split(text, what, like)
+    if parts is None or parts[1] not in _COUNT_SUFFIX:
+        raise UsageError(f"{what}: `{text}` is not a number", hint=f"write it like {like}")
+    return parts[0] * _COUNT_SUFFIX[parts[1]]
 
 
 def parse_count(text: str, what: str, like: str = "`70B`, `1.5T`, `405e9` or `15000`") -> float:
@@ -83,15 +133,7 @@ def parse_count(text: str, what: str, like: str = "`70B`, `1.5T`, `405e9` or `15
     Raises:
         UsageError: not a count from `SMALLEST_COUNT` to `LARGEST_COUNT`; `8x7B` is refused with a hint to name a model.
     """
-    if re.fullmatch(r"\s*[0-9]+\s*[xX]\s*[0-9.]+\s*[a-zA-Z]\s*", text):
-        raise UsageError(
-            f"{what}: `{text}` names a mixture of experts, not a parameter count",
-            hint=Message.of("hint.name_mixture"),
-        )
-    parts = _split(text)
-    if parts is None or parts[1] not in _COUNT_SUFFIX:
-        raise UsageError(f"{what}: `{text}` is not a number", hint=f"write it like {like}")
-    value = parts[0] * _COUNT_SUFFIX[parts[1]]
+    value = signed_count(text, what, like)
     if not SMALLEST_COUNT <= value <= LARGEST_COUNT:
         bound = "greater than 0" if value < SMALLEST_COUNT else f"at most {LARGEST_COUNT:.0e}"
         raise UsageError(f"{what}: `{text}` must be {bound}", hint=f"write it like {like}")
@@ -104,9 +146,10 @@ def parse_bytes(text: str, what: str) -> float:
     Raises:
         UsageError: the text is not a positive size of at most `LARGEST_BYTES` with a unit.
     """
-    parts = _split(text.replace(" ", ""))
+    like = "`80GiB` or `2.5TB`"
+    parts = _split(text.replace(" ", ""), what, like)
     if parts is None or parts[1] not in _BYTE_SUFFIX or not 0 < parts[0] * _BYTE_SUFFIX[parts[1]] <= LARGEST_BYTES:
-        raise UsageError(f"{what}: `{text}` is not a size in bytes", hint="write it like `80GiB` or `2.5TB`")
+        raise UsageError(f"{what}: `{text}` is not a size in bytes", hint=f"write it like {like}")
     return parts[0] * _BYTE_SUFFIX[parts[1]]
 
 
@@ -129,7 +172,7 @@ def parse_duration_s(text: str, what: str, like: str = "`30d`, `12h` or `90min`"
     Raises:
         UsageError: the text is not a duration from a millisecond to 1000 years with a unit.
     """
-    parts = _split(text)
+    parts = _split(text, what, like)
     value_s = parts[0] * _TIME_SUFFIX.get(parts[1], 0.0) if parts else 0.0
     if not SHORTEST_S <= value_s <= LONGEST_S:
         raise UsageError(f"{what}: `{text}` is not a duration", hint=f"write it like {like}")
@@ -159,9 +202,10 @@ def parse_power_w(text: str, what: str) -> float:
     Raises:
         UsageError: the text is not a positive power of at most `LARGEST_W` with a unit.
     """
-    parts = _split(text.replace(" ", ""))
+    like = "`2MW` or `800kW`"
+    parts = _split(text.replace(" ", ""), what, like)
     if parts is None or parts[1] not in _POWER_SUFFIX or not 0 < parts[0] * _POWER_SUFFIX[parts[1]] <= LARGEST_W:
-        raise UsageError(f"{what}: `{text}` is not a power with a unit", hint="write it like `2MW` or `800kW`")
+        raise UsageError(f"{what}: `{text}` is not a power with a unit", hint=f"write it like {like}")
     return parts[0] * _POWER_SUFFIX[parts[1]]
 
 

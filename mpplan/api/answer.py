@@ -6,15 +6,15 @@ import inspect
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from numbers import Integral, Real
+from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from mpplan.version import __version__
-from planner.errors import Message, UsageError
+from planner.errors import Message
 from planner.lazy import dataclass
-from planner.question.asked import Ask
+from planner.question.asked import Ask, text_of
 from planner.question.cost_inputs import CALIBRATION, NUMERICS, RECORDS
-from planner.question.input import Input
 from planner.question.inputs import INPUTS, NETWORK_FILE, STACK, find_input
 from planner.question.resolve import DEFAULT_STACK, TUNING_STACK
 from planner.safety.training import NO_TRAINING, Training
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planner.rates.parameters import Parameters
     from planner.records.store import StoredRecord
 
-Given = str | int | float | bool | os.PathLike[str] | Iterable[str] | None
+Given = str | int | float | bool | Decimal | date | os.PathLike[str] | Iterable[str] | None
 """What the value of an input may be in Python; text means what it means after the flag."""
 
 
@@ -348,23 +348,4 @@ def _ask(inputs: dict[str, Given]) -> Ask:
         UsageError: a name is not that of an input, or a value could not follow its flag.
     """
     values = {find_input(name): value for name, value in inputs.items()}
-    return Ask(texts={item.name: _text(item, value) for item, value in values.items() if value is not None})
-
-
-def _text(item: Input[object], value: object) -> str:
-    """What one would write after the flag; a switch is a yes or a no."""
-    if isinstance(value, bool):
-        if item.is_switch:
-            return "yes" if value else "no"
-    elif isinstance(value, str | os.PathLike):
-        return str(value)
-    elif isinstance(value, Integral):  # numpy's as well
-        return str(int(value))
-    elif isinstance(value, Real):
-        number = float(value)
-        return str(int(number)) if number.is_integer() else repr(number)
-    elif isinstance(value, Iterable):
-        return ",".join(str(part) for part in value)
-    raise UsageError(
-        f"{item.name}: `{value}` is neither text nor a number", hint=f"give what you would write after {item.flag}"
-    )
+    return Ask(texts={item.name: text_of(item, value) for item, value in values.items() if value is not None})

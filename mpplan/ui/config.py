@@ -21,7 +21,9 @@ import typer
 
 from mpplan.ui.console import did_you_mean
 from planner.errors import InputFileError, UsageError
+from planner.files import kind_unless_file
 from planner.lazy import dataclass
+from planner.question.input import LIST_METAVARS
 
 CONFIG_NAME = "mpplan.toml"
 
@@ -48,17 +50,22 @@ def read_config(paths: Sequence[Path]) -> tuple[ConfigFile, ...]:
     """Read the files that exist, in the order given.
 
     Raises:
-        UsageError: a file exists but cannot be read.
-        InputFileError: a file is not TOML.
+        UsageError: a file exists but cannot be read, or a link leads nowhere.
+        InputFileError: a file is not TOML, or a path is that of a directory, a pipe or the like.
     """
-    return tuple(_read(path) for path in paths if os.path.isfile(path))
+    return tuple(_read(path) for path in paths if os.path.lexists(path))
 
 
 def _read(path: Path) -> ConfigFile:
     from pricing.files.toml_file import parse_toml  # only where there is a file: TOML costs more than this module
 
     try:
-        text = path.read_text(encoding="utf-8")
+        kind = kind_unless_file(path.stat().st_mode)
+        if kind is not None:
+            raise InputFileError(f"{path}: expected a file, found {kind}", hint="remove it, or write defaults there")
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise UsageError(f"`{path}` is a link to a file that does not exist", hint="remove it or mend it") from error
     except OSError as error:
         raise UsageError(f"cannot read `{path}`: {error.strerror}", hint="check its permissions") from error
     except UnicodeDecodeError as error:
@@ -120,6 +127,11 @@ def _checked(file: ConfigFile, path: tuple[str, ...], table: Any, command: Any) 
         flag = key.replace("_", "-")
         if flag not in flags:
             raise _unknown(file, (*path, key), list(flags), f"a flag of `mpplan {' '.join(path)}`")
+        if flags[flag].name in result:
+            raise InputFileError(
+                f"{file.name}:{_line(file.text, (*path, key))}: {'.'.join((*path, key))}: given twice",
+                hint=f"keep one of `{flag}` and `{flag.replace('-', '_')}`",
+            )
         result[flags[flag].name] = _value(file, (*path, key), value, flags[flag])
     return result
 
@@ -141,9 +153,11 @@ def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> 
         if isinstance(value, bool):
             return value
         expected = "true or false"
-    elif isinstance(value, str | int | float | date) and not isinstance(value, bool):
+    elif _is_plain(value) or isinstance(value, date):
         return [str(value)] if option.multiple else str(value)
-    elif isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+    elif not option.multiple and not str(option.metavar or "").endswith(LIST_METAVARS):
+        expected = "one value, text or a number"
+    elif isinstance(value, list) and all(_is_plain(item) for item in value):
         texts = [str(item) for item in value]
         return texts if option.multiple else ",".join(texts)
     else:
@@ -152,6 +166,11 @@ def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> 
         f"{file.name}:{_line(file.text, path)}: {'.'.join(path)}: expected {expected}",
         hint=f"give what you would write after `--{path[-1].replace('_', '-')}`",
     )
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a TOML value is a text or a number."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
 def _unknown(file: ConfigFile, path: tuple[str, ...], known: Sequence[str], what: str) -> InputFileError:

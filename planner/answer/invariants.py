@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -18,6 +19,10 @@ ROUNDING = 1e-6
 """Relative difference that writing numbers down with ten digits may leave in a sum of them."""
 CENT = 0.01
 """A bill adds up to this, or to `ROUNDING` of it where it is large."""
+LARGEST_USD = 1e24
+"""More has no cents: a bill is added up in decimals of 28 digits."""
+LAST_YEAR = 8999
+"""Of a moment: a run of a thousand years that begins then ends before calendars do."""
 FIGURES = ("duration_days", "gpu_hours", "step_s", "memory_gib", "layout")
 """What a plan that fits has."""
 SHARES = ("mfu", "hfu", "goodput_ratio", "memory_risk")
@@ -80,9 +85,28 @@ def violations(document: Doc) -> Iterator[Violation]:
             if ids is not None:
                 yield from _references(plan, place, ids)
     yield from _savings(document)
+    yield from _head(document)
     worded, messages = document.get("warnings") or (), document.get("warnings_message")
     if messages is not None and len(messages) != len(worded):
         yield Violation(place="warnings_message", rule=f"{len(messages)} messages of {len(worded)} warnings")
+
+
+def _head(document: Doc) -> Iterator[Violation]:
+    """A moment that is none, and carbon that is saved against an unknown one."""
+    moment = document.get("created_at")
+    if moment is not None and not _is_moment(moment):
+        yield Violation(place="created_at", rule="no moment in ISO 8601")
+    for number, row in enumerate((document.get("money") or {}).get("elsewhere") or ()):
+        if row.get("carbon_tco2e") is None and row.get("saved_tco2e") is not None:
+            place = f"money.elsewhere[{number}].carbon_tco2e"
+            yield Violation(place=place, rule="missing, though what it saves is stated")
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).year <= LAST_YEAR
+    except ValueError:
+        return False
 
 
 def _ranges(value: Any, place: str = "") -> Iterator[Violation]:
@@ -162,7 +186,11 @@ def _power(plan: Doc, place: str, cap_mw: float | None) -> Iterator[Violation]:
 def _bill(plan: Doc, place: str) -> Iterator[Violation]:
     """A bill whose lines do not sum, or do not multiply out."""
     cost, lines = plan.get("cost_usd"), plan.get("cost_lines") or ()
-    if cost is None or not lines:
+    if cost is None:
+        return
+    if cost["high"] > LARGEST_USD:
+        yield Violation(place=f"{place}.cost_usd", rule=_too_much(cost["high"]))
+    if not lines:
         return
     yield from _lines({"usd": cost, "children": lines}, f"{place}.cost_usd", f"{place}.cost_lines")
 
@@ -173,7 +201,10 @@ def _lines(line: Doc, place: str, below: str) -> Iterator[Violation]:
     if children and abs(parts - whole) > max(CENT, ROUNDING * abs(parts)):
         yield Violation(place=place, rule=f"the lines' mid sums to {parts:.2f}, not to {whole:.2f}")
     price, quantity = line.get("unit_price_usd"), line.get("quantity")
-    if price is not None and quantity is not None:
+    most = max(line["usd"]["high"], 0.0 if price is None else price["high"] * (1.0 if quantity is None else quantity))
+    if most > LARGEST_USD:
+        yield Violation(place=place, rule=_too_much(most))
+    elif price is not None and quantity is not None:
         product = price["mid"] * quantity
         if abs(product - line["usd"]["mid"]) > max(CENT, ROUNDING * product):
             yield Violation(
@@ -181,6 +212,10 @@ def _lines(line: Doc, place: str, below: str) -> Iterator[Violation]:
             )
     for number, child in enumerate(children):
         yield from _lines(child, f"{below}[{number}]", f"{below}[{number}].children")
+
+
+def _too_much(usd: float) -> str:
+    return f"{usd:g} is more than there is of money"
 
 
 def _references(plan: Doc, place: str, ids: set[str]) -> Iterator[Violation]:

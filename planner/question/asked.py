@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import TypeVar
+from datetime import date
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, TypeVar
 
-from planner.errors import Message
+from planner.errors import Message, UsageError
 from planner.lazy import dataclass
 from planner.question.input import Input
 from planner.question.inputs import find_input
+from planner.text import shortened
 
 T = TypeVar("T")
 
@@ -98,3 +103,82 @@ class Reader:
         value = item.parse(text, item.flag if where is None else f"{item.name} in {where}")
         self.note(item, text if item.echoes_text else value)
         return value
+
+
+def text_of(item: Input[object], value: object) -> str:
+    """What one would write after the flag for a value of Python; of a switch, a yes or a no.
+
+    Args:
+        item: the input.
+        value: text, a number, a day, a path, a value of numpy or an array of no dimension; several of them for an input
+            that takes several.
+
+    Raises:
+        UsageError: the value could not follow the flag.
+    """
+    try:
+        value = _plain(value)
+        if isinstance(value, bool) and item.is_switch:
+            return "yes" if value else "no"
+        text = _text_of_one(value)
+        if text is None and isinstance(value, Iterable) and not isinstance(value, Mapping | bytes | bytearray):
+            text = _text_of_several(item, value)
+    except (TypeError, ValueError, OverflowError):  # what the class of a value raises of itself
+        text = None
+    if text is not None:
+        return text
+    hint = f"give what you would write after {item.flag}"
+    if isinstance(value, bytes | bytearray):
+        raise UsageError(f"{item.name}: bytes are no text", hint=f"decode them: {hint}")
+    raise UsageError(f"{item.name}: {_shown(value)} is neither text nor a number", hint=hint)
+
+
+def _plain(value: Any) -> Any:
+    """A value of Python for one of numpy, or of an array of no dimension; a day as text."""
+    if getattr(value, "ndim", None) == 0 and callable(getattr(value, "item", None)):
+        is_moment = getattr(getattr(value, "dtype", None), "kind", "") == "M"  # `item` may count nanoseconds
+        value = str(value) if is_moment else value.item()
+        return value[:DAY_LENGTH] if is_moment else value
+    return value.isoformat()[:DAY_LENGTH] if isinstance(value, date) else value
+
+
+DAY_LENGTH = len("2026-11-20")
+"""Of the text of a moment, the part that is a day."""
+
+
+def _text_of_one(value: object) -> str | None:
+    """The text of a single value; None where it is none."""
+    if isinstance(value, str):
+        return str.__str__(value)  # of a member of an enumeration its text, not its name
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, Real):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
+    return None
+
+
+def _text_of_several(item: Input[object], values: Iterable[object]) -> str | None:
+    """The values with commas between them; None where one is none.
+
+    Raises:
+        UsageError: the input takes one.
+    """
+    if not item.takes_several:
+        raise UsageError(f"{item.name} takes one value, not several", hint="ask once for each of them")
+    texts = [_text_of_one(_plain(value)) for value in values]
+    return None if None in texts else ",".join(filter(None, texts))
+
+
+def _shown(value: object) -> str:
+    """A value in an error; of one that has no text, its class."""
+    try:
+        return f"`{shortened(str(value))}`"
+    except Exception:  # of any class, which may raise anything
+        return f"a value of class {type(value).__name__}"

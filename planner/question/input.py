@@ -23,6 +23,10 @@ class InputGroup(StrEnum):
     EVIDENCE = "Evidence"
 
 
+LIST_METAVARS = ("LIST", ",...")
+"""Ends of the metavars of flags that take several values, with commas between them."""
+
+
 def flag_of(name: str) -> str:
     """The long flag of an input by its name, for example `--seq-len` for `seq_len`."""
     return f"--{name.replace('_', '-')}"
@@ -57,6 +61,11 @@ class Input(Generic[T_co]):
     def is_switch(self) -> bool:
         """Whether the flag takes no value."""
         return self.metavar is None
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether the flag takes several values, with commas between them."""
+        return self.metavar is not None and self.metavar.endswith(LIST_METAVARS)
 
     @property
     def help_text(self) -> str:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from planner.errors import UsageError
 from planner.rows import near_names
-from planner.units import parse_count, parse_watts
+from planner.units import parse_count, parse_watts, signed_count, without_commas
 
 LARGEST_WHOLE = 10**8
 """Of GPUs, sequences in a step, tokens in a sequence: more is a slip."""
@@ -80,28 +80,36 @@ def parse_power_limit(text: str, what: str) -> float | None:
     """
     if text.lower() == AUTO:
         return None
+    hint = "write it in watts, like `500` or `500W`, or `auto`"
+    without_commas(text, what, hint=hint)
     try:
         return parse_watts(text, what)
     except UsageError as error:
-        hint = "write it in watts, like `500` or `500W`, or `auto`"
         raise UsageError(f"{what}: `{text}` is no power above 0", hint=hint) from error
 
 
 def _example(what: str, *values: str) -> str:
-    """A hint that shows how a value is written: after its flag, where it was typed after one."""
-    return f"for example {', or '.join(f'{what} {value}' if what.startswith('-') else value for value in values)}"
+    """A hint that shows how a value is written."""
+    return f"for example {_written(what, *values)}"
+
+
+def _written(what: str, *values: str) -> str:
+    """Values, one of which is written: after its flag, where it was typed after one."""
+    return ", or ".join(f"{what} {value}" if what.startswith("-") else value for value in values)
 
 
 def whole_number(low: int = 1, high: int = LARGEST_WHOLE, example: int = 8) -> Callable[[str, str], int]:
     """A parser of whole numbers in `[low, high]`, as people write counts: `4096`, `4k`; hints name the example."""
 
     def parse(text: str, what: str) -> int:
-        hint = _example(what, str(max(low, min(example, high))))
-        value = 0.0 if set(text) == {"0"} else parse_count(text, what, like=f"`{max(low, min(example, high))}`")
-        if value != int(value) or value < low:
-            raise UsageError(f"{what}: `{text}` must be a whole number of at least {low}", hint=hint)
+        like = str(max(low, min(example, high)))
+        hint = _example(what, like)
+        without_commas(text, what, hint=f"give one number, {hint}", whole=True)
+        value = signed_count(text, what, like=f"`{like}`")
         if value > high:
             raise UsageError(f"{what}: `{text}` must be at most {high}", hint=hint)
+        if value < low or value != int(value):
+            raise UsageError(f"{what}: `{text}` must be a whole number of at least {low}", hint=hint)
         return int(value)
 
     return parse
@@ -113,7 +121,7 @@ def number(low: float, *, above: bool = False, example: str = "2.5") -> Callable
     def parse(text: str, what: str) -> float:
         hint = _example(what, example)
         try:
-            value = float(text.lstrip("$").replace(",", ""))
+            value = float(without_commas(text.lstrip("$"), what, hint=hint))
         except ValueError as error:
             raise UsageError(f"{what}: `{text}` is not a number", hint=hint) from error
         if not (low < value if above else low <= value) or value == float("inf"):
@@ -155,7 +163,7 @@ def probability(example: int) -> Callable[[str, str], float]:
             raise UsageError(f"{what}: `{text}` is not a probability", hint=hint) from error
         if not 0.0 < value < 1.0:
             if 1.0 < value < 100.0 and not text.endswith("%"):
-                hint = f"write {what} {value:g}%, or {what} {value / 100:g}"
+                hint = f"write {_written(what, f'{value:g}%', f'{value / 100:g}')}"
             raise UsageError(f"{what}: `{text}` must be above 0 and below 1 (100%)", hint=hint)
         return value
 

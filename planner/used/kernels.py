@@ -17,13 +17,16 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 from planner.units import TERA
 
+PRODUCTS_OF = ("layer", "moe_layer", "head")
+"""Where products stand: in a layer, in a layer with experts, in the output layer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductUse:
     """One product of a layer, or the output layer, for one micro-batch on one GPU."""
 
     where: str
-    """`layer`, `moe_layer` or `head`."""
+    """One of `PRODUCTS_OF`."""
     m: float
     n: float
     k: float

@@ -68,7 +68,7 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
     quoted = _gpu(file)
     if quoted != gpu:
         raise file.fail("gpu", f"the offer is for `{quoted}`, not for `{gpu}`", f"plan it with --gpu {quoted}")
-    currency = file.word("currency", CURRENCIES, "USD")
+    currency = file.word("currency", CURRENCIES, "USD", like="an ISO 4217 code such as EUR or USD")
     rate = usd_rate(currency, as_of, load_rates() if rates is None else rates)
     if rate is None:
         hint = "add a dated rate to exchange_rates.csv, see docs/pricing.md"

@@ -13,6 +13,7 @@ from typing import Any
 
 from planner.costs.rounding import LUMP_SUM
 from planner.csv_table import csv_table
+from planner.errors import InputFileError, Message, UsageError
 from pricing.exports.audit import require_sound
 from pricing.exports.bill_table import BilledPlan, BillRow, decent, one_plan
 
@@ -83,8 +84,8 @@ def render(
     """One plan's lines without children, one row each; energy and carbon on the first row, so that they can be summed.
 
     Raises:
-        UsageError: the document has no such plan with a cost.
-        InputFileError: its figures are inconsistent.
+        UsageError: the document has no such plan with a cost, or it runs for thousands of years.
+        InputFileError: its figures are inconsistent, or it does not say when it was made.
     """
     require_sound(document)
     plan = one_plan(document, precision, view, gpu)
@@ -107,14 +108,31 @@ def _terms(document: dict[str, Any], gpu: str) -> tuple[str, str, str]:
     return provider or "estimate", commitment, used.get("region") or _given(document, "region")
 
 
+def _created_at(document: dict[str, Any]) -> str:
+    """When the answer was made, from which the charges count.
+
+    Raises:
+        InputFileError: the document does not say.
+    """
+    if not document.get("created_at"):
+        raise InputFileError(
+            "created_at: missing, and the charges count from it", hint=Message.of("hint.write_document_again")
+        )
+    return str(document["created_at"])
+
+
 def _time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: bool) -> dict[str, Any]:
-    start = datetime.fromisoformat(document["created_at"].replace("Z", "+00:00"))
+    start = datetime.fromisoformat(_created_at(document).replace("Z", "+00:00"))
     start = start.replace(hour=0, minute=0, second=0, microsecond=0)
-    end = start + timedelta(days=plan.days_mid)
+    try:
+        end = start + timedelta(days=plan.days_mid)
+    except OverflowError:
+        what = f"a run of {plan.days_mid:,.0f} days ends after the last day that FOCUS can write"
+        raise UsageError(what, hint="`--format cost-csv` has no days") from None
     provider, commitment, region = _terms(document, row.gpu)
     once = row.line == "setup_fee"
     alone = row.usd_mid if row.quantity is None else ""  # one unit at the amount, in answers of earlier versions

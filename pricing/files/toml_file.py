@@ -114,8 +114,14 @@ class TomlFile:
             raise self.fail(key, f"expected less, found {_shown(value)}")
         return number
 
-    def word(self, key: str, allowed: Iterable[str], default: str | None = None) -> str:
+    def word(self, key: str, allowed: Iterable[str], default: str | None = None, like: str | None = None) -> str:
         """One of the `allowed` words; `default` where the key is missing.
+
+        Args:
+            key: `table.key`.
+            allowed: the words.
+            default: the word of a file without the key.
+            like: what is expected, in words, where there are too many to list.
 
         Raises:
             InputFileError: missing without a default, or another word.
@@ -123,8 +129,11 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if value not in tuple(allowed):
-            raise self.fail(key, f"expected one of {listed(allowed)}, found {_shown(value)}")
+        every = tuple(allowed)
+        if value not in every:
+            near = near_names(value, every) if isinstance(value, str) else []
+            expected = f"expected {like or f'one of {listed(every)}'}, found {_shown(value)}"
+            raise self.fail(key, expected, f"did you mean {listed(near)}?" if near else None)
         return str(value)
 
     def text_of(self, key: str, default: str | None = None) -> str:
@@ -157,15 +166,17 @@ class TomlFile:
             raise self.fail(key, f"expected a date such as 2026-08-28, found {_shown(value)}") from None
 
     def only(self, known: Iterable[str]) -> None:
-        """Check that the file has no other keys than these (`table.key`).
+        """Check that the file has no other keys than these (`table.key`), and no other tables than theirs.
 
         Raises:
-            InputFileError: it has an unknown key; similar ones are offered.
+            InputFileError: it has an unknown key or table; similar ones are offered.
         """
         allowed = tuple(known)
+        tables = tuple(dict.fromkeys(key.rpartition(".")[0] for key in allowed if "." in key))
         for key in _keys(self.values, ""):
-            if key not in allowed:
-                near = near_names(key, allowed)
+            is_table = self.get(key) == {}
+            if key not in allowed and not (is_table and key in tables):
+                near = near_names(key, tables if is_table else allowed)
                 raise self.fail(key, "unknown key", f"did you mean {listed(near)}?" if near else None)
 
 
@@ -196,8 +207,9 @@ def _is_too_deep(values: dict[str, Any]) -> bool:
 
 
 def _keys(values: dict[str, Any], prefix: str) -> Iterable[str]:
+    """Keys of values and of empty tables, each as `table.key`."""
     for key, value in values.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _keys(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}"

@@ -26,6 +26,41 @@ def test_what_is_no_positive_count_is_refused_with_the_flag_named(text):
     assert "70B" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1,500", 1500), ("1,234,567.5", 1234567.5), ("12,500k", 12.5e6), ("1,000.5B", 1000.5e9), (" 15,000 ", 15e3)],
+)
+def test_commas_separate_groups_of_three_digits(text, value):
+    assert units.parse_count(text, "--tokens") == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "hint"),
+    [
+        (units.parse_count, "1,5T", "write 1.5T"),
+        (units.parse_count, "1,0005", "write 1.0005"),
+        (units.parse_count, "10,0", "write 10.0"),
+        (units.parse_count, "1,5,0", "write one number, like `70B`"),
+        (units.parse_count, ",,,1,,B", "write one number, like `70B`"),
+        (units.parse_count, "1000,000", "write 1000.000"),
+        (units.parse_count, "1.5,000", "write one number"),
+        (units.parse_duration_s, "1,5d", "write 1.5d"),
+        (units.parse_power_w, "1,5 MW", "write 1.5MW"),
+        (units.parse_bytes, "1,5TB", "write 1.5TB"),
+    ],
+)
+def test_any_other_comma_is_refused_since_it_may_be_a_decimal_mark(parse, text, hint):
+    with pytest.raises(UsageError, match=r"--flag: `.*` has a comma that separates no thousands") as caught:
+        parse(text, "--flag")
+
+    assert str(caught.value.hint).startswith(hint)
+
+
+def test_a_negative_count_is_told_what_holds():
+    with pytest.raises(UsageError, match="--params: `-7B` must be greater than 0"):
+        units.parse_count("-7B", "--params")
+
+
 @pytest.mark.parametrize("text", ["8x7B", "8 x 22b", "128X17B"])
 def test_a_mixture_is_a_name_and_no_count(text):
     with pytest.raises(UsageError, match="mixture of experts") as caught:

@@ -32,6 +32,7 @@ from planner.question.asked import InputValue
 from planner.records.flat import columns
 from planner.records.measurement import KINDS
 from planner.records.measurement import SCHEMA as PROBE_SCHEMA
+from planner.training.method import METHOD_ROWS
 from planner.validation.validate import SCHEMA as VALIDATE_SCHEMA
 from probes.numerics.session.document import NUMERICS_SCHEMA
 from probes.verify.document import SCHEMA as VERIFY_SCHEMA
@@ -106,7 +107,7 @@ def _worded(definitions: Definitions) -> None:
 
 
 def _question(definitions: Definitions) -> Schema:
-    """Every input with its value and source; those that are numbers say so."""
+    """Every input with its value and source; those that are numbers or names that reports look up say so."""
     entry = record_of(InputValue, definitions)
     kinds = ["string", "number", "boolean", "array", "object", "null"]  # an object: a count for each of several GPUs
     value: Schema = {"type": kinds, "items": {"type": ["string", "number"]}}
@@ -115,6 +116,10 @@ def _question(definitions: Definitions) -> Schema:
     number = dict(entry, properties=entry["properties"] | {"value": or_null(AMOUNT)})
     definitions.schemas["NumberInput"] = number
     named: Schema = {name: {"$ref": "#/$defs/NumberInput"} for name in NUMBER_INPUTS}
+    for name, text in (("method", {"enum": list(METHOD_ROWS.by_id)}), ("optimizer", TEXT)):
+        label = f"{name.capitalize()}Input"
+        definitions.schemas[label] = dict(entry, properties=entry["properties"] | {"value": or_null(text)})
+        named[name] = {"$ref": f"#/$defs/{label}"}
     return {"type": "object", "properties": named, "additionalProperties": {"$ref": "#/$defs/InputValue"}}
 
 
@@ -125,7 +130,7 @@ def _model(definitions: Definitions) -> Schema:
     images = {"image_size": or_null(COUNT) | {"default": None}, "flop_per_image": or_null(AMOUNT) | {"default": None}}
     counted = dict.fromkeys(("params_total", "params_active", "matrix_params_active"), AMOUNT)
     shape = model["properties"] | counted | images
-    return record(shape, optional=tuple(name for name in shape if name not in counted))
+    return record(shape, optional=tuple(name for name in shape if name not in (*counted, *model["required"])))
 
 
 def _case() -> Schema:

@@ -13,7 +13,9 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from planner.answer.document import RENAMED, plain
+from planner.answer.parity import BASES, MEASURED, PUBLISHED
 from planner.errors import Message
+from planner.used.kernels import PRODUCTS_OF
 
 Schema = dict[str, Any]
 
@@ -45,6 +47,14 @@ SIGNED = {
     "MixturePoint.loss_range", "least_log2", "most_log2", "Magnitudes.least_exponent", "ScalePath.path",
 }  # fmt: skip
 """Fields that may be below zero."""
+
+
+WORDS = {
+    "Parity.basis": BASES, "CostPerNat.basis": (MEASURED, PUBLISHED), "ProductUse.where": PRODUCTS_OF,
+}  # fmt: skip
+"""Texts that are one of a few words, for each of which reports have a sentence."""
+FROM_ONE = {"Layout.replicas", "Layout.tp", "Layout.pp", "Layout.cp", "Layout.dp"}
+"""Counts of what there is at least one of: other numbers are divided by them."""
 
 
 def record(properties: Mapping[str, Schema], *, optional: tuple[str, ...] = (), about: str = "") -> Schema:
@@ -133,6 +143,10 @@ def _of_scalar(kind: Any, name: str) -> Schema:
     field = name.rpartition(".")[2]
     if inspect.isclass(kind) and issubclass(kind, Enum):
         return {"enum": [member.value for member in kind]}
+    if name in WORDS:
+        return {"enum": list(WORDS[name])}
+    if name in FROM_ONE:
+        return COUNT | {"minimum": 1}
     signed = field in SIGNED or name in SIGNED
     if kind is int and signed:
         return {"type": "integer"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -118,10 +119,21 @@ def probe(
         raise typer.Abort
     _report(ended, settings, json=json, quiet=quiet, to_stdout=output == "-")
     if ended.interrupted:
-        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `mpplan probe --resume`")
+        again = _again(settings, output)
+        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{again}`")
         raise typer.Exit(130)
     if strict and not open_record(Path(ended.path)).verdict.trustworthy:
         raise UnstableError(f"`{ended.path}` cannot be trusted", hint=f"`mpplan check {ended.path}` says why")
+
+
+def _again(settings: Options, output: str | None) -> str:
+    """The command that goes on with an interrupted probe."""
+    several = ["--ranks", str(settings.ranks)] if settings.ranks * settings.nnodes > 1 else []
+    if settings.nnodes > 1:
+        several += ["--nnodes", str(settings.nnodes), "--rdzv-endpoint", settings.rdzv_endpoint or "HOST:PORT"]
+    device = ["--device", "cpu"] if settings.device == "cpu" else []
+    which = ["-o", output] if output not in (None, "-") else []
+    return shlex.join(["mpplan", "probe", *several, *device, "--resume", *map(str, which)])
 
 
 def _options(

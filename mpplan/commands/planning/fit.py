@@ -48,8 +48,13 @@ if TYPE_CHECKING:
     from mpplan.api.fitting import Fit, GpuFit
     from planner.planning.fitting.rows import FitRow
 
+SEQ_LENS = replace(
+    SEQ_LEN, metavar="N,...", help="Sequence lengths in tokens; several are compared.", default="1024, 2048 and 4096"
+)
+"""One length or several, where the other commands take one."""
+
 FIT_INPUTS = (
-    PARAMS, MODEL, METHOD, SEQ_LEN, GLOBAL_BATCH, PRECISION, ACT_CKPT, STACK, ATTENTION, LORA_RANK, LORA_TARGETS,
+    PARAMS, MODEL, METHOD, SEQ_LENS, GLOBAL_BATCH, PRECISION, ACT_CKPT, STACK, ATTENTION, LORA_RANK, LORA_TARGETS,
     TRAINED_LAYERS, LOSS, GPU, GPUS, GPUS_PER_NODE, ZERO, MICRO_BATCH, MEMORY_RISK, PRICE, PRICE_LIKE, PROVIDER, REGION,
     COMMITMENT, AS_OF, RECORDS, CALIBRATION, SEED,
 )  # fmt: skip

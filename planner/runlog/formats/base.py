@@ -9,7 +9,7 @@ from typing import Any
 from planner.lazy import dataclass
 from planner.runlog.amounts import as_number
 from planner.runlog.events import DamagedError, Event
-from planner.units import GIGA, MEGA, MILLI, TERA
+from planner.units import GIGA, MEGA, MILLI, TERA, ungrouped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def human_amount(key: str, text: str) -> float:
 
 def optional(text: str | None, scale: float = 1.0) -> float | None:
     """A number above 0 in its unit; None where there is none, or it is no number."""
-    number = None if text is None else as_number(text.replace(",", ""))
+    number = None if text is None else as_number(ungrouped(text))
     return number * scale if number else None
 
 

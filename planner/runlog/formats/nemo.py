@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from planner.runlog.events import Event, Mark, Step
+from planner.runlog.events import DamagedError, Event, Mark, Step
 from planner.runlog.formats.base import LogFormat, amount, optional, piped, rates_of
 
 _STEP = re.compile(r"Training epoch (\d{1,9}), iteration (\d{1,15})/(\d{1,15}) \|(.*)")
@@ -38,7 +38,7 @@ def _read(text: str) -> Iterator[Event]:
         return
     pairs = piped(step[4])
     of = int(step[3]) + 1
-    counted = int(pairs["global_step"]) if pairs.get("global_step", "").isdecimal() else int(step[2])
+    counted = _steps(pairs["global_step"]) if pairs.get("global_step", "").isdecimal() else int(step[2])
     timing = pairs.get(TIMING)
     yield Step(
         number=counted + 1,
@@ -48,5 +48,19 @@ def _read(text: str) -> Iterator[Event]:
         **rates_of(pairs),
     )
 
+
+def _steps(digits: str) -> int:
+    """Steps so far.
+
+    Raises:
+        DamagedError: more than any run has.
+    """
+    if len(digits) > MOST_DIGITS:
+        raise DamagedError("global_step", digits, "the number of a step")
+    return int(digits)
+
+
+MOST_DIGITS = 15
+"""Of the number of a step, as for an iteration."""
 
 NEMO = LogFormat(name="NeMo", marks=("Training epoch ", *(words for words, _ in MARKED)), read=_read)

@@ -45,6 +45,11 @@ def test_numbers_lists_and_text_mean_the_same_as_after_a_flag():
     assert by_value.savings == by_text.savings
 
 
+def test_a_list_for_an_input_of_one_value_plans_nothing():
+    with pytest.raises(UsageError, match="gpus takes one value"):
+        estimate_briefly(params="7B", gpus=[8, 16])
+
+
 def test_none_is_left_to_the_default():
     answer = estimate_briefly(params="7B", gpus=8, precision=None)
 

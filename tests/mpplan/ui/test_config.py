@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,14 @@ def test_values_become_the_text_that_a_flag_would_carry(tmp_path):
     }
 
 
+def test_a_list_is_joined_for_a_flag_that_takes_several(tmp_path):
+    path = tmp_path / "mpplan.toml"
+    path.write_text("[fit]\nseq-len = [2048, 4096]\n", encoding="utf-8")
+    fit = next(command for command in COMMANDS if command.name == "fit")
+
+    assert defaults_for(read_config([path]), NAMES, "fit", load_command(fit)) == {"seq_len": "2048,4096"}
+
+
 def test_the_later_file_wins_key_by_key(tmp_path):
     assert defaults(tmp_path, "[estimate]\npue = 1.1\ngpus = 8\n", "[estimate]\npue = 1.3\n") == {
         "pue": "1.3",
@@ -74,6 +83,9 @@ def test_the_working_directory_is_stronger_than_the_users(home):
         ("estimate = 1\n", "0.toml:1: estimate: expected a table", "write `[estimate]`"),
         ("[estimate]\nstrict = 1\n", "0.toml:2: estimate.strict: expected true or false", "after `--strict`"),
         ("[estimate]\ngpu = true\n", "0.toml:2: estimate.gpu: expected text, a number or a list", "after `--gpu`"),
+        ("[estimate]\ngpus = [8, 16]\n", "0.toml:2: estimate.gpus: expected one value, text or a number", "`--gpus`"),
+        ("[estimate]\ngpu = [true]\n", "0.toml:2: estimate.gpu: expected text, a number or a list", "after `--gpu`"),
+        ("[estimate]\nseq-len = 1024\nseq_len = 2048\n", "0.toml:3: estimate.seq_len: given twice", "and `seq_len`"),
         ("[estimate]\n[estimate.gpu]\nx = 1\n", "0.toml:2: estimate.gpu: expected text, a number", "after `--gpu`"),
         ("[estimate]\n\ngpu = \n", "0.toml:3: not TOML: Invalid value", "toml.io"),
         ("[estimate\n", "0.toml:1: not TOML", "toml.io"),
@@ -94,6 +106,30 @@ def test_a_file_that_is_not_text_is_named(tmp_path):
     path.write_bytes(b"\xff\xfe[estimate]")
 
     with pytest.raises(InputFileError, match="expected UTF-8 text"):
+        read_config([path])
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
+    path = tmp_path / "mpplan.toml"
+    path.write_bytes(b"\xef\xbb\xbf[estimate]\npue = 1.1\n")
+
+    assert read_config([path])[0].tables == {"estimate": {"pue": 1.1}}
+
+
+@pytest.mark.parametrize(("make", "kind"), [(os.mkdir, "a directory"), (os.mkfifo, "a pipe")])
+def test_what_is_no_file_is_named_and_not_skipped(tmp_path, make, kind):
+    path = tmp_path / "mpplan.toml"
+    make(path)
+
+    with pytest.raises(InputFileError, match=f"expected a file, found {kind}"):
+        read_config([path])
+
+
+def test_a_link_that_leads_nowhere_is_named_and_not_skipped(tmp_path):
+    path = tmp_path / "mpplan.toml"
+    path.symlink_to("gone.toml")
+
+    with pytest.raises(UsageError, match="is a link to a file that does not exist"):
         read_config([path])
 
 

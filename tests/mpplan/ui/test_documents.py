@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import io
 import json
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from mpplan.ui.documents import MOST_PLANS, read_answer
 from planner.answer import document as planner_document
 from planner.errors import InputFileError, UsageError
 from tests.reports import sample
+from tests.reports.record import RECORDED
 
 ANSWER = json.loads(json.dumps(sample.document()))
 
@@ -33,9 +35,9 @@ def saved(tmp_path):
     return writer
 
 
-def changed(path, value):
+def changed(path, value, answer=ANSWER):
     """The answer with the value at a path replaced; `...` removes the key."""
-    document = copy.deepcopy(ANSWER)
+    document = copy.deepcopy(answer)
     *parents, last = path
     inner = document
     for part in parents:
@@ -102,6 +104,34 @@ def test_a_name_with_a_nul_is_a_usage_error():
 def test_what_is_wrong_is_said_with_its_place(saved, path, value, said):
     with pytest.raises(InputFileError) as caught:
         saved(changed(path, value))
+
+    assert said in str(caught.value.message)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("question", "method", "value"), "grpo", "question.method.value: expected one of pretrain, "),
+        (("question", "method", "value"), 3, "question.method.value: expected one of pretrain, "),
+        (("question", "optimizer", "value"), 1, "question.optimizer.value: expected text, found 1"),
+        (("parity", 0, "basis"), "x", "parity[0].basis: expected one of measured, published, not_tested, reference"),
+        (("model", "name"), ..., "model.name: missing"),
+        (("model", "layers"), ..., "model.layers: missing"),
+        (("plans", 0, "products", 0, "where"), "elsewhere", "plans[0].products[0].where: expected one of layer, "),
+        (("plans", 0, "layout", "replicas"), 0, "plans[0].layout.replicas: expected at least 1, found 0"),
+        (("money", "elsewhere", 0, "carbon_tco2e"), None, "money.elsewhere[0].carbon_tco2e: missing, though"),
+        (("created_at",), "yesterday", "created_at: no moment in ISO 8601"),
+        (("created_at",), "9999-12-31", "created_at: no moment in ISO 8601"),
+        (("plans", 0, "cost_usd", "high"), 1e308, "plans[0].cost_usd: 1e+308 is more than there is of money"),
+        (("plans", 0, "cost_lines", 0, "usd", "high"), 1e30, "plans[0].cost_lines[0]: 1e+30 is more than there is"),
+    ],
+)
+def test_what_reports_look_up_or_calculate_with_is_checked_in_a_whole_answer(saved, path, value, said):
+    answer = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    assert saved(answer)["plans"]
+
+    with pytest.raises(InputFileError) as caught:
+        saved(changed(path, value, answer))
 
     assert said in str(caught.value.message)
 

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 import pytest
 
 from planner.errors import UsageError
-from planner.question.asked import Ask, InputValue, Reader
-from planner.question.cost_inputs import POWER_CAP, SEED
-from planner.question.inputs import DEADLINE, GPUS, METHOD, SEQ_LEN
+from planner.question.asked import Ask, InputValue, Reader, text_of
+from planner.question.cost_inputs import AS_OF, EMBODIED, POWER_CAP, PRICE, QUOTE, SEED
+from planner.question.inputs import DEADLINE, GPU, GPUS, METHOD, PRECISION, SEQ_LEN
+
+
+class Named(str, Enum):  # noqa: UP042 - `str` of a member is its name here, unlike that of a `StrEnum`
+    LOW = "bf16"
+
+
+class Silent:
+    def __str__(self) -> str:
+        raise KeyError
 
 
 def test_a_name_that_no_input_has_is_refused_with_near_ones():
@@ -75,3 +92,55 @@ def test_an_example_names_the_flag_only_where_it_was_typed(source, hint):
         Reader(Ask(texts={"gpus": "16.5"}, sources={"gpus": source})).value(GPUS)
 
     assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("item", "value", "text"),
+    [
+        (GPUS, np.array(8), "8"),
+        (GPUS, np.int64(8), "8"),
+        (GPUS, -8, "-8"),
+        (EMBODIED, np.bool_(True), "yes"),
+        (EMBODIED, False, "no"),
+        (PRICE, Decimal("2.10"), "2.10"),
+        (PRICE, Fraction(5, 2), "2.5"),
+        (PRICE, 2.0, "2"),
+        (AS_OF, date(2026, 11, 20), "2026-11-20"),
+        (AS_OF, datetime(2026, 11, 20, 3, tzinfo=UTC), "2026-11-20"),
+        (AS_OF, np.datetime64("2026-11-20"), "2026-11-20"),
+        (AS_OF, np.datetime64("2026-11-20T01", "ns"), "2026-11-20"),
+        (AS_OF, pd.Timestamp("2026-11-20"), "2026-11-20"),
+        (PRECISION, Named.LOW, "bf16"),
+        (PRECISION, np.str_("bf16"), "bf16"),
+        (QUOTE, Path("quote.toml"), "quote.toml"),
+        (GPU, ["h100", np.str_("a100")], "h100,a100"),
+        (GPU, (name for name in ("h100", "a100")), "h100,a100"),
+    ],
+)
+def test_a_value_of_python_is_what_one_would_write_after_the_flag(item, value, text):
+    written = text_of(item, value)
+
+    assert written == text
+    assert type(written) is str
+
+
+@pytest.mark.parametrize(
+    ("item", "value", "message"),
+    [
+        (GPUS, [8, 16], "gpus takes one value, not several"),
+        (GPUS, np.array([8]), "gpus takes one value, not several"),
+        (GPUS, True, "gpus: `True` is neither text nor a number"),
+        (GPUS, 1j, "gpus: `1j` is neither text nor a number"),
+        pytest.param(GPUS, 10**5000, "gpus: a value of class int is neither text nor a number", id="many digits"),
+        pytest.param(GPUS, Silent(), "gpus: a value of class Silent is neither text nor a number", id="no text"),
+        (GPU, {"h100": 8}, "gpu: `{'h100': 8}` is neither text nor a number"),
+        (GPU, ["h100", True], "gpu: `['h100', True]` is neither text nor a number"),
+        (PRECISION, b"bf16", "precision: bytes are no text"),
+    ],
+)
+def test_a_value_that_could_not_follow_the_flag_is_refused(item, value, message):
+    with pytest.raises(UsageError) as caught:
+        text_of(item, value)
+
+    assert caught.value.message == message
+    assert caught.value.hint

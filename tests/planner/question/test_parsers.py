@@ -39,6 +39,7 @@ COLOURS = one_of(lambda: ("red", "green"), {"rot": "red"})
         (whole_number(), "1e8", LARGEST_WHOLE),
         (whole_number(low=0), "0", 0),
         (whole_number(low=0), "00", 0),
+        (whole_number(), "4,096", 4096),
         (number(0), "0", 0.0),
         (number(0, above=True), "$1,234.5", 1234.5),
         (number(1), "1", 1.0),
@@ -80,6 +81,13 @@ def test_a_text_is_read_as_people_write_it(parse, text, value):
         (number(0), "free", "--flag: `free` is not a number", "--flag 2.5"),
         (parse_power_limit, "lots", "--flag: `lots` is no power above 0", "`500W`, or `auto`"),
         (parse_power_limit, "0", "--flag: `0` is no power above 0", "`500W`, or `auto`"),
+        (number(0), "2,10", "--flag: `2,10` has a comma that separates no thousands", "write 2.10"),
+        (parse_usd, "$1,5M", "--flag: `1,5M` has a comma that separates no thousands", "write 1.5M"),
+        (whole_number(), "8,16", "--flag: `8,16` has a comma that separates no thousands", "give one number, for"),
+        (whole_number(), "-8", "--flag: `-8` must be a whole number of at least 1", "--flag 8"),
+        (whole_number(low=0), "-1", "--flag: `-1` must be a whole number of at least 0", "--flag 8"),
+        (whole_number(), "1e999", "--flag: `1e999` must be at most 100000000", "--flag 8"),
+        (parse_power_limit, "1,5kW", "--flag: `1,5kW` has a comma that separates no thousands", "write 1.5kW"),
         (COLOURS, "gren", "--flag: unknown `gren`", "did you mean `green`? choose one of red, green"),
         (COLOURS, "xyz", "--flag: unknown `xyz`", "choose one of red, green"),
     ],
@@ -97,3 +105,10 @@ def test_what_cannot_be_read_is_refused_with_a_hint(parse, text, message, hint):
 )
 def test_a_power_limit_is_in_watts_or_left_to_a_search(text, limit_w):
     assert parse_power_limit(text, "--power-limit") == limit_w
+
+
+def test_the_hint_of_a_probability_that_was_not_typed_after_a_flag_names_the_value_alone():
+    with pytest.raises(UsageError) as caught:
+        probability(90)("90", "confidence in the configuration file")
+
+    assert caught.value.hint == "write 90%, or 0.9"

@@ -132,6 +132,14 @@ def test_nemo_goes_on_from_its_checkpoint_after_a_crash():
     assert log.steps.sequences[0] == 512
 
 
+def test_a_step_of_nemo_that_no_run_reaches_is_damaged():
+    whole = (SAMPLES / "nemo-crash.log").read_bytes()
+    log = read(whole.replace(b"global_step: 3 ", b"global_step: 99999999999999999999999 "))
+
+    assert log.damaged_count == 1
+    assert log.steps.number.tolist() == [1, 2, 3, *range(5, 17), *range(11, 21)]
+
+
 def test_the_timers_of_deepspeed_are_parts_of_its_step():
     log = sample("deepspeed.log")
 

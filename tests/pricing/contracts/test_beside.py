@@ -55,3 +55,10 @@ def test_half_a_line_and_wrong_keys_are_named(beside, text, problem):
 def test_a_size_needs_a_unit(beside):
     with pytest.raises(InputFileError, match=r"storage\.data: expected a number with a unit, found `40`"):
         beside("[storage]\nusd_per_gb_month = 0.02\ndata = 40\n")
+
+
+def test_a_size_with_a_decimal_comma_is_no_larger_size(beside):
+    with pytest.raises(InputFileError, match=r"storage\.data: expected a number with a unit, found `1,5TB`") as caught:
+        beside("[storage]\nusd_per_gb_month = 0.02\ndata = '1,5TB'\n")
+
+    assert caught.value.hint == "write 1.5TB"

@@ -80,7 +80,11 @@ def test_euro_need_a_dated_rate_and_name_it(offer):
         ("vendor", "seller", "seller: unknown key"),
         ("25000", "-1", "setup_fee: expected an amount"),
         ('commitment = "1y"', 'commitment = "spot"\non_demand_price_per_gpu_h = 2.0', "spot price 2.10 is above"),
-        ('commitment = "1y"', 'currency = "Taler"', "currency: expected one of"),
+        (
+            'commitment = "1y"',
+            'currency = "Taler"',
+            "currency: expected an ISO 4217 code such as EUR or USD, found `Taler`",
+        ),
     ],
 )
 def test_a_wrong_offer_is_named_with_its_line(offer, old, new, problem):

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+from planner.errors import InputFileError, UsageError
 from pricing.exports import focus_csv
 
 
@@ -57,3 +58,17 @@ def test_another_plan_can_be_asked_for(document):
     rows = read_csv(focus_csv.render(document, precision="bf16", view="same_deadline"))
 
     assert {row["x_Precision"] for row in rows} == {"bf16"}
+
+
+def test_an_answer_that_does_not_say_when_it_was_made_is_refused(document):
+    del document["created_at"]
+
+    with pytest.raises(InputFileError, match="created_at: missing"):
+        focus_csv.render(document)
+
+
+def test_a_run_that_outlasts_the_calendar_is_refused(document):
+    document["created_at"] = "9999-12-15T00:00:00+00:00"
+
+    with pytest.raises(UsageError, match="a run of 30 days ends after the last day that FOCUS can write"):
+        focus_csv.render(document)

@@ -66,6 +66,34 @@ def test_an_unknown_key_offers_near_ones(toml):
     assert "use.utilisation_ratio" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "hint"),
+    [
+        ("[x]\n", "x", "docs/pricing.md"),
+        ("[houising]\n", "houising", "did you mean housing?"),
+        ("[housing.x]\n", "housing.x", ""),
+        ("housing = 3\n", "housing", ""),
+    ],
+)
+def test_an_unknown_table_is_named_though_it_is_empty(toml, text, key, hint):
+    with pytest.raises(InputFileError, match=rf"own.toml:1: {key}: unknown key") as caught:
+        toml(text).only(("housing.kind", "vendor"))
+
+    assert hint in caught.value.hint
+
+
+def test_an_empty_table_that_could_hold_keys_is_no_mistake(toml):
+    toml("[housing]\n").only(("housing.kind",))
+
+
+def test_an_unknown_word_offers_near_ones_in_order(toml):
+    file = toml('currency = "euro"\n')
+
+    with pytest.raises(InputFileError, match="currency: expected a code such as EUR, found `euro`") as caught:
+        file.word("currency", frozenset({"AED", "EUR", "USD"}), like="a code such as EUR")
+    assert caught.value.hint == "did you mean EUR?"
+
+
 def test_what_is_no_toml_is_named_with_its_line(toml):
     with pytest.raises(InputFileError, match=r"own.toml:2: not TOML"):
         toml("[use]\nratio 0.5\n")

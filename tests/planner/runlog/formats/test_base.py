@@ -28,6 +28,7 @@ def test_what_is_no_number_above_zero_is_damaged(text):
 
 def test_thousands_have_commas_where_they_are_only_shown():
     assert optional("5,593") == 5593
+    assert optional("5,5") is None
 
 
 def test_pairs_stand_between_bars_and_rates_have_many_names():
