@@ -209,6 +209,7 @@ _DEFAULTS = {
     "global_batch": "assumption.global_batch",
     "seq_len": "assumption.seq_len",
     "gpu": "assumption.gpu",
+    "gpus_per_node": "assumption.gpus_per_node",
     "deadline": "assumption.deadline",
     "optimizer": "assumption.optimizer",
     "stack": "assumption.stack",
@@ -220,8 +221,9 @@ _DEFAULTS = {
 }
 """Inputs whose default is an assumption worth reading, with the message that states it."""
 
-_NOT_GIVEN = {"global_batch": ("default", "catalogue", "derived")}
-"""Sources of an input that the user did not give, where there are more: a batch near the default is derived."""
+_NOT_GIVEN = {"global_batch": ("default", "catalogue", "derived"), "gpus_per_node": ("default",)}
+"""Sources of an input that the user did not give, where these are others: a batch near the default is derived, and the
+servers of the catalogue are no assumption."""
 
 _IMAGE_DEFAULTS = _DEFAULTS | {
     "global_batch": "assumption.images_per_step",

@@ -241,7 +241,7 @@ GPUS_PER_NODE = Input(
     group=InputGroup.MACHINES,
     metavar="N",
     help="GPUs per server.",
-    default="the GPU's",
+    default="the GPU's; 8 cards",
     parse=whole_number(),
 )
 NETWORK = Input(

@@ -87,8 +87,8 @@ MESSAGES = frozenset({
     "text.brackets", "text.network_rate", "text.network_run", "text.batch_on", "text.image_batch_on",
     "flag.with_value", "hint.with", "hint.without",
     *(f"assumption.{name}" for name in (
-        "tokens", "global_batch", "batches", "seq_len", "gpu", "deadline", "optimizer", "stack", "memory_risk",
-        "method", "usual_name", "network", "host_share", "goodput", "skipped_steps",
+        "tokens", "global_batch", "batches", "seq_len", "gpu", "gpus_per_node", "deadline", "optimizer", "stack",
+        "memory_risk", "method", "usual_name", "network", "host_share", "goodput", "skipped_steps",
         "skipped_steps_emulated", "stops", "padding", "input_pipeline",
     )),
     *(f"note.{name}" for name in (
