@@ -16,9 +16,10 @@ from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Assumption
 from planner.lazy import dataclass
 from planner.question.asked import Ask
-from planner.question.cost_inputs import PRICE
+from planner.question.cost_inputs import OWN, PRICE, QUOTE
 from planner.question.inputs import BUDGET, DEADLINE, GPU, GPUS, MAX_GPUS, METHOD
 from planner.question.parsers import AUTO, is_auto
+from planner.records.home import user_path
 
 if TYPE_CHECKING:
     from planner.answer.plan import Answer
@@ -80,12 +81,9 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
         UsageError: an input is wrong.
     """
     methods = AUTO_METHODS if is_auto(ask.text(METHOD)) else (ask.text(METHOD),)
-    gpus = tuple(_all_gpus()) if is_auto(ask.text(GPU)) else (ask.text(GPU),)
-    if is_auto(ask.text(GPU)) and ask.text(PRICE) is not None:
-        raise UsageError(
-            f"{PRICE.flag} would be the price of every GPU, and {GPU.flag} {AUTO} compares their prices",
-            hint=f"name the GPU that the price is for, or leave {PRICE.flag} out",
-        )
+    gpus = tuple(_all_gpus(ask)) if is_auto(ask.text(GPU)) else (ask.text(GPU),)
+    if is_auto(ask.text(GPU)):
+        _check_prices_differ(ask)
     offers: list[Offer] = []
     looked_at: set[str] = set()
     refused: UsageError | None = None
@@ -108,8 +106,7 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     soonest = ask.text(BUDGET) is not None and ask.text(DEADLINE) is None and ask.text(GPUS) is None
     offers.sort(key=lambda offer: (not offer.current, offer.soon_enough_s if soonest else 0.0, offer.usd))
     best = offers[0]
-    same = [offer for offer in offers if offer.method == best.method]
-    shown = list(dict.fromkeys(offer.gpu for offer in same))[: SHOWN if len(gpus) > 1 else 1]
+    shown = _compared(ask, [offer.gpu for offer in offers if offer.method == best.method])
     notes = {}
     if is_auto(ask.text(GPU)):
         able = len({offer.gpu for offer in offers})
@@ -121,6 +118,37 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
         notes[METHOD.name] = Message.of(key, methods=tried)
     settled = _with(ask, method=best.method, gpu=",".join(shown) if is_auto(ask.text(GPU)) else ask.text(GPU))
     return Settled(ask=settled, notes=notes)
+
+
+def _compared(ask: Ask, gpus: list[str]) -> list[str]:
+    """The GPUs of the answer, from those that are able, the best first; an offer that was brought is among them."""
+    if not is_auto(ask.text(GPU)):
+        return gpus[:1]
+    shown, quoted = list(dict.fromkeys(gpus))[:SHOWN], _quoted(ask)
+    return shown if quoted is None or quoted in shown else [*shown, quoted]
+
+
+def _check_prices_differ(ask: Ask) -> None:
+    """Raise for one price that every GPU would have, where their prices are what decides."""
+    from pricing.contracts.own_file import SERVER, states_server_price
+
+    own = ask.text(OWN)
+    one_server = own is not None and states_server_price(user_path(own))
+    if not one_server and ask.text(PRICE) is None:
+        return
+    what = f"{SERVER} in {own}" if one_server else PRICE.flag
+    raise UsageError(
+        f"{what} would be the price of every GPU, and {GPU.flag} {AUTO} compares their prices",
+        hint=f"name the GPU that the price is for, or leave {what} out",
+    )
+
+
+def _quoted(ask: Ask) -> str | None:
+    """The GPU of the offer that a question brings; None where it brings none."""
+    from pricing.contracts.quote_file import quoted_gpu
+
+    quote = ask.text(QUOTE)
+    return None if quote is None else quoted_gpu(user_path(quote))
 
 
 def _enough(ask: Ask, methods: tuple[str | None, ...], parameters: Parameters | None) -> Message:
@@ -149,7 +177,7 @@ def _budgets(ask: Ask, parameters: Parameters | None) -> Iterator[tuple[str, flo
     if ask.text(BUDGET) is None:
         return
     cases: list[tuple[Question, Case]] = []
-    for gpu in _all_gpus() if is_auto(ask.text(GPU)) else (ask.text(GPU),):
+    for gpu in _all_gpus(ask) if is_auto(ask.text(GPU)) else (ask.text(GPU),):
         try:
             cases += _cases(_with(ask, method=None, gpu=gpu), parameters)
         except UsageError:  # an input that this GPU has no use for
@@ -181,10 +209,13 @@ def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:
     return replace(answer, question=inputs, assumptions=(*assumed, *answer.assumptions))
 
 
-def _all_gpus() -> Iterator[str]:
+def _all_gpus(ask: Ask) -> Iterator[str]:
+    """Every GPU of the catalogue; as one's own machines those whose servers have a list price."""
     from planner.hardware.catalogue import load_gpus
+    from pricing.contracts.own_file import server_rows
 
-    return (gpu.id for gpu in load_gpus().values() if gpu.arch != "CPU")
+    able = load_gpus().keys() if ask.text(OWN) is None else server_rows().keys()
+    return (gpu.id for gpu in load_gpus().values() if gpu.arch != "CPU" and gpu.id in able)
 
 
 def _with(ask: Ask, *, method: str | None, gpu: str | None) -> Ask:
@@ -207,17 +238,23 @@ def _offers(ask: Ask, looked_at: set[str], parameters: Parameters | None) -> Ite
 def _cases(
     ask: Ask, parameters: Parameters | None, looked_at: set[str] | None = None
 ) -> Iterator[tuple[Question, Case]]:
-    """A question for each of its GPUs that has a price and can run it; those with a price go into `looked_at`."""
+    """A question for each of its GPUs that has a price and can run it; those with a price go into `looked_at`.
+
+    An offer prices its own GPU alone.
+    """
     from planner.planning.case import make_case
     from planner.question.resolve import resolve
     from planner.training.support import why_unable
     from pricing.answer.priced import price_question
 
     question = resolve(ask)
-    priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
+    gpus = [cluster.gpu for cluster in question.clusters]
+    if _quoted(ask) not in {None, *(gpu.id for gpu in gpus)}:
+        question = replace(question, money=replace(question.money, quote=None))
+    priced = price_question(gpus, question.money)
     for cluster in question.clusters:
         gpu = cluster.gpu.id
-        if priced.prices[gpu].usd_per_gpu_h is None and not priced.ledgers[gpu].has_lines:
+        if priced.prices[gpu].usd_per_gpu_h is None:
             continue
         if looked_at is not None:
             looked_at.add(gpu)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.costs.prices import Beside, EmbodiedRate, GpuPrice, Ledger, OwnedPrice, Quote, SiteFacts
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
 from planner.question.question import MoneyInputs
@@ -61,6 +61,8 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
     owned = {gpu.id: _owned(gpu, money, site) for gpu in gpus} if money.own is not None else {}
     beside = _beside(money)
     prices = {gpu.id: owned[gpu.id].price if gpu.id in owned else _price(gpu.id, money, quote) for gpu in gpus}
+    if len(gpus) > 1:
+        prices |= _told_for_all(prices[gpus[0].id], tuple(gpu.id for gpu in gpus), money)
     ledgers = {}
     for gpu in gpus:
         ledgers[gpu.id] = Ledger(
@@ -84,6 +86,19 @@ def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, po
         prices={gpu_id: own.price for gpu_id, own in owned.items()},
         ledgers={gpu_id: replace(priced.ledgers[gpu_id], owned=own) for gpu_id, own in owned.items()},
     )
+
+
+def _told_for_all(first: GpuPrice, gpus: tuple[str, ...], money: MoneyInputs) -> dict[str, GpuPrice]:
+    """The price of the first GPU, saying that one price was given for all of them; nothing where none was."""
+    from pricing.contracts.own_file import states_server_price
+
+    if money.own is not None and states_server_price(user_path(money.own)):
+        told = Message.of("price.warning.one_server_price", gpus=gpus)
+    elif money.price_usd_per_gpu_h is not None:
+        told = Message.of("price.warning.one_price", gpus=gpus)
+    else:
+        return {}
+    return {first.gpu: replace(first, warnings=(told, *first.warnings))}
 
 
 def _price(gpu: str, money: MoneyInputs, quote: Quote | None) -> GpuPrice:

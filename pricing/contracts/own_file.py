@@ -196,11 +196,26 @@ def read_own(path: Path, gpu: Gpu) -> tuple[Owned, Estimate, tuple[Evidence, ...
     return owned, server, (server_evidence, *_evidence(file))
 
 
+SERVER = "capital.server_usd_per_gpu"
+"""What a server costs per GPU, whichever GPU that is."""
+
+
+def states_server_price(path: Path) -> bool:
+    """Whether own.toml says what a server costs, which then holds for every GPU that is asked about.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is not TOML.
+    """
+    return read_toml(path).get(SERVER) is not None
+
+
 def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
-    key = "capital.server_usd_per_gpu"
     row = server_rows().get(gpu.id)
-    if file.get(key) is not None or row is None:
-        usd = file.number(key, 100, 1_000_000)
+    if file.get(SERVER) is None and row is None:
+        raise file.fail(SERVER, f"no list price of a server of {gpu.id} is known", "say what yours cost per GPU")
+    if file.get(SERVER) is not None or row is None:
+        usd = file.number(SERVER, 100, 1_000_000)
         what = f"server price {usd:g} USD per GPU"
         given = Evidence(
             id="own:server", kind=EvidenceKind.GIVEN, what=what, source=file.name, gpu=gpu.id, used_in=("cost_usd",)

@@ -6,8 +6,9 @@ import pytest
 
 from mpplan.api.answer import estimate_briefly
 from mpplan.api.auto import AUTO_METHODS, is_open, settle
-from planner.errors import NoPlanError
+from planner.errors import NoPlanError, UsageError
 from planner.question.asked import Ask
+from pricing.contracts.own_file import server_rows
 from reports.text.messages import word
 
 SMALL = {"model": "llama-3.1-8b", "examples": "10k", "lengths": "400", "seq_len": "2048", "as_of": "2026-08-22"}
@@ -96,3 +97,39 @@ def test_only_what_was_given_or_may_help_is_named_where_no_budget_is_short():
         settle(Ask(texts={"params": "13B", "gpu": "auto", "gpus": "8", "deadline": "1d", "as_of": "2026-08-22"}))
 
     assert word(caught.value.hint).startswith("try other values of --deadline and --gpus,")
+
+
+PRETRAINED = {"params": "1B", "tokens": "5B", "precision": "bf16", "gpus": "8", "as_of": "2026-11-22"}
+
+
+def test_a_gpu_without_a_price_is_not_the_cheapest_because_storage_is_billed(tmp_path):
+    beside = tmp_path / "beside.toml"
+    beside.write_text('[storage]\nusd_per_gb_month = 0.023\ndata = "10TB"\n')
+    plain = settle(Ask(texts={**PRETRAINED, "gpu": "auto"})).ask.text(_item("gpu"))
+
+    assert settle(Ask(texts={**PRETRAINED, "gpu": "auto", "beside": str(beside)})).ask.text(_item("gpu")) == plain
+
+
+def test_an_offer_is_compared_with_the_whole_market(tmp_path):
+    quote = tmp_path / "quote.toml"
+    quote.write_text('vendor = "A"\ngpu = "h100-sxm5-80gb"\nprice_per_gpu_h = 9.0\nvalid_until = 2026-12-31\n')
+    gpus = settle(Ask(texts={**PRETRAINED, "gpu": "auto", "quote": str(quote)})).ask.text(_item("gpu")).split(",")
+    quote.write_text(quote.read_text().replace("9.0", "0.1"))
+    cheap = settle(Ask(texts={**PRETRAINED, "gpu": "auto", "quote": str(quote)})).ask.text(_item("gpu")).split(",")
+
+    assert gpus[-1] == "h100-sxm5-80gb"
+    assert len(gpus) == 4
+    assert cheap[0] == "h100-sxm5-80gb"
+
+
+def test_own_machines_are_compared_where_their_servers_have_prices_of_their_own(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text("[use]\nutilisation_ratio = 0.8\n")
+    gpus = settle(Ask(texts={**PRETRAINED, "gpu": "auto", "own": str(own)})).ask.text(_item("gpu")).split(",")
+
+    assert set(gpus) <= server_rows().keys()
+    own.write_text("[capital]\nserver_usd_per_gpu = 35000\n")
+    with pytest.raises(UsageError, match="the price of every GPU"):
+        settle(Ask(texts={**PRETRAINED, "gpu": "auto", "own": str(own)}))
+    named = estimate_briefly(**PRETRAINED | {"gpu": "h100-sxm5-80gb,b200-sxm-180gb", "own": str(own)})
+    assert "price.warning.one_server_price" in [warning.key for warning in named.warnings]
