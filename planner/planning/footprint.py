@@ -5,6 +5,9 @@ What is a product or a sum has the product or the sum of the mids as its mid (se
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +16,7 @@ from planner.costs.carbon import embodied_kg, operation_kg, sci_kg_per_1e21_flop
 from planner.costs.facility_power import NodePower, gpus_under_cap, mean_power, peak_power
 from planner.costs.prices import CostLine
 from planner.costs.quantity import Energy, Power
+from planner.errors import Message, NoPlanError
 from planner.evidence import Estimate, middle
 from planner.lazy import dataclass
 from planner.performance.evaluation import Evaluation, flop_of
@@ -124,9 +128,33 @@ def gpus_allowed(case: Case, cap_w: float, draws: Draws) -> int:
     """The most GPUs of a case whose peak stays under a cap.
 
     Raises:
-        NoPlanError: not even one server.
+        NoPlanError: not even one server; names the power limit that would do, if one does.
     """
-    return gpus_under_cap(Power(w=cap_w), node_power(case), peak_pue(case, draws), case.cluster.gpus_per_node)
+    node = case.cluster.gpus_per_node
+    try:
+        return gpus_under_cap(Power(w=cap_w), node_power(case), peak_pue(case, draws), node)
+    except NoPlanError as error:
+        limit_w = limit_under_cap(case, cap_w, node, draws)
+        if limit_w is None:
+            raise
+        raise NoPlanError(error.message, hint=Message.of("hint.raise_cap_or_limit", limit_w=limit_w)) from error
+
+
+LIMIT_STEP_W = 10
+"""Power limits that are named are multiples of it."""
+
+
+def limit_under_cap(case: Case, cap_w: float, gpus: int, draws: Draws) -> int | None:
+    """The highest power limit in watts at which so many GPUs stay under a cap; None where none that is known does."""
+    cluster, least_w = case.cluster, case.cluster.gpu.power_limit_min_w
+    if least_w is None:
+        return None
+    first = math.floor(cluster.limit_w / LIMIT_STEP_W) * LIMIT_STEP_W
+    for limit_w in range(first, math.ceil(least_w) - 1, -LIMIT_STEP_W):
+        lower = replace(case, cluster=replace(cluster, power_limit_w=float(limit_w)))
+        if float(peak_of(lower, gpus, draws).w) <= cap_w:
+            return limit_w
+    return None
 
 
 def _drawn(value: Value, count: int) -> Floats:

@@ -66,9 +66,13 @@ def told_needs(case: Case, host_bytes: float, risk: float) -> tuple[Message, ...
 
 
 def with_ways(hint: Message, ways: tuple[Message, ...]) -> Message:
-    """A hint with other ways in the place of its own, if it names any."""
+    """A hint with other ways in the place of its own; the ways alone where it names none."""
     values = dict(hint.values)
-    return Message.of(hint.key, **(values | {"ways": ways})) if "ways" in values else hint
+    return (
+        Message.of(hint.key, **(values | {"ways": ways}))
+        if "ways" in values
+        else Message.of("hint.try_ways", ways=ways)
+    )
 
 
 def _together(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], ways: list[Way]) -> tuple[Message, ...]:

@@ -15,7 +15,7 @@ from planner.planning.case import Case
 from planner.planning.choice import Choice, choose
 from planner.planning.counting.counts import fewest
 from planner.planning.counting.open_count import counted
-from planner.planning.footprint import gpus_allowed, peak_of
+from planner.planning.footprint import gpus_allowed, limit_under_cap, peak_of
 from planner.planning.targets import ROOM_RATIO, at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
@@ -44,8 +44,11 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     if question.gpus is not None:
         over = over_cap(case, question.gpus, cap_w, draws)
         if over is not None:
-            wider = _wider(case, question.gpus, draws)
-            raise NoPlanError(over, hint=Message.of("hint.fewer_gpus", gpus=most, wider=wider))
+            wider, limit_w = _wider(case, question.gpus, draws), limit_under_cap(case, cap_w, question.gpus, draws)
+            hint = Message.of("hint.fewer_gpus", gpus=most, wider=wider)
+            if limit_w is not None:
+                hint = Message.of("hint.fewer_gpus_or_limit", gpus=most, wider=wider, limit_w=limit_w)
+            raise NoPlanError(over, hint=hint)
         return question, free
     targets = targets_of(question)
     if targets.budget_alone:  # the cap is one more limit on their number

@@ -68,7 +68,7 @@ def test_errors_of_the_python_interface_are_english():
         raise NoPlanError(
             Message.of("error.cap_below_server", server_kw=12.75, cap_kw=10.0), hint=Message.of("hint.raise_cap")
         )
-    assert caught.value.hint == "raise the cap, or lower the power limit per GPU"
+    assert caught.value.hint == "raise the cap"
 
     with pytest.raises(UsageError, match="plain text") as plain, worded_errors():
         raise UsageError("plain text")

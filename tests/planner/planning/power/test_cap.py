@@ -134,3 +134,29 @@ def test_the_deadline_of_the_hint_is_met_under_the_cap_and_not_much_later_than_n
     assert plan.peak_power_mw <= 0.3
     assert plan.probability.deadline >= 0.8
     assert fastest.duration_days.mid < float(offered[1]) < fastest.duration_days.high  # met at 80 %, not at mid
+
+
+def test_a_power_limit_is_a_way_only_where_one_that_can_be_set_is_low_enough():
+    with pytest.raises(NoPlanError) as caught:
+        answer(params="8B", gpus="128", power_cap="110kW")
+    hint = parts(caught.value.hint)
+
+    assert hint["key"] == "hint.fewer_gpus_or_limit"
+    limit_w = int(hint["limit_w"])
+    assert of(answer(params="8B", gpus="128", power_cap="110kW", power_limit=str(limit_w))).gpus == 128
+    with pytest.raises(NoPlanError):
+        answer(params="8B", gpus="128", power_cap="110kW", power_limit=str(limit_w + 10))
+    with pytest.raises(NoPlanError) as caught:  # the lowest that an H100 takes is 200 W
+        answer(params="8B", gpus="128", power_cap="100kW")
+    assert parts(caught.value.hint)["key"] == "hint.fewer_gpus"
+
+
+def test_where_not_even_a_server_fits_the_limit_that_would_do_is_named():
+    hints = []
+    for cap in ("8kW", "5kW"):
+        with pytest.raises(NoPlanError) as caught:
+            answer(params="8B", power_cap=cap)
+        hints.append(parts(caught.value.hint))
+
+    assert [hint["key"] for hint in hints] == ["hint.raise_cap_or_limit", "hint.raise_cap"]
+    assert of(answer(params="8B", power_cap="8kW", power_limit=str(hints[0]["limit_w"]))).gpus == 8
