@@ -17,7 +17,7 @@ from pricing.sources.web import FetchError, Server
 
 ADDRESS = "https://api.electricitymap.org/v3/carbon-intensity/latest"
 TOKEN_VARIABLE = "ELECTRICITYMAPS_TOKEN"
-_WITHOUT = "leave `live:` out to use the dated rows"
+_WITHOUT = "use the dated rows: leave `live:` out, with a country in three letters as in --grid DEU"
 
 
 def live_intensity(zone: str, token: str, *, address: str = ADDRESS) -> Fact:
