@@ -926,11 +926,11 @@ TEXT: dict[str, str] = {
     "whatif.all": "Cost of each precision, what if",
     "whatif.bill": "Electricity bill, if it is yours",
     "whatif.formula_images": "GPU-hours = plan × images ÷ plan images × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
-    "other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
-    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions.",
+    "at least an offer's minimum; what is paid once stays, other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
+    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions of hours.",
     "whatif.formula": "GPU-hours = plan × tokens ÷ plan tokens × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
-    "other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
-    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions.",
+    "at least an offer's minimum; what is paid once stays, other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
+    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions of hours.",
     # two answers
     "compare.and": " and ",
     "compare.and_after": ", and ",
