@@ -39,7 +39,7 @@ def money_facts(answer: Answer, question: Question, priced: Priced, points: Iter
     """
     asked = [plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits]
     plans = [plan for plan in asked if plan.energy_mwh is not None]  # unknown on a machine without a power sensor
-    money, here = question.money, place_here(question.money)
+    money, here = question.money, place_here(question.money, priced.region)
     return MoneyFacts(
         prices=tuple(_price_used(gpu, priced) for gpu in priced.prices),
         quotes=tuple(_quotes(priced)),
@@ -51,13 +51,18 @@ def money_facts(answer: Answer, question: Question, priced: Priced, points: Iter
     )
 
 
-def place_here(money: MoneyInputs) -> str | None:
-    """The zone whose grid factor the plans use; None where the factor is a number without a scope."""
+def place_here(money: MoneyInputs, region: str | None) -> str | None:
+    """The zone whose grid factor the plans use; None where the factor is a number without a scope.
+
+    Args:
+        money: the inputs about prices and place.
+        region: that the facts of the site are of (`Priced.region`).
+    """
     grid = money.grid
     if grid is not None:
         row = None if grid.lower().startswith(LIVE) or grid_number(grid) is not None else zone_named(grid)
-    elif money.region is not None:
-        row = zone_named(money.region, money.provider.strip().lower() if money.provider else None)
+    elif region is not None:
+        row = zone_named(region, money.provider.strip().lower() if money.provider else None)
     else:
         return DEFAULT_ZONE
     return None if row is None else row.zone
