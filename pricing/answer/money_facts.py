@@ -116,7 +116,7 @@ def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None)
     """The places where the plan would cost less or emit less."""
     assert plan.gpu_hours is not None
     assert plan.energy_mwh is not None
-    usd_here = _usd_here(plan, priced)
+    usd_here = _usd_here(plan)
     book = money.quote is None and money.own is None and money.price_usd_per_gpu_h is None
     places = elsewhere(
         load_book(plan.gpu),
@@ -135,11 +135,13 @@ def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None)
     return tuple(_place(place, plan, usd_here, money.as_of) for place in dict.fromkeys([*cheaper, *cleaner]))
 
 
-def _usd_here(plan: Plan, priced: Priced) -> float | None:
-    """What rent would replace: the line of the GPUs, for own ones also that of electricity; None without a price."""
-    owned = priced.ledgers[plan.gpu].owned is not None
-    replaced = ("gpu_owned", "electricity") if owned else ("gpu_rental",)
-    lines = [line.usd.mid for line in plan.cost_lines if line.id in replaced]
+REPLACED = frozenset({"gpu_rental", "gpu_owned", "electricity", "minimum_term", "setup_fee"})
+"""Lines of a bill that rent elsewhere replaces, since it includes electricity: GPUs, electricity, an offer's terms."""
+
+
+def _usd_here(plan: Plan) -> float | None:
+    """What rent would replace; None without a price."""
+    lines = [line.usd.mid for line in plan.cost_lines if line.id in REPLACED]
     return sum(lines) if lines else None
 
 

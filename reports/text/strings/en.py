@@ -511,7 +511,7 @@ TEXT: dict[str, str] = {
     "owned_item.staff": "staff",
     "beside.title": "Other locations, start times and hardware",
     "beside.lead": "The same run with one thing changed, at the prices on record. The plan itself stays as it is.",
-    "note.places": "Same GPU-hours and energy, at the place's own price and grid. Carbon is compared only between grid factors of the same scope.",
+    "note.places": "Same GPU-hours and energy, at the place's own price and grid. Cost here: what that rent replaces, which is GPUs, electricity, and an offer's minimum and fee. Carbon is compared only between grid factors of the same scope.",
     "places.here": "Here",
     "places.planned": "as planned",
     "table.places": "The same run in other regions",

@@ -494,7 +494,7 @@ TEXT: dict[str, str] = {
     "owned_item.staff": "人员",
     "beside.title": "换地点、换时段、换机器",
     "beside.lead": "同一次训练只改变一处，按手头的价目计算。计划本身保持不变。",
-    "note.places": "GPU 小时与能耗相同，采用当地价格与电网。只有口径相同的电网排放因子才比较碳排放。",
+    "note.places": "GPU 小时与能耗相同，采用当地价格与电网。此处费用为所替代的 GPU、电费、报价最低用量与开通费。只有口径相同的电网排放因子才比较碳排放。",
     "places.here": "此处",
     "places.planned": "按计划",
     "table.places": "同一次训练放在别处",

@@ -150,6 +150,34 @@ def test_an_offer_from_a_place_that_is_not_known_says_that_it_takes_an_average(a
     assert Gap.of("place.grid", region="Mars") not in answered(quote="nowhere.toml", grid="USA").gaps
 
 
+@pytest.mark.parametrize(
+    ("parts", "replaced"),
+    [
+        ({"price": "2.2", "electricity": "0.3"}, ("gpu_rental", "electricity")),
+        ({"own": "own.toml"}, ("gpu_owned", "electricity")),
+        ({"quote": "quote.toml", "beside": "beside.toml"}, ("gpu_rental", "minimum_term", "setup_fee")),
+    ],
+    ids=str,
+)
+def test_a_place_is_compared_with_the_lines_of_the_bill_that_its_rent_replaces(answered, parts, replaced):
+    answer = answered(**parts)
+    place = answer.money.elsewhere[0]
+    (plan,) = (plan for plan in answer.plans if plan.precision == place.precision)
+    lines = {line.id: line.usd.mid for line in plan.cost_lines if line.id in replaced}
+
+    assert tuple(lines) == replaced
+    assert place.usd_here == pytest.approx(sum(lines.values()))
+
+
+def test_a_place_that_is_cheaper_only_by_its_electricity_is_among_the_cheaper(answered):
+    answer = answered(price="2.2", electricity="0.3")
+    place = answer.money.elsewhere[0]
+    rental = next(plan.cost_lines[0].usd.mid for plan in answer.plans if plan.precision == place.precision)
+
+    assert place.provider == "verda"
+    assert rental < place.usd < place.usd_here
+
+
 def test_with_a_bare_factor_places_are_still_compared_by_price(facts):
     facts = facts(grid="385")
 
