@@ -19,6 +19,8 @@ from reports.text.language import Words
 KWH_PER_MWH = MWH_J / KWH_J
 KG_PER_T = 1000.0
 HOURS_PER_DAY = DAY_S / HOUR_S
+DIGITS = 8
+"""Of hours, energy and carbon in the page: far more than it shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +291,14 @@ def _stated(base: Base, knobs: dict[str, Any] | None, at_least: bool) -> dict[st
     """A plan for the script, for which what is left out is usual: no such part of the bill, the page's own knobs."""
     usual = {part.name: part.default for part in fields(base)} | {"knobs": None, "at_least": False}
     figures = asdict(base) | {"knobs": knobs, "at_least": at_least}
+    for name in ("gpu_hours", "days", "energy_mwh", "carbon_t"):
+        figures[name] = [float(f"{end:.{DIGITS}g}") for end in figures[name]]
     return {name: value for name, value in figures.items() if value != usual[name]}
+
+
+def _written(value: float) -> float:
+    """A whole number without its decimal point, which the page need not hold."""
+    return int(value) if value == int(value) else value
 
 
 def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
@@ -322,7 +331,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
             if (plan_knobs := own[plan["precision"]])
         ],
         "ladders": {
-            name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)]
+            name: [[_written(r.at), _written(r.per), r.text, r.decimals, r.least] for r in words.ladder(name)]
             for name in (*quantities, facts.amount_quantity)
         },
         "words": {
