@@ -210,6 +210,29 @@ def _share(lines: list[DrawnLine], ratio: float, shape: tuple[int, ...]) -> tupl
     return np.asarray(share_usd(drawn, ratio), dtype=np.float64), ratio * sum(line.mid_usd for line in lines)
 
 
+def _storage_line(run: RunDraws, beside: Beside, ids: tuple[str, ...]) -> DrawnLine:
+    """What is kept while the run lasts and, as a part of its own, for the months after it, whatever the run takes."""
+    kept = DataSize(size_bytes=run.checkpoint.size_bytes * beside.checkpoints_kept + beside.data.size_bytes)
+    price = Estimate.exactly(beside.storage_usd_per_gb_month)
+
+    def line(name: str, label: Message, months: Amounts) -> DrawnLine:
+        usd = np.asarray(storage_usd(kept, months, beside.storage_usd_per_gb_month), dtype=np.float64)
+        return DrawnLine(
+            id=name, label=label, usd=usd, quantity=middle(kept.gb * months), unit="GB-month", unit_price_usd=price,
+            evidence_ids=ids,
+        )  # fmt: skip
+
+    during, label = run.wall_h / MONTH_H, Message.of("cost.storage")
+    if beside.months_after <= 0:
+        return line("storage", label, during)
+    parts = (
+        line("storage_run", Message.of("cost.storage_run"), during),
+        line("storage_after", Message.of("cost.storage_after"), np.full(during.shape, beside.months_after)),
+    )
+    whole = np.asarray(parts[0].usd + parts[1].usd, dtype=np.float64)
+    return DrawnLine(id="storage", label=label, usd=whole, evidence_ids=ids, children=parts)
+
+
 def _beside_lines(
     run: RunDraws, rental: list[DrawnLine], worked: list[DrawnLine], prices: BillPrices, beside: Beside
 ) -> list[DrawnLine]:
@@ -222,8 +245,6 @@ def _beside_lines(
         prices: what the lines are priced with.
         beside: what the user states.
     """
-    kept = DataSize(size_bytes=run.checkpoint.size_bytes * beside.checkpoints_kept + beside.data.size_bytes)
-    months = run.wall_h / MONTH_H + beside.months_after
     ids = () if beside.evidence is None else (beside.evidence.id,)
     per_gpu_h = prices.gpu.usd_per_gpu_h
     price = per_gpu_h if run.usd_per_kwh is None else None  # else two prices make the line
@@ -252,8 +273,7 @@ def _beside_lines(
 
     every = [
         share("network", Message.of("cost.network"), rental, beside.network_ratio, run.gpu_h, wire),
-        line("storage", Message.of("cost.storage"), storage_usd(kept, months, beside.storage_usd_per_gb_month),
-             kept.gb * months, "GB-month", Estimate.exactly(beside.storage_usd_per_gb_month)),
+        _storage_line(run, beside, ids),
         line("egress", Message.of("cost.egress"), egress_usd(beside.egress, beside.egress_usd_per_gb),
              beside.egress.gb, "GB", Estimate.exactly(beside.egress_usd_per_gb)),
         line("cpu_hosts", Message.of("cost.cpu_hosts"), hosts_usd(beside.hosts, run.wall_h, beside.usd_per_host_h),

@@ -72,7 +72,7 @@ class PlaceBeside:
     usd: float
     """GPU-hours at mid times the place's price."""
     usd_here: float | None
-    """Lines of the bill that rent would replace: rental, or own GPUs and their electricity; None without a price."""
+    """What rent replaces of the bill: GPUs, electricity, an offer's minimum and fee; None without a price."""
     saved_usd: float | None
     """The difference; negative where the place costs more."""
     carbon_tco2e: float | None

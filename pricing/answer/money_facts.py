@@ -39,7 +39,7 @@ def money_facts(answer: Answer, question: Question, priced: Priced, points: Iter
     """
     asked = [plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits]
     plans = [plan for plan in asked if plan.energy_mwh is not None]  # unknown on a machine without a power sensor
-    money, here = question.money, place_here(question.money)
+    money, here = question.money, place_here(question.money, priced.region)
     return MoneyFacts(
         prices=tuple(_price_used(gpu, priced) for gpu in priced.prices),
         quotes=tuple(_quotes(priced)),
@@ -51,13 +51,18 @@ def money_facts(answer: Answer, question: Question, priced: Priced, points: Iter
     )
 
 
-def place_here(money: MoneyInputs) -> str | None:
-    """The zone whose grid factor the plans use; None where the factor is a number without a scope."""
+def place_here(money: MoneyInputs, region: str | None) -> str | None:
+    """The zone whose grid factor the plans use; None where the factor is a number without a scope.
+
+    Args:
+        money: the inputs about prices and place.
+        region: that the facts of the site are of (`Priced.region`).
+    """
     grid = money.grid
     if grid is not None:
         row = None if grid.lower().startswith(LIVE) or grid_number(grid) is not None else zone_named(grid)
-    elif money.region is not None:
-        row = zone_named(money.region, money.provider.strip().lower() if money.provider else None)
+    elif region is not None:
+        row = zone_named(region, money.provider.strip().lower() if money.provider else None)
     else:
         return DEFAULT_ZONE
     return None if row is None else row.zone
@@ -111,7 +116,7 @@ def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None)
     """The places where the plan would cost less or emit less."""
     assert plan.gpu_hours is not None
     assert plan.energy_mwh is not None
-    usd_here = _usd_here(plan, priced)
+    usd_here = _usd_here(plan)
     book = money.quote is None and money.own is None and money.price_usd_per_gpu_h is None
     places = elsewhere(
         load_book(plan.gpu),
@@ -130,11 +135,13 @@ def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None)
     return tuple(_place(place, plan, usd_here, money.as_of) for place in dict.fromkeys([*cheaper, *cleaner]))
 
 
-def _usd_here(plan: Plan, priced: Priced) -> float | None:
-    """What rent would replace: the line of the GPUs, for own ones also that of electricity; None without a price."""
-    owned = priced.ledgers[plan.gpu].owned is not None
-    replaced = ("gpu_owned", "electricity") if owned else ("gpu_rental",)
-    lines = [line.usd.mid for line in plan.cost_lines if line.id in replaced]
+REPLACED = frozenset({"gpu_rental", "gpu_owned", "electricity", "minimum_term", "setup_fee"})
+"""Lines of a bill that rent elsewhere replaces, since it includes electricity: GPUs, electricity, an offer's terms."""
+
+
+def _usd_here(plan: Plan) -> float | None:
+    """What rent would replace; None without a price."""
+    lines = [line.usd.mid for line in plan.cost_lines if line.id in REPLACED]
     return sum(lines) if lines else None
 
 

@@ -40,6 +40,8 @@ class Priced:
     """PUE, electricity price and grid factor."""
     ledgers: dict[str, Ledger]
     """Further lines of the bill by GPU id."""
+    region: str | None = None
+    """Region or place that the facts of the site are of: the one asked for, else the offer's; None where neither is."""
     tariff: Tariff | None = None
     """Electricity prices by hour, where the user gave a tariff."""
 
@@ -57,7 +59,8 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
     """
     tariff = _tariff(money)
     quote = _quote(gpus, money)
-    site = _site(money, quote, tariff)
+    region = money.region if money.region is not None or quote is None else quote.price.region
+    site = _site(money, region, tariff)
     owned = {gpu.id: _owned(gpu, money, site) for gpu in gpus} if money.own is not None else {}
     beside = _beside(money)
     prices = {gpu.id: owned[gpu.id].price if gpu.id in owned else _price(gpu.id, money, quote) for gpu in gpus}
@@ -71,7 +74,7 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
             beside=beside,
             embodied=_embodied(gpu, owned.get(gpu.id)),
         )
-    return Priced(prices=prices, site=site, ledgers=ledgers, tariff=tariff)
+    return Priced(prices=prices, site=site, ledgers=ledgers, region=region, tariff=tariff)
 
 
 def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, power: Fact) -> Priced:
@@ -159,17 +162,13 @@ def _tariff(money: MoneyInputs) -> Tariff | None:
     return read_tariff(user_path(money.tariff))
 
 
-def _site(money: MoneyInputs, quote: Quote | None, tariff: Tariff | None) -> SiteFacts:
-    """The facts of the region in question, else of the offer's region where it is known."""
-    power, region, grid = None, money.region, money.grid
+def _site(money: MoneyInputs, region: str | None, tariff: Tariff | None) -> SiteFacts:
+    """The facts of a region; of one whose place is not known the averages, with the gap that says so."""
+    power, grid = None, money.grid
     if tariff is not None:
         from pricing.place.tariff import tariff_fact
 
         power = tariff_fact(tariff, str(money.tariff))
-    if region is None and quote is not None and quote.price.region is not None:
-        from pricing.place.places import place_named
-
-        region = quote.price.region if place_named(quote.price.region, money.provider) is not None else None
     live = None
     if grid is not None and grid.lower().startswith(LIVE):
         live, grid = _live(grid[len(LIVE) :]), None

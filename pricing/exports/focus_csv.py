@@ -67,6 +67,8 @@ COLUMNS = MANDATORY + CONDITIONAL + CUSTOM
 
 _SERVICE = {
     "storage": "Storage",
+    "storage_run": "Storage",
+    "storage_after": "Storage",
     "network": "Networking",
     "egress": "Networking",
     "cpu_hosts": "Compute",

@@ -8,16 +8,19 @@ inputs.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from planner.lazy import dataclass
-from planner.units import KWH_J, MWH_J
+from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, Doc, Facts
 from reports.text.language import Words
 
 KWH_PER_MWH = MWH_J / KWH_J
 KG_PER_T = 1000.0
+HOURS_PER_DAY = DAY_S / HOUR_S
+DIGITS = 8
+"""Of hours, energy and carbon in the page: far more than it shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +53,18 @@ class Base:
     cost_usd: tuple[float, float, float] | None
     rental_usd: float
     """Part of the middle cost that is GPU-hours times price."""
-    electricity_usd: float
-    """Part of the middle cost that is electricity."""
-    other_usd: float
-    """The rest of the middle cost."""
+    electricity_usd: float = 0.0
+    """Part of the middle cost that is electricity, with that of work besides the run."""
+    share_usd: float = 0.0
+    """Part of the middle cost that is a share of the GPU line: network, experiments, failed work."""
+    hourly_usd: float = 0.0
+    """Part of the middle cost that is hours at prices of their own: CPU machines, storage while the run lasts."""
+    fixed_usd: float = 0.0
+    """Part of the middle cost that is paid once: a fee, data moved out, storage after the run."""
+    term_usd: float = 0.0
+    """What an offer bills for its GPUs at least, whatever the run takes; 0 without a minimum."""
+    held_ratio: float = 1.0
+    """GPUs that are billed over those of the run: more than 1 where an offer's minimum is larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +120,30 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
 
 
 def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, float, float] | None:
-    """Each part of the middle is scaled by its own factor; the range keeps the plan's proportions."""
+    """Low, middle and high each move as the bill of their own hours moves."""
     if base.cost_usd is None:
         return None
+    low, mid, high = (
+        usd * (_bill(base, plan, knobs, ran * hours) / _bill(base, plan, plan, ran))
+        for usd, ran in zip(base.cost_usd, _times(base.gpu_hours, 1 / base.gpu_hours[1]), strict=True)
+    )
+    return (min(low, mid), mid, max(mid, high))
+
+
+def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> float:
+    """The cost at other knobs and hours, as `planner/costs/bill.py` makes up its lines.
+
+    Args:
+        base: the plan.
+        plan: the knobs at which it was made.
+        knobs: the knobs to evaluate.
+        hours: over the plan's at mid.
+    """
     price = knobs.price / plan.price if knobs.price is not None and plan.price else 1.0
     power = knobs.electricity / plan.electricity if plan.electricity else 1.0
-    moved = base.rental_usd * hours * price + base.electricity_usd * hours * (knobs.pue / plan.pue) * power
-    moved += base.other_usd * hours
-    return _times(base.cost_usd, moved / (base.rental_usd + base.electricity_usd + base.other_usd))
+    gpus = max(base.term_usd, base.rental_usd * base.held_ratio * hours) + base.share_usd * hours
+    electricity = base.electricity_usd * hours * (knobs.pue / plan.pue) * power
+    return gpus * price + electricity + base.hourly_usd * hours + base.fixed_usd
 
 
 def _ends(estimate: Doc) -> tuple[float, float, float]:
@@ -125,31 +152,66 @@ def _ends(estimate: Doc) -> tuple[float, float, float]:
 
 GPU_LINES = ("gpu_rental", "gpu_owned")
 """Lines that are GPU-hours times a price."""
+WORK_LINES = ("failed_work", "experiments")
+"""Lines that are a share of those and of electricity, where that is billed."""
+HOURLY_LINES = ("cpu_hosts", "storage")
+"""Lines that are hours at a price of their own, but for storage after the run."""
+GROWING_LINES = (*GPU_LINES, *WORK_LINES, *HOURLY_LINES, "network", "electricity", "minimum_term")
+"""All others are paid once."""
 
 
 def _lines(plan: Doc, *ids: str) -> list[Doc]:
     return [line for line in plan["cost_lines"] if line["id"] in ids]
 
 
-def base_of(plan: Doc) -> Base:
-    """The starting figures of a plan that fits."""
-    rental = sum(float(line["usd"]["mid"]) for line in _lines(plan, *GPU_LINES))
-    power = sum(float(line["usd"]["mid"]) for line in _lines(plan, "electricity"))
+def _usd(plan: Doc, *ids: str) -> float:
+    return sum(float(line["usd"]["mid"]) for line in _lines(plan, *ids))
+
+
+def base_of(plan: Doc, quote: Doc | None = None) -> Base:
+    """The starting figures of a plan that fits.
+
+    Args:
+        plan: of the document.
+        quote: the row of `money.quotes` that the plan is billed by.
+    """
     cost = _ends(plan[MARKET]) if plan[MARKET] and plan[MARKET]["mid"] > 0 else None
+    rental, power, work = _usd(plan, *GPU_LINES), _usd(plan, "electricity"), _usd(plan, *WORK_LINES)
     if cost and not plan["cost_lines"]:
         rental = cost[1]
-    rest = sum(float(line["usd"]["mid"]) for line in plan["cost_lines"]) - rental - power if plan["cost_lines"] else 0.0
+    parts = [part for line in _lines(plan, "storage") for part in line["children"]]
+    after = sum(float(part["usd"]["mid"]) for part in parts if part["id"] == "storage_after")
+    hourly = _usd(plan, *HOURLY_LINES) - after
+    once = [line for line in plan["cost_lines"] if line["id"] not in GROWING_LINES]
+    fixed = sum(float(line["usd"]["mid"]) for line in once) + after
+    powered = work * power / (rental + power) if power else 0.0
+    term, held = _minimum(plan, rental, quote)
     return Base(
         precision=plan["precision"],
         gpu_hours=_ends(plan["gpu_hours"]),
         days=_ends(plan[DURATION]),
         energy_mwh=_ends(plan[ENERGY]),
         carbon_t=_ends(plan[CARBON]),
-        cost_usd=cost if rental + power + rest > 0 else None,
+        cost_usd=cost if rental + power + work + hourly + fixed > 0 else None,
         rental_usd=rental,
-        electricity_usd=power,
-        other_usd=max(rest, 0.0),
+        electricity_usd=power + powered,
+        share_usd=_usd(plan, "network") + work - powered,
+        hourly_usd=hourly,
+        fixed_usd=fixed,
+        term_usd=term,
+        held_ratio=held,
     )
+
+
+def _minimum(plan: Doc, rental_usd: float, quote: Doc | None) -> tuple[float, float]:
+    """What an offer bills at least for its GPUs, and its GPUs over the run's; of no known terms what the bill shows."""
+    lines = _lines(plan, *GPU_LINES)
+    price = _unit_price(lines[0]) if lines else None
+    if quote is None or "minimum_gpus" not in quote or price is None:
+        unused = _usd(plan, "minimum_term")
+        return (rental_usd + unused if unused else 0.0), 1.0
+    gpus = max(plan["gpus"], quote["minimum_gpus"])
+    return gpus * quote["minimum_term_days"] * HOURS_PER_DAY * price, gpus / plan["gpus"]
 
 
 def _pue(facts: Facts, plan: Doc) -> float | None:
@@ -225,6 +287,20 @@ def _else_none(own: Knobs, shared: Knobs) -> dict[str, Any] | None:
     return None if same else asdict(own)
 
 
+def _stated(base: Base, knobs: dict[str, Any] | None, at_least: bool) -> dict[str, Any]:
+    """A plan for the script, for which what is left out is usual: no such part of the bill, the page's own knobs."""
+    usual = {part.name: part.default for part in fields(base)} | {"knobs": None, "at_least": False}
+    figures = asdict(base) | {"knobs": knobs, "at_least": at_least}
+    for name in ("gpu_hours", "days", "energy_mwh", "carbon_t"):
+        figures[name] = [float(f"{end:.{DIGITS}g}") for end in figures[name]]
+    return {name: value for name, value in figures.items() if value != usual[name]}
+
+
+def _written(value: float) -> float:
+    """A whole number without its decimal point, which the page need not hold."""
+    return int(value) if value == int(value) else value
+
+
 def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
     """What the page's script needs for the same arithmetic and number formats, and the sliders to draw."""
     answer = facts.answer
@@ -243,18 +319,19 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
         "plain",
         facts.amount_quantity,
     )
+    quotes = {row["gpu"]: row for row in (facts.doc.get("money") or {}).get("quotes") or ()}
     own = {plan["precision"]: knobs_of(facts, plan) for plan in plans}
     data = {
         "asked": facts.asked,
         "gpu": answer["gpu"],
         "knobs": asdict(knobs),
         "plans": [
-            asdict(base_of(plan)) | {"knobs": _else_none(plan_knobs, knobs), "at_least": _at_least(plan)}
+            _stated(base_of(plan, quotes.get(plan["gpu"])), _else_none(plan_knobs, knobs), _at_least(plan))
             for plan in plans
             if (plan_knobs := own[plan["precision"]])
         ],
         "ladders": {
-            name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)]
+            name: [[_written(r.at), _written(r.per), r.text, r.decimals, r.least] for r in words.ladder(name)]
             for name in (*quantities, facts.amount_quantity)
         },
         "words": {

@@ -33,20 +33,23 @@ const write = (page, quantity, [low, mid, high], atLeast) => {
   return [text, page.words.range.replace('{}', () => span)];
 };
 
-// The closed form, as reports/whatif.py.
+// The closed form, as reports/page/whatif.py.
 const times = (ends, factor) => ends.map((one) => one * factor);
+const bill = (base, plan, knobs, hours) => {
+  const { electricity_usd = 0, share_usd = 0, hourly_usd = 0, fixed_usd = 0, term_usd = 0, held_ratio = 1 } = base;
+  const price = plan.price ? (knobs.price ?? plan.price) / plan.price : 1;
+  const power = plan.electricity ? knobs.electricity / plan.electricity : 1;
+  const gpus = Math.max(term_usd, base.rental_usd * held_ratio * hours) + share_usd * hours;
+  return gpus * price + electricity_usd * hours * (knobs.pue / plan.pue) * power + hourly_usd * hours + fixed_usd;
+};
 const outcome = (base, plan, knobs) => {
   const work = knobs.tokens / plan.tokens * (plan.goodput / knobs.goodput);
   const hours = work * knobs.runs;
   const energy = times(base.energy_mwh, hours * (knobs.pue / plan.pue));
-  let cost = null;
-  if (base.cost_usd) {
-    const price = knobs.price !== null && plan.price ? knobs.price / plan.price : 1;
-    const power = plan.electricity ? knobs.electricity / plan.electricity : 1;
-    let moved = base.rental_usd * hours * price + base.electricity_usd * hours * (knobs.pue / plan.pue) * power;
-    moved += base.other_usd * hours;
-    cost = times(base.cost_usd, moved / (base.rental_usd + base.electricity_usd + base.other_usd));
-  }
+  const ran = times(base.gpu_hours, 1 / base.gpu_hours[1]);
+  const range = ([low, mid, high]) => [Math.min(low, mid), mid, Math.max(mid, high)];
+  const cost = base.cost_usd && range(base.cost_usd.map((usd, n) =>
+    usd * (bill(base, plan, knobs, ran[n] * hours) / bill(base, plan, plan, ran[n]))));
   return {
     cost_usd: cost,
     days: times(base.days, work),

@@ -299,6 +299,8 @@ TEMPLATES: dict[str, str] = {
     "cost.setup_fee": "Set-up fee",
     "cost.network": "Network between servers",
     "cost.storage": "Checkpoint and data storage",
+    "cost.storage_run": "While the run lasts",
+    "cost.storage_after": "Kept after the run",
     "cost.egress": "Data moved out",
     "cost.cpu_hosts": "CPU machines",
     "cost.failed_work": "Failed and repeated work",

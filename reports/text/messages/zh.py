@@ -299,6 +299,8 @@ TEMPLATES: dict[str, str] = {
     "cost.setup_fee": "开通费",
     "cost.network": "服务器之间的网络",
     "cost.storage": "检查点与数据存储",
+    "cost.storage_run": "训练期间",
+    "cost.storage_after": "训练结束后保留",
     "cost.egress": "数据传出",
     "cost.cpu_hosts": "CPU 主机",
     "cost.failed_work": "失败与重复的工作",

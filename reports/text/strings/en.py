@@ -511,7 +511,7 @@ TEXT: dict[str, str] = {
     "owned_item.staff": "staff",
     "beside.title": "Other locations, start times and hardware",
     "beside.lead": "The same run with one thing changed, at the prices on record. The plan itself stays as it is.",
-    "note.places": "Same GPU-hours and energy, at the place's own price and grid. Carbon is compared only between grid factors of the same scope.",
+    "note.places": "Same GPU-hours and energy, at the place's own price and grid. Cost here: what that rent replaces, which is GPUs, electricity, and an offer's minimum and fee. Carbon is compared only between grid factors of the same scope.",
     "places.here": "Here",
     "places.planned": "as planned",
     "table.places": "The same run in other regions",
@@ -926,11 +926,11 @@ TEXT: dict[str, str] = {
     "whatif.all": "Cost of each precision, what if",
     "whatif.bill": "Electricity bill, if it is yours",
     "whatif.formula_images": "GPU-hours = plan × images ÷ plan images × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
-    "other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
-    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions.",
+    "at least an offer's minimum; what is paid once stays, other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
+    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions of hours.",
     "whatif.formula": "GPU-hours = plan × tokens ÷ plan tokens × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
-    "other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
-    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions.",
+    "at least an offer's minimum; what is paid once stays, other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
+    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions of hours.",
     # two answers
     "compare.and": " and ",
     "compare.and_after": ", and ",

@@ -78,6 +78,18 @@ def test_every_line_beside_the_gpus_is_visible_and_written_out():
     assert total.mid == pytest.approx(sum(by_id(lines).values()))
 
 
+def test_storage_says_what_grows_with_the_run_and_what_does_not():
+    _, lines = bill(run_of(730.0), PRICE, beside=BESIDE)
+    (storage,) = (line for line in lines if line.id == "storage")
+
+    assert {part.id: (part.quantity, part.usd.mid) for part in storage.children} == {
+        "storage_run": (45_000.0, 45_000 * 0.023),
+        "storage_after": (45_000.0 * 12, 45_000 * 12 * 0.023),
+    }
+    _, lines = bill(run_of(730.0), PRICE, beside=replace(BESIDE, months_after=0.0))
+    assert next((line.quantity, line.children) for line in lines if line.id == "storage") == (45_000.0, ())
+
+
 def test_what_is_not_stated_has_no_line():
     _, lines = bill(run_of(730.0), PRICE, beside=Beside(failed_ratio=0.1))
 

@@ -8,6 +8,7 @@ import pytest
 
 from mpplan.api.planned import planned
 from planner.answer.document import to_document
+from planner.evidence import Gap
 from planner.question.asked import Ask
 from planner.question.resolve import resolve
 from planner.records.flat import nest
@@ -18,9 +19,17 @@ from pricing.exports.audit import audit
 from pricing.exports.bill_table import billed_plans
 
 H100 = "h100-sxm5-80gb"
+OFFER = f"""vendor = "Acme"
+gpu = "{H100}"
+price_per_gpu_h = 2.1
+minimum_term = "60d"
+minimum_gpus = 16
+setup_fee = 5000
+"""
 FILES = {
-    "quote.toml": f'vendor = "Acme"\ngpu = "{H100}"\nprice_per_gpu_h = 2.1\nminimum_term = "60d"\nminimum_gpus = 16\n'
-    "setup_fee = 5000\n",
+    "quote.toml": OFFER,
+    "virginia.toml": OFFER + 'region = "us-east-1"\n',
+    "nowhere.toml": OFFER + 'region = "Mars"\n',
     "own.toml": "[capital]\nfinancing_ratio = 0.06\n",
     "beside.toml": "[experiments]\nratio = 0.8\n[storage]\nusd_per_gb_month = 0.02\ncheckpoints_kept = 4\n",
     "tariff.toml": 'name = "nights"\n[[period]]\nfrom = 22\nto = 6\nusd_per_kwh = 0.05\n[[period]]\nfrom = 6\nto = 22\n'
@@ -117,7 +126,56 @@ def test_places_are_cheaper_or_cleaner_by_rows_that_are_named(facts):
     ],
 )
 def test_a_place_is_compared_only_where_the_scope_of_its_factor_is_known(asked, parts, here):
-    assert place_here(asked(**parts).money) == here
+    money = asked(**parts).money
+
+    assert place_here(money, money.region) == here
+
+
+def test_the_place_of_an_offer_is_here_for_carbon_and_for_other_places(answered):
+    offered, named = answered(quote="virginia.toml"), answered(quote="quote.toml", region="us-east-1")
+
+    assert offered.money.here == named.money.here == "US-VA"
+    (asked,) = (plan for plan in offered.plans if plan.precision == offered.money.elsewhere[0].precision)
+    compared = [place for place in offered.money.elsewhere if place.saved_tco2e is not None]
+    assert compared
+    for place in compared:
+        assert place.carbon_tco2e + place.saved_tco2e == pytest.approx(asked.carbon_tco2e.mid)
+
+
+def test_an_offer_from_a_place_that_is_not_known_says_that_it_takes_an_average(answered):
+    answer = answered(quote="nowhere.toml")
+
+    assert Gap.of("place.grid", region="Mars") in answer.gaps
+    assert answer.money.here is None
+    assert Gap.of("place.grid", region="Mars") not in answered(quote="nowhere.toml", grid="USA").gaps
+
+
+@pytest.mark.parametrize(
+    ("parts", "replaced"),
+    [
+        ({"price": "2.2", "electricity": "0.3"}, ("gpu_rental", "electricity")),
+        ({"own": "own.toml"}, ("gpu_owned", "electricity")),
+        ({"quote": "quote.toml", "beside": "beside.toml"}, ("gpu_rental", "minimum_term", "setup_fee")),
+    ],
+    ids=str,
+)
+def test_a_place_is_compared_with_the_lines_of_the_bill_that_its_rent_replaces(answered, parts, replaced):
+    answer = answered(**parts)
+    place = answer.money.elsewhere[0]
+    (plan,) = (plan for plan in answer.plans if plan.precision == place.precision)
+    lines = {line.id: line.usd.mid for line in plan.cost_lines if line.id in replaced}
+
+    assert tuple(lines) == replaced
+    assert place.usd_here == pytest.approx(sum(lines.values()))
+
+
+def test_a_place_that_is_cheaper_only_by_its_electricity_is_among_the_cheaper(answered):
+    answer = answered(price="2.2", electricity="0.3")
+    place = answer.money.elsewhere[0]
+    rental = next(plan.cost_lines[0].usd.mid for plan in answer.plans if plan.precision == place.precision)
+
+    assert place.provider == "verda"
+    assert rental < place.usd < place.usd_here
 
 
 def test_with_a_bare_factor_places_are_still_compared_by_price(facts):

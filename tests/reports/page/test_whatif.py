@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpplan.api.answer import estimate
+from mpplan.api.document import to_document
 from reports.document.facts import Facts
 from reports.page.build import checked
 from reports.page.whatif import Base, Knobs, base_of, knobs_of, outcome, page_data, sliders
@@ -23,7 +25,7 @@ BASE = Base(
     cost_usd=(650_000, 860_000, 1_120_000),
     rental_usd=850_000,
     electricity_usd=0,
-    other_usd=10_000,
+    hourly_usd=10_000,
 )
 
 
@@ -52,6 +54,24 @@ def test_more_tokens_take_in_proportion_more_of_everything():
     assert longer.carbon_t == pytest.approx((214, 304, 396))
 
 
+def test_what_is_paid_once_stays_and_shares_of_the_rent_follow_its_price():
+    parts = replace(BASE, hourly_usd=0, share_usd=8_000, fixed_usd=2_000)
+    longer = outcome(parts, PLAN, replace(PLAN, tokens=2.8e12))
+    dear = outcome(parts, PLAN, replace(PLAN, price=5.0))
+
+    assert longer.cost_usd is not None
+    assert dear.cost_usd is not None
+    assert longer.cost_usd[1] == dear.cost_usd[1] == pytest.approx(2 * 858_000 + 2_000)
+
+
+def test_hours_count_against_the_minimum_of_an_offer_before_they_cost_more():
+    contract = replace(BASE, cost_usd=(1e6, 1e6, 1e6), hourly_usd=0, term_usd=1e6)
+
+    assert outcome(contract, PLAN, replace(PLAN, tokens=1e12)).cost_usd == (1e6, 1e6, 1e6)
+    longer = outcome(contract, PLAN, replace(PLAN, runs=2)).cost_usd
+    assert longer == pytest.approx((1.5e6, 1.7e6, 2e6))  # each end by its own hours
+
+
 def test_more_runs_cost_more_but_each_takes_as_long():
     three = outcome(BASE, PLAN, replace(PLAN, runs=3))
 
@@ -69,7 +89,7 @@ def test_a_better_building_saves_energy_and_carbon_but_no_rent():
 
 
 def test_electricity_that_is_billed_moves_with_its_price_and_the_pue():
-    billed = replace(BASE, rental_usd=800_000, electricity_usd=60_000, other_usd=0)
+    billed = replace(BASE, rental_usd=800_000, electricity_usd=60_000, hourly_usd=0)
     plan = replace(PLAN, electricity=0.15)
     moved = outcome(billed, plan, replace(plan, electricity=0.30, pue=1.5))
 
@@ -119,6 +139,96 @@ def test_an_answer_without_figures_has_no_sliders():
     assert page_data(Facts(checked(document)), words_for("en")) == ({}, ())
 
 
+H100 = "h100-sxm5-80gb"
+FILES = {
+    "quote": f'''vendor = "Acme Cloud"
+gpu = "{H100}"
+price_per_gpu_h = 2.10
+minimum_term = "90d"
+minimum_gpus = 256
+setup_fee = 25000
+''',
+    "short": f'''vendor = "Acme Cloud"
+gpu = "{H100}"
+price_per_gpu_h = 2.10
+minimum_term = "4d"
+minimum_gpus = 96
+''',
+    "beside": """[storage]
+usd_per_gb_month = 0.023
+checkpoints_kept = 5
+data = "40TB"
+months_after = 12
+[egress]
+usd_per_gb = 0.09
+data = "500GB"
+[network]
+ratio = 0.05
+[hosts]
+count = 8
+usd_per_h = 1.5
+[experiments]
+ratio = 1.2
+[failed]
+ratio = 0.07
+""",
+}
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """The document of a run of 3 days, by the names of files of `FILES` and by inputs."""
+
+    def ask(**inputs):
+        quote = inputs.pop("quote", None)
+        files = {"quote": quote} | ({"beside": "beside"} if inputs.pop("beside", False) else {})
+        texts = {flag: FILES[name] for flag, name in files.items() if name}
+        if "price" in inputs and quote:  # another price of the offer
+            texts["quote"] = texts["quote"].replace("2.10", inputs.pop("price"))
+        for flag, text in texts.items():
+            inputs[flag] = str(tmp_path / f"{flag}.toml")
+            (tmp_path / f"{flag}.toml").write_text(text, encoding="utf-8")
+        plain = {"model": "llama-3.1-8b", "tokens": "100B", "precision": "bf16", "gpus": "64", "as_of": "2026-11-22"}
+        plain |= {"global_batch": "128"}  # else it grows with the tokens, and with it the plan changes
+        return checked(to_document(estimate(**(plain | inputs))))
+
+    return ask
+
+
+@pytest.mark.parametrize("move", [{"tokens": "200B"}, {"tokens": "50B"}, {"price": "4.2"}], ids=str)
+@pytest.mark.parametrize(
+    "bill",
+    [
+        {"quote": "quote"},
+        {"quote": "short"},
+        {"price": "2.1", "beside": True},
+        {"price": "2.1", "beside": True, "electricity": "0.3"},
+        {"quote": "short", "beside": True},
+    ],
+    ids=str,
+)
+def test_the_sliders_say_what_mpplan_says_when_asked_again(asked, bill, move):
+    data, _ = page_data(Facts(asked(**bill)), words_for("en"))
+    again = Facts(asked(**(bill | move))).answer
+    assert again is not None
+    base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
+    moved = data["knobs"] | {"price": 4.2} if "price" in move else data["knobs"] | {
+        "tokens": float(move["tokens"].rstrip("B")) * 1e9
+    }  # fmt: skip
+    (page,) = in_node([[base, data["knobs"], moved]], "outcome(one[0], one[1], one[2])")
+
+    low, mid, high = page["cost_usd"]
+    assert mid == pytest.approx(again["cost_usd"]["mid"], rel=1e-4)
+    assert (low, high) == pytest.approx((again["cost_usd"]["low"], again["cost_usd"]["high"]), rel=0.02)
+
+
+def test_a_copy_without_the_terms_of_an_offer_takes_its_minimum_from_the_bill(asked):
+    answer = Facts(asked(quote="quote")).answer
+    assert answer is not None
+
+    assert base_of(answer, {"gpu": H100}).term_usd == pytest.approx(256 * 90 * 24 * 2.1)
+
+
 positive = st.floats(1e-3, 1e9)
 ends = st.lists(positive, min_size=3, max_size=3).map(lambda three: tuple(sorted(three)))
 knobs = st.builds(
@@ -141,7 +251,11 @@ bases = st.builds(
     cost_usd=st.none() | ends,
     rental_usd=positive,
     electricity_usd=st.just(0.0) | positive,
-    other_usd=st.just(0.0) | positive,
+    share_usd=st.just(0.0) | positive,
+    hourly_usd=st.just(0.0) | positive,
+    fixed_usd=st.just(0.0) | positive,
+    term_usd=st.just(0.0) | positive,
+    held_ratio=st.just(1.0) | st.floats(1, 100),
 )
 
 
