@@ -288,6 +288,8 @@ TEXT: dict[str, str] = {
     "setting": "{gpus} × {gpu}, about {days}, {hours}.",
     "setting.owned": " An hour on your own GPU costs {own}, a rented one {rented}: owning costs less above {even} utilisation, and {used} is planned.",
     "setting.rented": " An hour on your own GPU costs {own}, a rented one {rented}: owning costs more at any utilisation.",
+    "setting.owned_at_least": " An hour on your own GPU costs {own} without its electricity, a rented one {rented}: owning costs less above a utilisation of at least {even}, and {used} is planned.",
+    "setting.rented_at_least": " An hour on your own GPU costs {own} without its electricity, a rented one {rented}: owning costs more at any utilisation.",
     "trust.measured": "Speeds measured on this {gpu}{date}",
     "trust.learned": "Speeds adjusted to {runs}",
     "trust.shipped": "Speeds from shipped measurements of the {gpu}{date}",

@@ -277,6 +277,8 @@ TEXT: dict[str, str] = {
     "setting": "{gpus} 张 {gpu}，约 {days}，{hours}。",
     "setting.owned": "自有 GPU 每小时 {own}，租用 {rented}：利用率达到 {even} 起自有更省，计划利用率为 {used}。",
     "setting.rented": "自有 GPU 每小时 {own}，租用 {rented}：任何利用率下自有都更贵。",
+    "setting.owned_at_least": "自有 GPU 每小时 {own}（不含电费），租用 {rented}：利用率至少要达到 {even} 自有才更省，计划利用率为 {used}。",
+    "setting.rented_at_least": "自有 GPU 每小时 {own}（不含电费），租用 {rented}：任何利用率下自有都更贵。",
     "trust.measured": "速度在本机 {gpu} 上实测{date}",
     "trust.learned": "速度按 {runs}校正",
     "trust.shipped": "速度来自随软件附带的 {gpu} 实测{date}",
