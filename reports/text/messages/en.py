@@ -170,7 +170,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.historic": "no price of the last 18 months is known; older ones are used, of {rows}",
     "price.warning.vague_date": "for some prices only the year or a date range is known, not the day: `mpplan prices show` lists them",
     "price.warning.vague_date_shown": "for some prices only the year or a date range is known, not the day: their dates stand beside them",
-    "price.warning.few_providers": "only {count:providers} known for {gpu}: the range is the typical spread of GPUs with five or more",
+    "price.warning.few_providers": "only {count:providers} known for {gpu}: the range is at least the typical spread of GPUs with five or more",
     "price.warning.like_unused": "--price-like {like} was not used: {gpu} has a price of its own",
     "warning.cap": "a cap of {cap_mw:power_mw} at the peak allows {gpus_allowed:,} × {gpu:gpu}: the plan takes {gpus:,} for {days:.3g} days in place of {gpus_wanted:,} for {days_wanted:.3g}",
     "warning.memory_risk": "{gpu:gpu}: every layout runs out of memory with a probability above {allowed:.{digits}%}; the one planned does with {risk:.{digits}%}: try it on one node first, or use more GPUs",

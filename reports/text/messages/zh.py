@@ -170,7 +170,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.historic": "近 18 个月没有已知价格；使用更早的价格：{rows}",
     "price.warning.vague_date": "部分价格只知年份或区间，不知确切日期：用 `mpplan prices show` 查看",
     "price.warning.vague_date_shown": "部分价格只知年份或区间，不知确切日期：见各行所列日期",
-    "price.warning.few_providers": "{gpu} 只有 {count:providers}：区间取自有五家以上供应商的 GPU 的典型价差",
+    "price.warning.few_providers": "{gpu} 只有 {count:providers}：区间不小于有五家以上供应商的 GPU 的典型价差",
     "price.warning.like_unused": "--price-like {like} 未被采用：{gpu} 有自己的价格",
     "warning.cap": "峰值功率封顶 {cap_mw:power_mw}，允许 {gpus_allowed:,} 张 {gpu:gpu}：计划以 {gpus:,} 张用 {days:.3g} 天，代替 {gpus_wanted:,} 张用 {days_wanted:.3g} 天",
     "warning.memory_risk": "{gpu:gpu}：每种方案显存不足的概率都高于 {allowed:.{digits}%}；所选方案为 {risk:.{digits}%}：请先在一个节点上试跑，或使用更多 GPU",
