@@ -36,9 +36,14 @@ class RunEnergy:
     pue_overhead: Value
 
     @property
+    def machines(self) -> Value:
+        """What the building's loads do not take: GPUs, hosts and switches."""
+        return self.gpu + self.host + self.network
+
+    @property
     def total(self) -> Value:
-        """At the facility's meter: (GPU + host + network) times PUE."""
-        return self.gpu + self.host + self.network + self.pue_overhead
+        """At the facility's meter: that of the machines times PUE."""
+        return self.machines + self.pue_overhead
 
 
 def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0) -> Value:

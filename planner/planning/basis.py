@@ -248,13 +248,18 @@ def _owned(case: Case) -> Assumption:
     assert owned is not None
     price, rented, even = owned.price.usd_per_gpu_h, owned.rental_usd_per_gpu_h, owned.break_even_utilisation_ratio
     ratio = owned.utilisation_ratio
+    lacking = price is not None and price.at_least  # its electricity
     against: Message | str = ""
     if rented is not None and even is None:
         against = Message.of("assumption.own_never_cheaper", rented_usd=rented)
     elif rented is not None and even is not None:
-        against = Message.of("assumption.own_cheaper_from", rented_usd=rented, utilisation_ratio=even)
+        against = Message.of(
+            "assumption.own_cheaper_from_at_least" if lacking else "assumption.own_cheaper_from",
+            rented_usd=rented,
+            utilisation_ratio=even,
+        )
     message = Message.of(
-        "assumption.own",
+        "assumption.own_without_electricity" if lacking else "assumption.own",
         gpu=case.cluster.gpu.id,
         hour=_hour_price(price),
         used="" if ratio is None else Message.of("assumption.own_used", utilisation_ratio=ratio),

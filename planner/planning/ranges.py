@@ -9,12 +9,13 @@ import numpy.typing as npt
 
 from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
-from planner.evidence import Estimate
+from planner.evidence import Estimate, middle
 from planner.lazy import dataclass
 from planner.parallelism.search import of_samples
 from planner.performance.evaluation import Evaluation
 from planner.performance.memory import memory_range_gib, shortfall_gib, usable_bytes
 from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
+from planner.performance.run import RunEnergy
 from planner.planning.case import Case
 from planner.planning.choice import Choice
 from planner.planning.footprint import booked
@@ -62,6 +63,17 @@ def _items(parts: object, unit: float, total: float | None = None) -> dict[str, 
         values = {name: value * total / whole for name, value in values.items()}
         whole = sum(values.values())
     return values | {"total": whole}
+
+
+def _energy_items(energy: RunEnergy, total_mwh: float) -> dict[str, float]:
+    """Items of the energy at the meter: those of the machines at the middle of their own draws, whatever the PUE.
+
+    What the building adds is the rest of the total: the PUE counts in it with the middle of its draws too.
+    """
+    machines = middle(np.ravel(energy.machines)) / MWH_J
+    values = _items(replace(energy, pue_overhead=0.0), MWH_J, machines)
+    values["pue_overhead"] = max(0.0, total_mwh - values["total"])
+    return values | {"total": values["total"] + values["pue_overhead"]}
 
 
 def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice | None = None) -> Ranged:
@@ -251,7 +263,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         hfu=hfu,
         goodput_ratio=Estimate.of_draws(drawn.goodput_ratio),
         skipped_step_ratio=_skipped(case),
-        energy_items_mwh=_items(drawn.energy, MWH_J, ranges["energy_mwh"].mid),
+        energy_items_mwh=_energy_items(drawn.energy, ranges["energy_mwh"].mid),
         gpu_power_w=Estimate.of_draws(drawn.gpu_power_w),
         peak_power_mw=book.peak_power_mw,
         mean_power_mw=book.mean_power_mw,

@@ -80,7 +80,7 @@ ELECTRICITY = Input(
     group=InputGroup.MONEY,
     metavar="USD",
     help="Electricity price per kWh, if billed separately.",
-    parse=number(0, above=True, example="0.12"),
+    parse=number(0, example="0.12"),
 )
 TARIFF = Input(
     name="tariff",

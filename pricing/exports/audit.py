@@ -1,12 +1,14 @@
 """Checks that the figures of an estimate are consistent: sums to the cent, and ratios that a wrong unit would break.
 
 kW for MW, Wh for kWh, cents for dollars and grams for kilograms are wrong by a factor of 100 or more; the bounds here
-are narrower, so each such mistake breaks one of them.
+are narrower, so each such mistake breaks one of them. Whatever a question may hold lies within them: what a price,
+a grid or a life of machines decides is held against that, not against what is usual.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from planner.costs.quantity import Energy, Power
@@ -27,16 +29,23 @@ class Ratio:
 
 
 USD_PER_GPU_H = Ratio(name="cost over GPU-hours", low=0.005, high=400.0, unit="USD per GPU-hour")
-W_PER_GPU = Ratio(name="energy over GPU-hours", low=25.0, high=8000.0, unit="W per GPU at the meter")
-G_PER_KWH = Ratio(name="carbon over energy", low=1.0, high=3000.0, unit="g CO2e per kWh")
+"""Where the document does not say at what price its hours are."""
+PRICED_WITHIN = 2.0
+"""Factor from the price that the document states, of the GPUs alone."""
+W_PER_GPU = Ratio(name="energy over GPU-hours", low=25.0, high=15_000.0, unit="W per GPU at the meter")
+G_PER_KWH = Ratio(name="carbon over energy", low=0.9, high=3000.0, unit="g CO2e per kWh")
 CLOCK = Ratio(name="GPU-hours over GPUs times days", low=0.97, high=1.03, unit="hours per hour")
 MEAN = Ratio(name="mean power times days over energy", low=0.5, high=2.0, unit="MWh per MWh")
 MADE = Ratio(name="embodied carbon over GPU-hours", low=1e-4, high=1.0, unit="kg CO2e per GPU-hour")
-SCORE = Ratio(name="SCI score over carbon", low=0.5, high=50.0, unit="kg per kg")
+SCORE = Ratio(name="SCI score over carbon", low=0.5, high=2.0, unit="kg per kg")
+"""Its high is of carbon with the embodied share, which on a clean grid is nearly all of it."""
 PEAK = Ratio(name="peak power over mean power", low=1.0, high=20.0, unit="W per W")
+LEAST_USD = 1.0
+"""Below, whole cents say too little of a price."""
 
 
-HOURLY = ("gpu_rental", "gpu_owned", "electricity")
+GPU_LINES = ("gpu_rental", "gpu_owned")
+HOURLY = (*GPU_LINES, "electricity")
 """Lines that an hour of a GPU pays for: fees, unused minimums and storage may be any number of times as much."""
 
 
@@ -60,7 +69,8 @@ def audit(document: dict[str, Any]) -> tuple[Fault, ...]:
     for view in VIEWS:
         for plan in document.get(view, ()):
             if plan.get("fits"):
-                faults += [Fault(where=f"{view}.{plan['precision']}", what=what) for what in _misfits(plan)]
+                price = _price_used(document, plan["gpu"])
+                faults += [Fault(where=f"{view}.{plan['precision']}", what=what) for what in _misfits(plan, price)]
     return tuple(faults)
 
 
@@ -83,12 +93,32 @@ def _mid(plan: dict[str, Any], metric: str) -> float | None:
     return None if value is None or value.get("at_least") else float(value["mid"])
 
 
-def _misfits(plan: dict[str, Any]) -> Iterator[str]:
+def _price_used(document: dict[str, Any], gpu: str) -> float | None:
+    """USD of an hour of a GPU as the answer states it; None where it does not."""
+    rows = (document.get("money") or {}).get("prices") or ()
+    used = next((row["usd_per_gpu_h"] for row in rows if row["gpu"] == gpu), None)
+    return float(used["mid"]) if used else None
+
+
+def _price_misfits(plan: dict[str, Any], gpu_h: float, cost: float, price: float | None) -> Iterator[str]:
+    """Whether an hour costs what the answer says that it does, or what any can."""
+    lines = {line["id"]: float(line["usd"]["mid"]) for line in plan.get("cost_lines") or ()}
+    names = GPU_LINES if price else HOURLY
+    hourly = [usd for name, usd in lines.items() if name in names]
+    usd = sum(hourly) if hourly else cost
+    if usd < LEAST_USD and hourly:
+        return
+    bounds = USD_PER_GPU_H
+    if price and hourly:
+        bounds = replace(bounds, low=price / PRICED_WITHIN, high=price * PRICED_WITHIN)
+    yield from _outside(bounds, usd / gpu_h)
+
+
+def _misfits(plan: dict[str, Any], price: float | None) -> Iterator[str]:
     gpu_h, energy_mwh, days = (_mid(plan, name) for name in ("gpu_hours", "energy_mwh", "duration_days"))
     cost, carbon_t = _mid(plan, "cost_usd"), _mid(plan, "carbon_tco2e")
     if gpu_h and cost:
-        hourly = [line["usd"]["mid"] for line in plan.get("cost_lines") or () if line["id"] in HOURLY]
-        yield from _outside(USD_PER_GPU_H, (sum(hourly) if hourly else cost) / gpu_h)
+        yield from _price_misfits(plan, gpu_h, cost, price)
     if gpu_h and days:
         yield from _outside(CLOCK, gpu_h * HOUR_S / (plan["gpus"] * days * DAY_S))
     if not energy_mwh:
@@ -115,8 +145,10 @@ def _carbon_misfits(plan: dict[str, Any], gpu_h: float | None, carbon_t: float |
     made_t, score_kg = _mid(plan, "embodied_tco2e"), _mid(plan, "sci_kg_per_run")
     if made_t and gpu_h:
         yield from _outside(MADE, kg_from_tonnes(made_t) / gpu_h)
-    if score_kg and carbon_t:
-        yield from _outside(SCORE, score_kg / kg_from_tonnes(carbon_t))
+    if score_kg and carbon_t and gpu_h:
+        carbon_kg = kg_from_tonnes(carbon_t)
+        made_kg = kg_from_tonnes(made_t) if made_t else MADE.high * gpu_h
+        yield from _outside(replace(SCORE, high=SCORE.high * (1.0 + made_kg / carbon_kg)), score_kg / carbon_kg)
 
 
 def _outside(ratio: Ratio, value: float) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from planner.errors import InputFileError, Message, UsageError
 from planner.files import read_text
 from planner.lazy import dataclass
-from planner.rows import LARGEST_AMOUNT, near_names
+from planner.rows import LARGEST_AMOUNT, near_names, parse_decimal
 from planner.text import one_line, shortened
 from pricing.base.listing import listed
 
@@ -65,7 +65,8 @@ class TomlFile:
             return float(default)
         figure = _figure(value)
         if figure is None or not low <= float(figure) <= high:
-            raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {_shown(value)}")
+            expected = f"expected a number from {low:g} to {high:g}"
+            raise self.fail(key, f"{expected}, found {_shown(value)}", _unquoted(key, value))
         return float(figure)
 
     def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
@@ -91,7 +92,7 @@ class TomlFile:
         figure = _figure(value)
         if figure is None or not 0 <= figure <= LARGEST_AMOUNT:
             expected = f"expected an amount of at least 0 and at most {LARGEST_AMOUNT:g}"
-            raise self.fail(key, f"{expected}, found {_shown(value)}")
+            raise self.fail(key, f"{expected}, found {_shown(value)}", _unquoted(key, value))
         return figure
 
     def parsed(self, key: str, parse: Callable[[str, str], float], default: float = 0.0) -> float:
@@ -186,6 +187,14 @@ def _figure(value: Any) -> Decimal | None:
         return None
     figure = Decimal(value)
     return figure if figure.is_finite() else None
+
+
+def _unquoted(key: str, value: Any) -> str | None:
+    """What to write where a number stands in quotes; None where it does not."""
+    figure = parse_decimal(value) if isinstance(value, str) else None
+    if figure is None:
+        return None
+    return f"a number stands without quotes: {key.rsplit('.', 1)[-1]} = {figure:f}"
 
 
 def _shown(value: Any) -> str:

@@ -69,12 +69,12 @@ def given_electricity(usd_per_kwh: float) -> Fact:
     """The price that the user gave.
 
     Raises:
-        UsageError: not more than 0 and at most 2 USD per kWh.
+        UsageError: below 0 or above 2 USD per kWh.
     """
-    if not 0 < usd_per_kwh <= HIGHEST_PLAUSIBLE_PER_KWH:
+    if not 0 <= usd_per_kwh <= HIGHEST_PLAUSIBLE_PER_KWH:
         raise UsageError(
             f"`--electricity {usd_per_kwh:g}` is not a plausible price in USD per kWh",
-            hint="give more than 0 and at most 2; 8.26 cents are 0.0826",
+            hint="give 0 to 2; 8.26 cents are 0.0826",
         )
     what = f"electricity at {usd_per_kwh:g} USD per kWh"
     return Fact(

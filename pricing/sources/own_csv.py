@@ -175,9 +175,14 @@ def _columns(frame: pd.DataFrame, fallbacks: Fallbacks) -> tuple[dict[str, list[
             continue
         values = {cell: read(cell) for cell in frame[column].unique()}
         columns[column] = [values[cell] for cell in frame[column]]
-        for at, value in enumerate(columns[column]):
-            if value is None:
-                faults.setdefault(f"{column}: {expected}, found `{shortened(frame[column].iloc[at])}`", []).append(at)
+        wrong = {
+            cell: f"{column}: {expected}, found `{shortened(cell)}`{_candidates(cell) if column == 'gpu' else ''}"
+            for cell, value in values.items()
+            if value is None
+        }
+        for at, cell in enumerate(frame[column]):
+            if cell in wrong:
+                faults.setdefault(wrong[cell], []).append(at)
     _per_gpu_price(columns, price, faults)
     return columns, faults
 
@@ -228,6 +233,16 @@ def _gpu(cell: str) -> str | None:
         return find_gpu(cell).id
     except UsageError:
         return None
+
+
+def _candidates(cell: str) -> str:
+    """The GPUs that a name may mean, to put behind what is wrong with it; nothing where none is near."""
+    try:
+        find_gpu(cell)
+    except UsageError as error:
+        named = str(error.hint or "").partition("?")[0]
+        return f": {named}" if "`" in named and "`mpplan gpus`" not in named else ""
+    return ""
 
 
 def _price(cell: str) -> Decimal | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isclose, prod
+from typing import Any
 
 from planner.lazy import dataclass
 
@@ -22,11 +23,19 @@ class Node:
     """-1 if the parent divides by this."""
     low: float | None = None
     high: float | None = None
+    at_least: bool = False
+    """The value is a lower bound: something is missing from it."""
     note: str = ""
     """Where an input came from, or what a remainder is."""
     evidence: tuple[str, ...] = ()
     """Ids of the sources, best first."""
     children: tuple[Node, ...] = ()
+
+
+def ends_of(estimate: dict[str, Any]) -> dict[str, Any]:
+    """Fields of the node of an estimate: its middle, its ends and whether it is a lower bound."""
+    ends = {"value": estimate["mid"], "low": estimate["low"], "high": estimate["high"]}
+    return ends | {"at_least": bool(estimate.get("at_least"))}
 
 
 def remainder(label: str, stated: float, children: list[Node], how: str) -> Node | None:

@@ -53,6 +53,8 @@ def to_text(explanation: Explanation) -> str:
     root = explanation.root
     lines = [f"{words.name('precision', explanation.precision)} on {pretty_gpu(explanation.gpu)}", ""]
     _branch(root, "", "", lines)
+    if root.at_least:
+        lines += ["", "≥: a lower bound, since something is missing; the gaps of the answer say what"]
     if explanation.sources:
         lines += ["", "Sources"]
         for row in explanation.sources:
@@ -65,7 +67,7 @@ def to_text(explanation: Explanation) -> str:
 def _line(node: Node) -> str:
     """One line: label, value, range and formula."""
     unit = f" {node.unit}" if node.unit else ""
-    text = f"{node.label} = {figure(node.value, node.unit)}{unit}"
+    text = f"{node.label} {'≥' if node.at_least else '='} {figure(node.value, node.unit)}{unit}"
     if node.low is not None and node.high is not None and node.low != node.high:
         text += f" ({figure(node.low, node.unit)} to {figure(node.high, node.unit)})"
     if node.formula:

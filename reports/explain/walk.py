@@ -18,7 +18,7 @@ from planner.question.usual_names import named_among
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
-from reports.explain.derivation import Node, remainder
+from reports.explain.derivation import Node, ends_of, remainder
 from reports.explain.goodput import goodput_node
 from reports.explain.inputs import batch_node, input_node
 from reports.explain.products import attention_node, narrow_words, product_nodes
@@ -74,8 +74,7 @@ class Derivation:
         if rest:
             formula += " + remainder" if how == "sum" else " × remainder"
         return Node(
-            label=label, value=estimate["mid"], low=estimate["low"], high=estimate["high"], unit=unit, formula=formula,
-            how=how, children=tuple(parts), **more,
+            label=label, **ends_of(estimate), unit=unit, formula=formula, how=how, children=tuple(parts), **more,
         )  # fmt: skip
 
     def _ids(self, *figures: str, whole: bool = False) -> tuple[str, ...]:
@@ -221,15 +220,15 @@ class Derivation:
             return self._made(line["label"], line["usd"], "USD", "", "", [], evidence=tuple(line["evidence_ids"]))
         children = [
             self._quantity(line),
-            Node(label=f"Price per {line['unit']}", value=price["mid"], low=price["low"], high=price["high"],
-                 unit="USD", note=self._note("price") if line["id"] == "gpu_rental" else "",
+            Node(label=f"Price per {line['unit']}", **ends_of(price), unit="USD",
+                 note=self._note("price") if line["id"] == "gpu_rental" else "",
                  evidence=tuple(line["evidence_ids"])),
         ]  # fmt: skip
         usd, formula = line["usd"], f"{children[0].label.lower()} × price"
         if product_usd(line["quantity"], price["mid"]) != exact(usd["mid"]):  # of an earlier version, not in cents
             return self._made(line["label"], usd, "USD", formula, "product", children)
-        return Node(label=line["label"], value=usd["mid"], low=usd["low"], high=usd["high"], unit="USD",
-                    formula=f"{formula}, to the cent", how="product", children=tuple(children))  # fmt: skip
+        return Node(label=line["label"], **ends_of(usd), unit="USD", formula=f"{formula}, to the cent", how="product",
+                    children=tuple(children))  # fmt: skip
 
     def _quantity(self, line: Doc) -> Node:
         known = {"gpu_rental": self.gpu_hours, "gpu_owned": self.gpu_hours, "electricity": self._kwh}

@@ -24,6 +24,8 @@ from reports.view.cells import figure_cell, none_cell
 
 COMPARISON_SCHEMA = "mpplan.comparison/1"
 FIGURES = (MARKET, DURATION, "gpu_hours", ENERGY, CARBON, "mfu")
+SAME = 0.005
+"""A relative change up to which two figures are as much."""
 TIMES_FROM = 3.0
 """A ratio from which a change is told as one, not in percent."""
 NEARLY_NOTHING = 0.01
@@ -112,14 +114,46 @@ def _headline(pair: Pair, called: tuple[str, str], metric: str, words: Words) ->
     assert figures[0] is not None
     assert figures[1] is not None
     ends: dict[str, str | Figure] = {"before": figures[0], "after": figures[1], "metric": words.name("metric", metric)}
+    ends |= _bounded(before, after, metric, change, called, words)
     ratio = max(1.0 + change, 1.0 / (1.0 + change)) if change > -1.0 else 1.0  # of nothing, nothing is a multiple
     if ratio >= TIMES_FROM:
         more, less = (called[1], called[0]) if change > 0 else called
         return words.spans("compare.times", more=more, less=less, times=strong(f"{float(f'{ratio:.2g}'):,g}"), **ends)
     size = words.figure("percent", abs(change))
     assert size is not None
-    key = "compare.less_than" if change < -0.005 else "compare.more_than" if change > 0.005 else "compare.equal"
+    key = "compare.less_than" if change < -SAME else "compare.more_than" if change > SAME else "compare.equal"
     return words.spans(key, first=called[0], second=called[1], share=size, **ends)
+
+
+def bound_of(before: Doc, after: Doc, metric: str) -> str:
+    """How the true change stands to that of the middles: `at_least`, `at_most`, `perhaps`, or empty where it is that.
+
+    What is missing from a lower bound makes the true figure larger: of the second, the change; of the first, its
+    opposite; of both, the one or the other.
+    """
+    first, second = (bool(plan[metric] and plan[metric].get("at_least")) for plan in (before, after))
+    if first and second:
+        return "perhaps"
+    return "at_most" if first else "at_least" if second else ""
+
+
+def _bounded(
+    before: Doc, after: Doc, metric: str, change: float, called: tuple[str, str], words: Words
+) -> dict[str, str]:
+    """What a headline says of lower bounds: whether the share is at least or at most that, and whose figure lacks."""
+    bound = bound_of(before, after, metric)
+    if not bound:
+        return {"bound": "", "missing": ""}
+    if bound == "perhaps":
+        return {"bound": words("compare.perhaps"), "missing": words("compare.missing_of_both")}
+    name = called[1] if bound == "at_least" else called[0]
+    most = (bound == "at_most") == (change > SAME)  # a saving is the change with its sign turned
+    if abs(change) <= SAME:
+        most = bound == "at_most"
+    return {
+        "bound": words("compare.at_most" if most else "compare.at_least"),
+        "missing": words("compare.missing_of", name=name),
+    }
 
 
 def _other_work(pair: Pair, words: Words) -> tuple[str, ...]:
@@ -163,14 +197,16 @@ def _chart(pair: Pair, called: tuple[str, str], metric: str, words: Words) -> Ra
     return range_chart(title, bars, top, axis_labels(top, rung), words)
 
 
-def _change_cell(change: float | None, words: Words, *, less_is_better: bool = True) -> Cell:
+def _change_cell(change: float | None, words: Words, *, less_is_better: bool = True, bound: str = "") -> Cell:
     nearly_all = change is not None and 1.0 + change < NEARLY_NOTHING
     figure = words.figure("change", change, decimals=1 if nearly_all else None)
     if figure is None or change is None:
         return none_cell(words)
     good = change < 0 if less_is_better else change > 0
-    tone = "" if abs(change) < 0.005 else "good" if good else "bad"
-    return Cell(text=signed(figure, words), sort=change, tone=tone)
+    sure = bound == "" or (bound == "at_least" and change > 0) or (bound == "at_most" and change < 0)
+    tone = "" if abs(change) < SAME or not sure else "good" if good else "bad"
+    around = {"at_least": words("at_least"), "at_most": words("at_most")}.get(bound, "{}")
+    return Cell(text=around.format(signed(figure, words)), sort=change, tone=tone)
 
 
 def _rows_for(before: Doc | None, after: Doc | None, words: Words) -> list[TableRow]:
@@ -183,7 +219,8 @@ def _rows_for(before: Doc | None, after: Doc | None, words: Words) -> list[Table
         figures: list[Figure | None] = [words.figure(QUANTITY[metric], value, rung) for value in values]
         change = change_of(before, after, metric)
         head = Cell(text=words.head(words.name("metric", metric), rung))
-        cell = _change_cell(change, words, less_is_better=metric != "mfu")
+        bound = bound_of(before, after, metric) if before and after and change is not None else ""
+        cell = _change_cell(change, words, less_is_better=metric != "mfu", bound=bound)
         rows.append(TableRow(cells=(head, *(figure_cell(figure, words) for figure in figures), cell)))
     return rows
 
@@ -325,6 +362,7 @@ def _data_rows(pair: Pair) -> list[Doc]:
             row: Doc = {"precision": precision, "metric": metric}
             for name, value in zip(("first", "second"), ends, strict=True):
                 row |= {f"{name}_{end}": value[end] if value else None for end in ("low", "mid", "high")}
+                row[f"{name}_at_least"] = bool(value.get("at_least")) if value else None
             both = before is not None and after is not None and before["fits"] and after["fits"]
             row["change_ratio"] = change_of(before, after, metric) if both else None
             rows.append(row)

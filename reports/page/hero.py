@@ -197,14 +197,17 @@ def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
     owned = next((row for row in rows if row["gpu"] == facts.gpu and row["rental_usd_per_gpu_h"] is not None), None)
     if owned is None or facts.answer is None:
         return ()
-    prices = {"own": owned["usd_per_gpu_h"]["mid"], "rented": owned["rental_usd_per_gpu_h"]}
-    told = {name: words.value("unit_price", usd) for name, usd in prices.items()}
+    hour = words.figure("unit_price", owned["usd_per_gpu_h"])
+    assert hour is not None
+    told = {"own": hour.text, "rented": words.value("unit_price", owned["rental_usd_per_gpu_h"])}
+    owning, renting = "setting.owned", "setting.rented"
+    if hour.at_least:  # without a price of electricity
+        owning, renting = "setting.owned_at_least", "setting.rented_at_least"
     even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
     if even is None or used is None:
-        return words.spans("setting.rented", **told) if even is None else ()
-    return words.spans(
-        "setting.owned", **told, even=strong(words.value("percent", even)), used=words.value("percent", used)
-    )
+        return words.spans(renting, **told) if even is None else ()
+    share = strong(words.value("percent", even))
+    return words.spans(owning, **told, even=share, used=words.value("percent", used))
 
 
 def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:

@@ -169,7 +169,8 @@ def explain(definitions: Definitions) -> Schema:
 def comparison(definitions: Definitions) -> Schema:
     """What `mpplan report A B --format json` prints."""
     ends = {f"{side}_{end}": or_null(NUMBER) for side in ("first", "second") for end in ("low", "mid", "high")}
-    change = record({"precision": TEXT, "metric": TEXT, **ends, "change_ratio": or_null(NUMBER)})
+    bounds = {f"{side}_at_least": or_null({"type": "boolean"}) for side in ("first", "second")}
+    change = record({"precision": TEXT, "metric": TEXT, **ends, **bounds, "change_ratio": or_null(NUMBER)})
     answer: Schema = {"type": "object", "properties": {"schema": {"const": ESTIMATE_SCHEMA}}, "required": ["schema"]}
     return record({"schema": {"const": COMPARISON_SCHEMA}, "names": array(TEXT), "first": answer, "second": answer,
                    "changes": array(change)})  # fmt: skip

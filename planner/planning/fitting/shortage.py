@@ -33,6 +33,9 @@ from planner.planning.targets import (
 from planner.rates.terms import Draws
 from planner.units import DAY_S, GIB
 
+CENTS_BELOW_USD = 100.0
+"""A budget below is told with its cents where it has some: 0.50 is no budget of $0."""
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -246,7 +249,7 @@ def _too_dear(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> N
             in_time=in_time,
             confidence=targets.confidence_ratio,
             cheapest_usd=cheapest.figure,
-            cents=0 if f"{budget_usd:.0f}" != f"{cheapest.figure:.0f}" else 2,
+            cents=_cents(budget_usd, cheapest.figure),
             gpus=cheapest.gpus,
         ),
         hint=at_risk(case, _surer_or_dearer(case, cheapest, targets, draws), cheapest.risk(case)),
@@ -254,6 +257,13 @@ def _too_dear(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> N
             usd=enough_usd(cheapest.figure), gpus=cheapest.gpus, safe=(cheapest.risk(case) or 0.0) <= case.memory_risk
         ),
     )
+
+
+def _cents(budget_usd: float, cheapest_usd: float) -> int:
+    """Decimals that tell a small budget as it was given, and a budget from what the cheapest option costs."""
+    told = f"{budget_usd:.0f}"
+    small = budget_usd < CENTS_BELOW_USD and float(told) != budget_usd
+    return 2 if small or told == f"{cheapest_usd:.0f}" else 0
 
 
 def _surer_or_dearer(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> Message:

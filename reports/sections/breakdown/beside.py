@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reports.document.facts import Doc, Facts
 from reports.text.clean import clean
 from reports.text.language import Words
@@ -97,17 +99,22 @@ def _places(rows: list[Doc], words: Words) -> Table:
 
 def _owned(rows: list[Doc], words: Words) -> Table:
     owned = rows[0]
-    built = [
-        TableRow(cells=(Cell(text=words.name("owned_item", name)), value_cell("unit_price", usd, words)))
-        for name, usd in owned["items_usd_per_gpu_h"].items()
-    ]
     hour = words.figure("unit_price", owned["usd_per_gpu_h"])
     assert hour is not None
+    unknown = {"electricity"} if hour.at_least else set()  # without its price: no zero
+    bounds = {"utilisation_ratio": "{}", "break_even_utilisation_ratio": words("at_least") if hour.at_least else "{}"}
+    built = [
+        TableRow(cells=(Cell(text=words.name("owned_item", name)),
+                        value_cell("unit_price", None if name in unknown else usd, words)))
+        for name, usd in owned["items_usd_per_gpu_h"].items()
+    ]  # fmt: skip
     built.append(TableRow(cells=(Cell(text=words("owned.hour")), Cell(text=hour.text, detail=hour.span)), strong=True))
     rented = value_cell("unit_price", owned["rental_usd_per_gpu_h"], words)
     built.append(TableRow(cells=(Cell(text=words("owned.rented")), rented)))
-    for name in ("utilisation_ratio", "break_even_utilisation_ratio"):
-        built.append(TableRow(cells=(Cell(text=words(f"owned.{name}")), value_cell("percent", owned[name], words))))
+    for name, bound in bounds.items():
+        cell = value_cell("percent", owned[name], words)
+        cell = cell if owned[name] is None else replace(cell, text=bound.format(cell.text))
+        built.append(TableRow(cells=(Cell(text=words(f"owned.{name}")), cell)))
     return Table(
         caption=words("table.owned"),
         columns=(Column(head=words("column.item")), Column(head=words("column.value"), numeric=True)),

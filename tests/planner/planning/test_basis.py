@@ -217,6 +217,18 @@ def test_an_own_hour_stands_beside_a_rented_one():
     }  # fmt: skip
 
 
+def test_an_own_hour_without_a_price_of_electricity_does_not_claim_to_have_it():
+    hour = replace(Estimate.exactly(2.0), at_least=True)
+    lacking = replace(OWNED, price=replace(OWNED.price, usd_per_gpu_h=hour))
+
+    (own,) = (row for row in answer(Ledger(owned=lacking)).assumptions if row.id == "own")
+
+    assert word(own.message) == (
+        f"An hour on your own {H100} costs at least $2.00 without its electricity where 80% of all hours are used; "
+        "renting one costs $3.49, and owning costs less above a utilisation of at least 48%."
+    )
+
+
 def test_owning_that_never_pays_says_so():
     never = replace(OWNED, break_even_utilisation_ratio=None)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
+from planner.evidence import Estimate
 from planner.parallelism.search import FixedLayout
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on
@@ -50,6 +51,25 @@ def test_a_plan_s_figures_are_ordered_and_its_items_sum(precision):
     items = [plan.energy_items_mwh[name] for name in ("gpu", "host", "network", "pue_overhead")]
     assert sum(items) == pytest.approx(plan.energy_items_mwh["total"])
     assert plan.energy_items_mwh["total"] == pytest.approx(plan.energy_mwh.mid, rel=1e-9)
+
+
+def test_what_the_machines_take_does_not_depend_on_the_building():
+    one = case(params="8B")
+    wide, given, none = (
+        ranged(replace(one, site=replace(one.site, pue=pue))).plan.energy_items_mwh
+        for pue in (Estimate(low=1.1, mid=1.25, high=1.5), Estimate.exactly(1.25), Estimate.exactly(1.0))
+    )
+    assert wide
+    assert given
+    assert none
+
+    for name in ("gpu", "host", "network"):
+        assert wide[name] == pytest.approx(none[name], rel=1e-9)
+        assert given[name] == pytest.approx(none[name], rel=1e-9)
+    assert none["pue_overhead"] == pytest.approx(0.0, abs=1e-9)
+    assert given["pue_overhead"] == pytest.approx(0.25 * none["total"], rel=1e-9)
+    assert wide["pue_overhead"] == pytest.approx(0.25 * none["total"], rel=0.1)  # the middle of its draws
+    assert wide["pue_overhead"] != pytest.approx(given["pue_overhead"], rel=1e-3)
 
 
 def test_the_figures_of_a_plan_follow_from_each_other():

@@ -59,6 +59,16 @@ def test_a_planted_slip_of_the_price_is_caught(document, factor):
     assert any("cost over GPU-hours" in fault.what for fault in audit(document))
 
 
+@pytest.mark.parametrize(("price", "sound"), [(2.49, True), (249.0, False), (0.00249, False)])
+def test_an_hour_is_held_against_the_price_that_the_answer_states(document, price, sound):
+    plan = document["plans"][0]
+    stated = plan["cost_usd"]["mid"] / plan["gpu_hours"]["mid"]
+    usd = dict.fromkeys(("low", "mid", "high"), stated * price / 2.49)
+    document["money"] = {"prices": [{"gpu": plan["gpu"], "usd_per_gpu_h": usd | {"at_least": False}}]}
+
+    assert (audit(document) == ()) is sound
+
+
 def test_a_fee_of_many_times_the_hours_is_no_slip(document):
     plan = document["plans"][0]
     fee = 1000.0 * plan["cost_usd"]["mid"]

@@ -76,7 +76,11 @@ def test_euro_become_dollars_only_with_a_dated_rate(data_home, today):
     assert "at 1.10 of 2026-01-01" in fact.evidence.what
 
 
-@pytest.mark.parametrize("wrong", [0.0, -0.1, 8.26, float("nan")])
-def test_a_price_in_cents_or_of_nothing_is_refused(wrong):
+@pytest.mark.parametrize("wrong", [-0.1, 8.26, float("nan")])
+def test_a_price_in_cents_or_below_nothing_is_refused(wrong):
     with pytest.raises(UsageError, match="not a plausible price in USD per kWh"):
         given_electricity(wrong)
+
+
+def test_power_may_cost_nothing_as_in_a_tariff():
+    assert given_electricity(0.0).estimate.mid == 0.0

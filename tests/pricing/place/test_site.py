@@ -68,7 +68,7 @@ def test_pue_rows_are_ordered_ratios_with_sources():
         ({"grid": 0.385}, "`--grid 0.385` is not a plausible factor", "0.385 kg are 385"),
         ({"grid": -5}, "`--grid -5` is not a plausible factor", "2 to 1300"),
         ({"electricity_usd_per_kwh": 8.26}, "not a plausible price", "8.26 cents are 0.0826"),
-        ({"electricity_usd_per_kwh": 0.0}, "not a plausible price", "more than 0"),
+        ({"electricity_usd_per_kwh": -0.1}, "not a plausible price", "give 0 to 2"),
         ({"market_grid_g_per_kwh": -1.0}, "`--market-grid -1`", "0 to 2000"),
         ({"grid": "Atlantis"}, "no grid factor for `Atlantis`", "a country"),
     ],

@@ -57,6 +57,8 @@ def test_a_price_per_instance_is_divided_by_its_gpus(read):
     ("cells", "problem"),
     [
         ("h100,2.1,on-demand,USD,2026-01-01", "gpu: expected a GPU of the catalogue, found `h100`"),
+        ("h100,2.1,on-demand,USD,2026-01-01", "found `h100`: say which one: `h100-"),
+        ("H100-SXM5-80GBs,2,spot,USD,2026-01-01", "found `H100-SXM5-80GBs`: did you mean `h100-sxm5-80gb`"),
         ("l4,0,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found `0`"),
         ("l4,-1,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found `-1`"),
         ("l4,,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found ``"),

@@ -71,3 +71,18 @@ def test_the_json_has_the_tree_and_its_sources(recorded):
     assert (found["schema"], found["figure"], found["precision"]) == ("mpplan.explain/1", "carbon", "fp8")
     assert [child["label"] for child in found["tree"]["children"]] == ["Energy", "Grid factor"]
     assert {"id", "kind", "what", "source", "date"} <= set(found["evidence"][0])
+
+
+def test_a_lower_bound_is_shown_as_one_in_the_tree_and_in_the_json(recorded):
+    plan = next(row for row in recorded["plans"] if row["precision"] == "fp8")
+    line = plan["cost_lines"][0]
+    for estimate in (plan["cost_usd"], line["usd"], line["unit_price_usd"]):
+        estimate["at_least"] = True
+    found = explain(recorded, "cost")
+    text, tree = to_text(found), to_json(found)["tree"]
+
+    assert f"Cost: {line['label']} ≥ {figure(plan['cost_usd']['mid'], 'USD')} USD" in text
+    assert "Price per GPU-hour ≥ 3.49 USD" in text
+    assert "\n≥: a lower bound, since something is missing; the gaps of the answer say what\n" in text
+    assert (tree["at_least"], [child["at_least"] for child in tree["children"]]) == (True, [False, True])
+    assert "≥" not in to_text(explain(recorded, "time"))

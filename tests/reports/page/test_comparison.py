@@ -58,6 +58,53 @@ def test_a_plan_that_costs_nothing_is_all_of_the_cost_less():
     assert said(build_comparison(other(), free, names=("a", "b")).hero.headline).startswith("b takes 100% less than a.")
 
 
+def bounded(document):
+    """The document with costs from which something is missing."""
+    for plan in document["plans"]:
+        plan["cost_usd"] = plan["cost_usd"] | {"at_least": True}
+    return document
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told", "change", "tone"),
+    [
+        (sample.document(), bounded(other()), "b takes at most 20% less than a.", "≥ −20%", ""),
+        (bounded(sample.document()), other(), "b takes at least 20% less than a.", "≤ −20%", "good"),
+        (other(), bounded(sample.document()), "b takes at least 25% more than a.", "≥ +25%", "bad"),
+        (bounded(other()), sample.document(), "b takes at most 25% more than a.", "≤ +25%", ""),
+        (bounded(sample.document()), bounded(other()), "b takes perhaps 20% less than a.", "−20%", ""),
+        (sample.document(), bounded(sample.document()), "b takes at least as much as a.", "≥ 0%", ""),
+    ],
+)
+def test_a_figure_that_lacks_something_bounds_the_difference_on_one_side(first, second, told, change, tone):
+    hero = build_comparison(first, second, names=("a", "b")).hero
+    lacking = [name for name, doc in (("a", first), ("b", second)) if doc["plans"][0]["cost_usd"].get("at_least")]
+    assert hero.table is not None
+    cell = hero.table.rows[0].cells[3]
+
+    assert said(hero.headline).startswith(told)
+    assert (cell.text, cell.tone) == (change, tone)
+    assert said(hero.headline).endswith(
+        f"The figure of {lacking[0]} is a lower bound: something is missing from it."
+        if len(lacking) == 1
+        else "something is missing from each, so what they differ by is not known."
+    )
+
+
+def test_a_lower_bound_many_times_as_large_is_at_least_that():
+    dear = bounded(sample.document())
+    for plan in dear["plans"]:
+        plan["cost_usd"] |= {end: plan["cost_usd"][end] * 400 for end in ("low", "mid", "high")}
+
+    assert said(build_comparison(other(), dear, names=("a", "b")).hero.headline).startswith(
+        "b takes at least 500 times"
+    )
+    assert said(build_comparison(dear, other(), names=("a", "b"), lang="zh").hero.headline).startswith(
+        "a 至少是 b 的 500 倍"
+    )
+    assert build_comparison(other(), dear).data["document"]["changes"][0]["second_at_least"] is True
+
+
 def test_plans_of_different_trainings_are_said_to_be():
     longer = sample.document()
     longer["question"]["tokens"]["value"] *= 2

@@ -116,6 +116,24 @@ def test_owning_that_never_pays_is_said():
     assert text.endswith("owning costs more at any utilisation.")
 
 
+def test_an_own_hour_without_its_electricity_is_a_lower_bound_and_so_is_where_owning_pays():
+    owned = EXTRAS["money"]["owned"][0]
+    lacking = owned | {"usd_per_gpu_h": owned["usd_per_gpu_h"] | {"at_least": True}}
+    document = sample.document(money={"prices": [], "owned": [lacking]})
+    never = sample.document(money={"prices": [], "owned": [lacking | {"break_even_utilisation_ratio": None}]})
+
+    assert said(view_of(document).hero.setting).endswith(
+        "An hour on your own GPU costs ≥ $1.90 without its electricity, a rented one $2.50: "
+        "owning costs less above a utilisation of at least 60%, and 80% is planned."
+    )
+    assert said(view_of(never).hero.setting).endswith(
+        "costs ≥ $1.90 without its electricity, a rented one $2.50: owning costs more at any utilisation."
+    )
+    assert "每小时 ≥ 1.90 美元（不含电费），租用 2.50 美元：利用率至少要达到 60% 自有才更省" in said(
+        view_of(document, "zh").hero.setting
+    )
+
+
 def test_the_headline_in_chinese():
     hero = view_of(sample.document(), "zh").hero
 

@@ -152,8 +152,8 @@ def test_a_chinese_template_holds_no_english_beyond_names():
         ),
         (
             Message.of("price.warning.few_providers", count=1, gpu="l4"),
-            "only 1 provider known for l4: the range is the typical spread of GPUs with five or more",
-            "l4 只有 1 家供应商：区间取自有五家以上供应商的 GPU 的典型价差",
+            "only 1 provider known for l4: the range is at least the typical spread of GPUs with five or more",
+            "l4 只有 1 家供应商：区间不小于有五家以上供应商的 GPU 的典型价差",
         ),
         (Message.of("skipped.reasons", reasons=("a: b", "c: d")), "a: b; c: d", "a: b；c: d"),
         (

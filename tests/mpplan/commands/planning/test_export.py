@@ -341,3 +341,33 @@ def test_no_text_of_a_bill_is_a_formula_and_its_numbers_are_numbers(run, plan, h
     assert [cell for cell in cells if cell.startswith(sign)] == []
     amount = "usd_mid" if form == "cost-csv" else "EffectiveCost"
     assert all(Decimal(row[amount]) > 0 for row in rows(result.out))
+
+
+LONG = ("--model", "llama-3.1-8b", "--tokens", "100B", "--gpus", "64", "--precision", "bf16")
+SHORT = ("--params", "10M", "--tokens", "1M", "--gpus", "1", "--precision", "bf16")
+
+
+@pytest.mark.parametrize(
+    ("asked", "limits"),
+    [
+        (SHORT, ("--beside", "beside.toml")),  # an hour of less than half a cent
+        (LONG, ("--price", "0.0001")),
+        (LONG, ("--price", "200", "--electricity", "2", "--pue", "5", "--grid", "2000")),
+        (LONG, ("--price", "0.5", "--electricity", "0", "--pue", "1", "--grid", "1")),
+        (LONG, ("--own", "dear.toml", "--grid", "1", "--embodied")),
+        (LONG, ("--own", "cheap.toml", "--electricity", "0", "--grid", "1")),
+        (LONG, ("--gpu", "mi355x", "--price", "1", "--pue", "5")),
+    ],
+    ids=lambda value: " ".join(value[:4]),
+)
+def test_what_may_be_asked_may_be_exported(run, home, asked, limits):
+    (home / "beside.toml").write_text("[egress]\nusd_per_gb = 0.09\ndata = '500GB'\n", encoding="utf-8")
+    dear = "[capital]\nserver_usd_per_gpu = 1000000\nlife_years = 0.5\n[use]\nutilisation_ratio = 0.01\n"
+    (home / "dear.toml").write_text(dear, encoding="utf-8")
+    (home / "cheap.toml").write_text("[capital]\nserver_usd_per_gpu = 100\nlife_years = 20\n", encoding="utf-8")
+    answer = run("estimate", *asked, *limits, "--as-of", "2026-11-22", "--json", "--quiet")
+    (home / "plan.json").write_text(answer.out, encoding="utf-8")
+
+    exported = run("export", "plan.json", "--format", "cost-csv", "--quiet")
+
+    assert (answer.code, exported.code, exported.err) == (0, 0, "")

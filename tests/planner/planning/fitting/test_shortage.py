@@ -15,6 +15,7 @@ from planner.planning.counting.counts import fewest, soonest
 from planner.planning.fitting.lean import MORE_MEMORY
 from planner.planning.fitting.ways import leaner
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
+from reports.text.messages import word
 from tests.planner.build import parts
 from tests.planner.planning.counting.test_counts import by
 from tests.planner.planning.test_choice import DRAWS, FREE, case, small
@@ -75,6 +76,14 @@ def test_with_a_deadline_and_a_budget_the_one_that_is_missed_is_named():
     assert (dear["key"], dear["budget_usd"], parts(dear["in_time"])["days"]) == ("error.too_dear", 1000, 30)
     assert money.value.hint.key == "hint.larger_budget"
     assert time.value.message.key == "error.too_slow"
+
+
+@pytest.mark.parametrize(("budget_usd", "told"), [(0.5, "$0.50"), (1.5, "$1.50"), (20.0, "$20"), (1000.4, "$1,000")])
+def test_a_small_budget_is_told_with_its_cents(budget_usd, told):
+    with pytest.raises(NoPlanError) as caught:
+        fewest(case(params="8B"), FREE, DRAWS, Targets(budget_usd=budget_usd))
+
+    assert f"does not fit a budget of {told} with" in word(caught.value.message)
 
 
 def test_a_run_told_in_examples_is_made_cheaper_by_fewer_of_them_in_whole_dollars():

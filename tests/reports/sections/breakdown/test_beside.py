@@ -86,6 +86,16 @@ def test_an_own_hour_is_itemised_and_held_against_a_rented_one():
     assert [row.strong for row in rows].index(True) == 2
 
 
+def test_an_own_hour_without_its_electricity_has_bounds_and_no_zero_for_what_is_unknown():
+    owned = EXTRAS["money"]["owned"][0]
+    hour = owned["usd_per_gpu_h"] | {"at_least": True}
+    lacking = owned | {"usd_per_gpu_h": hour, "items_usd_per_gpu_h": {"server": 1.9, "electricity": 0.0}}
+
+    values = [row.cells[1].text for row in table_of("owned", money={"owned": [lacking]}).rows]
+
+    assert values == ["$1.90", WORDS("none"), "≥ $1.90", "$2.50", "80%", "≥ 60%"]
+
+
 def test_kilograms_of_the_sci_score_are_read_as_tonnes():
     document = sample.document()
     document["plans"][-1] |= {
