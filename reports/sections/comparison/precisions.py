@@ -45,7 +45,8 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
         )
         for entry in facts.unsupported(gpu)
     ]
-    title = words("chart.metric", metric=words.name("metric", metric))
+    key = "chart.metric" if view == "plans" else "chart.metric_in_time"
+    title = words(key, metric=words.name("metric", metric))
     return range_chart(title, bars, top, axis_labels(top, rung), words)
 
 

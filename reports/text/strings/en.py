@@ -354,6 +354,7 @@ TEXT: dict[str, str] = {
     "evidence.assumed": "assumed",
     "evidence.given": "given",
     "chart.metric": "{metric} by precision",
+    "chart.metric_in_time": "{metric} by the same deadline",
     "chart.gpus": "{metric} of {precision} by GPU",
     "chart.off_scale": "{text}, off the scale",
     "chart.described": "{said}.",

@@ -343,6 +343,7 @@ TEXT: dict[str, str] = {
     "evidence.assumed": "假设",
     "evidence.given": "用户给出",
     "chart.metric": "各精度的{metric}",
+    "chart.metric_in_time": "相同期限的{metric}",
     "chart.gpus": "{precision} 在各 GPU 上的{metric}",
     "chart.off_scale": "{text}，超出刻度",
     "chart.described": "{said}。",
