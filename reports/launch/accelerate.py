@@ -24,6 +24,7 @@ from reports.launch.rules import (
     STRICT_FP32,
     TF32,
     TRANSFORMERS_OPTIMIZERS,
+    UNEVEN_NODES,
     YOURS,
     is_pure,
     keeps_masters,
@@ -196,6 +197,7 @@ FRAMEWORK = Framework(
         )),
     ),
     refuses=(
+        UNEVEN_NODES,
         Rule(
             applies=lambda run: run.layout.pp > 1,
             what="its pipelines are those of its Megatron-LM plug-in, which this file does not set up",

@@ -18,6 +18,7 @@ from reports.launch.rules import (
     NOT_CHUNKED,
     NOT_IN_BACKWARD,
     POWER_LIMIT,
+    UNEVEN_NODES,
     YOURS,
     is_pure,
     narrow_gradients,
@@ -295,6 +296,7 @@ FRAMEWORK = Framework(
     start="bash {file}",
     takes=TAKES,
     refuses=(
+        UNEVEN_NODES,
         DECODERS,
         NO_PAIRS,
         NO_ADAPTERS,

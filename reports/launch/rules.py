@@ -18,6 +18,12 @@ POWER_LIMIT = Rule(
 )
 """A plan at a limit that nobody sets ends sooner and draws more; no framework sets it."""
 
+UNEVEN_NODES = Rule(
+    applies=lambda run: run.gpus % run.nodes != 0,
+    what="its last node has fewer GPUs than the others, and as many processes are started on each",
+    hint="plan again with a number of GPUs that fills every node alike",
+)
+
 DECODERS = Rule(
     applies=lambda run: run.shape.get("kind") != "decoder",
     what="it trains decoders only",

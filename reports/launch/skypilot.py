@@ -7,7 +7,7 @@ from planner.hardware.skypilot_names import skypilot_name
 from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
-from reports.launch.rules import ENVIRONMENT, POWER_LIMIT
+from reports.launch.rules import ENVIRONMENT, POWER_LIMIT, UNEVEN_NODES
 
 IDLE_MINUTES = 30
 """Machines that have nothing to do for so long are given back."""
@@ -86,6 +86,7 @@ FRAMEWORK = Framework(
         Taken(what="giving idle machines back", where=("resources.autostop.idle_minutes", "resources.autostop.down")),
     ),
     refuses=(
+        UNEVEN_NODES,
         Rule(
             applies=_nameless,
             what="no name of its GPU in SkyPilot is known",

@@ -29,6 +29,7 @@ GRID: dict[str, dict[str, Any]] = {
     "dense-zero2": {"model": "llama-3-8b", "gpu": H100, "gpus": 16, **FSDP, "zero": 2, **SHORT},
     "dense-zero1": {"model": "qwen3-4b", "gpu": H100, "gpus": 8, **ALONE, **SHORT},
     "dense-ddp": {"model": "qwen3-0.6b", "gpu": H100, "gpus": 8, **ALONE, "zero": 0, **SHORT},
+    "uneven-nodes": {"model": "llama-3-8b", "gpu": H100, "gpus": 17, **SHORT},
     "dense-512": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 512, "tokens": "1T"},
     "pipeline": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 64, "tp": 4, "pp": 4, "vp": 1, **SHORT},
     "pipeline-virtual": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 64, "tp": 4, "pp": 4, "vp": 5, **SHORT},

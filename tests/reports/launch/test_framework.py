@@ -157,3 +157,10 @@ def test_a_plan_by_the_flags_of_a_hint_is_not_refused_for_the_same_reason(most: 
             assert not refusal.applies(again), (name, framework.name, hint)
     assert tried == hints
     assert len(tried) >= min(most, 40)
+
+
+def test_a_last_node_that_is_part_full_is_refused_where_as_many_processes_start_on_each() -> None:
+    able = {framework.name: refusal_of(framework, run_of("uneven-nodes")) is None for framework in FRAMEWORKS}
+
+    assert not any(able[name] for name in ("megatron", "accelerate", "skypilot"))
+    assert able["deepspeed"]
