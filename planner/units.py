@@ -60,7 +60,7 @@ _BYTE_SUFFIX = {
 _TIME_SUFFIX = {"s": 1.0, "m": 60.0, "min": 60.0, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
 _POWER_SUFFIX = {"w": 1.0, "kw": 1e3, "mw": 1e6, "gw": 1e9}
 _NUMBER = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+))([a-z]*)")
-_GROUPED = re.compile(r"-?[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])[^,]*")
+_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])[^,]*")
 _DECIMAL_COMMA = re.compile(r"[0-9]*,[0-9]+[^,.]*")
 
 
@@ -72,7 +72,7 @@ def today() -> date:
 def ungrouped(text: str) -> str | None:
     """The text of a number without the commas between its groups of three digits; None where it has another comma.
 
-    `1,500` is 1500 to everybody who writes commas there, but `1,5` is 1.5 to some and two numbers to others.
+    `1,500` is 1500 to everybody who writes commas there, but `1,5` and `0,500` are decimals to some.
     """
     if "," not in text:
         return text

@@ -14,6 +14,7 @@ from planner.question.asked import Ask
 from planner.question.inputs import GPUS, METHOD, SEQ_LEN
 from planner.question.parsers import AUTO, is_auto
 from planner.question.tuning_inputs import LORA_RANK, LORA_TARGETS, TRAINED_LAYERS
+from planner.units import ungrouped
 
 if TYPE_CHECKING:
     from mpplan.api.answer import Known
@@ -123,6 +124,12 @@ def _lengths(ask: Ask) -> tuple[int, ...]:
     text = ask.text(SEQ_LEN)
     if text is None:
         return ()
+    one = ungrouped(text)
+    if one not in (None, text):
+        raise UsageError(
+            f"{SEQ_LEN.flag}: `{text}` may be one length or several",
+            hint=f"write {one} for one, or another order for several",
+        )
     return tuple(dict.fromkeys(SEQ_LEN.parse(part.strip(), SEQ_LEN.flag) for part in text.split(",")))
 
 
@@ -205,7 +212,7 @@ def to_fit_document(answer: Fit) -> dict[str, Any]:
         "gpus": [
             {
                 "gpu": entry.gpu, "gpus": entry.gpus, "memory_capacity_gib": entry.capacity_gib,
-                "rows": [_row(row) for row in entry.rows],
+                "instead": entry.instead, "rows": [_row(row) for row in entry.rows],
             }
             for entry in answer.gpus
         ],

@@ -95,6 +95,11 @@ def describe_network(words: str, gpus_per_node: int) -> Network:
     return Network(bytes_per_s=rate, fabric=fabric_of(part) or fabric_of(elsewhere))
 
 
+def of_a_server(words: str) -> bool:
+    """Whether a description gives the network of a whole server, which its GPUs share."""
+    return describe_network(words, 1) != describe_network(words, 2)
+
+
 def says_nothing(words: str) -> bool:
     """Whether a description that is about the network between servers gives neither its rate nor its kind."""
     network = describe_network(words, 1)

@@ -241,7 +241,7 @@ GPUS_PER_NODE = Input(
     group=InputGroup.MACHINES,
     metavar="N",
     help="GPUs per server.",
-    default="the GPU's; 8 cards",
+    default="the GPU's; of cards sold singly, up to 8",
     parse=whole_number(),
 )
 NETWORK = Input(

@@ -12,7 +12,7 @@ from planner.hardware.cluster import (
     make_cluster,
 )
 from planner.hardware.gpu import Gpu
-from planner.hardware.network import parse_network
+from planner.hardware.network import of_a_server, parse_network
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
@@ -182,7 +182,7 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         cards = cards_of_one_machine(gpu, read.value(GPUS))
         node = per_node or cards or gpu.gpus_per_node
         between = parse_network(network, NETWORK.flag, node) if network else None
-        sized = bool(cards and read.value(GPUS) and not per_node and not network)
+        sized = bool(cards and read.value(GPUS) and not per_node and not of_a_server(network or ""))
         made = make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w, sized_by_number=sized)
         clusters.append(made)
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
@@ -226,9 +226,10 @@ def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> 
     note = Message.of("note.gpu_of_record") if recorded else None
     read.note(GPU, ids if len(ids) > 1 else first.gpu.id, "record" if recorded else None, note)
     if read.text(GPUS_PER_NODE) is None:
-        cards = cards_of_one_machine(first.gpu, first.gpus_per_node) is not None
+        sold_singly = (c for c in clusters if cards_of_one_machine(c.gpu, c.gpus_per_node) is not None)
+        cards = next(sold_singly, None)
         note = Message.of("note.cards", most=CARDS_PER_MACHINE) if cards else None
-        read.note(GPUS_PER_NODE, first.gpus_per_node, "default" if cards else "catalogue", note)
+        read.note(GPUS_PER_NODE, (cards or first).gpus_per_node, "default" if cards else "catalogue", note)
     source = None if read.text(NETWORK) else "default" if first.nic_assumed else "catalogue"
     assumed = Message.of("note.network_assumed", gbit_per_s=_gbit_per_s(DEFAULT_NIC_BYTES_PER_S))
     rate = Message.of("text.network_rate", gbit_per_s=_gbit_per_s(first.nic_bytes_per_s))

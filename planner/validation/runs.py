@@ -7,7 +7,6 @@ which has no field for the published value, its companion, its source or its not
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields, replace
 from operator import attrgetter
@@ -18,7 +17,7 @@ from planner.lazy import dataclass
 from planner.text import shortened
 from planner.training.frameworks import MEM_KINDS
 from planner.training.recipe import OFFLOADS
-from planner.units import parse_count
+from planner.units import parse_count, ungrouped
 from planner.validation.columns import READ_COLUMNS, YES_NO, understood
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
@@ -184,16 +183,12 @@ COLUMNS = (*CONFIGURATION, *ANSWERS)
 """Every column that a file of published runs may have."""
 
 
-_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?\s*[a-zA-Z]?")
-"""A number with commas, as spreadsheets show it: `9,000.5`. `0,45` is none: its comma may be a decimal one."""
-
-
 def _number(text: str, *, with_suffix: bool) -> float:
     """A number, of a count also as people write it: `1.5T`; not a number where it is none."""
-    if "," in text:
-        if not _THOUSANDS.fullmatch(text):
-            return math.nan
-        text = text.replace(",", "")
+    plain = ungrouped(text)
+    if plain is None:
+        return math.nan
+    text = plain
     try:
         return float(text)
     except ValueError:

@@ -212,15 +212,15 @@ def states_server_price(path: Path) -> bool:
 
 def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
     row = server_rows().get(gpu.id)
-    if file.get(SERVER) is None and row is None:
-        raise file.fail(SERVER, f"no list price of a server of {gpu.id} is known", "say what yours cost per GPU")
-    if file.get(SERVER) is not None or row is None:
+    if file.get(SERVER) is not None:
         usd = file.number(SERVER, 100, 1_000_000)
         what = f"server price {usd:g} USD per GPU"
         given = Evidence(
             id="own:server", kind=EvidenceKind.GIVEN, what=what, source=file.name, gpu=gpu.id, used_in=("cost_usd",)
         )
         return Estimate.exactly(usd), given
+    if row is None:
+        raise file.fail(SERVER, f"no list price of a server of {gpu.id} is known", "say what yours cost per GPU")
     usd_per_gpu, over = row.usd_per_gpu, row.server_over_gpu
     what = f"server price {usd_per_gpu.mid:g} USD per GPU ({usd_per_gpu.low:g} to {usd_per_gpu.high:g}); {row.notes}"
     evidence = Evidence(

@@ -38,6 +38,7 @@ def test_commas_separate_groups_of_three_digits(text, value):
     ("parse", "text", "hint"),
     [
         (units.parse_count, "1,5T", "write 1.5T"),
+        (units.parse_count, "0,500T", "write 0.500T"),
         (units.parse_count, "1,0005", "write 1.0005"),
         (units.parse_count, "10,0", "write 10.0"),
         (units.parse_count, "1,5,0", "write one number, like `70B`"),

@@ -312,7 +312,9 @@ def fit(definitions: Definitions) -> Schema:
         "memory_gib": ends, "host_gib": AMOUNT, "memory_risk": SHARE, "tokens_per_s": or_null(ends),
         "usd_per_million_tokens": or_null(AMOUNT),
     })  # fmt: skip
-    gpu = record({"gpu": TEXT, "gpus": COUNT, "memory_capacity_gib": AMOUNT, "rows": array(row)})
+    gpu = record({
+        "gpu": TEXT, "gpus": COUNT, "memory_capacity_gib": AMOUNT, "instead": or_null(TEXT), "rows": array(row),
+    })  # fmt: skip
     return record({"schema": {"const": FIT_SCHEMA}, "model": TEXT, "params_total": AMOUNT, "precision": TEXT,
                    "stack": TEXT, "memory_risk_allowed": SHARE, "gpus": array(gpu)})  # fmt: skip
 

@@ -10,7 +10,7 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.fitting.ways import Way, leaner
-from planner.planning.risk import WORTH_TRYING, risk_of
+from planner.planning.risk import MOST_HOST_BYTES, WORTH_TRYING, risk_of
 from planner.units import GIB
 
 MORE_MEMORY = Message.of("hint.more_memory")
@@ -49,8 +49,8 @@ class _Need:
     risk: float
 
     def is_worth_trying(self, case: Case) -> bool:
-        """Whether the risk is allowed, or small enough to be named."""
-        return self.risk <= max(case.memory_risk, WORTH_TRYING)
+        """Whether the risk is allowed, or small enough to be named, and a host may have so much memory."""
+        return self.risk <= max(case.memory_risk, WORTH_TRYING) and self.host_bytes <= MOST_HOST_BYTES
 
 
 def _told(case: Case, way: Message, need: _Need) -> Message:

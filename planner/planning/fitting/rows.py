@@ -19,7 +19,7 @@ from planner.planning.fitting.lean import told_needs
 from planner.planning.fitting.neighbours import next_above
 from planner.planning.fitting.one_node import held_by_a_node
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
-from planner.planning.risk import WORTH_TRYING, risk_of
+from planner.planning.risk import MOST_HOST_BYTES, WORTH_TRYING, risk_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.training.support import why_unable
@@ -143,10 +143,11 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
         if needed_bytes[leanest] > usable_bytes(case.cluster.gpu):
             continue
         risk = risk_of(other, layouts.only(leanest))
-        if risk > max(case.memory_risk, WORTH_TRYING):
+        host_bytes = other.host_bytes(layouts.only(leanest))
+        if risk > max(case.memory_risk, WORTH_TRYING) or host_bytes > MOST_HOST_BYTES:
             continue
         needed = Message.of("hint.needs_gib", needed_gib=float(needed_bytes[leanest]) / GIB)
-        needs = (needed, *told_needs(case, other.host_bytes(layouts.only(leanest)), risk))
+        needs = (needed, *told_needs(case, host_bytes, risk))
         way = Message.of("hint.way", flags=flags, needs=needs)
         ways.append((variant.method != question.method, way))
         fitting.add(variant)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from planner.answer.plan import Plan
-from planner.costs.facility_power import CapEffect
+from planner.costs.facility_power import ROUNDING, CapEffect
 from planner.errors import Message, NoPlanError
 from planner.evidence import middle
 from planner.parallelism.search import enumerate_layouts
@@ -39,17 +39,10 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     cap_w = question.money.power_cap_w
     if cap_w is None:
         return question, None
+    if question.gpus is not None:
+        return question, _given_under_cap(case, question.gpus, cap_w, draws)
     most = gpus_allowed(case, cap_w, draws)
     free = CapEffect(gpu=case.cluster.gpu.id, cap_mw=mw_from_w(cap_w), gpus_allowed=most, binding=False)
-    if question.gpus is not None:
-        over = over_cap(case, question.gpus, cap_w, draws)
-        if over is not None:
-            wider, limit_w = _wider(case, question.gpus, draws), limit_under_cap(case, cap_w, question.gpus, draws)
-            hint = Message.of("hint.fewer_gpus", gpus=most, wider=wider)
-            if limit_w is not None:
-                hint = Message.of("hint.fewer_gpus_or_limit", gpus=most, wider=wider, limit_w=limit_w)
-            raise NoPlanError(over, hint=hint)
-        return question, free
     targets = targets_of(question)
     if targets.budget_alone:  # the cap is one more limit on their number
         return replace(question, max_gpus=min(most, targets.most_gpus)), free
@@ -61,6 +54,31 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     except NoPlanError:
         return _capped(question, case, draws, wanted.choice, free)
     return replace(question, max_gpus=min(most, targets.most_gpus)), free
+
+
+def _given_under_cap(case: Case, gpus: int, cap_w: float, draws: Draws) -> CapEffect:
+    """That the GPUs given stay under the cap.
+
+    Raises:
+        NoPlanError: they do not; names how many would, the cap that would do, and the power limit, if one does.
+    """
+    over = over_cap(case, gpus, cap_w, draws)
+    try:
+        most = gpus_allowed(case, cap_w, draws)
+    except NoPlanError:  # not even one server
+        most = 0
+    if over is None:
+        return CapEffect(gpu=case.cluster.gpu.id, cap_mw=mw_from_w(cap_w), gpus_allowed=max(gpus, most), binding=False)
+    wider, limit_w = _wider(case, gpus, draws), limit_under_cap(case, cap_w, gpus, draws)
+    if most and limit_w is not None:
+        hint = Message.of("hint.fewer_gpus_or_limit", gpus=most, wider=wider, limit_w=limit_w)
+    elif most:
+        hint = Message.of("hint.fewer_gpus", gpus=most, wider=wider)
+    elif limit_w is not None:
+        hint = Message.of("hint.allow_or_limit", wider=wider, limit_w=limit_w)
+    else:
+        hint = Message.of("hint.allow", wider=wider)
+    raise NoPlanError(over, hint=hint)
 
 
 def _capped(
@@ -80,7 +98,7 @@ def _capped(
                 gpu=case.cluster.gpu.id,
                 cap_mw=mw_from_w(cap_w),
             ),
-            hint=_wider(case, gpus, draws),
+            hint=Message.of("hint.allow", wider=_wider(case, gpus, draws)),
         )
     capped_s = at_confidence(case.evaluate(capped.winner, draws).wall_s, question.confidence_ratio)
     if not question.deadline_assumed:
@@ -124,9 +142,9 @@ def cap_warning(cap: CapEffect, plans: Iterable[Plan], precision: str) -> Messag
 
 def over_cap(case: Case, gpus: int, cap_w: float | None, draws: Draws) -> Message | None:
     """By how much the peak of a number of GPUs is over the cap; None where it is not."""
-    if cap_w is None or gpus <= gpus_allowed(case, cap_w, draws):
-        return None
     peak_w = float(peak_of(case, gpus, draws).w)
+    if cap_w is None or peak_w <= cap_w * (1.0 + ROUNDING):
+        return None
     return Message.of(
         "why.over_cap",
         gpus=gpus,

@@ -85,7 +85,8 @@ class _Template(Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, list | tuple):
-            return self._list([self.format_field(inner, "") for inner in value], format_spec)
+            each = "gpu" if format_spec == "gpu" else ""
+            return self._list([self.format_field(inner, each) for inner in value], format_spec)
         if isinstance(value, Message) or is_message(value):
             return word(value, self._words.lang)
         if format_spec in self._forms:

@@ -13,7 +13,7 @@ from planner.question.inputs import INPUTS
 from planner.question.question import Question
 from planner.question.resolve import resolve
 from reports.text.messages import word
-from tests.planner.build import parts
+from tests.planner.build import parts, question
 
 
 def ask(**texts: str) -> Question:
@@ -300,3 +300,19 @@ def test_compression_that_does_not_apply_is_refused(texts, key):
 def test_an_unknown_compression_is_refused():
     with pytest.raises(UsageError, match="unknown gradient compression `zip`"):
         ask(params="7B", grad_compression="zip")
+
+
+@pytest.mark.parametrize(("network", "sized"), [("", True), ("100Gb/s", True), ("ib-ndr", True), ("8x400Gb/s", False)])
+def test_a_network_of_each_card_leaves_its_machines_to_their_number(network, sized):
+    given = {"network": network} if network else {}
+    (cluster,) = question(params="1B", gpu="rtx-4090", gpus="3", **given).clusters
+
+    assert cluster.gpus_per_node == 3
+    assert cluster.sized_by_number is sized
+
+
+@pytest.mark.parametrize("gpus", ["rtx-4090,h100-sxm5-80gb", "h100-sxm5-80gb,rtx-4090"])
+def test_the_size_of_a_machine_of_cards_is_noted_wherever_they_stand(gpus):
+    noted = question(params="1B", gpu=gpus, gpus="3").inputs["gpus_per_node"]
+
+    assert (noted.value, noted.source) == (3, "default")

@@ -87,6 +87,7 @@ def test_several_gpus_and_numbers_of_them_are_compared(run):
         (("--gpu", "rtx-4090"), 2, "no model was given"),
         (("--model", "llama-3.1-8b", "--method", "pretrain"), 2, "compares ways to fine-tune"),
         (("--model", "llama-3.1-8b", "--seq-len", "1024,many"), 2, "--seq-len"),
+        (("--model", "llama-3.1-8b", "--seq-len", "1,024"), 2, "may be one length or several"),
         (("--model", "llama-3.1-8b", "--gpu", "rtx-9999"), 2, "unknown GPU"),
         (("--model", "llama-3.1-8b", "--method", "distil"), 2, "unknown `distil`"),
     ],
@@ -118,3 +119,5 @@ def test_a_gpu_that_lacks_the_precision_says_which_it_has(run):
 
     assert "ask for --precision fp16, its best" in " ".join(out.split())
     assert out.count("way to") == 1  # no empty table
+    asked = ("fit", "--model", "llama-3.1-8b", "--gpu", "a10,t4", "--method", "qlora", "--json")
+    assert [entry["instead"] for entry in json.loads(run(*asked).out)["gpus"]] == [None, "fp16"]

@@ -75,3 +75,9 @@ def test_a_way_that_is_not_safe_says_its_risk_and_one_that_risks_much_is_left_ou
     assert any(risk is not None and 0.05 < float(str(risk)) <= WORTH_TRYING for risk in risks.values())
     # on one GPU the same model of 3B would risk 37 % with both at once
     assert names(helpful(case(params="3B", gpu="rtx-4090"), FixedLayout(on_given_gpus=True), 1)) == [MORE_MEMORY.key]
+
+
+def test_more_memory_than_any_host_has_is_no_way():
+    huge = case(params="400B", global_batch="8")
+
+    assert "offload" not in names(helpful(huge, FixedLayout(on_given_gpus=True), 8))

@@ -160,3 +160,17 @@ def test_where_not_even_a_server_fits_the_limit_that_would_do_is_named():
 
     assert [hint["key"] for hint in hints] == ["hint.raise_cap_or_limit", "hint.raise_cap"]
     assert of(answer(params="8B", power_cap="8kW", power_limit=str(hints[0]["limit_w"]))).gpus == 8
+
+
+def test_gpus_given_are_held_against_the_cap_themselves_and_not_by_whole_servers():
+    assert of(answer(params="7B", tokens="20B", gpus="4", power_cap="7kW")).gpus == 4
+    with pytest.raises(NoPlanError) as caught:
+        answer(params="7B", tokens="20B", gpus="16", power_cap="12kW")  # 200 W each are still too much
+    assert parts(caught.value.message)["gpus"] == 16
+    assert parts(caught.value.hint)["key"] == "hint.allow"
+    with pytest.raises(NoPlanError) as caught:
+        answer(params="7B", tokens="20B", gpus="8", power_cap="9kW")
+    hint = parts(caught.value.hint)
+    assert hint["key"] == "hint.allow_or_limit"
+    limited = answer(params="7B", tokens="20B", gpus="8", power_cap="9kW", power_limit=str(hint["limit_w"]))
+    assert of(limited).gpus == 8
