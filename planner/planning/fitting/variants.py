@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.errors import Message
@@ -119,4 +120,14 @@ def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
     flags = [Message.of("flag.with_value", input=name, value=str(new)) for name, old, new in values if old != new]
     if other.tuning.in_backward != question.tuning.in_backward:
         flags.append(Message.of("flag.alone", input="in_backward"))
-    return tuple(flags)
+    return (*flags, *_without(question, variant))
+
+
+def _without(question: Question, variant: Variant) -> Iterator[Message]:
+    """Inputs that were given and that the method of a variant has no use for."""
+    method = find_method(variant.method)
+    of_adapters, of_layers = ("lora_rank", "lora_targets"), ("trained_layers",)
+    for name in (*(() if method.adapts else of_adapters), *(() if method.trains == "last-layers" else of_layers)):
+        given = question.inputs.get(name)
+        if given is not None and given.source in ("flag", "environment", "file") and given.value is not None:
+            yield Message.of("hint.without", input=name, value=str(given.value))

@@ -143,7 +143,7 @@ TEXT: dict[str, str] = {
     "chance.deadline": "finishes within {days} with {chance} probability",
     "chance.budget": "costs no more than {usd} with {chance} probability",
     "budget.cost": "The figure to budget with: {high}.",
-    "budget.at_least": "The figure to budget with: {high} or more, since something is missing from it.",
+    "budget.at_least": "The figure to budget with: {high}, since something is missing from it.",
     "budget.days": "The figure to plan with: {high}.",
     "budget.like_beside": " In the comparison the {gpu} is priced like the {like}, a stand-in: it has no price of its own.",
     "budget.like": " Priced like the {like}, a stand-in: the {gpu} has no price of its own.",

@@ -141,7 +141,7 @@ TEXT: dict[str, str] = {
     "chance.deadline": "{days}内完成的概率为 {chance}",
     "chance.budget": "费用不超过 {usd}的概率为 {chance}",
     "budget.cost": "预算请按 {high}计。",
-    "budget.at_least": "预算请按 {high}或更高计，因为其中有缺项。",
+    "budget.at_least": "预算请按 {high}计，因为其中有缺项。",
     "budget.days": "排期请按 {high}计。",
     "budget.like_beside": "比较中的 {gpu} 按 {like} 的价格代算：它没有自己的价格。",
     "budget.like": "按 {like} 的价格代算：{gpu} 没有自己的价格。",

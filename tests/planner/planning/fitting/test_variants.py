@@ -64,3 +64,14 @@ def test_adapters_beside_attention_alone_are_a_way_where_each_expert_would_have_
     ]
     assert attention.adapter_params_per_layer < all_layers.adapter_params_per_layer / 100
     assert not any(each.lora_targets for each in variants_of(question(method="qlora", gpus="2")))
+
+
+def test_what_was_given_for_adapters_is_left_out_where_all_weights_learn():
+    lora = question(method="lora", lora_rank="64", gpus="2")
+    keys = {
+        variant.method: [(parts(flag)["key"], parts(flag)["input"]) for flag in changes(lora, variant)]
+        for variant in (Variant(method="sft"), Variant(method="qlora"))
+    }
+
+    assert ("hint.without", "lora_rank") in keys["sft"]
+    assert keys["qlora"] == [("flag.with_value", "method")]
