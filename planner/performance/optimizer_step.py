@@ -63,9 +63,14 @@ def paging_s(
         room_bytes: what a process gets of the GPU's memory.
         rates: mid values or draws.
     """
+    return 2.0 * paged_out_bytes(recipe, shards, at, memory_bytes, room_bytes) / rates.pcie_bytes_per_s
+
+
+def paged_out_bytes(recipe: Recipe, shards: Shards, at: Layouts, memory_bytes: Value, room_bytes: float) -> Value:
+    """Paged optimizer states of one GPU that lie in its host's memory, `[layout]`; arguments as of `paging_s`."""
     states = updated_params(recipe, shards, at) * recipe.optimizer.fixed_state_bytes
-    outside = np.clip(states + memory_bytes - room_bytes, 0.0, states)
-    return 2.0 * outside / rates.pcie_bytes_per_s
+    outside: Value = np.clip(states + memory_bytes - room_bytes, 0.0, states)
+    return outside
 
 
 def offload_s(

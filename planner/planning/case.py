@@ -18,7 +18,8 @@ from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, memory_of, score
 from planner.performance.memory import MemoryItems, usable_bytes
 from planner.performance.model_states import offloaded_bytes
-from planner.performance.shards import trained_share
+from planner.performance.optimizer_step import paged_out_bytes
+from planner.performance.shards import shard_params, trained_share
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
@@ -119,8 +120,12 @@ class Case:
         return self.needed[key]
 
     def host_bytes(self, at: Layouts) -> float:
-        """What one layout keeps in the memory of each host: 0 without an offloaded optimizer."""
+        """What one layout keeps in the memory of each host: an offloaded optimizer, or paged states without room."""
         held = float(np.max(offloaded_bytes(self.recipe, at)))
+        if self.recipe.optimizer.paged:
+            needed_bytes, room_bytes = memory_of(self.recipe, at, self.mid).total, usable_bytes(self.cluster.gpu)
+            paged = paged_out_bytes(self.recipe, shard_params(self.recipe, at), at, needed_bytes, room_bytes)
+            held += float(np.max(paged))
         return held * min(self.cluster.gpus_per_node, int(at.gpus[0]))
 
     def _evaluate(self, at: Layouts, draws: Draws | None) -> Evaluation:

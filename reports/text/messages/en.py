@@ -194,7 +194,7 @@ TEMPLATES: dict[str, str] = {
     "warning.years_asked": "{gpus:,} × {gpu:gpu} would train for {years:years_in_days}: a shorter --deadline or a larger --budget takes more GPUs",
     "warning.stack_over_nodes": "one node of {gpus:gpu} does not hold this run with `{old}`, the default for fine-tuning, so it is planned with `{new}`, which is usually faster: if you train with Hugging Face's software, ask with `{old}`",
     "warning.one_stack_over_nodes": "one node of {gpus:gpu} does not hold this run with `{old}`, the default for fine-tuning, so all GPUs compared are planned with `{new}`, which is usually faster; the others, asked for alone, are planned with `{old}`",
-    "warning.host_memory": "`--offload optimizer` takes {needed_gib:,.0f} GiB of the memory of each host with {gpus} × {gpu:gpu}: check that your hosts have that much",
+    "warning.host_memory": "{needed_gib:,.0f} GiB of the plan lie in the memory of each host with {gpus} × {gpu:gpu}: check that your hosts have that much",
     "warning.spot": "Spot machines can be reclaimed: the time, the cost and the probabilities here include no restarts for that",
     "warning.of_gpu": "{gpu:gpu}: {what}",
     "warning.commitment_1y": "This price requires a one-year commitment; the cost does not include the rest of the year after this run",

@@ -194,7 +194,7 @@ TEMPLATES: dict[str, str] = {
     "warning.years_asked": "{gpus:,} 张 {gpu:gpu} 要训练 {years:years_in_days}：更短的 --deadline 或更大的 --budget 会用更多 GPU",
     "warning.stack_over_nodes": "用微调默认的 `{old}` 时，{gpus:gpu} 的一个节点容纳不下此次训练，因此按通常更快的 `{new}` 规划；若训练仍用该软件，请加上 `{old}`",
     "warning.one_stack_over_nodes": "用微调默认的 `{old}` 时，{gpus:gpu} 的一个节点容纳不下此次训练，因此所比较的 GPU 都按通常更快的 `{new}` 规划；单独询问其余 GPU 时按 `{old}` 规划",
-    "warning.host_memory": "`--offload optimizer` 会占用每台主机（{gpus} 张 {gpu:gpu}）{needed_gib:,.0f} GiB 内存：请确认主机内存足够",
+    "warning.host_memory": "计划有 {needed_gib:,.0f} GiB 放在每台主机（{gpus} 张 {gpu:gpu}）的内存中：请确认主机内存足够",
     "warning.spot": "竞价机器可能被收回：时间、费用和这些概率都不含由此引起的重启",
     "warning.of_gpu": "{gpu:gpu}：{what}",
     "warning.commitment_1y": "该价格以使用一年为条件：本次训练之后余下的时间不计入费用",

@@ -141,4 +141,15 @@ def test_offloading_is_no_way_where_the_same_fits_without_nor_for_the_adapters_o
     assert {"method": "qlora", "offload": "optimizer"} not in asked
     alone = rows("rtx-4090", gpus=1)
     assert not any(row.variant.offload and row.variant.method in ("lora", "qlora") for row in alone)
-    assert all((row.host_gib > 1) is (row.variant.offload is not None) for row in alone)
+    held = {row.variant.offload or row.variant.optimizer for row in alone if row.host_gib > 1}
+    assert held == {"optimizer", "adamw-8bit-paged"}
+
+
+def test_paged_states_that_find_no_room_lie_in_the_memory_of_the_host():
+    (paged,) = (
+        row for row in rows("rtx-4090", lengths=(1024,))
+        if row.variant.optimizer == "adamw-8bit-paged" and row.act_ckpt == "full"
+    )  # fmt: skip
+    room_gib = usable_bytes(question(gpu="rtx-4090").clusters[0].gpu) / GIB
+
+    assert paged.host_gib == pytest.approx(8.03e9 * 2.03 / GIB - (room_gib - paged.memory_gib.mid), rel=0.03)
