@@ -12,6 +12,7 @@ from planner.performance.evaluation import memory_of
 from planner.performance.memory import memory_risk, usable_bytes
 from planner.planning.case import Case
 from planner.rates.terms import Draws, Rates
+from planner.units import GIB
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,7 +25,7 @@ MOST_RISK = 0.5
 """A layout that is riskier is more likely to run out of memory than not: it does not fit."""
 WORTH_TRYING = 0.2
 """Risk up to which a hint names what is not safe, with its risk."""
-MOST_HOST_BYTES = 4.0 * 1024**4
+MOST_HOST_BYTES = 4096.0 * GIB
 """Memory of a host up to which a hint names what needs it: servers of eight GPUs have 1 to 4 TiB. Assumed."""
 UNSURE = 0.06
 """How far a risk by the few draws of the choice may lie above that by `RISK_DRAWS`: near 5 %, two and a half standard

@@ -326,7 +326,7 @@ def test_a_stack_that_one_node_forces_is_told_with_the_flag_that_undoes_it():
     for key in (alone, beside):
         (message,) = told[key]
         assert message.key == key
-        assert "rtx-4090" in word(message)
+        assert "RTX 4090" in word(message)
         assert "`--stack hf`" in word(message)
 
 
