@@ -64,8 +64,8 @@ DEFAULT_NIC_BYTES_PER_S = 12.5e9
 CARDS_PER_MACHINE = 8
 """Cards that are sold one by one and lie in one machine, at most: what boards for servers have slots for."""
 FEWEST_IN_EQUAL_MACHINES = 4
-"""Cards of a machine from which machines of one size are taken for a number that they divide; else the last is part
-full."""
+"""Cards are spread over equal machines where these then hold at least so many each; otherwise machines of eight are
+filled, the last one in part."""
 CARDS_OF_A_DESKTOP = 2
 """Of those as many as a desktop holds."""
 SUPERCHIP_BYTES_PER_S = 200e9

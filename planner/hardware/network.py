@@ -95,7 +95,7 @@ def describe_network(words: str, gpus_per_node: int) -> Network:
     return Network(bytes_per_s=rate, fabric=fabric_of(part) or fabric_of(elsewhere))
 
 
-def of_a_server(words: str) -> bool:
+def is_of_a_server(words: str) -> bool:
     """Whether a description gives the network of a whole server, which its GPUs share."""
     return describe_network(words, 1) != describe_network(words, 2)
 

@@ -12,7 +12,7 @@ from planner.hardware.cluster import (
     make_cluster,
 )
 from planner.hardware.gpu import Gpu
-from planner.hardware.network import of_a_server, parse_network
+from planner.hardware.network import is_of_a_server, parse_network
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
@@ -182,7 +182,7 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         cards = cards_of_one_machine(gpu, read.value(GPUS))
         node = per_node or cards or gpu.gpus_per_node
         between = parse_network(network, NETWORK.flag, node) if network else None
-        sized = bool(cards and read.value(GPUS) and not per_node and not of_a_server(network or ""))
+        sized = bool(cards and read.value(GPUS) and not per_node and not is_of_a_server(network or ""))
         made = make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w, sized_by_number=sized)
         clusters.append(made)
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
