@@ -181,7 +181,7 @@ def test_a_left_out_precision_has_a_row_with_its_reason():
     assert {row["precision"]: row["why_not"] for row in rows if row["fits"] == "false"} == {
         "fp32": "does not fit because the leanest of 120 layouts needs 150.6 GiB per GPU, "
         "71.4 GiB more than the 79.2 GiB available to a process on one A100 SXM4 80 GB",
-        "fp8": "NVIDIA A100 SXM4 80GB (Ampere) has no FP8 matrix path",
+        "fp8": "NVIDIA A100 SXM4 80GB (Ampere) does not support FP8 matrix multiplication in hardware",
     }
 
 

@@ -13,6 +13,9 @@ from reports.view import Block, Cell, Column, Items, Prose, Table, TableRow
 KNOWN = ("measured", "published")
 UNKNOWN = {"not_tested": "parity.not_tested", "reference": "parity.reference"}
 """What stands for a precision of which nothing is known, by its basis."""
+HEADS = ("precision", "parity", "verdict", "parity_of")
+UNTESTED_HEADS = ("precision", "parity")
+"""Columns of the table where nothing is known of any precision."""
 
 
 def parity_rows(facts: Facts) -> list[Doc]:
@@ -189,7 +192,7 @@ def parity_table(facts: Facts, words: Words) -> Table | None:
     rows = parity_rows(facts)
     if not rows:
         return None
-    heads, body = ("precision", "parity", "verdict", "parity_of"), []
+    body: list[TableRow] = []
     for row in rows:
         head = Cell(text=words.name("precision", row["precision"]))
         strong = row["precision"] == facts.asked
@@ -217,6 +220,7 @@ def parity_table(facts: Facts, words: Words) -> Table | None:
                      href=_address(published["source"])),
                 Cell(text=model),
             ), strong=strong))  # fmt: skip
+    heads = UNTESTED_HEADS if all(len(row.cells) == len(UNTESTED_HEADS) for row in body) else HEADS
     prices = (_price(row, basis, rate, words) for row in rows for basis, rate in rates(row).items() if rate)
     speeds = (_rate(row, rate, words) for row in rows for rate in (row["published"] or {}).get("rates", ()))
     return Table(

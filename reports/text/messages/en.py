@@ -237,8 +237,8 @@ TEMPLATES: dict[str, str] = {
     "task.own": "your own task",
     "warning.untrained": "{precision} does not train: {ratio:.0%} of the steps of {task} on {device} overflowed at every loss scale that was tried. Its saving shown here does not count, and its goodput is unknown.",
     # why a precision or a layout is left out
-    "why.no_matrix_path": "{gpu} ({arch}) has no {compute} matrix path",
-    "why.no_block_scales": "{gpu} ({arch}) has no matrix path with block scales ({precision})",
+    "why.no_matrix_path": "{gpu} ({arch}) does not support {compute} matrix multiplication in hardware",
+    "why.no_block_scales": "{gpu} ({arch}) does not support block-scaled matrix multiplication ({precision}) in hardware",
     "why.no_narrow_convolutions": "PyTorch has no convolutions in {precision}, and {name} is made of them",
     "why.no_even_split": "no layout divides these GPUs, the model and the global batch of {global_batch:,} sequences evenly",
     "why.no_even_split_images": "these GPUs do not divide the global batch of {global_batch:,} images evenly",

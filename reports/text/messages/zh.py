@@ -237,8 +237,8 @@ TEMPLATES: dict[str, str] = {
     "task.own": "您自带的任务",
     "warning.untrained": "{precision} 无法训练：{device} 上 {task} 有 {ratio:.0%} 的步在所试的各个损失缩放下溢出。此处的节省不成立，其有效时间占比也未知。",
     # why a precision or a layout is left out
-    "why.no_matrix_path": "{gpu}（{arch}）没有 {compute} 矩阵通路",
-    "why.no_block_scales": "{gpu}（{arch}）没有带块缩放的矩阵通路（{precision}）",
+    "why.no_matrix_path": "{gpu}（{arch}）没有支持 {compute} 矩阵乘法的硬件",
+    "why.no_block_scales": "{gpu}（{arch}）没有支持块缩放矩阵乘法（{precision}）的硬件",
     "why.no_narrow_convolutions": "PyTorch 没有 {precision} 的卷积，而 {name} 由卷积构成",
     "why.no_even_split": "没有一种方案能把这些 GPU、模型和 {global_batch:,} 条序列的全局批次均匀切分",
     "why.no_even_split_images": "这些 GPU 不能均匀切分 {global_batch:,} 张图像的全局批次",

@@ -928,7 +928,7 @@ TEXT: dict[str, str] = {
     "whatif.moved": "This is no longer the plan.",
     "whatif.table": "{precision}: the plan and what if",
     "whatif.all": "Cost of each precision, what if",
-    "whatif.bill": "Electricity bill, if it is yours",
+    "whatif.bill": "Electricity, if billed separately",
     "whatif.formula_images": "GPU-hours = plan × images ÷ plan images × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
     "at least an offer's minimum; what is paid once stays, other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
     "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions of hours.",

@@ -36,7 +36,7 @@ def reason(**cells: str) -> str:
         ({"gpu": "h900"}, "unknown GPU `h900`"),
         ({"precision": ""}, "precision: blank"),
         ({"precision": "int4"}, "precision: unknown `int4`"),
-        ({"precision": "bf16"}, "no BF16 matrix path"),
+        ({"precision": "bf16"}, "does not support BF16 matrix multiplication"),
         ({"seq_len": ""}, "seq_len: blank"),
         ({"n_gpus": ""}, "n_gpus: blank"),
         ({"global_batch_seqs": "", "micro_batch": ""}, "batch: neither"),

@@ -335,7 +335,7 @@ def test_precisions_left_out_are_named_with_their_reason():
     rows = {row.cells[0].text: row.cells[-1] for row in view.hero.table.rows}
 
     assert "FP8" in view.hero.alerts[0]
-    assert rows["FP8"].detail == "NVIDIA A100 SXM4 80GB (Ampere) has no FP8 matrix path"
+    assert rows["FP8"].detail == "NVIDIA A100 SXM4 80GB (Ampere) does not support FP8 matrix multiplication in hardware"
     assert rows["FP32 (strict)"].detail.startswith("does not fit because the leanest of 120 layouts")
 
 

@@ -72,7 +72,8 @@ def lacking_document() -> dict[str, Any]:
     document = sample.several_gpus_document()
     document["plans"] = [p for p in document["plans"] if (p["gpu"], p["precision"]) != ("h200-sxm-141gb", "fp8")]
     document["plans"] = [p | {"gpu": A100} if p["gpu"] == "h200-sxm-141gb" else p for p in document["plans"]]
-    lacks = {"precision": "fp8", "gpu": A100, "reason": "has no FP8 matrix path", "instead": "bf16"}
+    reason = "does not support FP8 matrix multiplication in hardware"
+    lacks = {"precision": "fp8", "gpu": A100, "reason": reason, "instead": "bf16"}
     return document | {"unsupported": [lacks]}
 
 

@@ -90,6 +90,20 @@ def test_what_was_measured_says_on_what_for_how_long_and_whether_it_was_emulated
     assert texts[-1] == ["FP32 (strict)", "the reference"]
 
 
+def test_columns_that_no_precision_fills_are_left_out():
+    document = document_shown()
+    document["parity"] = [row | {"basis": "not_tested", "measured": None, "published": None, "per_nat": None,
+                                 "published_per_nat": None} for row in document["parity"]]  # fmt: skip
+
+    table = parity_table(Facts(checked(document)), EN)
+
+    assert table is not None
+    assert [column.head for column in table.columns] == ["Precision", "Loss against a higher precision"]
+    full = parity_table(facts_shown(), EN)
+    assert full is not None
+    assert len(full.columns) == 4
+
+
 def test_what_a_nat_costs_follows_from_the_two_plans():
     row = next(row for row in parity_rows(facts_shown()) if row["precision"] == "nvfp4")
     facts = facts_shown()
