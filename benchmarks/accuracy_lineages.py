@@ -165,8 +165,8 @@ def budget_text(whole: Sequence[WholeRun]) -> str:
     worst = max(run.taken for run in whole)
     share = f"All {below}" if below == len(whole) else f"{below} of them"
     return (
-        f"**Set aside the high end of the range, about {high:.1f} times the central estimate** (the *middle* in the "
-        f"tables of this page). mpplan predicted {len(whole)} published whole runs by {teams} teams, each without data "
+        f"**Set aside the high end of the range, about {high:.1f} times the central estimate.** "
+        f"mpplan predicted {len(whole)} published whole runs by {teams} teams, each without data "
         f"from its own team. {share} used no more GPU time than the high end of their range; the worst used "
         f"{worst:.1f} times the central estimate. This covers GPU time at a fixed price. If the price is still open, "
         f"its range comes on top; a firm offer removes it. Costs other than GPUs are not included."
@@ -191,7 +191,7 @@ def trust_rows(report: Entry) -> list[tuple[str, str, str]]:
     before, after = ([_learned(report, figure, count) for figure in ("run", "time")] for count in (0, ENOUGH))
     lines = (
         ("how often the truth was inside the range", [drawn[figure] for figure in ("run", "time")], 3),
-        ("how far off the middle was, typically", [drawn[figure] for figure in ("run", "time")], 2),
+        ("how far off the central estimate was, typically", [drawn[figure] for figure in ("run", "time")], 2),
         (
             f"the same, of the {' and '.join(str(len(entries)) for entries in after)} teams with over {ENOUGH} runs: "
             f"before learning from {ENOUGH} of them",
@@ -199,7 +199,7 @@ def trust_rows(report: Entry) -> list[tuple[str, str, str]]:
             2,
         ),
         ("after", after, 2),
-        ("width of their range over its middle: before", before, 4),
+        ("width of their range divided by the central estimate: before", before, 4),
         ("after", after, 4),
     )
 

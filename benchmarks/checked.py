@@ -193,7 +193,7 @@ def summary(checked: Sequence[Checked]) -> str:
     none = "None is refused." if not refused else f"{refused} refused, counted as outside."
     return paragraph(
         f"**{inside} of {len(checked)} lie inside the 90 % range** ({percent(inside_ratio(checked), 0)}; aimed for: "
-        f"{percent(INSIDE_AIM, 0)}). The middle of the range is {percent(median_error(checked), 0)} off at the median "
+        f"{percent(INSIDE_AIM, 0)}). The central estimate is {percent(median_error(checked), 0)} off at the median "
         f"(aimed for: {percent(ERROR_AIM, 0)}), and {100 * float(np.median(errors)):+.0f} % with its sign. {none}"
     )
 
