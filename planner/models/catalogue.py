@@ -37,6 +37,8 @@ def _shape(row: Row) -> ModelShape:
         v_head_dim=row.opt_integer("v_head_dim", low=1),
         experts=count("experts"),
         top_k=count("top_k"),
+        expert_groups=count("expert_groups"),
+        token_groups=count("token_groups"),
         shared_experts=count("shared_experts"),
         expert_ffn=count("expert_ffn"),
         dense_layers=count("dense_layers"),

@@ -172,9 +172,22 @@ def _llama4(config: ConfigJson) -> ModelShape:
     return _decoder(config, ffn_hidden=dense, shared_experts=1, moe_every=every, **experts)
 
 
+def _groups(config: ConfigJson, experts: int) -> dict[str, int]:
+    """Groups of experts of which a token sees some only; `greedy` sees all of them, as does one group."""
+    groups, seen = config.opt_count("n_group") or 1, config.opt_count("topk_group") or 1
+    if config.text("topk_method") == "greedy" or groups == 1:
+        return {}
+    if experts % groups:
+        raise config.fail("n_group", f"a divisor of n_routed_experts ({experts})")
+    if seen > groups:
+        raise config.fail("topk_group", f"at most n_group ({groups})")
+    return {} if seen == groups else {"expert_groups": groups, "token_groups": seen}
+
+
 def _deepseek(config: ConfigJson) -> ModelShape:
     rope = config.count("qk_rope_head_dim")
     heads = config.count("num_attention_heads")
+    experts = _experts(config, ("n_routed_experts",), "moe_intermediate_size")
     return _decoder(
         config,
         heads=heads,
@@ -188,7 +201,8 @@ def _deepseek(config: ConfigJson) -> ModelShape:
         # As in transformers, a model with fewer layers than that has dense ones only.
         dense_layers=min(config.opt_count("first_k_dense_replace", low=0) or 0, config.count("num_hidden_layers")),
         moe_every=config.opt_count("moe_layer_freq") or 1,
-        **_experts(config, ("n_routed_experts",), "moe_intermediate_size"),
+        **experts,
+        **_groups(config, experts["experts"]),
     )
 
 
@@ -351,7 +365,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "qwen3": {"head_dim": 128},
     "qwen3_moe": {"num_key_value_heads": 4},
     "deepseek_v2": {"n_shared_experts": 2, "q_lora_rank": 1536},
-    "deepseek_v3": {"n_shared_experts": 1, "q_lora_rank": 1536, "first_k_dense_replace": 3},
+    "deepseek_v3": {
+        "n_shared_experts": 1, "q_lora_rank": 1536, "first_k_dense_replace": 3, "n_group": 8, "topk_group": 4,
+    },
     "gpt_bigcode": {"multi_query": True},
     "gpt_oss": {"num_key_value_heads": 8, "head_dim": 64, "sliding_window": 128},
     "gemma": {"head_dim": 256},

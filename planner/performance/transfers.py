@@ -14,6 +14,7 @@ import numpy.typing as npt
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
+from planner.parallelism.routing import nodes_met
 from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place_on, scatter_s, send_s
 from planner.performance.compression import sent_bytes
@@ -148,9 +149,7 @@ def expert_transfers(
     split = at.tp if recipe.sequence_parallel else 1
     sent = tokens / split * model.top_k * model.hidden * recipe.policy.activation_bytes
     busiest = sent * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio)
-    nodes = np.maximum(group.size / group.inside, 1.0)
-    # A token's k experts lie on fewer than k nodes: expected share of distinct ones, (1-(1-1/D)^k) D/k.
-    distinct = (1.0 - (1.0 - 1.0 / nodes) ** model.top_k) * nodes / model.top_k
+    distinct = nodes_met(model, np.maximum(group.size / group.inside, 1.0)) / model.top_k
     share = model.moe_share
     exchange = Transfer(
         operation="all_to_all", carries="tokens", payload_bytes=busiest, group=group,

@@ -121,6 +121,9 @@ def _experts(run: PlannedRun) -> Iterator[Argument]:
     rest = run.count("layers") - dense
     yield "--num-experts", str(run.count("experts"))
     yield "--moe-router-topk", str(run.count("top_k"))
+    if run.count("expert_groups"):
+        yield "--moe-router-num-groups", str(run.count("expert_groups"))
+        yield "--moe-router-group-topk", str(run.count("token_groups"))
     yield "--moe-ffn-hidden-size", str(run.count("expert_ffn") or run.count("ffn_hidden"))
     yield "--moe-layer-freq", f"([0]*{dense}+[1]*{rest})" if dense else str(every)
     if run.count("shared_experts"):

@@ -6,6 +6,7 @@ networks are not covered; `evaluate` must agree with everything else to 1e-9.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from planner.performance.evaluation import UnitPrices
@@ -79,9 +80,26 @@ class OneLayout(Parts):
         group = self.ranks(y.ep, 1 if self.etp < y.tp else y.tp)
         domains = max(1.0, group[0] / group[1])
         met = domains * (1 - (1 - 1 / domains) ** m.top_k)
+        if m.expert_groups:
+            met = domains * (1 - self.missed_by(m.expert_groups / domains))
         sent = self.tokens / self.split * m.top_k * m.hidden * self.a * self.busiest_ratio()
         once = self.all_to_all(sent, group, min(1.0, met / m.top_k))
         return (4 + 2 * self.run_again) * once * (1 - q.overlap_ep_ratio) * sum(self.is_moe) / m.layers
+
+    def missed_by(self, held: float) -> float:
+        """The probability that a node with so many of the groups of experts has none of a token's."""
+        m = self.m
+        sets = list(itertools.combinations(range(m.expert_groups), m.token_groups))
+
+        def none_of(first: int) -> float:
+            shares = [sum(group < first for group in chosen) / m.token_groups for chosen in sets]
+            return sum((1 - share) ** m.top_k for share in shares) / len(sets)
+
+        if held < 1:  # an equal part of one group
+            reached = m.token_groups / m.expert_groups
+            return 1 - reached + reached * (1 - held / m.token_groups) ** m.top_k
+        below = min(int(held), m.expert_groups - 1)
+        return none_of(below) + (held - below) * (none_of(below + 1) - none_of(below))
 
     def send_s(self) -> float:
         y, q = self.y, self.q
@@ -406,14 +424,15 @@ class OneLayout(Parts):
         """Casts of weights that stay, and those of the layer at work."""
         r, p, y = self.r, self.p, self.y
         low = p.linear_compute in ("fp8", "fp4")
-        unpacked = self.m.hidden * (self.m.ffn_hidden or self.m.expert_ffn) / y.tp * self.a
-        unpacked = unpacked if r.method == "qlora" else 0.0
+        product = self.m.hidden * (self.m.ffn_hidden or self.m.expert_ffn) / y.tp  # the largest, of 4-bit weights
+        unpacked = product * self.a if r.method == "qlora" else 0.0
         if r.method in ("lora", "qlora") and (not low or r.kernels in ("tuned", "classic")):
             return 0.0, unpacked
         stays = y.zero != 3 and r.trains_all and (not low or r.kernels in ("tuned", "classic"))
         each = p.low_weight_copy_bytes * unit
+        at_work = p.low_weight_copy_bytes * product if r.method == "qlora" else 2 * each
         casts = (p.weight_bytes, p.activation_bytes) == (4, 2)  # autocast: ZeRO 3 gathers what is cast already
-        return (layers * each, unpacked) if stays else (0.0, (0.0 if casts else 2 * each) + unpacked)
+        return (layers * each, unpacked) if stays else (0.0, (0.0 if casts else at_work) + unpacked)
 
     def gathered_bytes(self, unit: float) -> tuple[float, float, float]:
         """Gathered parameters with ZeRO-3: those that stay, those of a layer at work, those of the loss."""

@@ -190,6 +190,9 @@ def shapes(draw: st.DrawFn) -> ModelShape:
             shared_experts=draw(st.integers(0, 2)), dense_layers=draw(st.integers(0, 1)),
             moe_every=draw(st.sampled_from((1, 2))),
         )  # fmt: skip
+        groups = draw(st.sampled_from((0, 0, 2, 4)))
+        if groups:
+            one = replace(one, expert_groups=groups, token_groups=draw(st.integers(1, groups - 1)))
     return one
 
 

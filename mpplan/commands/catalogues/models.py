@@ -115,6 +115,8 @@ def _details(model: ModelShape) -> str:
         attention += f", window {model.sliding_window}"
     gated, batch = "gated" if model.gated_mlp else "not gated", model.global_batch_tokens
     experts = f"{model.experts} of {model.expert_ffn}, {model.top_k} per token, {model.shared_experts} shared"
+    if model.expert_groups:
+        experts += f", in at most {model.token_groups} of {model.expert_groups} groups"
     return details(
         (
             ("name", model.name),

@@ -134,6 +134,9 @@ CONFIGS = {
         "moe_intermediate_size": 2048,
         "moe_layer_freq": 1,
         "first_k_dense_replace": 3,
+        "n_group": 8,
+        "topk_group": 4,
+        "topk_method": "noaux_tc",
         "vocab_size": 129280,
     },
     "deepseek-v2-lite": {
@@ -152,6 +155,9 @@ CONFIGS = {
         "num_experts_per_tok": 6,
         "moe_intermediate_size": 1408,
         "first_k_dense_replace": 1,
+        "n_group": 1,
+        "topk_group": 1,
+        "topk_method": "greedy",
         "vocab_size": 102400,
     },
     "gpt-2-1.5b": {
@@ -436,6 +442,27 @@ def test_a_wrong_value_is_named_with_what_was_expected(change, message):
 
     assert caught.value.message == message
     assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_group": 7}, "c.json: n_group: expected a divisor of n_routed_experts (256), found `7`"),
+        ({"topk_group": 9}, "c.json: topk_group: expected at most n_group (8), found `9`"),
+    ],
+)
+def test_groups_of_experts_that_cannot_be_are_refused(change, message):
+    with pytest.raises(InputFileError) as caught:
+        shape_from_config(json.dumps(CONFIGS["deepseek-v3"] | change), "c.json")
+
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize("change", [{"n_group": 1}, {"topk_group": 8}, {"topk_method": "greedy"}])
+def test_groups_that_limit_nothing_are_none(change):
+    shape = shape_from_config(json.dumps(CONFIGS["deepseek-v3"] | change), "c.json")
+
+    assert (shape.expert_groups, shape.token_groups) == (0, 0)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -152,11 +152,16 @@ def test_a_token_for_several_experts_of_one_node_crosses_the_network_once():
     rates = links(nvlink_bytes_per_s=1e30)
     comm = axes(one, layout(dp=64, ep=64), rates)
 
-    # 8 domains: a token meets 8 (1 - (7/8)^8) = 5.25 distinct ones on average, not 8
+    # 8 domains: the four groups that a token may go to lie on 4 of them, of which it meets 4 (1 - (3/4)^8) = 3.6
+    limited = 4 * (1 - (3 / 4) ** 8)
+    assert seconds(comm.ep) == pytest.approx(4 * 4096 * 7168 * 2 * limited * 56 / 64 / LINK * 58 / 61)
+
+    # without groups it would meet 8 (1 - (7/8)^8) = 5.25 distinct ones on average, not 8
+    anywhere = replace(one, model=replace(one.model, expert_groups=0, token_groups=0))
     distinct = 8 * (1 - (7 / 8) ** 8)
     assert distinct == pytest.approx(5.25, abs=0.005)
-    sent = 4096 * 7168 * 2 * distinct * 56 / 64
-    assert seconds(comm.ep) == pytest.approx(4 * sent / LINK * 58 / 61)
+    spread = axes(anywhere, layout(dp=64, ep=64), rates)
+    assert seconds(spread.ep) == pytest.approx(4 * 4096 * 7168 * 2 * distinct * 56 / 64 / LINK * 58 / 61)
 
 
 def test_a_pipeline_passes_activations_and_gradients_of_its_sequence_shard():

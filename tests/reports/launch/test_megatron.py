@@ -65,6 +65,7 @@ def test_experts_and_latent_attention_are_in_the_shape():
 
     assert flags["--expert-model-parallel-size"] == ("32",)
     assert flags["--moe-layer-freq"] == ("([0]*3+[1]*58)",)  # DeepSeek-V3: three dense layers of 61
+    assert (flags["--moe-router-num-groups"], flags["--moe-router-group-topk"]) == (("8",), ("4",))
     assert (flags["--kv-lora-rank"], flags["--qk-head-dim"], flags["--v-head-dim"]) == (("512",), ("128",), ("128",))
     assert "--kv-channels" not in flags
 

@@ -1,0 +1,51 @@
+"""The nodes that a token is sent to, against every way in which its experts can be chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from planner.models.catalogue import find_model
+from planner.parallelism.routing import nodes_met
+
+MODEL = replace(find_model("deepseek-v3"), experts=16, top_k=3)
+
+
+def enumerated(groups: int, chosen: int, top_k: int, nodes: int) -> float:
+    """Mean number of nodes over all choices of groups, and of experts in them, two to a group."""
+    experts = 2 * groups
+    node_of = [number * nodes // experts for number in range(experts)]
+    met = []
+    for taken in combinations(range(groups), chosen):
+        able = [number for number in range(experts) if number // 2 in taken]
+        met += [len({node_of[number] for number in picked}) for picked in product(able, repeat=top_k)]
+    return float(np.mean(met))
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4, 8])
+def test_without_groups_experts_are_spread_evenly(nodes):
+    whole = replace(MODEL, expert_groups=0, token_groups=0)
+
+    assert nodes_met(whole, np.array([float(nodes)])) == pytest.approx(enumerated(8, 8, 3, nodes))
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("chosen", [1, 2, 4])
+def test_groups_limit_the_nodes_of_a_token(nodes, chosen):
+    limited = replace(MODEL, expert_groups=8, token_groups=chosen)
+
+    met = nodes_met(limited, np.array([float(nodes)]))
+
+    assert met == pytest.approx(enumerated(8, chosen, 3, nodes))
+    assert np.all(met <= nodes_met(replace(limited, expert_groups=0), np.array([float(nodes)])) + 1e-12)
+
+
+def test_deepseek_v3_sends_a_token_to_at_most_four_of_eight_nodes():
+    # 8 experts in 4 of 8 groups, one on each node: 4 (1 - (3/4)^8); without the limit 8 (1 - (7/8)^8)
+    model = find_model("deepseek-v3")
+
+    assert nodes_met(model, np.array([8.0])) == pytest.approx(4 * (1 - 0.75**8))
+    assert nodes_met(replace(model, expert_groups=0), np.array([8.0])) == pytest.approx(8 * (1 - 0.875**8))
