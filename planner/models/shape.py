@@ -56,7 +56,7 @@ class ModelShape:
     expert_groups: int = 0
     """Groups of routed experts, of which a token's experts lie in `token_groups` at most; 0 without that limit."""
     token_groups: int = 0
-    """Groups that a token's experts may lie in; group-limited routing (DeepSeek-V3, arXiv 2412.19437, section 2.1.2)."""
+    """Groups that the experts of one token may lie in (DeepSeek-V3, arXiv 2412.19437, section 2.1.2)."""
     shared_experts: int = 0
     expert_ffn: int = 0
     """Inner size of one expert."""
