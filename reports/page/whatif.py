@@ -339,4 +339,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
         },
         "at_least": _at_least(answer),
     }
-    return data, sliders(knobs, words, facts.amount_quantity)
+    drawn = sliders(knobs, words, facts.amount_quantity)
+    # Where power is free, the cost has no electricity that could grow with its price.
+    free = knobs.electricity == 0 and _lines(answer, "electricity")
+    return data, tuple(slider for slider in drawn if not (free and slider.name == "electricity"))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import asdict, replace
 
 import pytest
@@ -126,6 +127,18 @@ def test_every_slider_holds_the_plan_s_value_inside_its_span(recorded):
 
     assert [one.name for one in found] == ["price", "electricity", "pue", "grid", "tokens", "goodput", "runs"]
     assert all(one.low <= one.value <= one.high for one in found)
+
+
+def test_where_own_power_is_free_no_slider_gives_it_a_price(recorded):
+    line = deepcopy(recorded["plans"][0]["cost_lines"][0])
+    line |= {"id": "electricity", "unit_price_usd": {"low": 0.0, "mid": 0.0, "high": 0.0},
+             "usd": {"low": 0.0, "mid": 0.0, "high": 0.0, "at_least": False}}  # fmt: skip
+    document = deepcopy(recorded)
+    for plan in document["plans"]:
+        plan["cost_lines"].append(deepcopy(line))
+    _, drawn = page_data(Facts(checked(document)), words_for("en"))
+
+    assert [one.name for one in drawn] == ["price", "pue", "grid", "tokens", "goodput", "runs"]
 
 
 def test_a_plan_without_a_price_has_no_price_slider():
