@@ -1,10 +1,9 @@
-"""Networks between servers, rate and fabric, read from a flag or from the words of a published run."""
+"""Networks between servers: their kinds and generations, and what the words of a published run say of one."""
 
 from __future__ import annotations
 
 import re
 
-from planner.errors import UsageError
 from planner.lazy import dataclass
 from planner.units import GIGA
 
@@ -95,18 +94,13 @@ def describe_network(words: str, gpus_per_node: int) -> Network:
     return Network(bytes_per_s=rate, fabric=fabric_of(part) or fabric_of(elsewhere))
 
 
-def is_of_a_server(words: str) -> bool:
-    """Whether a description gives the network of a whole server, which its GPUs share."""
-    return describe_network(words, 1) != describe_network(words, 2)
-
-
 def says_nothing(words: str) -> bool:
     """Whether a description that is about the network between servers gives neither its rate nor its kind."""
     network = describe_network(words, 1)
     return network.bytes_per_s is None and not network.fabric and any(part.strip() for part in _outside_servers(words))
 
 
-_INSIDE = re.compile(r"nv\s?link|nv\s?switch|xgmi|pci-?e", re.IGNORECASE)
+_INSIDE = re.compile(r"nv\s?link|nv\s?switch|nvl\d+|xgmi|pci-?e", re.IGNORECASE)
 """Links inside a server."""
 _ACCELERATOR = re.compile(r"^\s*accelerator\s*:(?P<inside>.*?)(?:;\s*host\s*:|$)", re.IGNORECASE | re.DOTALL)
 """How MLPerf's descriptions of systems begin: what joins the GPUs, then what the host has."""
@@ -144,30 +138,3 @@ def _bytes_per_s(part: str, elsewhere: str, gpus_per_node: int) -> float | None:
     of_node = ports or (re.search(_PER_NODE, part) and "per gpu" not in part.lower())
     unit_bytes_per_s = GIGA if rate["unit"] == "GB" else GIGA / BITS_PER_BYTE
     return float(rate["rate"]) * unit_bytes_per_s * links / (gpus_per_node if of_node else 1)
-
-
-def parse_network(text: str, what: str, gpus_per_node: int) -> Network:
-    """Network from `400Gb/s`, `8x400Gb/s`, `ib-ndr`, `efa` or `efa 3200Gb/s per node`, and no more.
-
-    Args:
-        text: as typed; every part of it must be understood.
-        what: what the text is, for the error: a flag.
-        gpus_per_node: divides `NxRATE` and `per node`, which are totals of a node.
-
-    Raises:
-        UsageError: not such a text, or a rate of 0.
-    """
-    words = text.strip()
-    first, _, rest = words.partition(" ")
-    fabric = first.lower() if first.lower() in FABRICS else ""
-    rate = rest.strip() if fabric else words
-    named = words.lower() in (row.name for row in NETWORKS)
-    whole = named or _RATE.fullmatch(rate) is not None or (fabric and not rate)
-    network = describe_network(words, gpus_per_node)
-    if not whole or network.bytes_per_s == 0:
-        raise UsageError(
-            f"{what}: `{text}` is not a network",
-            hint="write its rate like `400Gb/s` (per GPU), `8x400Gb/s` (per node) or `50GB/s`, a kind before it where "
-            f"you know it ({', '.join(FABRICS)}), or one of " + ", ".join(row.name for row in NETWORKS),
-        )
-    return network

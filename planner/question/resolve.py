@@ -12,7 +12,7 @@ from planner.hardware.cluster import (
     make_cluster,
 )
 from planner.hardware.gpu import Gpu
-from planner.hardware.network import is_of_a_server, parse_network
+from planner.hardware.typed_network import is_of_a_server, parse_network
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout

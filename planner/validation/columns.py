@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from planner.errors import Message
 from planner.hardware.network import says_nothing
+from planner.hardware.typed_network import read_typed_network
 from planner.lazy import dataclass
 from planner.text import shortened
 from planner.training.method import METHOD_ROWS
@@ -100,6 +101,10 @@ _NAMED = ("zero_or_fsdp_stage", "act_ckpt", "attention", "compile", "network")
 """Columns whose unknown words count as blank; what the others do not know is refused."""
 
 
+def _says_no_network(text: str) -> bool:
+    return read_typed_network(text, 1) is None and says_nothing(text)
+
+
 def unknown_words(rows: Iterable[Mapping[str, str]]) -> dict[Message, list[str]]:
     """Ids of rows (`line N` without one) by a word of theirs that says nothing and counts as blank.
 
@@ -110,7 +115,7 @@ def unknown_words(rows: Iterable[Mapping[str, str]]) -> dict[Message, list[str]]
     for line, cells in enumerate(rows, start=2):
         for column in _NAMED:
             text = str(cells.get(column) or "").strip()
-            if text and (says_nothing(text) if column == "network" else not understood(column, text)):
+            if text and (_says_no_network(text) if column == "network" else not understood(column, text)):
                 told = Message.of("skipped.unknown_word", column=column, text=shortened(text))
                 ids[told].append(str(cells.get("id") or "").strip() or f"line {line}")
     return ids

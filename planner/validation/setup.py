@@ -13,7 +13,7 @@ from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
 from planner.hardware.gpu import Gpu
-from planner.hardware.network import describe_network
+from planner.hardware.typed_network import network_of_words
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
@@ -165,7 +165,7 @@ def _gpu(name: str) -> Gpu:
 def _cluster(run: PublishedRun, filled: Filled) -> Cluster:
     gpu = _gpu(run.gpu)
     node = run.gpus_per_node or gpu.gpus_per_node
-    network = describe_network(run.network, node)
+    network = network_of_words(run.network, node)
     limit = run.power_limit_w
     if limit_unsaid(run.gpu, limit):
         limit = POWER_LIMITED_RATIO * gpu.tdp_w
