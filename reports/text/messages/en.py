@@ -396,6 +396,7 @@ TEMPLATES: dict[str, str] = {
     "hint.power_limits_known": "give --power-limit in watts, or take a GPU whose limits are known: {known}",
     "hint.limit_under_cap": "give --power-limit in watts under a cap, or leave --power-cap out",
     "hint.best_precision": "ask for --precision {precision}, its best, or name a --gpu that has {lacking:precision}; `mpplan gpus` shows what each supports",
+    "hint.best_for_model": "ask for --precision {precision}, the best for this model and GPU; another GPU would not help",
     "hint.supported": "ask for another --precision, or a --gpu that has it; `mpplan gpus` shows what each supports",
     "hint.price_or_target": "give --price, or --price-like with a GPU to price it as, or ask with --deadline or --gpus",
     "hint.more_gpus": "use --gpus {gpus}, or --deadline {deadline_days:time}",

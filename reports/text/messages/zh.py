@@ -396,6 +396,7 @@ TEMPLATES: dict[str, str] = {
     "hint.power_limits_known": "用瓦数给出 --power-limit，或换功率上限已知的 GPU：{known}",
     "hint.limit_under_cap": "有封顶时用瓦数给出 --power-limit，或去掉 --power-cap",
     "hint.best_precision": "改用 --precision {precision}（该 GPU 的最佳精度），或换支持 {lacking:precision} 的 --gpu；`mpplan gpus` 列出各自支持的精度",
+    "hint.best_for_model": "改用 --precision {precision}（该模型在该 GPU 上的最佳精度）；换 GPU 也无济于事",
     "hint.supported": "换 --precision，或换支持它的 --gpu；`mpplan gpus` 列出各自支持的精度",
     "hint.price_or_target": "给出 --price，或用 --price-like 指定按哪种 GPU 计价，或改用 --deadline 或 --gpus",
     "hint.more_gpus": "用 --gpus {gpus}，或 --deadline {deadline_days:time}",
