@@ -168,7 +168,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.whole_market": "no {commitment} price of {gpu} in {region}: that of the whole market is used",
     "price.warning.later_rows": "{count} rows dated after {as_of} (up to {newest}) are left out; if that is not intended, check the clock",
     "price.warning.historic": "no price of the last 18 months is known; older ones are used, of {rows}",
-    "price.warning.vague_date": "for some prices only the year or a date range is known, not the day: `mpplan prices show` lists them",
+    "price.warning.vague_date": "for some prices only the year or a date range is known, not the day: `mpplan prices show GPU` lists them",
     "price.warning.vague_date_shown": "for some prices only the year or a date range is known, not the day: their dates stand beside them",
     "price.warning.few_providers": "only {count:providers} known for {gpu}: the range is at least the typical spread of GPUs with five or more",
     "price.warning.one_price": "--price is taken for each of {gpus:gpu}: if they differ, ask about one at a time",

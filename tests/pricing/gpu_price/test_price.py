@@ -173,7 +173,7 @@ def test_dates_known_only_as_an_interval_are_said_once_in_words_whatever_the_gpu
     vague = {word(warning) for price in prices for warning in price.warnings if "vague" in warning.key}
 
     assert vague == {
-        "for some prices only the year or a date range is known, not the day: `mpplan prices show` lists them"
+        "for some prices only the year or a date range is known, not the day: `mpplan prices show GPU` lists them"
     }
 
 
