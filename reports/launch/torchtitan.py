@@ -191,7 +191,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: stage(run) == 1,
-            what="it has no ZeRO stage 1: ranks hold all of the states or shard their parameters, too",
+            what="it has no ZeRO stage 1: its ranks either hold all states or shard the parameters too",
             hint="plan again with `--zero 3`, or `--zero 2`",
         ),
         Rule(
