@@ -178,7 +178,7 @@ FRAMEWORK = Framework(
     refuses=(
         Rule(
             applies=lambda run: published_names(run.model).torchtitan is None,
-            what="its release has no such model, but sizes of Llama 3 and 4, Qwen3, DeepSeek-V2 and V3, and gpt-oss",
+            what="its release has no such model; it has sizes of Llama 3 and 4, Qwen3, DeepSeek-V2 and V3, and gpt-oss",
         ),
         NO_PAIRS,
         NO_ADAPTERS,

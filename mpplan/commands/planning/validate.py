@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 File = Annotated[
     str | None,
     typer.Argument(
-        metavar="[FILE]",
+        metavar="FILE",
         help="CSV of runs, your own or published; `-` is stdin; without it, the runs that mpplan ships.",
     ),
 ]
@@ -51,7 +51,7 @@ Records = Annotated[
         help="Measurement file or folder of the runs' GPUs. Default: with --calibration your own records, else none.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows. Default 0.")]
+Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows.")]
 
 SHOWN_UNREAD = 20
 """Rows that cannot be read and are named; the others are counted."""
