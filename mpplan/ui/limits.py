@@ -64,7 +64,7 @@ def check_limits(limits: Limits, answer: Answer) -> None:
 
 
 def _where(plan: Plan) -> str:
-    return f"{plan.precision.upper()} on {plan.gpus} {plan.gpu}"
+    return f"{plan.precision.upper()} on {plan.gpus:,} {plan.gpu}"
 
 
 def _figure(estimate: Estimate) -> str:
