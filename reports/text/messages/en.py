@@ -149,7 +149,7 @@ TEMPLATES: dict[str, str] = {
     "price.no_commitment_row": "the price book has no {commitment} row for {gpu}, only {known}",
     "price.all_later": "every row for {gpu} is from {first} or later: check the clock or --as-of",
     "price.only_marketplaces": "only marketplace offers are known for {gpu} ({providers}); choose one with --provider",
-    "price.no_exchange_rate": "the rows for {gpu} are in {currencies}, and no exchange rate on or before {as_of} is known",
+    "price.no_exchange_rate": "the rows for {gpu} are in {currencies}, and `exchange_rates.csv` of your data folder has no rate on or before {as_of}",
     # how a price was found
     "price.basis.given": "given with --price",
     "price.basis.like": "that of the {like}, a stand-in for the {gpu}, which has no price ({basis})",

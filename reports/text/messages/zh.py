@@ -149,7 +149,7 @@ TEMPLATES: dict[str, str] = {
     "price.no_commitment_row": "价目中没有 {gpu} 的 {commitment} 行，只有 {known}",
     "price.all_later": "{gpu} 的所有行都在 {first} 或之后：请检查时钟或 --as-of",
     "price.only_marketplaces": "{gpu} 只有市场挂单（{providers}）；请用 --provider 选择",
-    "price.no_exchange_rate": "{gpu} 的行以 {currencies} 计价，而没有 {as_of} 或之前的汇率",
+    "price.no_exchange_rate": "{gpu} 的行以 {currencies} 计价，而数据目录的 `exchange_rates.csv` 没有 {as_of} 或之前的汇率",
     # how a price was found
     "price.basis.given": "由 --price 给出",
     "price.basis.like": "以 {like} 的价格代替没有价格的 {gpu}（{basis}）",
