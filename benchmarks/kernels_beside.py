@@ -24,47 +24,57 @@ FOLDS = 5
 
 TEXT = """## Collectives inside a node
 
-{points:,} times by operation, size (1 KiB to 512 MiB) and group (2, 4, 8 GPUs), medians over releases of NCCL
-(`tools/collective_rows.py`). *Sizes*: every second size left out. *Line*: latency and bytes over bandwidth, fitted to
-the kept sizes of the operation and group; *curve*: with a term in the root of the size beside them.
+{points:,} measured times of collectives by operation, size (1 KiB to 512 MiB) and group (2, 4, 8 GPUs), medians over
+releases of NCCL (`tools/collective_rows.py`). Every second size is left out and predicted in three ways:
+
+- *nodes*: read between the kept sizes, as plans do;
+- *line*: latency and bytes over bandwidth, fitted to the kept sizes of the operation and group;
+- *curve*: the line with a term in the root of the size.
 
 {sizes}
 
-A GPU that nobody measured takes the surface of the nearest link rate: what the smallest message takes stays, what
-larger ones take beyond it goes by the ratio of rates. Messages of 1 MiB and more, each GPU by the others:
+A GPU that nobody measured takes the surface of the GPU with the nearest link rate. The time of the smallest message
+stays; what larger ones take beyond it is scaled by the ratio of rates. Errors for messages of 1 MiB and more, each
+GPU predicted from another:
 
 {transfers}
 
-GB200 and GB300 were measured on 2 and 4 GPUs only and take B200's and B300's; L40S (5 GB/s over 4 GPUs, 1 GB/s over
-8) is a broken host. Above 512 MiB a message takes what the last octave took for each byte.
+GB200 and GB300 were measured on 2 and 4 GPUs only and take B200's and B300's. The host of the L40S is broken (5 GB/s
+over 4 GPUs, 1 GB/s over 8), so it is left out. Above 512 MiB a message takes as long for each byte as from 256 to 512
+MiB.
 
 ## Routed layers
 
-Forward times of whole layers of experts under balanced routing, at least 32 tokens an expert, by the fastest stack;
-models (hidden and inner size, experts, choices) are left out by fifths. *Law*: one product as wide as all experts
-of the GPU, over a ratio, and routing: passes over hidden states, a start, and a time for each choice. *Ratio
-alone*: no routing. *By tokens*: a ratio for each octave of tokens per expert, no routing. *Median stack*: its time
-over that of the fastest.
+Forward times of whole layers of experts under balanced routing, with at least 32 tokens per expert, by the fastest
+stack. Models (hidden and inner size, experts, choices) are left out by fifths. Compared are three laws:
+
+- *law*, which plans use: one product as wide as all experts of the GPU, over a *ratio*, and routing: *passes* over
+  hidden states, a *start*, and a time *per choice* of an expert;
+- *ratio alone*: no routing;
+- *by tokens*: a ratio for each doubling of the tokens per expert, no routing.
+
+*Median stack* is the time of the median stack over that of the fastest.
 
 {routed}
 
-With routing set apart the ratio depends neither on the tokens per expert (the law is off by {by_tokens} at the
-median from 32 to 1,024) nor on the experts on a GPU. Bursts flatter it by a tenth, as they do plain products. The
-fastest kernel stands for training stacks and the shipped surface is a median over stacks, so a little less is
-taken: `grouped_matmul_ratio`. Ratios far above 1 are narrow types whose plain products were measured with slow
-kernels. A100 is left out: one untuned stack at 7 % of the peak.
+With routing set apart, the ratio depends neither on the tokens per expert (the law is off by {by_tokens} at the
+median from 32 to 1,024) nor on the experts on a GPU. Bursts make it a tenth too high, as they do for plain products.
+
+The fastest kernel stands for training stacks, but the shipped surface is a median over stacks, so plans take a little
+less: `grouped_matmul_ratio`. Ratios far above 1 belong to narrow types whose plain products were measured with slow
+kernels. A100 is left out: there is one untuned stack at 7 % of the peak.
 
 ## Routing skew
 
-Slowest rank over balanced routing at 16,384 tokens in BF16 on H100, median over models
-(`moe_imbalance_penalty.csv`), and what a training run is taken to have (`expert_load_sd_ratio` {sd:g}) with 128 and
-256 experts:
+How much longer the slowest rank takes than under balanced routing: measured at 16,384 tokens in BF16 on H100, median
+over models (`moe_imbalance_penalty.csv`), and as a training run is assumed to have it (`expert_load_sd_ratio` {sd:g})
+with 128 and 256 experts. EP is the number of GPUs that share the experts.
 
 {skew}
 
-The measured penalties are those of routing that follows a power law, as inference on narrow topics sees it.
-Training balances by losses or biases. The standard deviation of an expert's load is assumed; that the busiest of
-few GPUs with many experts each has less to carry follows from it.
+The measured penalties are those of routing that follows a power law, as in inference on narrow topics. Training
+balances the experts with extra losses or biases. The standard deviation of an expert's load is assumed; from it
+follows that with few GPUs, each with many experts, the busiest has less to carry.
 """
 
 

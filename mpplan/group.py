@@ -59,13 +59,22 @@ def _convert_lazily(option: Any) -> Any:
 
 
 def plain(click_command: Any) -> Any:
-    """Keep environment variables out of the help (docs/configuration.md has the rule) and convert options lazily."""
+    """Keep environment variables (docs/configuration.md has the rule) and types of Python out of the help.
+
+    Options are converted lazily.
+    """
     for option in click_command.params:
         option.show_envvar = False
+        if option.param_type_name == "argument":
+            option.display_type_rich = _no_type  # from Typer 0.29 on it says `FILE <list[str]>`
         _convert_lazily(option)
     for inner in getattr(click_command, "commands", {}).values():
         plain(inner)
     return click_command
+
+
+def _no_type(ctx: Any) -> None:
+    """In place of the name of an argument's type."""
 
 
 class _LazyHelp:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpplan.ui.console import note
-from mpplan.ui.listing import figure, table
+from mpplan.ui.listing import counted, figure, table
 from mpplan.ui.sink import folded, uncleaned
 from planner.records.measurement import Measurement
 from planner.units import GIB, MILLI, MINUTE_S, TERA
@@ -185,8 +185,8 @@ def summary_text(rows: Sequence[SummaryRow]) -> str:
     per_image = "resnet" in rows[0].model
     unit = "images/s" if per_image else "tokens/s"
     headers = (
-        "precision", "recipe", unit, "× FP32", "× TF32", "peak GiB", "FP32 has ×", f"mJ/{unit[:-3]}", "FP32 takes ×",
-        "quality",
+        "precision", "recipe", unit, "speed ÷ FP32's", "speed ÷ TF32's", "peak GiB", "FP32's GiB ÷ this",
+        f"mJ/{unit[:-3]}", "FP32's mJ ÷ this", "quality",
     )  # fmt: skip
     lines = [
         (
@@ -233,4 +233,4 @@ def verify_text(document: dict[str, Any]) -> str:
 
 def _errors(summary: dict[str, Any]) -> str:
     median, largest = 100 * summary["median_abs_error"], 100 * summary["max_abs_error"]
-    return f"median error {median:.1f} %, largest {largest:.1f} %, {summary['n']} cases"
+    return f"median error {median:.1f} %, largest {largest:.1f} %, {counted(summary['n'], 'case')}"

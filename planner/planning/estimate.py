@@ -37,7 +37,7 @@ from planner.question.question import Question
 from planner.question.resolve import DEFAULT_STACK
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws
-from planner.training.support import best_able, why_unable
+from planner.training.support import best_able, no_gpu_can, why_unable
 from planner.units import DAY_S
 
 
@@ -256,10 +256,18 @@ def unsupported_by(question: Question) -> list[Unsupported]:
                 precision=lacking[0].precision,
                 reason=lacking[0].reason,
             ),
-            hint=Message.of("hint.supported" if lacking[0].instead is None else "hint.best_precision",
-                            precision=lacking[0].instead or "", lacking=lacking[0].precision),
-        )  # fmt: skip
+            hint=_instead_of(lacking[0], everywhere=no_gpu_can(question.model, question.asked)),
+        )
     return unsupported
+
+
+def _instead_of(lacking: Unsupported, *, everywhere: bool) -> Message:
+    """What to ask for in place of a precision: another one, or also another GPU where one helps."""
+    if lacking.instead is None:
+        return Message.of("hint.supported")
+    if everywhere:
+        return Message.of("hint.best_for_model", precision=lacking.instead)
+    return Message.of("hint.best_precision", precision=lacking.instead, lacking=lacking.precision)
 
 
 def _cases(

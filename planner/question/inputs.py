@@ -124,7 +124,8 @@ PRECISION = Input(
     name="precision",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="The precision to plan for: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4). The others are compared with it.",
+    help="The precision to plan for: fp32, tf32, fp16, bf16 (the default), fp8 (mxfp8, nvfp4). The others are compared "
+    "with it.",
     parse=one_of(names.precisions),
     choices=names.precisions,
 )
@@ -197,8 +198,8 @@ GPU = Input(
     name="gpu",
     group=InputGroup.MACHINES,
     metavar="ID,...",
-    help="GPUs of the catalogue; several are compared; auto takes the cheapest that fit, with a budget alone the "
-    "fastest.",
+    help="GPUs of the catalogue, h100-sxm5-80gb by default; several are compared; auto takes the cheapest that fit, "
+    "with a budget alone the fastest.",
     parse=parse_text,
     choices=names.gpus,
 )

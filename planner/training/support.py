@@ -21,11 +21,14 @@ def why_unable(model: ModelShape, policy: PrecisionPolicy, gpu: Gpu) -> Message 
     (torchao's `Float8Linear` and Transformer Engine's modules are linear layers, norms and attention).
     """
     reason = why_unsupported(policy, gpu)
-    if reason is not None or model.network is None:
-        return reason
-    if policy.linear_compute in NARROW and model.network.is_convolutional:
+    if reason is None and no_gpu_can(model, policy):
         return Message.of("why.no_narrow_convolutions", name=model.name, precision=policy.precision.upper())
-    return None
+    return reason
+
+
+def no_gpu_can(model: ModelShape, policy: PrecisionPolicy) -> bool:
+    """Whether what a model lacks rules a policy out on every GPU."""
+    return policy.linear_compute in NARROW and model.network is not None and model.network.is_convolutional
 
 
 def best_able(model: ModelShape, policies: Iterable[PrecisionPolicy], gpu: Gpu) -> PrecisionPolicy | None:

@@ -57,7 +57,9 @@ def _row_findings(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date)
             age = "18 months" if is_historic(row, as_of) else "90 days"
             yield PriceFinding(row_id=row.id, is_error=False, what=f"stale: {row.date_latest} is more than {age} ago")
         if usd_rate(row.currency, as_of, rates) is None:
-            what = f"not used: no exchange rate of {row.currency} on or before {as_of}"
+            what = (
+                f"not used: `exchange_rates.csv` of your data folder has no rate of {row.currency} on or before {as_of}"
+            )
             yield PriceFinding(row_id=row.id, is_error=False, what=what)
 
 

@@ -242,12 +242,12 @@ FRAMEWORK = Framework(
         POWER_LIMIT,
         Rule(
             applies=lambda run: True,
-            what="micro-batch, steps, lengths (sizes of images) and optimizer: they are arguments of your script (see "
-            "below)",
+            what="micro-batch, steps, lengths (sizes of images) and optimizer: they are arguments of your script, "
+            "which the file lists",
         ),
         Rule(
             applies=lambda run: run.optimizer not in TRANSFORMERS_OPTIMIZERS,
-            what="the optimizer, which transformers.TrainingArguments has not: your script makes it",
+            what="the optimizer, which transformers.TrainingArguments lacks: your script makes it",
         ),
         FULL_SEQUENCES,
         PAIRS_NOT_PACKED,
@@ -256,7 +256,8 @@ FRAMEWORK = Framework(
         IN_BACKWARD,
         Rule(
             applies=lambda run: run.chunked_loss,
-            what="the chunked loss: Liger's, from your script's arguments (see below); SFTTrainer of TRL has its own",
+            what="the chunked loss: Liger's, from your script's arguments, which the file lists; SFTTrainer of TRL has "
+            "its own",
         ),
         Rule(
             applies=lambda run: run.nodes > 1,

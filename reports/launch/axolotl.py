@@ -215,7 +215,7 @@ FRAMEWORK = Framework(
         NOT_IN_BACKWARD,
         Rule(
             applies=lambda run: run.how.trains == "last-layers",
-            what="which layers are frozen is said by name there, which this file does not do",
+            what="it freezes layers by their names, which this file does not know",
             hint="plan again with `--method sft`",
         ),
         Rule(
@@ -271,7 +271,7 @@ FRAMEWORK = Framework(
         Rule(
             applies=lambda run: True,
             what="learning rate, data sets and their type, output folder: no plan has them, so edit `learning_rate`, "
-            "the data's `path` and `type`, and `output_dir`, which hold place-holders",
+            "the data's `path` and `type`, and `output_dir`, which hold placeholders",
         ),
         Rule(
             applies=lambda run: published_names(run.model).hugging_face is None,

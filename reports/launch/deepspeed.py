@@ -180,8 +180,8 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: True,
-            what="length of sequences, size of images and number of steps: they are arguments of your script (see the "
-            "line `Run`)",
+            what="length of sequences, size of images and number of steps: they are arguments of your script (the "
+            "line `Run` has them)",
         ),
         Rule(
             applies=lambda run: run.optimizer in OPTIMIZERS,

@@ -333,7 +333,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.offload == "activations" and run.recomputes,
-            what="activations that go to the host cannot be recomputed, too, in this file",
+            what="this file cannot both move activations to the host and recompute them",
             hint="plan again with `--act-ckpt none`, or `--offload none`",
         ),
     ),

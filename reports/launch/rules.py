@@ -20,7 +20,7 @@ POWER_LIMIT = Rule(
 
 UNEVEN_NODES = Rule(
     applies=lambda run: run.gpus % run.nodes != 0,
-    what="its last node has fewer GPUs than the others, and as many processes are started on each",
+    what="its last node has fewer GPUs than the others, but the same number of processes is started on each",
     hint="plan again with a number of GPUs that fills every node alike",
 )
 

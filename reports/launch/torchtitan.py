@@ -178,7 +178,7 @@ FRAMEWORK = Framework(
     refuses=(
         Rule(
             applies=lambda run: published_names(run.model).torchtitan is None,
-            what="its release has no such model, but sizes of Llama 3 and 4, Qwen3, DeepSeek-V2 and V3, and gpt-oss",
+            what="its release has no such model; it has sizes of Llama 3 and 4, Qwen3, DeepSeek-V2 and V3, and gpt-oss",
         ),
         NO_PAIRS,
         NO_ADAPTERS,
@@ -191,7 +191,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: stage(run) == 1,
-            what="it has no ZeRO stage 1: ranks hold all of the states or shard their parameters, too",
+            what="it has no ZeRO stage 1: its ranks either hold all states or shard the parameters too",
             hint="plan again with `--zero 3`, or `--zero 2`",
         ),
         Rule(

@@ -38,6 +38,11 @@ def test_a_help_block_of_the_page_is_what_the_program_prints(command, shown):
     assert shown == help_of(command)
 
 
+@pytest.mark.parametrize("command", ["mpplan claims --help", "mpplan records import --help", "mpplan check --help"])
+def test_help_names_no_type_of_python(command):
+    assert re.findall(r"<[a-z\[\]]+>", help_of(command)) == []
+
+
 def test_the_table_of_exit_codes_holds_every_code_of_the_program():
     page = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, flags=re.MULTILINE)}

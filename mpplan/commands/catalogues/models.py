@@ -100,9 +100,10 @@ def _details(model: ModelShape) -> str:
     date, source = _source(model)
     if model.network is not None:
         network = model.network
+        mostly = "convolutions" if network.is_convolutional else "linear layers and attention"
         return details((
             ("name", model.name),
-            ("kind", "convolutional network" if network.is_convolutional else "vision transformer or mixer"),
+            ("kind", f"vision model, mostly {mostly}"),
             ("parameters", f"{figure(network.params, 1e6)}M in {network.tensors} tensors"),
             ("images", f"{network.image_size} pixels a side"),
             ("forward", f"{figure(network.flop_per_image, 1e9)} GFLOP an image"),

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from mpplan.ui.console import note, warn
+from mpplan.ui.listing import counted
 from planner.errors import UsageError
 from planner.text import shortened
 from planner.units import today
@@ -60,7 +61,7 @@ def note_counts(skipped: dict[str, int], counts: dict[str, int], what: str) -> N
         note(text)
     if counts["conflicts"]:
         warn(f"{counts['conflicts']} rows have another price in the book for the same days; the book's are kept")
-    note(f"{what}: {counts['added']} rows added, {counts['known']} were there already")
+    note(f"{what}: {counted(counts['added'], 'row')} added, {counts['known']} there already")
 
 
 def first_of(lines: Iterable[str], count: int | None = None, most: int = MOST_LINES) -> list[str]:

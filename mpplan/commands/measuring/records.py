@@ -17,6 +17,7 @@ from mpplan.ui.listing import details, figure, table
 from mpplan.ui.probe_display import finding_text
 from planner.errors import UsageError
 from planner.measured.network.lines import collective_lines
+from planner.records.home import user_path
 from planner.records.measurement import Measurement
 from planner.records.store import (
     StoredRecord,
@@ -37,6 +38,9 @@ records_app.command("import")(import_record)
 records_app.command("merge")(merge_records)
 
 Name = Annotated[str, typer.Argument(metavar="RECORD", help="Name of a record.")]
+NameOrFile = Annotated[
+    str, typer.Argument(metavar="RECORD", help="Name of a record, or a record file (.jsonl or .jsonl.gz).")
+]
 Prefix = Annotated[bool, typer.Option("--prefix", help="The beginning of the name is enough, where only one has it.")]
 
 
@@ -71,10 +75,13 @@ def list_all(json: options.JsonFlag = False) -> None:
 
 
 @records_app.command("show")
-def show(name: Name, prefix: Prefix = False, json: options.JsonFlag = False) -> None:
+def show(name: NameOrFile, prefix: Prefix = False, json: options.JsonFlag = False) -> None:
     """Show what a record holds."""
-    summary = find_record(name, prefix=prefix)
-    record = open_record(summary.path, shipped=summary.shipped)
+    if name.endswith((".jsonl", ".jsonl.gz")):
+        record = open_record(user_path(name))
+    else:
+        summary = find_record(name, prefix=prefix)
+        record = open_record(summary.path, shipped=summary.shipped)
     points = record.file.latest()
     collectives = collective_lines(points)
     if json:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 File = Annotated[
     str | None,
-    typer.Argument(metavar="[FILE]", help="CSV of your own runs, in the columns of `mpplan validate`; `-` is stdin."),
+    typer.Argument(metavar="FILE", help="CSV of your own runs, in the columns of `mpplan validate`; `-` is stdin."),
 ]
 Output = Annotated[
     str | None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planner.claims.verdict import Judged
 
 Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help="Claims to show with all their evidence, such as c14.")
+    list[str] | None, typer.Argument(metavar="ID", help="Claims to show with all their evidence, such as c14.")
 ]
 Verdict = Annotated[
     str | None,

@@ -53,10 +53,25 @@ SEQ_LENS = replace(
 )
 """One length or several, where the other commands take one."""
 
+METHODS = replace(
+    METHOD,
+    help="sft (full fine-tuning), freeze, lora, qlora, dora, qdora, dpo, dpo-lora or dpo-qlora.",
+    default="sft, freeze, dora, lora and qlora",
+)
+"""One method, where the default compares several."""
+ONE_PRECISION = replace(
+    PRECISION, help="The precision to fine-tune in: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4).", default="bf16"
+)
+COMPARED_GPUS = replace(
+    GPU,
+    help="GPUs of the catalogue, h100-sxm5-80gb by default; each has a table of its own; auto takes the cheapest that "
+    "holds the --method, or full fine-tuning.",
+)
+
 FIT_INPUTS = (
-    PARAMS, MODEL, METHOD, SEQ_LENS, GLOBAL_BATCH, PRECISION, ACT_CKPT, STACK, ATTENTION, LORA_RANK, LORA_TARGETS,
-    TRAINED_LAYERS, LOSS, GPU, GPUS, GPUS_PER_NODE, ZERO, MICRO_BATCH, MEMORY_RISK, PRICE, PRICE_LIKE, PROVIDER, REGION,
-    COMMITMENT, AS_OF, RECORDS, CALIBRATION, SEED,
+    PARAMS, MODEL, METHODS, SEQ_LENS, GLOBAL_BATCH, ONE_PRECISION, ACT_CKPT, STACK, ATTENTION, LORA_RANK, LORA_TARGETS,
+    TRAINED_LAYERS, LOSS, COMPARED_GPUS, GPUS, GPUS_PER_NODE, ZERO, MICRO_BATCH, MEMORY_RISK, PRICE, PRICE_LIKE,
+    PROVIDER, REGION, COMMITMENT, AS_OF, RECORDS, CALIBRATION, SEED,
 )  # fmt: skip
 """What the ways that are compared have in common; the rest is what they differ in."""
 

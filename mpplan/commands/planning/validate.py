@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 File = Annotated[
     str | None,
     typer.Argument(
-        metavar="[FILE]", help="CSV of published runs; `-` is stdin; without it, the runs that mpplan ships."
+        metavar="FILE",
+        help="CSV of runs, your own or published; `-` is stdin; without it, the runs that mpplan ships.",
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Print every row, not only the summary and the largest misses.")]
@@ -50,7 +51,7 @@ Records = Annotated[
         help="Measurement file or folder of the runs' GPUs. Default: with --calibration your own records, else none.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows. Default 0.")]
+Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows.")]
 
 SHOWN_UNREAD = 20
 """Rows that cannot be read and are named; the others are counted."""
@@ -279,7 +280,7 @@ def _headline(validation: Validation) -> str:
     wrong = sum(row.misjudged_fit for row in validation.runs)
     verdicts = sum(row.out_of_memory or row.metric == "peak_mem_gib" for row in validation.runs if row.prediction)
     lines = [
-        f"{number_of(rows, 'published run')}: {rows - skipped} predicted, {skipped} skipped, "
+        f"{number_of(rows, 'run')}: {rows - skipped} predicted, {skipped} skipped, "
         f"{validation.overall.n} scored by series"
     ]
     if verdicts:
@@ -354,7 +355,7 @@ def _runs(runs: Iterable[ScoredRun]) -> str:
                 word(row.reason_skipped or ""),
             )
         )
-    return table(("id", "metric", "published", "low", "mid", "high", "error", "verdict", "skipped because"), rows)
+    return table(("id", "metric", "real", "low", "mid", "high", "error", "verdict", "skipped because"), rows)
 
 
 def _figure(value: float | None) -> str:

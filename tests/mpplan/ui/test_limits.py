@@ -83,3 +83,12 @@ def test_a_limit_on_a_cost_that_is_not_known_in_full_is_said_to_be_unchecked(ans
     warning = unchecked(limits(cost_usd=10.0), replace(answer, plans=plans))
 
     assert warning is None if doubt is None else doubt in warning
+
+
+def test_a_limit_in_millions_is_written_in_figures(answer):
+    plan = plan_of(answer, "fp8")
+    dear = replace(plan, cost_usd=Estimate(low=1e6, mid=2e6, high=3e6))
+
+    assert limits(cost_usd=1e6).crossed([dear]) == [
+        "the high cost of FP8 on 8 h100-sxm5-80gb, 3,000,000 USD, is above --max-cost 1,000,000"
+    ]

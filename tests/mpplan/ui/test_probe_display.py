@@ -58,6 +58,7 @@ def test_the_table_puts_speed_memory_and_energy_beside_fp32_and_tf32() -> None:
     rows = summarise_run([step("fp32", 0.8, 400.0), step("tf32", 0.2, 120.0), step("bf16-fsdp", 0.1, 64.0)])
 
     lines = summary_text(rows).splitlines()
+    assert lines[1].split("  ")[-5:] == ["peak GiB", "FP32's GiB ÷ this", "mJ/token", "FP32's mJ ÷ this", "quality"]
 
     assert lines[0] == "one training step of llama-llama-3.2-1b, 4 layers, 1 × 4096, forward, backward and update"
     # 4096 tokens in 0.1 s; 8 and 2 times as fast; 8 GiB; 64 J over 4096 tokens is 15.6 mJ; FP32 takes 6.25 times that
@@ -77,8 +78,8 @@ def test_a_verification_is_a_table_with_its_medians_against_their_targets() -> N
     text = verify_text(verify_document([case]))
 
     assert "llama-1b/bf16-fsdp  time    ms          103       100  +3.0 %" in text
-    assert "time: median error 3.0 %, largest 3.0 %, 1 cases, target 5 %" in text
-    assert "memory: median error 1.0 %, largest 1.0 %, 1 cases, target 3 %" in text
+    assert "time: median error 3.0 %, largest 3.0 %, 1 case, target 5 %" in text
+    assert "memory: median error 1.0 %, largest 1.0 %, 1 case, target 3 %" in text
     assert "energy" not in text
 
 

@@ -144,6 +144,14 @@ def test_asking_for_a_precision_that_the_gpu_lacks_is_a_mistake_of_the_user():
     assert (parts(caught.value.hint)["key"], parts(caught.value.hint)["precision"]) == ("hint.best_precision", "bf16")
 
 
+@pytest.mark.parametrize("gpu", ["h100-sxm5-80gb", "a100-sxm4-80gb"])
+def test_no_other_gpu_is_proposed_where_the_model_is_what_lacks_a_precision(gpu):
+    with pytest.raises(UsageError) as caught:
+        briefly(model="resnet-50", gpu=gpu, precision="fp8")
+
+    assert (parts(caught.value.hint)["key"], parts(caught.value.hint)["precision"]) == ("hint.best_for_model", "bf16")
+
+
 def test_several_gpus_give_one_comparison():
     names = ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb")
     estimated = answer(params="70B", gpu=",".join(names))

@@ -58,5 +58,5 @@ def test_a_price_of_a_whole_server_stands_out(today, row):
 
 def test_a_currency_without_a_rate_is_reported(today, row):
     assert findings([row(id="a", currency="EUR")], today) == [
-        ("a", False, "not used: no exchange rate of EUR on or before 2026-11-20")
+        ("a", False, "not used: `exchange_rates.csv` of your data folder has no rate of EUR on or before 2026-11-20")
     ]

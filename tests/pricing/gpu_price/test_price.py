@@ -173,7 +173,7 @@ def test_dates_known_only_as_an_interval_are_said_once_in_words_whatever_the_gpu
     vague = {word(warning) for price in prices for warning in price.warnings if "vague" in warning.key}
 
     assert vague == {
-        "for some prices only the year or a date range is known, not the day: `mpplan prices show` lists them"
+        "for some prices only the year or a date range is known, not the day: `mpplan prices show GPU` lists them"
     }
 
 
@@ -216,7 +216,7 @@ def test_rows_in_a_currency_without_a_rate_leave_a_gap(data_home, today, row):
 
     price = quote_gpu("mi300x-192gb", as_of=today)
     assert price.usd_per_gpu_h is None
-    assert "are in EUR, and no exchange rate" in word(price.gap.why)
+    assert "are in EUR, and `exchange_rates.csv`" in word(price.gap.why)
 
     rates = "currency,usd_per_unit,date,source\nEUR,1.10,2026-10-01,bank\n"
     (data_home / "exchange_rates.csv").write_text(rates, encoding="utf-8")

@@ -77,7 +77,7 @@ def test_some_checkpoints_become_all_and_it_is_said() -> None:
         ("tensor-fsdp", "bf16", "AutoTP"),
         ("moe-fsdp", "bf16", "plug-in"),
         ("lamb", "bf16", "decoders only|tensor"),
-        ("freeze", "bf16", "which layers are frozen"),
+        ("freeze", "bf16", "freezes layers by their names"),
         ("in-backward", "bf16", "inside the backward pass"),
         ("dpo-qlora", "bf16", "4-bit weights with pairs"),
         ("vit", "bf16", "decoders only"),

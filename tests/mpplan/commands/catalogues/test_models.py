@@ -59,5 +59,5 @@ def test_a_model_that_sees_images_is_shown_with_what_it_is(run):
     shown, document = run("models", "vit-b-16"), json.loads(run("models", "vit-b-16", "--json").out)
 
     assert "86.57M in 152 tensors" in shown.out
-    assert "vision transformer" in shown.out
+    assert "vision model, mostly linear layers and attention" in shown.out
     assert document["models"][0]["flop_per_image"] == 35127656448.0

@@ -157,7 +157,7 @@ def test_an_own_csv_is_imported_with_semicolons_and_mark(run, home):
 
     done = run("prices", "import", "mine.csv")
 
-    assert "mine.csv: 1 rows added, 0 were there already" in done.err
+    assert "mine.csv: 1 row added, 0 there already" in done.err
     row = json.loads(run("prices", "list", "--provider", "wolke", "--json", *AS_OF).out)["rows"][0]
     assert (row["price_per_gpu_h"], row["date_latest"]) == ("2.05", "2026-10-01")
     assert row["source"].startswith("mine.csv sha256:")
@@ -176,7 +176,7 @@ def test_a_book_can_be_carried_to_another_machine(run, home):
     book = Path(os.environ["XDG_DATA_HOME"]) / "mpplan" / "prices.csv"
     book.rename(home / "carried.csv")
 
-    assert "1 rows added" in run("prices", "import", "carried.csv").err
+    assert "1 row added" in run("prices", "import", "carried.csv").err
 
 
 def test_an_invalid_csv_refuses_the_whole_file_unless_told_otherwise(run, home):
@@ -189,7 +189,7 @@ def test_an_invalid_csv_refuses_the_whole_file_unless_told_otherwise(run, home):
 
     done = run("prices", "import", "mine.csv", "--provider", "acme", "--skip-invalid")
     assert "left out 1" in done.err
-    assert "1 rows added" in done.err
+    assert "1 row added" in done.err
 
 
 def test_a_refresh_without_an_answer_keeps_the_book_and_says_so(run, monkeypatch):

@@ -63,6 +63,14 @@ def test_a_record_is_shown_point_by_point(run, store) -> None:
     assert line.split()[:5] == ["p0", "ok", "4", "1", "500"]  # 4 ms ± 1 %, 2 TFLOP in 4 ms = 500 TFLOP/s
 
 
+def test_a_record_file_is_shown_by_its_path(run, store, tmp_path) -> None:
+    path = write_record(tmp_path / "copy.jsonl", *h200(1, flop_model=2e12))
+    shown, missing = run("records", "show", str(path)), run("records", "show", str(tmp_path / "none.jsonl"))
+
+    assert "device    NVIDIA H200" in shown.out
+    assert (missing.code, "No such file" in missing.err) == (2, True)
+
+
 def test_collectives_are_shown_as_straight_lines(run, store) -> None:
     points = collectives(lambda size: 20e-6 + size / 40e9)
     write_record(store / "ranks.jsonl", *points, *collectives(lambda size: 1e-5 + size / 3e11, group="node", nodes=1,

@@ -73,7 +73,7 @@ def test_the_table_says_how_many_were_predicted_and_why_not(run, file):
     result = run("validate", file(ROW, ROW | {"id": "x-2", "gpu": "h900"}, ROW | {"id": "x-3", "seq_len": ""}))
 
     assert result.code == 0
-    assert "3 published runs: 1 predicted, 2 skipped, 1 scored by series" in result.out
+    assert "3 runs: 1 predicted, 2 skipped, 1 scored by series" in result.out
     assert "unknown GPU `h900`; did you mean" in result.out
     assert "seq_len: blank" in result.out
     assert "median error" in result.out
@@ -84,7 +84,7 @@ def test_what_no_card_can_do_is_scored_and_named(run, file):
     full = ROW | {"id": "x-2", "metric": "peak_mem_gib", "value": "81920"}
     result = run("validate", file(ROW, ROW | {"id": "x-3", "value": "21000"}, full))
 
-    assert "3 published runs: 3 predicted, 0 skipped" in result.out
+    assert "3 runs: 3 predicted, 0 skipped" in result.out
     assert "warning: x-3: value: 21,000 tokens_per_s_per_gpu would take" in result.err
     assert "one H100 SXM5 80 GB does at most 989.0 in BF16; it counts like any other row" in result.err
     assert "warning: x-2: value: a peak of 81,920 GiB is more than the 79.6 GiB" in result.err
@@ -111,7 +111,7 @@ def test_every_row_is_printed_when_asked_for(run, file):
 def test_one_row_is_one_row(run, file):
     result = run("validate", file(ROW))
 
-    assert "1 published run: 1 predicted" in result.out
+    assert "1 run: 1 predicted" in result.out
     assert result.err.startswith("1 row in ")
 
 
@@ -194,7 +194,7 @@ def test_tens_of_thousands_of_rows_of_few_configurations_are_answered(run, file)
     result = run("validate", file(*rows), "--quiet")
 
     assert result.code == 0
-    assert "30000 published runs: 30000 predicted, 0 skipped" in result.out
+    assert "30000 runs: 30000 predicted, 0 skipped" in result.out
 
 
 def test_of_very_many_rows_that_cannot_be_read_the_first_twenty_are_named(run, home) -> None:
@@ -205,6 +205,6 @@ def test_of_very_many_rows_that_cannot_be_read_the_first_twenty_are_named(run, h
     result = run("validate", "junk.csv", "--all")
 
     assert result.code == 0
-    assert "3000 published runs: 0 predicted, 3000 skipped" in result.out
+    assert "3000 runs: 0 predicted, 3000 skipped" in result.out
     assert sum(line.lstrip().startswith("j") for line in result.out.splitlines()) == 20
     assert "and 2,980 more rows that cannot be read" in result.out
