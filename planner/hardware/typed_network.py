@@ -6,7 +6,7 @@ import re
 
 from planner.errors import UsageError
 from planner.hardware.network import BITS_PER_BYTE, FABRICS, NETWORKS, Network, describe_network, fabric_of
-from planner.units import GIGA
+from planner.units import GIGA, TERA
 
 _PART = re.compile(
     r"(?:(?P<ports>\d+)\s*x(?=\s*\w)"
@@ -15,7 +15,7 @@ _PART = re.compile(
     r"|(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*))[\s,]*",
     re.IGNORECASE,
 )
-_PREFIX = {"G": GIGA, "T": 1000 * GIGA}
+_PREFIX = {"G": GIGA, "T": TERA}
 _GENERATION = re.compile(r"(?P<word>[ehnx]dr)(?P<gbit_per_s>\d*)")
 """`ndr`, and `hdr100` for half a port."""
 _NO_KIND = "ethernet"
