@@ -111,7 +111,12 @@ class NumericsSession:
 
     def _opened_parts(self) -> PartFile:
         try:
-            return PartFile(self._ledger.path)
+            parts = PartFile(self._ledger.path)
+            if parts.known and not self._options.resume:  # of a run that was ended before its record had a line
+                raise UsageError(
+                    f"`{parts.path}` exists already", hint="continue it with `--resume`, or name another file"
+                )
+            return parts
         except BaseException:
             self._ledger.close()
             raise

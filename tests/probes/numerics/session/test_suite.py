@@ -126,6 +126,19 @@ def test_a_resumed_run_must_ask_for_the_same(tmp_path: Path) -> None:
         NumericsSession(options(tmp_path))
 
 
+def test_what_a_run_left_beside_a_record_without_a_line_is_gone_on_from_only_where_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    run(options(tmp_path, budget_s=1.0))
+    (tmp_path / "r.jsonl").unlink()
+
+    with pytest.raises(UsageError, match=r"r\.parts\.jsonl` exists already"):
+        NumericsSession(options(tmp_path))
+
+    resumed = NumericsSession(options(tmp_path, resume=True))
+    resumed.close()
+
+
 def test_a_task_that_fails_is_an_error_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="`numerics_suite_task:breaks` failed in the first steps"):
         run(options(tmp_path, tasks=("numerics_suite_task:breaks",)))
