@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
@@ -42,14 +43,18 @@ def check(record: File, json: options.JsonFlag = False, strict: options.StrictFl
     else:
         typer.echo("\n".join(_text(record, stored, damaged)))
     if damaged:
-        raise InputFileError(
-            f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}",
-            hint="the other lines are judged above; `mpplan probe --resume` measures what is missing"
-            if stored.file.measurements
-            else "records are what `mpplan probe` and `mpplan records import` write, one point a line",
-        )
+        what = f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
+        raise InputFileError(what, hint=_what_helps(stored, damaged))
     if strict and not stored.verdict.trustworthy:
         raise UnstableError(f"`{record}` cannot be trusted", hint=again(record, stored.verdict, stored.file))
+
+
+def _what_helps(stored: StoredRecord, damaged: Sequence[RecordProblem]) -> str:
+    if stored.file.measurements:
+        return "the other lines are judged above; `mpplan probe --resume` measures what is missing"
+    if any("newer mpplan" in problem.what for problem in damaged):
+        return "update mpplan to read it"
+    return "records are what `mpplan probe` and `mpplan records import` write, one point a line"
 
 
 def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
@@ -68,8 +73,12 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
     ranks, nodes = ranks_of(file.measurements)
     several = ["--ranks", str(ranks // nodes)] if ranks > 1 else []
     several += ["--nnodes", str(nodes), "--rdzv-endpoint", "HOST:PORT"] if nodes > 1 else []
-    command = ["mpplan", "probe", *several, *device, "--resume", *which, "-o", str(path)]
-    return f"close what else runs on the machine, then `{shlex.join(command)}`"
+    unpacked = path.with_suffix("") if path.suffix == ".gz" else path
+    command = ["mpplan", "probe", *several, *device, "--resume", *which, "-o", str(unpacked)]
+    disturbed = any(finding.id != "damaged" for finding in verdict.findings)
+    first_of_all = ["close what else runs on the machine"] if disturbed else []
+    first_of_all += [f"`{shlex.join(['gunzip', str(path)])}`"] if unpacked != path else []
+    return ", then ".join([*first_of_all, f"`{shlex.join(command)}`"])
 
 
 def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> list[str]:
