@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.hardware.cluster import (
@@ -152,10 +154,11 @@ def _policies(
     return asked, tuple(asked if name == asked.precision else usual(name) for name in names)
 
 
-def _gpu(name: str, local: Gpu | None) -> Gpu:
+def _gpu(name: str, own: OwnDevices) -> Gpu:
     """A row of the catalogue, or the device of this machine's own record (`cpu-local`)."""
     if compact(name) != compact(CPU_LOCAL):
         return find_gpu(name)
+    local = own.local() if own.local is not None else None
     if local is None:
         raise UsageError(
             f"{GPU.flag}: there is no trustworthy record of {CPU_LOCAL}",
@@ -168,7 +171,7 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
     text = read.text(GPU) or own.gpu or DEFAULT_GPU
     names = [name.strip() for name in text.split(",") if name.strip()]
     usual = [taken_for("gpu", name, load_gpus()) for name in names]
-    gpus = [_gpu(short[0] if short else name, own.local) for name, short in zip(names, usual, strict=True)]
+    gpus = [_gpu(short[0] if short else name, own) for name, short in zip(names, usual, strict=True)]
     if not gpus:
         raise UsageError(f"{GPU.flag}: no name given", hint="`mpplan gpus` lists the catalogue")
     per_node, limit_w, network = read.value(GPUS_PER_NODE), read.value(POWER_LIMIT), read.text(NETWORK)
@@ -297,8 +300,8 @@ class OwnDevices:
 
     gpu: str | None = None
     """Catalogue id of the GPU with the newest trustworthy record: the default."""
-    local: Gpu | None = None
-    """The CPU as a row, from its record: `--gpu cpu-local`."""
+    local: Callable[[], Gpu | None] | None = None
+    """Makes the CPU a row from its record, `--gpu cpu-local`: a record that cannot be one stops nobody else's plan."""
 
 
 NO_DEVICES = OwnDevices()
