@@ -35,6 +35,9 @@ def breaks(seed):
     model, batches, _ = make(seed)
     return model, batches, lambda model, batch: model(batch[0][:, :3]).sum()
 
+def explodes(seed):
+    return (*make(seed), lambda parameters: torch.optim.SGD(parameters, lr=1e6))
+
 def loses(seed):
     model, batches, _ = make(seed)
     def loss(model, batch):
@@ -144,6 +147,15 @@ def test_a_task_that_fails_is_an_error_and_leaves_nothing_behind(tmp_path: Path)
         run(options(tmp_path, tasks=("numerics_suite_task:breaks",)))
 
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("r.")] == []
+
+
+def test_a_task_that_fp32_does_not_train_either_says_nothing_of_fp16(tmp_path: Path) -> None:
+    task = "numerics_suite_task:explodes"
+
+    with pytest.raises(UsageError, match=f"`{task}`: FP32 itself does not train it: the loss grows from"):
+        run(options(tmp_path, tasks=(task,)))
+
+    assert not (tmp_path / "r.jsonl").exists()
 
 
 def test_tasks_for_which_the_budget_is_too_small_are_named(tmp_path: Path) -> None:
