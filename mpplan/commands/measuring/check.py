@@ -69,6 +69,8 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
     workloads = ",".join(dict.fromkeys(_KIND_TO_WORKLOAD.get(kind, kind) for kind in kinds))
     first = file.measurements[0] if file.measurements else None
     device = ["--device", "cpu"] if first is not None and first.device.kind == "cpu" else []
+    if device and first is not None and (first.device.threads or 1) > 1:
+        device += ["--threads", str(first.device.threads)]
     which = ["--workload", workloads] if workloads else []
     ranks, nodes = ranks_of(file.measurements)
     several = ["--ranks", str(ranks // nodes)] if ranks > 1 else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.util import find_spec
 from json import dumps
 from math import isfinite
@@ -98,9 +99,11 @@ def numerics(
         raise typer.Abort
     document = _report(ended, json=json, quiet=quiet)
     if ended.interrupted:
-        again = f"mpplan numerics --resume{'' if device == 'gpu' else f' --device {device}'}"
-        again += f" -o {output}" if output else ""
-        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{again}`")
+        flags = {"--device": None if device == "gpu" else device, "--gpu-index": gpu_index or None,
+                 "--budget": budget, "--threads": threads, "-o": output}  # fmt: skip
+        again = [word for flag, value in flags.items() if value for word in (flag, str(value))]
+        words = shlex.join(["mpplan", "numerics", "--resume", *again])
+        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{words}`")
         raise typer.Exit(130)
     if strict and (short := len(document["cut_short"])):
         raise IncompleteError(

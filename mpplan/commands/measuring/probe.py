@@ -130,13 +130,25 @@ def probe(
 
 
 def _again(settings: Options, output: str | None) -> str:
-    """The command that goes on with an interrupted probe."""
+    """The command that goes on with an interrupted probe: on the same device, with what was asked for."""
     several = ["--ranks", str(settings.ranks)] if settings.ranks * settings.nnodes > 1 else []
     if settings.nnodes > 1:
         several += ["--nnodes", str(settings.nnodes), "--rdzv-endpoint", settings.rdzv_endpoint or "HOST:PORT"]
-    device = ["--device", "cpu"] if settings.device == "cpu" else []
+    flags = {
+        "--device": settings.device if settings.device == "cpu" else None,
+        "--gpu-index": settings.gpu_index or None,
+        "--suite": settings.suite if settings.suite != "default" else None,
+        "--precision": ",".join(settings.precisions),
+        "--workload": ",".join(settings.workloads),
+        "--budget": f"{settings.budget_s:g}s" if settings.budget_s else None,
+        "--threads": settings.threads,
+        "--seed": settings.seed or None,
+        "--verify-from": settings.verify_from,
+    }
+    asked = [word for flag, value in flags.items() if value for word in (flag, str(value))]
+    verify = ["--verify"] if settings.verify and not settings.verify_from else []
     which = ["-o", output] if output not in (None, "-") else []
-    return shlex.join(["mpplan", "probe", *several, *device, "--resume", *map(str, which)])
+    return shlex.join(["mpplan", "probe", *several, *asked, *verify, "--resume", *map(str, which)])
 
 
 def _options(

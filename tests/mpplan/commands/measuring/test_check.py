@@ -113,6 +113,13 @@ def test_what_is_only_damaged_is_not_blamed_on_other_work_and_what_is_packed_is_
     assert "close what else runs" not in result.out
 
 
+def test_a_record_of_several_cpu_threads_is_continued_with_as_many(tmp_path: Path) -> None:
+    loud = a_measurement(kind="gemm", quality="contended", threads=4)
+    record = open_record(write_record(tmp_path / "r.jsonl", loud))
+
+    assert "--device cpu --threads 4 --resume" in again(tmp_path / "r.jsonl", record.verdict, record.file)
+
+
 def test_check_as_json_holds_findings_problems_and_what_to_run(run, home) -> None:
     path = write_record(home / "r.jsonl", *h200(1, samples=3))
 
