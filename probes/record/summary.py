@@ -66,7 +66,7 @@ def _row(m: Measurement, fp32: Measurement | None, tf32: Measurement | None) -> 
         precision=m.setup.precision or "",
         recipe=m.setup.recipe or "",
         mode="compiled" if m.setup.compiled else "eager",
-        model=f"{model}, {layers} layers, {batch} × {length}",
+        model=f"{model}, {layers} {'layer' if layers == 1 else 'layers'}, {batch} × {length}",
         tokens_per_s=(m.shape.tokens or 0) / (m.time.median_s or float("nan")),
         memory_bytes=m.memory.allocated_peak_bytes,
         energy_j_per_token=_per_token(m),

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from mpplan.ui import options
+from mpplan.ui.listing import counted
 from mpplan.ui.sink import folded
 from planner.errors import InputFileError, UnstableError
 from planner.records.check import Finding, Verdict
@@ -86,7 +87,7 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
 def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> list[str]:
     verdict = stored.verdict
     word = "can be trusted" if verdict.trustworthy else "cannot be trusted"
-    device = f"{stored.device_name}, {verdict.points} points" if stored.device_name else "no usable line"
+    device = f"{stored.device_name}, {counted(verdict.points, 'point')}" if stored.device_name else "no usable line"
     lines = [f"{path} {word}: {device}, {stored.date or 'undated'}"]
     lines += [f"  {'✗' if finding.serious else '!'} {finding.what}{_examples(finding)}" for finding in verdict.findings]
     lines += [f"  ✗ {problem.said_of(str(path))}" for problem in damaged[:SHOWN_LINES]]

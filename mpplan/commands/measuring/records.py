@@ -13,7 +13,7 @@ from mpplan.commands.measuring.records_merge import merge_records
 from mpplan.ui import options
 from mpplan.ui.collectives import collectives_text
 from mpplan.ui.console import note
-from mpplan.ui.listing import details, figure, table
+from mpplan.ui.listing import counted, details, figure, table
 from mpplan.ui.probe_display import finding_text
 from planner.errors import UsageError
 from planner.measured.network.lines import collective_lines
@@ -100,7 +100,7 @@ def remove(
     """Remove one of your own records."""
     record = find_record(name, prefix=prefix)
     if not record.shipped and not yes:
-        typer.confirm(f"remove {record.name}, {record.facts.points} points?", abort=True, err=True)
+        typer.confirm(f"remove {record.name}, {counted(record.facts.points, 'point')}?", abort=True, err=True)
     remove_record(record)
     note(f"removed {record.name}")
 

@@ -178,7 +178,7 @@ def _points(imported: Imported) -> str:
             )
         )
     more = len(imported.measurements) - SHOWN_POINTS
-    return table(headers, rows) + (f"… and {more} points more\n" if more > 0 else "")
+    return table(headers, rows) + (f"… and {counted(more, 'point')} more\n" if more > 0 else "")
 
 
 def _range(relative_sd: float | None) -> str:
