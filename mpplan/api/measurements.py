@@ -103,7 +103,7 @@ class ChosenRecords:
 
     @property
     def notices(self) -> tuple[Message, ...]:
-        """That they were used, and which of their lines could not be."""
+        """That they were used, which of their lines could not be, and which of them only since the user named it."""
         used = tuple(
             Message.of(
                 _notice(record),
@@ -120,7 +120,12 @@ class ChosenRecords:
             for record in self.all
             if record.file.unused_lines
         )
-        return (*used, *damaged)
+        doubtful = tuple(
+            Message.of("warning.record_untrusted", record=record.name)
+            for record in self.all
+            if not record.verdict.trustworthy
+        )
+        return (*used, *damaged, *doubtful)
 
 
 def _notice(record: StoredRecord) -> str:

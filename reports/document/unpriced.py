@@ -105,8 +105,8 @@ MESSAGES = frozenset({
     *(f"warning.{name}" for name in (
         "cap", "memory_risk", "memory_risk_tuning", "safe_way",
         "far_dearer_hours", "years", "years_capped", "own_record", "fleet_record",
-        "shipped_record", "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "calibration",
-        "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
+        "shipped_record", "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "record_untrusted",
+        "calibration", "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",
         "network_other_gpu", "network_inside_alone", "network_rate_unused", "network_unused", "positions",
         "unused_line", "stack_over_nodes", "one_stack_over_nodes",

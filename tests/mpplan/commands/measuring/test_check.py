@@ -120,6 +120,12 @@ def test_a_record_of_several_cpu_threads_is_continued_with_as_many(tmp_path: Pat
     assert "--device cpu --threads 4 --resume" in again(tmp_path / "r.jsonl", record.verdict, record.file)
 
 
+def test_a_record_of_one_point_has_one_point(run, home) -> None:
+    path = write_record(home / "r.jsonl", *h200(1)[1:2])
+
+    assert "NVIDIA H200, 1 point, " in run("check", str(path)).out
+
+
 def test_check_as_json_holds_findings_problems_and_what_to_run(run, home) -> None:
     path = write_record(home / "r.jsonl", *h200(1, samples=3))
 
