@@ -158,8 +158,7 @@ def _gpu(name: str, own: OwnDevices) -> Gpu:
     """A row of the catalogue, or the device of this machine's own record (`cpu-local`)."""
     if compact(name) != compact(CPU_LOCAL):
         return find_gpu(name)
-    local = own.local() if own.local is not None else None
-    if local is None:
+    if (local := own.local()) is None:
         raise UsageError(
             f"{GPU.flag}: there is no trustworthy record of {CPU_LOCAL}",
             hint="measure this machine: `mpplan probe --device cpu`; `mpplan records list` shows what is there",
@@ -189,8 +188,7 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         made = make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w, sized_by_number=sized)
         clusters.append(made)
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
-    if any(usual):
-        taken = tuple(short[1] for short in usual if short)
+    if taken := tuple(short[1] for short in usual if short):
         read.note(GPU, read.inputs[GPU.name].value, "derived", Message.of("note.usual_names", names=taken))
     return tuple(clusters)
 
@@ -300,8 +298,8 @@ class OwnDevices:
 
     gpu: str | None = None
     """Catalogue id of the GPU with the newest trustworthy record: the default."""
-    local: Callable[[], Gpu | None] | None = None
-    """Makes the CPU a row from its record, `--gpu cpu-local`: a record that cannot be one stops nobody else's plan."""
+    local: Callable[[], Gpu | None] = lambda: None
+    """Makes the CPU a row from its record, only for `--gpu cpu-local`: a record may hold too little to be one."""
 
 
 NO_DEVICES = OwnDevices()
