@@ -239,6 +239,7 @@ TEMPLATES: dict[str, str] = {
     "warning.untrained": "{precision} does not train: {ratio:.0%} of the steps of {task} on {device} overflowed at every loss scale that was tried. Its saving shown here does not count, and its goodput is unknown.",
     # why a precision or a layout is left out
     "why.no_matrix_path": "{gpu} ({arch}) has no {compute} matrix path",
+    "why.not_measured": "{gpu} was not measured in {compute}: `mpplan probe --device cpu --precision {precision}` does that",
     "why.no_block_scales": "{gpu} ({arch}) has no matrix path with block scales ({precision})",
     "why.no_narrow_convolutions": "PyTorch has no convolutions in {precision}, and {name} is made of them",
     "why.no_even_split": "no layout divides these GPUs, the model and the global batch of {global_batch:,} sequences evenly",
@@ -325,7 +326,7 @@ TEMPLATES: dict[str, str] = {
     "error.no_even_split_images": "no whole number of nodes divides the global batch of {global_batch:,} images evenly",
     "error.fits_nowhere": "{precision:precision} does not fit on {gpu:gpu} in any layout: the leanest needs {needed_gib:,.1f} GiB per GPU, {short_gib:,.1f} GiB more than its {capacity_gib:,.1f} GiB",
     "error.fits_not_within": "{precision:precision} does not fit on any number of {gpu:gpu} up to the {most:,} that --max-gpus allows: the leanest layout needs {needed_gib:,.1f} GiB per GPU, {short_gib:,.1f} GiB more than its {capacity_gib:,.1f} GiB",
-    "error.unsupported": "{gpu:gpu} cannot run {precision:precision}: {reason}",
+    "error.unsupported": "no plan in {precision:precision} on {gpu:gpu}: {reason}",
     "error.likely_fits_nowhere": "{precision:precision} does not fit on {gpu:gpu}: in every layout it runs out of memory with a probability above 50%",
     "error.likely_fits_not_within": "{precision:precision} does not fit on any number of {gpu:gpu} up to the {most:,} that --max-gpus allows: in every layout it runs out of memory with a probability above 50%",
     "error.budget_without_price": "--budget: no plan on {gpu:gpu} can be held to it: {why}",

@@ -239,6 +239,7 @@ TEMPLATES: dict[str, str] = {
     "warning.untrained": "{precision} 无法训练：{device} 上 {task} 有 {ratio:.0%} 的步在所试的各个损失缩放下溢出。此处的节省不成立，其有效时间占比也未知。",
     # why a precision or a layout is left out
     "why.no_matrix_path": "{gpu}（{arch}）没有 {compute} 矩阵通路",
+    "why.not_measured": "{gpu} 未测量过 {compute}：可用 `mpplan probe --device cpu --precision {precision}` 测量",
     "why.no_block_scales": "{gpu}（{arch}）没有带块缩放的矩阵通路（{precision}）",
     "why.no_narrow_convolutions": "PyTorch 没有 {precision} 的卷积，而 {name} 由卷积构成",
     "why.no_even_split": "没有一种方案能把这些 GPU、模型和 {global_batch:,} 条序列的全局批次均匀切分",
@@ -325,7 +326,7 @@ TEMPLATES: dict[str, str] = {
     "error.no_even_split_images": "没有一个整节点数能均匀切分 {global_batch:,} 张图像的全局批次",
     "error.fits_nowhere": "{precision:precision} 在 {gpu:gpu} 上没有一种方案放得下：最省的一种每张 GPU 也需 {needed_gib:,.1f} GiB，比其 {capacity_gib:,.1f} GiB 多 {short_gib:,.1f} GiB",
     "error.fits_not_within": "{precision:precision} 在 --max-gpus 所限的 {most:,} 张 {gpu:gpu} 以内放不下：最省的方案每张 GPU 也需 {needed_gib:,.1f} GiB，比其 {capacity_gib:,.1f} GiB 多 {short_gib:,.1f} GiB",
-    "error.unsupported": "{gpu:gpu} 不能运行 {precision:precision}：{reason}",
+    "error.unsupported": "{gpu:gpu} 上没有 {precision:precision} 的方案：{reason}",
     "error.likely_fits_nowhere": "{precision:precision} 在 {gpu:gpu} 上放不下：每种方案显存不足的概率都高于 50%",
     "error.likely_fits_not_within": "{precision:precision} 在 --max-gpus 所限的 {most:,} 张 {gpu:gpu} 以内放不下：每种方案显存不足的概率都高于 50%",
     "error.budget_without_price": "--budget：{gpu:gpu} 无法按预算制定计划：{why}",
