@@ -7,6 +7,7 @@ from dataclasses import field
 
 from mpplan.api.record_shelf import RecordShelf
 from planner.errors import InputFileError, Message, UsageError
+from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
 from planner.measured.device import measured_rates
 from planner.measured.own_device import gpu_from_record
@@ -102,7 +103,7 @@ class ChosenRecords:
 
     @property
     def notices(self) -> tuple[Message, ...]:
-        """That they were used, and which of their lines could not be."""
+        """That they were used, which of their lines could not be, and which of them only since the user named it."""
         used = tuple(
             Message.of(
                 _notice(record),
@@ -119,7 +120,12 @@ class ChosenRecords:
             for record in self.all
             if record.file.unused_lines
         )
-        return (*used, *damaged)
+        doubtful = tuple(
+            Message.of("warning.record_untrusted", record=record.name)
+            for record in self.all
+            if not record.verdict.trustworthy
+        )
+        return (*used, *damaged, *doubtful)
 
 
 def _notice(record: StoredRecord) -> str:
@@ -167,8 +173,12 @@ def own_devices(shelf: RecordShelf) -> OwnDevices:
     """The GPU that this machine's records make the default, and its CPU as a catalogue row."""
     own = [record for record in shelf.listed if not record.shipped and record.facts.imported is None]
     gpu = next((record.gpu for record in own if record.gpu not in (None, CPU_LOCAL) and record.facts.trustworthy), None)
-    local = shelf.newest(CPU_LOCAL) or _of_any_trust(shelf, own)
-    return OwnDevices(gpu=gpu, local=gpu_from_record(local.file.latest()) if local is not None else None)
+
+    def local() -> Gpu | None:
+        record = shelf.newest(CPU_LOCAL) or _of_any_trust(shelf, own)
+        return None if record is None else gpu_from_record(record.file.latest())
+
+    return OwnDevices(gpu=gpu, local=local)
 
 
 def _of_any_trust(shelf: RecordShelf, own: Iterable[RecordSummary]) -> StoredRecord | None:

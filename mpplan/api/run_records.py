@@ -79,7 +79,11 @@ def run_records(named: str | None, runs: Iterable[object]) -> RunRecords:
         networks=recorded_networks(chosen.networks, named=named is not None),
         notices=(
             *(_taken(gpu, record) for gpu, record in {**chosen.networks, **chosen.records}.items()),
-            *(notice for notice in chosen.notices if notice.key == "warning.record_damaged"),
+            *(
+                notice
+                for notice in chosen.notices
+                if notice.key in ("warning.record_damaged", "warning.record_untrusted")
+            ),
             *shelf.notices,
         ),
         damage=damage(chosen.all) if named is not None else (),

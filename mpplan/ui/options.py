@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from planner.errors import UsageError
+
 OUTPUT = "Output"
 
 
@@ -19,3 +21,15 @@ StrictFlag = Annotated[bool, _output("--strict", help_text="Exit 5 when somethin
 OutputOption = Annotated[
     str | None, _output("--output", "-o", help_text="Write to this file; `-` is stdout.", metavar="PATH")
 ]
+
+
+def names(text: str | None, flag: str) -> tuple[str, ...]:
+    """Names separated by commas; none where the flag is not given.
+
+    Raises:
+        UsageError: it is given, and holds no name.
+    """
+    listed = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    if text is not None and not listed:
+        raise UsageError(f"{flag}: expected a name, found nothing", hint=f"leave {flag} out for the usual ones")
+    return listed

@@ -101,6 +101,30 @@ def new_record(name: str | None, flag: str = "--output") -> Output | None:
     return place
 
 
+def growing_record(name: str, *, resume: bool, flag: str = "--output") -> Path:
+    """Where a measurement record is written line by line as it is measured: a new one, or one that goes on.
+
+    Args:
+        name: a path.
+        resume: whether a record that is there goes on.
+        flag: the flag that named it, for the message.
+
+    Raises:
+        UsageError: as `open_output`, or its name is not that of a record that grows, or there is one already.
+    """
+    open_output(name, flag)
+    path = user_path(name)
+    if path.suffix == ".gz":  # lines added to packed ones are neither
+        unpacked = path.with_suffix("")
+        there = f"unpack it first, `gunzip {path}`, and name `{unpacked}`" if path.exists() else f"name it `{unpacked}`"
+        raise UsageError(f"{flag}: a record is not packed while it is measured", hint=there)
+    if path.suffix != ".jsonl":
+        raise UsageError(f"{flag}: a record ends in `.jsonl`", hint=f"name it `{path.stem}.jsonl`")
+    if path.exists() and path.stat().st_size and not resume:
+        raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
+    return path
+
+
 def _probe(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(0, "it is a directory")

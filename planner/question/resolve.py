@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.hardware.cluster import (
@@ -152,11 +154,11 @@ def _policies(
     return asked, tuple(asked if name == asked.precision else usual(name) for name in names)
 
 
-def _gpu(name: str, local: Gpu | None) -> Gpu:
+def _gpu(name: str, own: OwnDevices) -> Gpu:
     """A row of the catalogue, or the device of this machine's own record (`cpu-local`)."""
     if compact(name) != compact(CPU_LOCAL):
         return find_gpu(name)
-    if local is None:
+    if (local := own.local()) is None:
         raise UsageError(
             f"{GPU.flag}: there is no trustworthy record of {CPU_LOCAL}",
             hint="measure this machine: `mpplan probe --device cpu`; `mpplan records list` shows what is there",
@@ -168,7 +170,7 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
     text = read.text(GPU) or own.gpu or DEFAULT_GPU
     names = [name.strip() for name in text.split(",") if name.strip()]
     usual = [taken_for("gpu", name, load_gpus()) for name in names]
-    gpus = [_gpu(short[0] if short else name, own.local) for name, short in zip(names, usual, strict=True)]
+    gpus = [_gpu(short[0] if short else name, own) for name, short in zip(names, usual, strict=True)]
     if not gpus:
         raise UsageError(f"{GPU.flag}: no name given", hint="`mpplan gpus` lists the catalogue")
     per_node, limit_w, network = read.value(GPUS_PER_NODE), read.value(POWER_LIMIT), read.text(NETWORK)
@@ -186,8 +188,7 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         made = make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w, sized_by_number=sized)
         clusters.append(made)
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
-    if any(usual):
-        taken = tuple(short[1] for short in usual if short)
+    if taken := tuple(short[1] for short in usual if short):
         read.note(GPU, read.inputs[GPU.name].value, "derived", Message.of("note.usual_names", names=taken))
     return tuple(clusters)
 
@@ -297,8 +298,8 @@ class OwnDevices:
 
     gpu: str | None = None
     """Catalogue id of the GPU with the newest trustworthy record: the default."""
-    local: Gpu | None = None
-    """The CPU as a row, from its record: `--gpu cpu-local`."""
+    local: Callable[[], Gpu | None] = lambda: None
+    """Makes the CPU a row from its record, only for `--gpu cpu-local`: a record may hold too little to be one."""
 
 
 NO_DEVICES = OwnDevices()

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
 from planner.records.jsonl import MeasurementFile
 from planner.records.measurement import Measurement
@@ -19,6 +20,10 @@ DRIFT_RATIO = {"cuda": 0.02, "cpu": 0.10}
 LOADED_RATIO = 0.4
 """Share of the CPUs that other processes used, at the median of a record's points: above it, the machine had no quiet
 moment to compare with."""
+BEYOND_PEAK = 3.0
+"""A product or copy of more than this many times the GPU's peak was not run, whatever the clock and the datasheet."""
+BELOW_PEAK, LARGE_FLOP, LARGE_BYTES = 0.05, 2.0 * 4096.0**3, 1e8
+"""Share of its peak that a sound GPU reaches many times over in its fastest product or copy of these sizes or more."""
 MAX_SHARE = 0.20
 """Share of points with a fault above which the record as a whole is not to be trusted."""
 
@@ -29,7 +34,7 @@ class Finding:
 
     id: str
     """contended, loaded, throttled, drift, few-samples, wide, energy, alloc-retries, failed, damaged, no-canary,
-    empty, imported."""
+    empty, imported, beyond-peak, below-peak."""
     what: str
     """What is wrong, with the number of points."""
     serious: bool
@@ -49,11 +54,17 @@ class Verdict:
     findings: tuple[Finding, ...]
 
 
-def check_record(file: MeasurementFile) -> Verdict:
-    """Look for everything that makes the figures of a record doubtful."""
+def check_record(file: MeasurementFile, gpu: Gpu | None = None) -> Verdict:
+    """Look for everything that makes the figures of a record doubtful.
+
+    Args:
+        file: the record.
+        gpu: the device's row of the catalogue; None: there is none, and nothing to hold its rates against.
+    """
     points = file.latest()
     timed = [point for point in points if point.status == "ok" and point.time.median_s is not None]
     findings = [*_imported(points), *_damaged(file), *_faults(points, timed, _drifted(file, timed)), *_loaded(timed)]
+    findings += _implausible(timed, gpu) if gpu is not None else []
     if not timed and not any(point.kind == "numerics" and point.status == "ok" for point in points):
         findings.append(_finding("empty", "no point has a time", (), serious=True))
     elif timed and not any(point.kind == "canary" for point in timed):
@@ -115,6 +126,36 @@ def _loaded(timed: Sequence[Measurement]) -> list[Finding]:
         return []
     what = f"other processes used {median(loads):.0%} of the CPUs all along: times are longer than on a quiet machine"
     return [_finding("loaded", what, beside, serious=True)]
+
+
+def _implausible(timed: Sequence[Measurement], gpu: Gpu) -> list[Finding]:
+    """Rates that the GPU cannot have, and a GPU that reaches next to nothing of its own."""
+    shares = [(point, share) for point in timed if (share := _share_of_peak(point, gpu)) is not None]
+    beyond = [point for point, share in shares if share > BEYOND_PEAK]
+    products = [row for row in shares if (row[0].counts.flop_model or 0.0) >= LARGE_FLOP]
+    copies = [row for row in shares if row[0].kind == "bandwidth" and (row[0].counts.bytes_min or 0.0) >= LARGE_BYTES]
+    findings = []
+    if beyond:
+        what = f"{_count(len(beyond))} above {BEYOND_PEAK:g} times the peak of {gpu.name}, which no card reaches"
+        findings.append(_finding("beyond-peak", what, beyond, serious=True))
+    for name, large in (("product", products), ("copy", copies)):
+        if large and (best := max(share for _, share in large)) < BELOW_PEAK:
+            what = f"no {name} reaches more than {best:.2%} of the peak of {gpu.name} (another card? a locked clock?)"
+            findings.append(_finding("below-peak", what, [point for point, _ in large], serious=True))
+    return findings
+
+
+def _share_of_peak(point: Measurement, gpu: Gpu) -> float | None:
+    """Rate of a product or a copy over the GPU's peak; None for other work, and where no peak is known."""
+    seconds = point.time.median_s
+    if not seconds:
+        return None
+    if point.kind == "bandwidth" and point.counts.bytes_min:
+        return point.counts.bytes_min / seconds / gpu.memory_bytes_per_s
+    peak = gpu.peak_flop_per_s.get(point.setup.precision or "")
+    if point.kind not in ("gemm", "power") or not peak or not point.counts.flop_model:
+        return None
+    return point.counts.flop_model / seconds / peak
 
 
 def _damaged(file: MeasurementFile) -> list[Finding]:

@@ -124,8 +124,8 @@ def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
     if schema in EARLIER:
         document = brought_up(document) | {"schema": SCHEMA}
     elif schema != SCHEMA:
-        what = f"expected `{SCHEMA}`, found `{_shown(schema)}`"
-        return RecordProblem(line=number, key="schema", what=what)
+        newer = ", which a newer mpplan writes" if _is_newer(schema) else ""
+        return RecordProblem(line=number, key="schema", what=f"expected `{SCHEMA}`, found `{_shown(schema)}`{newer}")
     values: dict[str, object] = {}
     known = columns_by_key()
     for key, value in document.items():
@@ -137,6 +137,13 @@ def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
             return RecordProblem(line=number, key=key, what=str(error))
     missing = _missing(values)
     return nest(values) if missing is None else RecordProblem(line=number, key=missing[0], what=missing[1])
+
+
+def _is_newer(schema: object) -> bool:
+    """Whether a schema is a later version of that of records."""
+    name, _, version = SCHEMA.rpartition("/")
+    found, _, number = str(schema).rpartition("/")
+    return found == name and number.isdecimal() and int(number[:9]) > int(version)
 
 
 @cache

@@ -37,11 +37,13 @@ def numbered_lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
                         line = stream.readline(MAX_LINE_BYTES)
                     continue
                 try:
-                    text = line.decode("utf-8")
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")  # editors of Windows mark its start
                 except UnicodeDecodeError:
                     problems.add(number, "expected UTF-8 text")
                     continue
                 if text.strip():
                     yield number, text
+        except gzip.BadGzipFile as error:
+            problems.add(number + 1, f"expected a gzip archive, as the name says: {error}")
         except (EOFError, OSError, zlib.error) as error:
             problems.add(number + 1, f"the file ends early: {error}")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from planner.errors import InputFileError, MpplanError, UsageError
 from planner.files import kind_unless_file
+from planner.hardware.catalogue import load_gpus
 from planner.lazy import dataclass
 from planner.records.check import Verdict, check_record
 from planner.records.home import SHIPPED, has_data_dir, records_dir
@@ -63,14 +64,15 @@ def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
     """
     file = read_measurements(path)
     last = file.measurements[-1] if file.measurements else None
+    gpu = gpu_of(last) if last else None
     return StoredRecord(
         name=_name(path),
         path=path,
         shipped=shipped,
-        gpu=gpu_of(last) if last else None,
+        gpu=gpu,
         device_name=last.device.name if last else None,
         date=max((point.timestamp_utc for point in file.measurements if point.timestamp_utc), default=None),
-        verdict=check_record(file),
+        verdict=check_record(file, load_gpus().get(gpu or "")),
         file=file,
     )
 

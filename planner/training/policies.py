@@ -102,9 +102,15 @@ def best_supported(policies: Iterable[PrecisionPolicy], gpu: Gpu) -> PrecisionPo
     return max(reversed(able), key=lambda policy: gpu.peak_flop_per_s[policy.linear_compute], default=None)
 
 
+ON_ANY_CPU = ("fp32", "bf16", "fp16")
+"""What every CPU computes in, in hardware or not: a record of one that lacks it did not measure it."""
+
+
 def why_unsupported(policy: PrecisionPolicy, gpu: Gpu) -> Message | None:
     """Why this GPU cannot run the policy; None where it can."""
     for compute in (policy.linear_compute, policy.other_compute):
+        if not gpu.supports(compute) and gpu.arch == "CPU" and compute in ON_ANY_CPU:
+            return Message.of("why.not_measured", gpu=gpu.name, compute=compute.upper(), precision=policy.precision)
         if not gpu.supports(compute):
             return Message.of("why.no_matrix_path", gpu=gpu.name, arch=gpu.arch, compute=compute.upper())
     if policy.scaling in BLOCK_SCALES and policy.scaling not in find_architecture(gpu.arch).block_scales:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import CannotMeasureError, UsageError
@@ -13,6 +14,8 @@ from probes.device.clock import Clock, CpuClock, CudaClock
 if TYPE_CHECKING:
     import torch
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""The GPUs that a process is shown; it counts them from 0."""
 SALT = "mpplan.probe"
 """Makes the hash of a UUID useless for looking the device up elsewhere."""
 
@@ -90,7 +93,10 @@ def _open_cuda(index: int) -> Device:
         raise CannotMeasureError(why, hint=f"{help_}, or: {instead}" if help_ else instead)
     count = torch.cuda.device_count()
     if not 0 <= index < count:
-        raise UsageError(f"there is no GPU {index}", hint=f"this machine has GPUs 0 to {count - 1}")
+        shown = os.environ.get(VISIBLE)
+        who = "this machine has" if shown is None else f"{VISIBLE}=`{shown}` gives this process"
+        hint = f"{who} {'GPU 0 alone' if count == 1 else f'GPUs 0 to {count - 1}'}"
+        raise UsageError(f"there is no GPU {index}", hint=hint)
     facts: Any = torch.cuda.get_device_properties(index)
     uuid = getattr(facts, "uuid", None)
     return Device(
@@ -119,7 +125,25 @@ def why_no_cuda() -> tuple[str, str | None]:
         return "no NVIDIA GPU found", None
     if torch.version.cuda is None:
         return "there is an NVIDIA GPU, but this torch was built without CUDA", "install a CUDA build of torch"
-    return "there is an NVIDIA GPU, but torch cannot use it", "install a driver that fits torch's CUDA"
+    shown = os.environ.get(VISIBLE)
+    if shown is not None and not torch.cuda.device_count():  # counted without starting CUDA
+        return f"{VISIBLE}=`{shown}` shows this process none of the machine's GPUs", f"unset {VISIBLE}, or name them"
+    try:
+        torch.cuda.init()
+    except (RuntimeError, AssertionError) as error:
+        if (found := _CUDA_ERROR.search(str(error))) is not None:
+            help_ = _HELP.get(int(found[1]), _DRIVER)
+            return f"there is an NVIDIA GPU, but CUDA does not start: error {found[1]}, {found[2].strip()}", help_
+    return "there is an NVIDIA GPU, but torch cannot use it", _DRIVER
+
+
+_CUDA_ERROR = re.compile(r"Error (\d+): ([^\n]*)")
+_DRIVER = "install a driver that fits torch's CUDA"
+_HELP = {
+    802: "start NVIDIA's Fabric Manager on the host, in the version of its driver: NVSwitch systems need it",
+    999: "load the kernel module `nvidia_uvm` again on the host, or restart it",
+}
+"""What helps where the number of CUDA's error tells; else it is the driver."""
 
 
 def cpu_name() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
 
-REQUIREMENT = "mpplan[probe]"
+REQUIREMENT = "mpplan[probe,float8]"
 """What a job installs where it finds no mpplan."""
 
 NAME = "mpplan-probe"

@@ -77,7 +77,7 @@ spec:
 """
 
 _SCRIPT = """\
-# Edit me: Python >= 3.11 with mpplan[probe]. It is installed here where the image has none.
+# Edit me: Python >= 3.11 with mpplan[probe,float8]. It is installed here where the image has none.
 if ! {has_mpplan}; then
   PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --quiet {requirement} || exit 1
 fi

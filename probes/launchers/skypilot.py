@@ -23,7 +23,7 @@ name: {name}
 num_nodes: {nodes}
 {resources}
 setup: |
-  # Edit me: Python >= 3.11 with mpplan[probe]. It is made here where there is none.
+  # Edit me: Python >= 3.11 with mpplan[probe,float8]. It is made here where there is none.
   if ! {has_mpplan}; then
     uv venv --quiet --seed --python 3.12 ~/mpplan-env
     ~/mpplan-env/bin/pip install --quiet {requirement}

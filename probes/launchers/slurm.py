@@ -18,7 +18,7 @@ _SCRIPT = """\
 
 set -euo pipefail
 
-# Edit me: Python >= 3.11 with mpplan[probe], in a place that every node sees. It is made here where there is none.
+# Edit me: Python >= 3.11 with mpplan[probe,float8] in a place that every node sees. It is made here if there is none.
 # module load python cuda
 environment="$SLURM_SUBMIT_DIR/mpplan-env"
 if ! {has_mpplan}; then

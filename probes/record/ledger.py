@@ -185,7 +185,7 @@ class PointLedger:
         return lines
 
     def _must_fit(self, first: Measurement) -> None:
-        """A record is continued only on its own device and software."""
+        """A record is continued only on its own device and software, of a CPU with as many threads."""
         begun = _identity(first.device, first.software)
         for name, have in _identity(self._where.device, self._where.software).items():
             want = begun[name]
@@ -194,6 +194,12 @@ class PointLedger:
                     f"the record was begun with {name} `{want}`, this is `{have}`",
                     hint="start a new record without `--resume`",
                 )
+        begun_with, now = first.device.threads, self._where.device.threads
+        if first.device.kind == "cpu" and None not in (begun_with, now) and begun_with != now:
+            raise UsageError(
+                f"the record was begun with {_threads(begun_with)}, this is a run with {_threads(now)}",
+                hint=f"continue it with `--threads {begun_with}`, or start a new record without `--resume`",
+            )
 
     def _kept(self) -> Path:
         """The place of this run in the store, locked."""
@@ -232,6 +238,10 @@ class PointLedger:
 
 def _counted(ranks: int) -> str:
     return "one process" if ranks == 1 else f"{ranks} ranks"
+
+
+def _threads(count: int | None) -> str:
+    return "one CPU thread" if count == 1 else f"{count} CPU threads"
 
 
 def _lock(path: Path) -> RecordLock:

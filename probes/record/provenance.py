@@ -8,7 +8,6 @@ import subprocess
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from planner.lazy import dataclass
 from planner.records.machine import DeviceIdentity, SoftwareVersions
@@ -137,7 +136,7 @@ def _with_cuda(software: SoftwareVersions, device: Device) -> SoftwareVersions:
 def _board(device: Device) -> _Board:
     """Driver, MIG, ECC and PCIe, where NVML reports them."""
     from planner.errors import CannotMeasureError
-    from probes.sensors.nvml import handle_by_uuid, load_nvml
+    from probes.sensors.nvml import asked, handle_by_uuid, load_nvml, slice_of
 
     if device.kind != "cuda" or device.uuid is None:
         return _Board()
@@ -147,20 +146,13 @@ def _board(device: Device) -> _Board:
     except CannotMeasureError:
         return _Board()
 
-    def ask(name: str, *arguments: Any) -> Any:
-        try:
-            return getattr(nvml, name)(*arguments)
-        except (nvml.NVMLError, AttributeError):
-            return None
-
-    driver = ask("nvmlSystemGetDriverVersion")
-    mig, ecc = ask("nvmlDeviceGetMigMode", handle), ask("nvmlDeviceGetEccMode", handle)
+    driver, ecc = asked(nvml, "nvmlSystemGetDriverVersion"), asked(nvml, "nvmlDeviceGetEccMode", handle)
     return _Board(
         driver_version=driver.decode() if isinstance(driver, bytes) else driver,
-        mig=None if mig is None else mig[0] == 1,
+        mig=slice_of(nvml, handle),
         ecc=None if ecc is None else ecc[0] == 1,
-        pcie_generation=ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
-        pcie_width=ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
+        pcie_generation=asked(nvml, "nvmlDeviceGetMaxPcieLinkGeneration", handle),
+        pcie_width=asked(nvml, "nvmlDeviceGetMaxPcieLinkWidth", handle),
     )
 
 

@@ -21,6 +21,7 @@ POWER_AVERAGE_FIELD = 185
 POWER_INSTANT_FIELD = 186
 MEMORY_TEMPERATURE_FIELD = 82
 _SCOPE_GPU, _SCOPE_MODULE = 0, 1
+_PREFIXES = ("GPU-", "MIG-")
 _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
 
@@ -51,11 +52,13 @@ def load_nvml() -> Any:
 def handle_by_uuid(nvml: Any, uuid: str) -> Any:
     """The device with this UUID. Indices are no use: NVML and CUDA count in different orders.
 
+    CUDA tells it without the prefix by which NVML tells whole GPUs from MIG slices.
+
     Raises:
         CannotMeasureError: NVML does not see the device.
     """
-    name = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
-    for form in (name, name.encode()):
+    names = [uuid] if uuid.startswith(_PREFIXES) else [f"{prefix}{uuid}" for prefix in _PREFIXES]
+    for form in (form for name in names for form in (name, name.encode())):
         try:
             return nvml.nvmlDeviceGetHandleByUUID(form)
         except (nvml.NVMLError, TypeError):
@@ -63,6 +66,22 @@ def handle_by_uuid(nvml: Any, uuid: str) -> Any:
     raise CannotMeasureError(
         "NVML does not see the GPU that CUDA uses", hint="pass all of the GPU's devices into the container"
     )
+
+
+def slice_of(nvml: Any, handle: Any) -> bool | None:
+    """Whether work on a device runs on a MIG slice: it is one, or its GPU is cut into them; None: not told."""
+    if asked(nvml, "nvmlDeviceIsMigDeviceHandle", handle):
+        return True
+    mode = asked(nvml, "nvmlDeviceGetMigMode", handle)
+    return None if mode is None else bool(mode[0] == 1)
+
+
+def asked(nvml: Any, name: str, *arguments: Any) -> Any:
+    """The answer of one of NVML's functions, or None where the binding, the driver or the device does not give one."""
+    try:
+        return getattr(nvml, name)(*arguments)
+    except (nvml.NVMLError, AttributeError):
+        return None
 
 
 class NvmlSensor:
@@ -77,7 +96,7 @@ class NvmlSensor:
         self.scope = "board"
         self._power_scope = _SCOPE_GPU
         missing: dict[str, str] = {}
-        if self._is_slice():
+        if slice_of(self._nvml, self._handle):
             missing["energy"] = missing["power"] = "the device is a MIG slice; the board does not meter slices"
         else:
             self._look_for_power(missing)
@@ -129,12 +148,6 @@ class NvmlSensor:
     def close(self) -> None:
         """See `Sensor.close`."""
         self._ask(self._nvml.nvmlShutdown)
-
-    def _is_slice(self) -> bool:
-        if self._ask(getattr(self._nvml, "nvmlDeviceIsMigDeviceHandle", lambda _: 0), self._handle):
-            return True
-        mode = self._ask(self._nvml.nvmlDeviceGetMigMode, self._handle)
-        return bool(mode) and mode[0] == 1
 
     def _look_for_power(self, missing: dict[str, str]) -> None:
         """Find out what the device reports and in which scope; name what it does not report."""

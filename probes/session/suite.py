@@ -153,7 +153,8 @@ class Session:
         try:
             self.listener.began(str(self.ledger.path), self.device.name)
             if others := getattr(self.bench.gate, "others", 0):
-                self.listener.noted(f"{others} other processes use the GPU; nothing measured now can be trusted")
+                who = "another process uses" if others == 1 else f"{others} other processes use"
+                self.listener.noted(f"{who} the GPU; nothing measured now can be trusted")
             self._read_bare_idle()
             self._choose_device()
             self.check_recipes()

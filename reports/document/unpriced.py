@@ -105,16 +105,16 @@ MESSAGES = frozenset({
     *(f"warning.{name}" for name in (
         "cap", "memory_risk", "memory_risk_tuning", "safe_way",
         "far_dearer_hours", "years", "years_capped", "own_record", "fleet_record",
-        "shipped_record", "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "calibration",
-        "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
+        "shipped_record", "records_aside", "records_aside_more", "store_unlisted", "record_damaged", "record_untrusted",
+        "calibration", "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",
         "network_other_gpu", "network_inside_alone", "network_rate_unused", "network_unused", "positions",
         "unused_line", "stack_over_nodes", "one_stack_over_nodes",
     )),
     "record.aside",
     *(f"why.{name}" for name in (
-        "no_matrix_path", "no_block_scales", "no_even_split", "no_batch_splits", "does_not_fit", "too_big", "too_risky",
-        "likely_too_big", "simpler", "slower_on_average", "slower", "over_cap",
+        "no_matrix_path", "not_measured", "no_block_scales", "no_even_split", "no_batch_splits", "does_not_fit",
+        "too_big", "too_risky", "likely_too_big", "simpler", "slower_on_average", "slower", "over_cap",
     )),
     *(f"narrow.{name}" for name in (
         "probe", "network_between_nodes", "network_in_node", "run_on_two_nodes", "run_on_one_node", "own_runs",

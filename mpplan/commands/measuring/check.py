@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated
 import typer
 
 from mpplan.ui import options
+from mpplan.ui.listing import counted
 from mpplan.ui.sink import folded
 from planner.errors import InputFileError, UnstableError
 from planner.records.check import Finding, Verdict
@@ -42,14 +44,18 @@ def check(record: File, json: options.JsonFlag = False, strict: options.StrictFl
     else:
         typer.echo("\n".join(_text(record, stored, damaged)))
     if damaged:
-        raise InputFileError(
-            f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}",
-            hint="the other lines are judged above; `mpplan probe --resume` measures what is missing"
-            if stored.file.measurements
-            else "records are what `mpplan probe` and `mpplan records import` write, one point a line",
-        )
+        what = f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
+        raise InputFileError(what, hint=_what_helps(stored, damaged))
     if strict and not stored.verdict.trustworthy:
         raise UnstableError(f"`{record}` cannot be trusted", hint=again(record, stored.verdict, stored.file))
+
+
+def _what_helps(stored: StoredRecord, damaged: Sequence[RecordProblem]) -> str:
+    if stored.file.measurements:
+        return "the other lines are judged above; `mpplan probe --resume` measures what is missing"
+    if any("newer mpplan" in problem.what for problem in damaged):
+        return "update mpplan to read it"
+    return "records are what `mpplan probe` and `mpplan records import` write, one point a line"
 
 
 def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
@@ -64,18 +70,24 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
     workloads = ",".join(dict.fromkeys(_KIND_TO_WORKLOAD.get(kind, kind) for kind in kinds))
     first = file.measurements[0] if file.measurements else None
     device = ["--device", "cpu"] if first is not None and first.device.kind == "cpu" else []
+    if device and first is not None and (first.device.threads or 1) > 1:
+        device += ["--threads", str(first.device.threads)]
     which = ["--workload", workloads] if workloads else []
     ranks, nodes = ranks_of(file.measurements)
     several = ["--ranks", str(ranks // nodes)] if ranks > 1 else []
     several += ["--nnodes", str(nodes), "--rdzv-endpoint", "HOST:PORT"] if nodes > 1 else []
-    command = ["mpplan", "probe", *several, *device, "--resume", *which, "-o", str(path)]
-    return f"close what else runs on the machine, then `{shlex.join(command)}`"
+    unpacked = path.with_suffix("") if path.suffix == ".gz" else path
+    command = ["mpplan", "probe", *several, *device, "--resume", *which, "-o", str(unpacked)]
+    disturbed = any(finding.id != "damaged" for finding in verdict.findings)
+    first_of_all = ["close what else runs on the machine"] if disturbed else []
+    first_of_all += [f"`{shlex.join(['gunzip', str(path)])}`"] if unpacked != path else []
+    return ", then ".join([*first_of_all, f"`{shlex.join(command)}`"])
 
 
 def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> list[str]:
     verdict = stored.verdict
     word = "can be trusted" if verdict.trustworthy else "cannot be trusted"
-    device = f"{stored.device_name}, {verdict.points} points" if stored.device_name else "no usable line"
+    device = f"{stored.device_name}, {counted(verdict.points, 'point')}" if stored.device_name else "no usable line"
     lines = [f"{path} {word}: {device}, {stored.date or 'undated'}"]
     lines += [f"  {'✗' if finding.serious else '!'} {finding.what}{_examples(finding)}" for finding in verdict.findings]
     lines += [f"  ✗ {problem.said_of(str(path))}" for problem in damaged[:SHOWN_LINES]]

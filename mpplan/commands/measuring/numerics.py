@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.util import find_spec
 from json import dumps
 from math import isfinite
@@ -13,8 +14,9 @@ import typer
 
 from mpplan.ui import options
 from mpplan.ui.console import fail, note, warn
+from mpplan.ui.output import growing_record
 from planner.errors import CannotMeasureError, IncompleteError, UsageError
-from planner.records.home import has_data_dir, records_dir, user_path
+from planner.records.home import has_data_dir, records_dir
 from planner.units import parse_duration_s
 
 if TYPE_CHECKING:
@@ -97,9 +99,11 @@ def numerics(
         raise typer.Abort
     document = _report(ended, json=json, quiet=quiet)
     if ended.interrupted:
-        again = f"mpplan numerics --resume{'' if device == 'gpu' else f' --device {device}'}"
-        again += f" -o {output}" if output else ""
-        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{again}`")
+        flags = {"--device": None if device == "gpu" else device, "--gpu-index": gpu_index or None,
+                 "--budget": budget, "--threads": threads, "-o": output}  # fmt: skip
+        again = [word for flag, value in flags.items() if value for word in (flag, str(value))]
+        words = shlex.join(["mpplan", "numerics", "--resume", *again])
+        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{words}`")
         raise typer.Exit(130)
     if strict and (short := len(document["cut_short"])):
         raise IncompleteError(
@@ -136,8 +140,8 @@ def _options(
     if margin is not None and not (isfinite(margin) and margin > 0):
         raise UsageError(f"--margin: expected a number above 0, found `{margin:g}`", hint="for example `--margin 0.02`")
     kind = "cpu" if device == "cpu" else "cuda"
-    tasks = None if task is None else choose_tasks(_list(task, "--task"))
-    lower = None if precision is None else choose_lower(_list(precision, "--precision"))
+    tasks = None if task is None else choose_tasks(options.names(task, "--task"))
+    lower = None if precision is None else choose_lower(options.names(precision, "--precision"))
     budget_s = parse_duration_s(budget, "--budget", "`120s` or `3m`") if budget else None
     path = None if output is None else _writable(output, resume=resume)
     if resume and path is not None and not _has_begun(Path(path)):
@@ -160,25 +164,10 @@ def _options(
     )
 
 
-def _list(text: str, flag: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not names:
-        raise UsageError(f"{flag}: expected a name, found nothing", hint=f"leave {flag} out for the usual ones")
-    return names
-
-
 def _writable(output: str, *, resume: bool) -> str:
-    from mpplan.ui.output import open_output
-
     if output == "-":
         raise UsageError("--output: the record cannot go to stdout", hint="`--json` prints the answer there")
-    open_output(output)
-    path = user_path(output)
-    if path.suffix != ".jsonl":
-        raise UsageError("--output: a record ends in `.jsonl`", hint=f"name it `{path.stem}.jsonl`")
-    if path.exists() and path.stat().st_size and not resume:
-        raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
-    return str(path)
+    return str(growing_record(output, resume=resume))
 
 
 def _has_begun(record: Path) -> bool:

@@ -16,6 +16,7 @@ from mpplan.commands.measuring.probe_recipe import with_recipe
 from mpplan.commands.measuring.several import Several, ranks_asked_for, record_of_fewer
 from mpplan.ui import options
 from mpplan.ui.console import fail, note, warn
+from mpplan.ui.output import growing_record
 from planner.errors import CannotMeasureError, UnstableError, UsageError
 from planner.records.home import has_data_dir, records_dir, user_path
 from planner.records.store import open_record
@@ -111,6 +112,8 @@ def probe(
     )  # fmt: skip
     if find_spec("torch") is None:
         raise CannotMeasureError("PyTorch is not installed, and the probes need it", hint="pip install 'mpplan[probe]'")
+    if resume and several.rank == 0 and not _has_begun(Path(str(settings.path))):
+        note(f"nothing to resume in `{settings.path}`; starting a new record", quiet=quiet)
     ended = _run(settings, quiet=quiet or json)
     if ended.follows:
         note("rank 0 has the record", quiet=quiet or several.rank > 0)
@@ -127,13 +130,25 @@ def probe(
 
 
 def _again(settings: Options, output: str | None) -> str:
-    """The command that goes on with an interrupted probe."""
+    """The command that goes on with an interrupted probe: on the same device, with what was asked for."""
     several = ["--ranks", str(settings.ranks)] if settings.ranks * settings.nnodes > 1 else []
     if settings.nnodes > 1:
         several += ["--nnodes", str(settings.nnodes), "--rdzv-endpoint", settings.rdzv_endpoint or "HOST:PORT"]
-    device = ["--device", "cpu"] if settings.device == "cpu" else []
+    flags = {
+        "--device": settings.device if settings.device == "cpu" else None,
+        "--gpu-index": settings.gpu_index or None,
+        "--suite": settings.suite if settings.suite != "default" else None,
+        "--precision": ",".join(settings.precisions),
+        "--workload": ",".join(settings.workloads),
+        "--budget": f"{settings.budget_s:g}s" if settings.budget_s else None,
+        "--threads": settings.threads,
+        "--seed": settings.seed or None,
+        "--verify-from": settings.verify_from,
+    }
+    asked = [word for flag, value in flags.items() if value for word in (flag, str(value))]
+    verify = ["--verify"] if settings.verify and not settings.verify_from else []
     which = ["-o", output] if output not in (None, "-") else []
-    return shlex.join(["mpplan", "probe", *several, *device, "--resume", *map(str, which)])
+    return shlex.join(["mpplan", "probe", *several, *asked, *verify, "--resume", *map(str, which)])
 
 
 def _options(
@@ -153,18 +168,19 @@ def _options(
         raise UsageError(f"--suite: unknown suite `{suite}`", hint=f"one of {', '.join(SUITES)}")
     if device not in ("gpu", "cuda", "cpu"):
         raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
-    precisions.choose(_list(precision))
-    workloads.choose(_list(workload), several.ranks * several.nnodes)
+    recipes, wanted = options.names(precision, "--precision"), options.names(workload, "--workload")
+    precisions.choose(recipes)
+    workloads.choose(wanted, several.ranks * several.nnodes)
     kind = "cpu" if device == "cpu" else "cuda"
     path = None if output in (None, "-") else str(user_path(str(output)))
     if several.rank == 0 and path is not None:
-        path = _writable(str(output), resume=resume)
+        path = str(growing_record(str(output), resume=resume))
     return Options(
         suite=suite,
         device=kind,
         gpu_index=gpu_index,
-        precisions=_list(precision),
-        workloads=_list(workload),
+        precisions=recipes,
+        workloads=wanted,
         budget_s=parse_duration_s(budget, "--budget", "`120s` or `3m`") if budget else None,
         path=path if path is not None else (_newest(kind) if resume else None),
         store=None if path is not None and not has_data_dir() else str(records_dir()),
@@ -180,18 +196,8 @@ def _options(
     )
 
 
-def _list(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
-def _writable(output: str, *, resume: bool) -> str:
-    from mpplan.ui.output import open_output
-
-    open_output(output)
-    path = user_path(output)
-    if path.exists() and path.stat().st_size and not resume:
-        raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
-    return str(path)
+def _has_begun(record: Path) -> bool:
+    return record.exists() and record.stat().st_size > 0
 
 
 def _newest(kind: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from json import dumps
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from mpplan.commands.measuring.records_merge import merge_records
 from mpplan.ui import options
 from mpplan.ui.collectives import collectives_text
 from mpplan.ui.console import note
-from mpplan.ui.listing import details, figure, table
+from mpplan.ui.listing import counted, details, figure, table
 from mpplan.ui.probe_display import finding_text
 from planner.errors import UsageError
 from planner.measured.network.lines import collective_lines
@@ -107,9 +108,26 @@ def remove(
     """Remove one of your own records."""
     record = find_record(name, prefix=prefix)
     if not record.shipped and not yes:
-        typer.confirm(f"remove {record.name}, {record.facts.points} points?", abort=True, err=True)
+        _must_be_sure(record)
     remove_record(record)
     note(f"removed {record.name}")
+
+
+def _must_be_sure(record: RecordSummary) -> None:
+    """Ask whether to remove a record.
+
+    Raises:
+        UsageError: nobody is there to answer.
+        typer.Abort: it is not to be removed.
+    """
+    try:
+        sure = typer.confirm(f"remove {record.name}, {counted(record.facts.points, 'point')}?", err=True)
+    except typer.Abort:
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise
+        raise UsageError(f"nobody answered whether to remove `{record.name}`", hint="`--yes` does not ask") from None
+    if not sure:
+        raise typer.Abort
 
 
 def _head(record: StoredRecord) -> list[tuple[str, str]]:

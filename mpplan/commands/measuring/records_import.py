@@ -9,7 +9,7 @@ import typer
 
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
-from mpplan.ui.listing import details, figure, table
+from mpplan.ui.listing import counted, details, figure, table
 from mpplan.ui.output import new_output, new_record
 from mpplan.ui.progress import working
 from planner.errors import UsageError
@@ -139,7 +139,7 @@ def _text(imported: Imported) -> list[str]:
     """The answer for people: the files with their doubts, then the points."""
     device = imported.device
     gpu = device.gpu or "no row of the catalogue"
-    parts = [f"Imported {len(imported.measurements)} points of {device.name} ({gpu})", ""]
+    parts = [f"Imported {counted(len(imported.measurements), 'point')} of {device.name} ({gpu})", ""]
     for file in imported.files:
         version = f" {file.reading.tool_version}" if file.reading.tool_version else ""
         pairs = [
@@ -178,7 +178,7 @@ def _points(imported: Imported) -> str:
             )
         )
     more = len(imported.measurements) - SHOWN_POINTS
-    return table(headers, rows) + (f"… and {more} points more\n" if more > 0 else "")
+    return table(headers, rows) + (f"… and {counted(more, 'point')} more\n" if more > 0 else "")
 
 
 def _range(relative_sd: float | None) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
-from mpplan.ui.listing import figure, table, wrapped
+from mpplan.ui.listing import counted, figure, table, wrapped
 from mpplan.ui.output import new_record
 from mpplan.ui.progress import working
 from planner.errors import UsageError
@@ -84,7 +84,9 @@ def _members(fleet: Fleet) -> str:
         shown = sorted(shown, key=lambda member: (not member.why, -(member.pace_ratio or 0.0)))[:SHOWN_MEMBERS]
     headers = ("member", "points", "time", "W", "°C", "MHz", "limit W", "verdict")
     more = len(fleet.members) - len(shown)
-    return table(headers, [_row(member) for member in shown]) + (f"… and {more} members more\n" if more else "")
+    return table(headers, [_row(member) for member in shown]) + (
+        f"… and {counted(more, 'member')} more\n" if more else ""
+    )
 
 
 def _row(member: Member) -> tuple[str, ...]:
@@ -107,7 +109,7 @@ def _sentences(fleet: Fleet) -> Iterator[str]:
     from planner.fleet.pace import LEAST_MEMBERS
 
     points = sum(point.status == "ok" for point in fleet.measurements)
-    yield f"Joined {fleet.kept} of {len(fleet.members)} members: {points} points of {fleet.device_name}."
+    yield f"Joined {fleet.kept} of {len(fleet.members)} members: {counted(points, 'point')} of {fleet.device_name}."
     for outlier in fleet.outliers:
         own = sum(outlier.name in (member.name, member.record) for member in fleet.members)
         yield _sentence(outlier, own, several=fleet.together is not None)

@@ -142,7 +142,8 @@ def _verdict(result: Result, delivery: _Delivery) -> None:
     if doubt is not None:
         warn(doubt, quiet=delivery.quiet)
     if result.damage:
-        more = f", and {len(result.damage) - 1} lines more" if len(result.damage) > 1 else ""
+        rest = len(result.damage) - 1
+        more = f", and {rest} {'line' if rest == 1 else 'lines'} more" if rest else ""
         raise InputFileError(
             f"{result.damage[0]}{more}", hint="the other lines were used; `mpplan check` says which to measure again"
         )

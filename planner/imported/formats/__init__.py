@@ -14,6 +14,7 @@ from planner.imported.formats.nvidia_smi import NVIDIA_SMI
 from planner.imported.formats.torch_trace import TORCH_TRACE
 from planner.imported.formats.zeus import ZEUS
 from planner.imported.source import SourceFile
+from planner.imported.steps import STEP_FORMATS
 from planner.rows import near_names
 
 FORMATS = (NCCL_TESTS, NVIDIA_SMI, DCGM, ZEUS, CODECARBON, TORCH_TRACE)
@@ -39,6 +40,15 @@ def format_of(source: SourceFile, name: str | None = None) -> ImportFormat:
     if chosen is None:
         raise InputFileError(
             f"{source.name}:1: expected the file of a known tool, found none that is recognised",
-            hint=f"name its format: `--as {'|'.join(names)}`",
+            hint=_what_it_is(head) or f"name its format: `--as {'|'.join(names)}`",
         )
     return chosen
+
+
+def _what_it_is(head: str) -> str | None:
+    """What helps with a file that is read elsewhere; None where that is not known either."""
+    if head.startswith('{"schema":"mpplan.probe/'):
+        return "it is a record already: `mpplan check` judges it, and `--records` plans with it"
+    if any(form.recognises(head) for form in STEP_FORMATS):
+        return "it looks like a log of steps: name it with `--steps` beside a log of power, or see `mpplan compare`"
+    return None

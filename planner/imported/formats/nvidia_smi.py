@@ -78,7 +78,9 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
     )
     doubts = [] if any(name in names for name in NAMES) else [_BLENDED]
     if samples.unread:
-        doubts.append(f"{len(samples.unread)} samples could not be read and are left out")
+        left_out = len(samples.unread)
+        what = "1 sample could not be read and is" if left_out == 1 else f"{left_out} samples could not be read and are"
+        doubts.append(f"{what} left out")
     memory_mib = first.get("memory.total", "").removesuffix(" MiB")
     return Reading(
         points=(training_point(source, log, beside, HINT),),

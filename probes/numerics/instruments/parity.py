@@ -203,7 +203,8 @@ def _pair(
     usable = [(low, high) for low, high in values if math.isfinite(high)]
     found = asdict(compare([low - high for low, high in usable], margin))
     if len(usable) < len(values):
-        found["reason"] += f"; {len(values) - len(usable)} runs of FP32 itself ended without a finite figure"
+        broken = len(values) - len(usable)
+        found["reason"] += f"; {broken} run{'' if broken == 1 else 's'} of FP32 itself ended without a finite figure"
     if (why := reached["why_not_applied"]) is not None:
         found |= {"verdict": NOT_APPLIED, "reason": why}
     elif not values:

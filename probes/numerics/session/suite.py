@@ -20,7 +20,7 @@ from probes.numerics.instruments.exponents import histograms
 from probes.numerics.instruments.parity import parity
 from probes.numerics.instruments.policy import policy
 from probes.numerics.instruments.reach import reach
-from probes.numerics.instruments.scaling import known_limit, loss_scaling
+from probes.numerics.instruments.scaling import known_limit
 from probes.numerics.instruments.schedule import schedule
 from probes.numerics.instruments.sensitivity import nothing, sensitivity
 from probes.numerics.instruments.time import Keep, OutOfTimeError, Slice
@@ -30,7 +30,7 @@ from probes.numerics.session.document import ENDED, HEAD, SECTIONS, answered, re
 from probes.numerics.session.lines import lines_of
 from probes.numerics.session.options import BUDGETS_S, LEAST_TASK_S, MARGINS, SEEDS, NumericsOptions
 from probes.numerics.session.parts import PartFile
-from probes.numerics.session.trial import TRIED_STEPS, first_broken_step, same_batch
+from probes.numerics.session.trial import REMEDY, TRIED_STEPS, first_broken_step, same_batch, scaled_beside_fp32
 from probes.numerics.tasks import USUAL, choose_tasks, find_task, missing_for
 from probes.numerics.tasks.interface import LARGE, SMALL, Task
 from probes.numerics.training import Place
@@ -111,7 +111,12 @@ class NumericsSession:
 
     def _opened_parts(self) -> PartFile:
         try:
-            return PartFile(self._ledger.path)
+            parts = PartFile(self._ledger.path)
+            if parts.known and not self._options.resume:  # of a run that was ended before its record had a line
+                raise UsageError(
+                    f"`{parts.path}` exists already", hint="continue it with `--resume`, or name another file"
+                )
+            return parts
         except BaseException:
             self._ledger.close()
             raise
@@ -159,8 +164,7 @@ class NumericsSession:
                 step = self._guarded_call(task.id, "the first steps", partial(first_broken_step, task, self._place))
                 if step is not None:
                     raise UsageError(
-                        f"--task: `{task.id}`: FP32 training gives no finite loss from step {step}",
-                        hint="look for NaN in its batches, log(0), a division by zero, or too high a learning rate",
+                        f"--task: `{task.id}`: FP32 training gives no finite loss from step {step}", hint=REMEDY
                     )
                 self.parts.add(key, {"steps": TRIED_STEPS})
 
@@ -259,7 +263,7 @@ class NumericsSession:
         loss_margin = margin if self._head["metric"] == "loss" else MARGINS["loss"]
         metric = self._head["metric"] if self._head["metric"] in task.metrics else "loss"
         return {
-            "loss_scaling": partial(loss_scaling, task, place, until, keep["loss_scaling"]),
+            "loss_scaling": partial(scaled_beside_fp32, task, place, until, keep["loss_scaling"]),
             "histograms": partial(histograms, task, place, until, keep["histograms"], self._limit(task.id)),
             "parity": partial(
                 parity, task, place, self._recipes, until, keep["parity"], metric=metric, seeds=self._head["seeds"],

@@ -67,7 +67,8 @@ def compare(differences: Sequence[float], margin: float) -> Equivalence:
     usable = [difference for difference in differences if isfinite(difference)]
     diverged = len(differences) - len(usable)
     if diverged or len(usable) < LEAST_PAIRS:
-        few = f"{len(usable)} pair of runs cannot tell; at least {LEAST_PAIRS} are needed"
+        pairs = "1 pair" if len(usable) == 1 else f"{len(usable)} pairs"
+        few = f"{pairs} of runs cannot tell; at least {LEAST_PAIRS} are needed"
         return Equivalence(
             verdict=NOT_EQUIVALENT if diverged else CANNOT_TELL,
             reason=f"{diverged} of {len(differences)} runs ended without a finite figure" if diverged else few,

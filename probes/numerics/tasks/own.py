@@ -67,7 +67,9 @@ def _job(name: str, factory: Callable[..., Any], seed: int, device: Any) -> Job:
     try:
         made = factory(seed=seed) if takes_seed else factory()
     except (Exception, SystemExit) as error:
-        raise UsageError(f"--task: `{name}` failed: {_said(error)}", hint=f"it has to {EXPECTED}") from error
+        raise UsageError(
+            f"--task: `{name}` failed: {_said(error)}", hint=f"call it without mpplan; it has to {EXPECTED}"
+        ) from error
     if not isinstance(made, tuple) or len(made) not in (3, 4) or not isinstance(made[0], torch.nn.Module):
         raise UsageError(f"--task: `{name}` returned {_kind(made)}", hint=f"it has to {EXPECTED}")
     model, batches, loss = made[:3]

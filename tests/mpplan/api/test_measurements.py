@@ -13,7 +13,7 @@ from planner.errors import InputFileError, UsageError
 from planner.records.flat import nest
 from planner.records.jsonl import to_line
 from tests.planner.collective_points import collectives
-from tests.planner.recorded import SHAPES, a_measurement, gemm, kernels, write_record
+from tests.planner.recorded import SHAPES, a_canary, a_measurement, gemm, kernels, write_record
 
 H200 = {"device_kind": "cuda", "device_name": "NVIDIA H200", "memory_total_bytes": 150_754_820_096.0}
 """As the driver names it: 143 771 MiB."""
@@ -165,3 +165,12 @@ def test_a_point_that_was_measured_again_replaces_the_earlier_one(run, tmp_path)
 
     assert steps["resumed"] == steps["alone"]
     assert steps["slow"] > 1.5 * steps["alone"]
+
+
+def test_a_named_record_that_cannot_be_trusted_is_used_and_said_to_be(tmp_path: Path) -> None:
+    contended = [gemm(*shape, quality="contended") for shape in SHAPES]
+    loud = write_record(tmp_path / "loud.jsonl", a_canary(**H200), *contended)
+
+    told = [notice.key for notice in chosen_records(RecordShelf(str(loud)), ["h200-sxm-141gb"]).notices]
+
+    assert told == ["warning.own_record", "warning.record_untrusted"]

@@ -80,7 +80,7 @@ def test_damaged_lines_of_a_good_record_are_left_out_and_counted(run, home: Path
     result = run(*ASKED, "--json")
 
     assert result.code == 0
-    assert "2 lines of your record `good` cannot be used" in result.err
+    assert "your record `good` has lines that cannot be used and were left out (2)" in result.err
 
 
 def test_an_index_that_lies_is_found_out_before_a_record_is_used(home: Path) -> None:

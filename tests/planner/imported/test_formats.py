@@ -84,6 +84,22 @@ def test_what_no_tool_wrote_is_refused_with_the_formats() -> None:
     assert "torch-trace" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize(
+    ("file", "where"),
+    [
+        (sample("megatron.log"), "`--steps` beside a log of power, or see `mpplan compare`"),
+        (sample("steps.csv"), "`--steps` beside a log of power"),
+        (text_file('{"schema":"mpplan.probe/3","run_id":"a"}\n'), "a record already: `mpplan check` judges it"),
+    ],
+    ids=["log", "table", "record"],
+)
+def test_what_is_read_elsewhere_is_said_to_be(file: SourceFile, where: str) -> None:
+    with pytest.raises(InputFileError) as caught:
+        format_of(file)
+
+    assert where in str(caught.value.hint)
+
+
 def test_the_samples_are_all_told_of() -> None:
     told = (SAMPLES / "README.md").read_text(encoding="utf-8")
 

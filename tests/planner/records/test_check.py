@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from planner.hardware.catalogue import find_gpu
 from planner.records.check import Verdict, check_record, doubtful
 from planner.records.jsonl import MeasurementFile
 from planner.records.measurement import Measurement
 from planner.records.problem import RecordProblem
-from tests.planner.recorded import a_canary, a_measurement
+from tests.planner.recorded import H200, a_canary, a_measurement
 
 
 def verdict_on(*measurements: Measurement, problems: tuple[RecordProblem, ...] = ()) -> Verdict:
@@ -43,6 +44,48 @@ def test_one_bad_point_among_nine_is_named_but_the_record_is_trusted(
 
     assert [(f.id, f.what, f.probe_ids) for f in verdict.findings] == [(finding, what, ("bad",))]
     assert verdict.trustworthy
+
+
+def product(seconds: float, **changes: object) -> Measurement:
+    """A square of 8192 in BF16, which takes an H200 about 1.5 ms."""
+    spread = {"time_ci_low_s": seconds, "time_ci_high_s": seconds}
+    return a_measurement(
+        probe_id="gemm/large", seq=1, flop_model=2.0 * 8192**3, time_median_s=seconds, **spread, **changes
+    )
+
+
+def on_h200(*measurements: Measurement) -> Verdict:
+    file = MeasurementFile(measurements=(a_canary(**H200), *measurements), problems=())
+    return check_record(file, find_gpu("h200-sxm-141gb"))
+
+
+@pytest.mark.parametrize("seconds", [1.3e-3, 1e-2], ids=["sound", "a tenth of its peak"])
+def test_a_rate_that_a_gpu_can_have_is_no_finding(seconds: float) -> None:
+    assert on_h200(product(seconds, **H200)).findings == ()
+
+
+def test_a_rate_that_no_card_has_makes_the_record_doubtful() -> None:
+    verdict = on_h200(product(1e-5, **H200))
+
+    assert [finding.id for finding in verdict.findings] == ["beyond-peak"]
+    assert "1 point above 3 times the peak of NVIDIA H200" in verdict.findings[0].what
+    assert not verdict.trustworthy
+
+
+def test_a_gpu_whose_large_products_or_copies_reach_next_to_nothing_is_not_trusted() -> None:
+    copy = a_measurement(kind="bandwidth", probe_id="bandwidth/copy", bytes_min=2e9, time_median_s=0.1,
+                         time_ci_low_s=0.1, time_ci_high_s=0.1, **H200)  # fmt: skip
+
+    verdict = on_h200(product(1.0, **H200), copy)
+
+    assert [finding.id for finding in verdict.findings] == ["below-peak", "below-peak"]
+    assert "no product reaches more than 0.11% of the peak of NVIDIA H200" in verdict.findings[0].what
+    assert not verdict.trustworthy
+
+
+def test_a_small_product_may_be_slow_and_a_device_of_no_row_is_not_held_against_one() -> None:
+    assert on_h200(a_measurement(flop_model=2.0 * 256**3, seq=1, **H200)).findings == ()
+    assert verdict_on(a_canary(), product(1.0)).findings == ()
 
 
 def test_a_record_with_a_third_of_its_points_contended_is_not_trusted() -> None:

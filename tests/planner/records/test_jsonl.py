@@ -85,7 +85,9 @@ def test_a_line_of_another_schema_version_is_named_and_left_out(tmp_path: Path) 
     path = write(tmp_path / "r.jsonl", edited(point, schema="mpplan.probe/9"), to_line(point))
 
     assert len(read_measurements(path).measurements) == 1
-    assert problems_of(path) == [f"r.jsonl:1: schema: expected `{SCHEMA}`, found `mpplan.probe/9`"]
+    assert problems_of(path) == [
+        f"r.jsonl:1: schema: expected `{SCHEMA}`, found `mpplan.probe/9`, which a newer mpplan writes"
+    ]
 
 
 def test_of_two_interleaved_records_the_longer_is_used_and_the_other_named_line_by_line(tmp_path: Path) -> None:
@@ -187,6 +189,20 @@ def test_a_compressed_record_is_read_and_one_cut_off_keeps_its_whole_lines(tmp_p
     assert len(read_measurements(whole).measurements) == 2000
     assert 0 < len(read_measurements(cut).measurements) < 2000
     assert "the file ends early" in problems_of(cut)[-1]
+
+
+def test_a_record_that_is_called_packed_and_is_not_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl.gz", to_line(a_measurement()))
+
+    assert any("1: expected a gzip archive, as the name says" in problem for problem in problems_of(path))
+
+
+def test_a_mark_of_the_byte_order_costs_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(to_line(a_measurement()) + "\n", encoding="utf-8-sig")
+
+    assert len(read_measurements(path).measurements) == 1
+    assert problems_of(path) == []
 
 
 def test_a_point_measured_again_replaces_the_earlier_one(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from planner.errors import UsageError
@@ -107,6 +109,17 @@ def test_a_precision_that_a_gpu_lacks_is_refused_with_the_reason(policy, gpu, re
 
     assert found is not None
     assert (found.key, *(value for _, value in found.values)) == reason
+
+
+def test_what_the_record_of_a_cpu_lacks_was_not_measured_and_is_not_missing_there():
+    cpu = replace(find_gpu("gtx-1080ti-11gb"), name="Some CPU", arch="CPU")
+
+    unmeasured, unable = (why_unsupported(find_policy(name), cpu) for name in ("fp16", "tf32"))
+
+    assert unmeasured is not None
+    assert unmeasured.key == "why.not_measured"
+    assert unable is not None
+    assert unable.key == "why.no_matrix_path"
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from planner.errors import CannotMeasureError, UsageError
-from probes.device.device import cpu_name, open_device
+from probes.device.device import cpu_name, open_device, why_no_cuda
 from tests.probes.build import CPU, H200
 
 
@@ -50,4 +51,73 @@ def test_a_gpu_that_is_not_there_is_a_usage_error_that_counts_those_that_are() -
         with pytest.raises(UsageError, match="there is no GPU 7") as caught:
             open_device("cuda", 7)
 
-    assert caught.value.hint == "this machine has GPUs 0 to 0"
+    assert caught.value.hint == "this machine has GPU 0 alone"
+
+
+def test_gpus_that_a_process_is_shown_are_counted_from_0_and_it_says_who_chose_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("torch")
+    from tests.probes.fake_cuda.installed import fake_cuda
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    with fake_cuda(whole_models=False), pytest.raises(UsageError) as caught:
+        open_device("cuda", 7)
+
+    assert caught.value.hint == "CUDA_VISIBLE_DEVICES=`7` gives this process GPU 0 alone"
+
+
+def why(monkeypatch: pytest.MonkeyPatch, *, shown: int, error: Exception | None = None) -> tuple[str, str | None]:
+    """What is said on a machine of 8 GPUs, of which torch with CUDA counts `shown` but cannot use them."""
+    torch = pytest.importorskip("torch")
+
+    def init() -> None:
+        if error is not None:
+            raise error
+
+    eight = SimpleNamespace(nvmlDeviceGetCount=lambda: 8)
+    monkeypatch.setattr("probes.sensors.nvml.load_nvml", lambda: eight)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: shown)
+    monkeypatch.setattr(torch.cuda, "init", init)
+    return why_no_cuda()
+
+
+def test_gpus_hidden_from_the_process_are_not_blamed_on_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+    message, hint = why(monkeypatch, shown=0)
+
+    assert message == "CUDA_VISIBLE_DEVICES=`` shows this process none of the machine's GPUs"
+    assert hint == "unset CUDA_VISIBLE_DEVICES, or name them"
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "helps"),
+    [
+        (802, "system not yet initialized", "Fabric Manager"),
+        (804, "forward compatibility was attempted on non supported HW", "driver that fits"),
+        (999, "unknown error", "nvidia_uvm"),
+    ],
+)
+def test_an_error_of_cuda_is_told_with_what_helps(
+    monkeypatch: pytest.MonkeyPatch, number: int, text: str, helps: str
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    asked = "Did you run some cuda functions before calling NumCudaDevices() that might have already set an error?"
+    error = RuntimeError(f"Unexpected error from cudaGetDeviceCount(). {asked} Error {number}: {text}")
+
+    message, hint = why(monkeypatch, shown=8, error=error)
+
+    assert message == f"there is an NVIDIA GPU, but CUDA does not start: error {number}, {text}"
+    assert helps in str(hint)
+
+
+def test_a_driver_too_old_for_torch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    old = RuntimeError("The NVIDIA driver on your system is too old (found version 11040). Please update your driver")
+
+    assert why(monkeypatch, shown=8, error=old) == (
+        "there is an NVIDIA GPU, but torch cannot use it",
+        "install a driver that fits torch's CUDA",
+    )

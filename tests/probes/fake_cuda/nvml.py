@@ -33,11 +33,11 @@ class FakeNvml(StandIn):
         self._average_w = IDLE_W
         self._heat_c = 0.0
         self.pids = []
-        self._uuid = f"GPU-{gpu.board.uuid}"
+        self.uuid = f"GPU-{gpu.board.uuid}"
         gpu.clock.on_advance(self._pass)
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:  # noqa: N802
-        if uuid != self._uuid:  # NVML knows all boards; that of another process is none of this one's business
+        if uuid != self.uuid:  # NVML knows all boards; that of another process is none of this one's business
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
         return uuid
 

@@ -11,6 +11,7 @@ import pytest
 
 from probes.launchers.base import ProbeJob
 from probes.launchers.torchrun import PRINT_RECORD, UNPACK_RECORD, torchrun
+from tests.probes.launchers.build import recipe
 
 JOB = ProbeJob(nodes=2, ranks_per_node=8, arguments=("--suite", "quick"), limit_s=600.0, settings={})
 
@@ -47,3 +48,8 @@ def bash(command: str, log: str, folder: Path) -> str:
         ["bash", "-o", "pipefail", "-c", command], input=log, capture_output=True, text=True, check=True, cwd=folder
     )
     return done.stdout
+
+
+@pytest.mark.parametrize("launcher", ["slurm", "skypilot", "kubernetes"])
+def test_a_job_installs_what_the_fp8_recipes_of_a_gpu_need(launcher: str) -> None:
+    assert "pip install --quiet 'mpplan[probe,float8]'" in recipe(launcher)

@@ -157,7 +157,8 @@ def test_an_interruption_keeps_and_names_what_was_measured(tmp_path: Path, numbe
 
     assert process.returncode == 130
     assert "error: interrupted" in errors
-    assert f"continue with `mpplan probe --device cpu --resume -o {path}`" in errors
+    asked = "--precision fp32 --workload gemm"
+    assert f"continue with `mpplan probe --device cpu {asked} --resume -o {path}`" in errors
     record = read_measurements(path)
     assert len(record.measurements) >= 3
     assert not [problem for problem in record.problems if not problem.used]

@@ -66,6 +66,22 @@ def test_a_record_that_exists_is_not_touched_without_resume(tmp_path: Path) -> N
     assert "--resume" in str(caught.value.hint)
 
 
+def test_a_record_of_a_cpu_is_continued_with_as_many_threads(tmp_path: Path) -> None:
+    def with_threads(count: int) -> Provenance:
+        return replace(WHERE, device=replace(WHERE.device, threads=count))
+
+    begun = opened(Options(path=str(tmp_path / "r.jsonl")), with_threads(2))
+    begun.write(A, OK)
+    begun.close()
+    resumed = Options(path=str(tmp_path / "r.jsonl"), resume=True)
+
+    with pytest.raises(UsageError, match="begun with 2 CPU threads, this is a run with one CPU thread") as caught:
+        opened(resumed, with_threads(1))
+
+    assert "continue it with `--threads 2`" in str(caught.value.hint)
+    assert opened(resumed, with_threads(2)).run_id == begun.run_id
+
+
 def test_resuming_keeps_the_run_and_skips_what_is_done(tmp_path: Path) -> None:
     first = open_ledger(tmp_path / "r.jsonl")
     first.write(A, OK)

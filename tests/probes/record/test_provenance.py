@@ -76,3 +76,20 @@ def test_a_gpu_that_nvml_does_not_see_has_no_board(monkeypatch: pytest.MonkeyPat
         where = provenance(replace(H200, uuid="66666666-2222-3333-4444-555555555555"))
 
     assert (where.device.kind, where.device.pcie_generation, where.software.driver_version) == ("cuda", None, None)
+
+
+def test_a_slice_is_recorded_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.probes.fake_cuda.installed import fake_cuda
+    from tests.probes.fake_cuda.nvml import FakeNvml
+
+    def found(nvml: FakeNvml, uuid: str) -> str:
+        assert nvml.uuid == f"GPU-{H200.uuid}"
+        nvml.uuid = f"MIG-{H200.uuid}"
+        return uuid
+
+    pytest.importorskip("pynvml")
+    monkeypatch.setattr(FakeNvml, "nvmlDeviceGetHandleByUUID", found)
+    with fake_cuda(whole_models=False):
+        where = provenance(H200)
+
+    assert (where.device.mig, where.software.driver_version) == (True, "580.00")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from types import SimpleNamespace
@@ -44,6 +45,7 @@ class StandIn:
         }
         self.name = "NVIDIA H200"
         self.mig = 0
+        self.uuid = UUID
         self.pids = [1]
         self.memory_by_pid: dict[int, int | None] = {}
         self.used_bytes = 600 * MIB
@@ -55,14 +57,16 @@ class StandIn:
         return value
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:  # noqa: N802
-        if uuid != UUID:
+        if uuid != self.uuid:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
         return "handle"
 
-    def nvmlDeviceIsMigDeviceHandle(self, handle: str) -> int:  # noqa: N802
-        return 0
+    def nvmlDeviceIsMigDeviceHandle(self, handle: str) -> Any:  # noqa: N802
+        return ctypes.c_uint(self.uuid.startswith("MIG-"))
 
     def nvmlDeviceGetMigMode(self, handle: str) -> list[int]:  # noqa: N802
+        if self.uuid.startswith("MIG-"):  # a mode is of whole GPUs
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
         return self._or_fail("mig", [self.mig, self.mig])
 
     def nvmlDeviceGetName(self, handle: str) -> str:  # noqa: N802
@@ -212,6 +216,16 @@ def test_a_mig_slice_has_neither_energy_nor_power_and_says_why() -> None:
     assert opened.missing["energy"] == "the device is a MIG slice; the board does not meter slices"
     assert opened.read().energy_j is None
     assert opened.read().power_instant_w is None
+
+
+def test_a_slice_is_found_by_the_uuid_that_cuda_tells_without_a_prefix() -> None:
+    nvml = StandIn()
+    nvml.uuid = "MIG-66666666-7777-8888-9999-000000000000"
+
+    opened = NvmlSensor(nvml.uuid.removeprefix("MIG-"), nvml=nvml)
+
+    assert opened.missing["power"] == "the device is a MIG slice; the board does not meter slices"
+    assert opened.processes() == 1
 
 
 def test_power_of_the_module_is_read_and_said_where_the_gpu_scope_tells_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from dataclasses import replace
@@ -90,6 +91,39 @@ def test_a_damaged_file_is_judged_by_its_other_lines_and_exits_3(run, home, dama
     assert result.code == 3
     assert f"error: {path}{named}" in result.err
     assert "can be trusted: NVIDIA H200, 4 points" in result.out
+
+
+def test_a_record_of_a_newer_mpplan_is_read_by_that(run, home) -> None:
+    path = write_record(home / "r.jsonl", *h200(1))
+    path.write_text(path.read_text(encoding="utf-8").replace(SCHEMA, "mpplan.probe/9"), encoding="utf-8")
+
+    result = run("check", str(path))
+
+    assert result.code == 3
+    assert "hint: update mpplan to read it" in result.err
+
+
+def test_what_is_only_damaged_is_not_blamed_on_other_work_and_what_is_packed_is_unpacked_first(run, home) -> None:
+    lines = write_record(home / "r.jsonl", *h200(1)).read_bytes()
+    (home / "cut.jsonl.gz").write_bytes(gzip.compress(lines[:-60]))
+
+    result = run("check", "cut.jsonl.gz")
+
+    assert "→ `gunzip cut.jsonl.gz`, then `mpplan probe --resume -o cut.jsonl`" in result.out
+    assert "close what else runs" not in result.out
+
+
+def test_a_record_of_several_cpu_threads_is_continued_with_as_many(tmp_path: Path) -> None:
+    loud = a_measurement(kind="gemm", quality="contended", threads=4)
+    record = open_record(write_record(tmp_path / "r.jsonl", loud))
+
+    assert "--device cpu --threads 4 --resume" in again(tmp_path / "r.jsonl", record.verdict, record.file)
+
+
+def test_a_record_of_one_point_has_one_point(run, home) -> None:
+    path = write_record(home / "r.jsonl", *h200(1)[1:2])
+
+    assert "NVIDIA H200, 1 point, " in run("check", str(path)).out
 
 
 def test_check_as_json_holds_findings_problems_and_what_to_run(run, home) -> None:

@@ -52,6 +52,14 @@ def test_an_existing_record_is_not_overwritten(run, home) -> None:
     assert (home / "r.jsonl").read_text() == "something\n"
 
 
+def test_a_packed_record_is_refused_before_anything_is_written(run, home) -> None:
+    result = run("numerics", "--device", "cpu", "-o", "r.jsonl.gz")
+
+    assert result.code == 2
+    assert "error: --output: a record is not packed while it is measured" in result.err
+    assert "hint: name it `r.jsonl`" in result.err
+
+
 @pytest.mark.skipif(find_spec("sklearn") is not None, reason="scikit-learn is installed")
 def test_digits_without_scikit_learn_say_what_to_install(run) -> None:
     result = run("numerics", "--device", "cpu", "--task", "digits-cnn")

@@ -114,6 +114,15 @@ def test_a_precision_that_reaches_nothing_or_was_not_run_is_not_called_equivalen
     assert "char-lm, nvfp4: the model has no layer for it" in text
 
 
+def test_runs_of_fp32_that_broke_down_are_told_where_nothing_can_be_said_of_the_precision(monkeypatch):
+    none = dict.fromkeys(("difference_low", "difference_mid", "difference_high", "seeds_needed", "seeds_would_show"))
+    why = "0 pairs of runs cannot tell; at least 2 are needed; 3 runs of FP32 itself ended without a finite figure"
+    pair = PAIR | none | {"verdict": "cannot_tell", "pairs": 0, "diverged": 0, "differences": [None] * 3, "reason": why}
+
+    monkeypatch.setenv("COLUMNS", "200")
+    assert f"char-lm, nvfp4: {why}" in numerics_text(DOCUMENT | {"parity": [PARITY | {"pairs": [pair]}]})
+
+
 def test_a_task_of_ones_own_says_whose_batches_it_has_and_no_unit_that_nobody_gave():
     own = TASK | {"id": "mine:make", "loss_unit": "loss", "seeded_batches": False}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -45,6 +46,38 @@ def test_an_existing_record_is_not_overwritten(run, home) -> None:
     assert result.code == 2
     assert "`r.jsonl` exists already" in result.err
     assert (home / "r.jsonl").read_text() == "something\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("r.jsonl.gz", "name it `r.jsonl`"), ("r.json", "name it `r.jsonl`"), ("r", "name it `r.jsonl`")],
+)
+def test_a_record_that_grows_is_named_as_one_that_can_be_read_again(run, home, name, hint) -> None:
+    result = run("probe", "--device", "cpu", "-o", name)
+
+    assert result.code == 2
+    assert f"hint: {hint}" in result.err
+    assert not (home / name).exists()
+
+
+def test_a_packed_record_is_not_resumed_but_left_as_it_is(run, home) -> None:
+    packed = gzip.compress(b"something\n")
+    (home / "r.jsonl.gz").write_bytes(packed)
+
+    result = run("probe", "--device", "cpu", "--resume", "-o", "r.jsonl.gz")
+
+    assert result.code == 2
+    assert "error: --output: a record is not packed while it is measured" in result.err
+    assert "hint: unpack it first, `gunzip r.jsonl.gz`, and name `r.jsonl`" in result.err
+    assert (home / "r.jsonl.gz").read_bytes() == packed
+
+
+@pytest.mark.parametrize("flag", ["--precision", "--workload"])
+def test_a_list_without_a_name_is_not_taken_for_all(run, flag) -> None:
+    result = run("probe", "--device", "cpu", flag, " , ")
+
+    assert result.code == 2
+    assert f"error: {flag}: expected a name, found nothing" in result.err
 
 
 @needs_torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -122,6 +123,17 @@ def test_a_record_is_removed_when_asked_twice(run, store) -> None:
 
     assert (result.code, path.exists()) == (0, False)
     assert "removed one" in result.err
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("", 2, True), ("n\n", 130, True), ("y\n", 0, False)])
+def test_a_record_goes_only_where_somebody_says_so(run, store, monkeypatch, answer, code, left) -> None:
+    path = write_record(store / "one.jsonl", *h200(1))
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+
+    result = run("records", "remove", "one")
+
+    assert (result.code, path.exists()) == (code, left)
+    assert ("hint: `--yes` does not ask" in result.err) == (not answer)
 
 
 @pytest.mark.parametrize(("command", "name"), [("remove", ""), ("remove", "on"), ("show", ""), ("show", "on")])

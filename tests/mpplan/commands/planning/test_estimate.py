@@ -13,6 +13,7 @@ import pytest
 from mpplan.commands import COMMANDS
 from mpplan.group import load_command
 from planner.question.inputs import INPUTS
+from planner.records.home import records_dir
 
 SMALL = ("--params", "7B", "--gpus", "8", "--price", "2.5")
 """With a price: how old the rows of the price book are on the day of the test is not this file's subject."""
@@ -383,6 +384,19 @@ def test_a_number_beyond_all_reason_is_a_slip_and_is_refused(run, slip):
 
     assert done.code == 2
     assert done.err.startswith(f"error: {slip[0]}: `{slip[1]}`")
+
+
+def test_a_record_of_this_cpu_that_is_no_device_yet_stops_no_plan_for_a_gpu(run, home):
+    lines = Path(__file__).parents[3] / "planner/records/probe_lines.jsonl"
+    part = "".join(line for line in lines.read_text(encoding="utf-8").splitlines(True) if '"kind":"launch"' in line)
+    records_dir().mkdir(parents=True)
+    (records_dir() / "cpu.jsonl").write_text(part, encoding="utf-8")
+    asked = ("estimate", "--params", "1B", "--tokens", "1B", "--gpus", "1")
+
+    of_gpu, of_cpu = run(*asked, "--gpu", "h100-sxm5-80gb"), run(*asked, "--gpu", "cpu-local")
+
+    assert (of_gpu.code, of_cpu.code) == (0, 3)
+    assert "error: the record lacks matrix products or bandwidth" in of_cpu.err
 
 
 def test_a_cpu_is_planned_from_its_own_record_without_a_price(run):

@@ -196,6 +196,7 @@ def test_where_fp32_itself_breaks_down_nothing_is_said_of_the_lower_precision():
     found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16"]), until, kept(runs), margin=0.02)
 
     assert found["pairs"][0]["verdict"] == "cannot_tell"
+    assert found["pairs"][0]["reason"].startswith("0 pairs of runs cannot tell")
     assert "3 runs of FP32 itself ended without a finite figure" in found["pairs"][0]["reason"]
     assert found["baseline_mean"] is None
 

@@ -35,6 +35,9 @@ def breaks(seed):
     model, batches, _ = make(seed)
     return model, batches, lambda model, batch: model(batch[0][:, :3]).sum()
 
+def explodes(seed):
+    return (*make(seed), lambda parameters: torch.optim.SGD(parameters, lr=1e6))
+
 def loses(seed):
     model, batches, _ = make(seed)
     def loss(model, batch):
@@ -126,11 +129,33 @@ def test_a_resumed_run_must_ask_for_the_same(tmp_path: Path) -> None:
         NumericsSession(options(tmp_path))
 
 
+def test_what_a_run_left_beside_a_record_without_a_line_is_gone_on_from_only_where_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    run(options(tmp_path, budget_s=1.0))
+    (tmp_path / "r.jsonl").unlink()
+
+    with pytest.raises(UsageError, match=r"r\.parts\.jsonl` exists already"):
+        NumericsSession(options(tmp_path))
+
+    resumed = NumericsSession(options(tmp_path, resume=True))
+    resumed.close()
+
+
 def test_a_task_that_fails_is_an_error_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="`numerics_suite_task:breaks` failed in the first steps"):
         run(options(tmp_path, tasks=("numerics_suite_task:breaks",)))
 
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("r.")] == []
+
+
+def test_a_task_that_fp32_does_not_train_either_says_nothing_of_fp16(tmp_path: Path) -> None:
+    task = "numerics_suite_task:explodes"
+
+    with pytest.raises(UsageError, match=f"`{task}`: FP32 itself does not train it: the loss grows from"):
+        run(options(tmp_path, tasks=(task,)))
+
+    assert not (tmp_path / "r.jsonl").exists()
 
 
 def test_tasks_for_which_the_budget_is_too_small_are_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from probes.numerics.session.trial import first_broken_step, same_batch  # noqa: E402
+from probes.numerics.session.trial import breakdown, first_broken_step, same_batch  # noqa: E402
 from probes.numerics.tasks.interface import Job, Task  # noqa: E402
 from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
 
@@ -21,6 +21,14 @@ def breaking_at(step: int) -> Task:
         )  # fmt: skip
 
     return Task(id="breaks", what="breaks", metrics=("loss",), make=make, steps={"small": 9, "large": 9})
+
+
+def test_losses_that_end_or_explode_show_that_nothing_was_trained_and_noisy_ones_do_not():
+    assert breakdown([2.3, 2.1, math.nan, 1.0]) == "no finite loss from step 2"
+    assert breakdown([2.3, 9.0, 4e7]) == "the loss grows from 2.3 to 4e+07 in 2 steps"
+    assert breakdown([2.3, 9.0, 2.0]) is None
+    assert breakdown([1e-6, 1e-3, 0.5]) is None
+    assert breakdown([]) is None
 
 
 def test_the_first_step_without_a_finite_loss_is_named():
