@@ -256,7 +256,8 @@ TAKES = (
         "--v-head-dim",
     )),
     Taken(what="experts", where=(
-        "--num-experts", "--moe-router-topk", "--moe-ffn-hidden-size", "--moe-layer-freq",
+        "--num-experts", "--moe-router-topk", "--moe-router-num-groups", "--moe-router-group-topk",
+        "--moe-ffn-hidden-size", "--moe-layer-freq",
         "--moe-shared-expert-intermediate-size", "--moe-grouped-gemm", "--moe-token-dispatcher-type",
     )),
     Taken(what="tp, with sequence parallelism", where=("--tensor-model-parallel-size", "--sequence-parallel")),

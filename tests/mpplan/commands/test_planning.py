@@ -14,7 +14,12 @@ import pytest
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("vision.md", "fine-tuning.md"))
-COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGES, flags=re.DOTALL) for line in block.splitlines()]
+COMMANDS = [
+    line
+    for block in re.findall(r"```sh\n(.*?)```", PAGES, flags=re.DOTALL)
+    for line in block.splitlines()
+    if not line.startswith("#")
+]
 RESNET = ("estimate", "--model", "resnet-50", "--gpus", "8", "--samples", "115M", "--price", "2.5")
 
 
