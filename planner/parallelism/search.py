@@ -324,8 +324,9 @@ def _finish(
     if fixed.zero is None:
         # Under a pipeline FSDP keeps its parameters gathered and its gradients whole: hardly leaner than ZeRO 1.
         keep = (zero < 2) | (pp[index] == 1)
-        alone = dp[index] * cp[index] == 1
-        keep &= (zero == stages[0]) | ~alone  # nothing to shard over: one stage stands for all
+        # Nothing to shard over: one stage stands for all, but for those that send gradients or parameters to the host.
+        alone = (dp[index] * cp[index] == 1) & ((zero < 2) | (recipe.offload != "optimizer"))
+        keep &= (zero == stages[0]) | ~alone
         index, zero, ckpt = index[keep], zero[keep], ckpt[keep]
         zero = np.where(alone[keep], 0, zero)
     return Layouts(

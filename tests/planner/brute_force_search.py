@@ -60,7 +60,9 @@ def _finished(
         if (model.experts and model.experts % ep) or (not model.experts and ep > 1) or (tp * cp * dp) % ep:
             continue
         fsdp = (1, 3) if recipe.stack == "tuned" else (1, 2, 3)
-        stages = (0,) if dp * cp == 1 else fsdp if pp == 1 else (1,)
+        stages = fsdp if pp == 1 else (1,)
+        if dp * cp == 1:  # 2 and 3 send gradients and parameters to the host, sharded or not
+            stages = (0, *(zero for zero in stages if zero > 1 and recipe.offload == "optimizer"))
         for zero in (0, *stages) if whole and dp * cp > 1 else stages:
             for ckpt in ckpts:
                 yield Layout(

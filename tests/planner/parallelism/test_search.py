@@ -45,7 +45,8 @@ def small_questions(draw):
     seq = draw(st.sampled_from((2048, 8192, 16384)))
     machine = cluster(draw(st.sampled_from(("h100-sxm5-80gb", "l40s", "a100-pcie-80gb"))))
     stack = draw(st.sampled_from(("tuned", "eager")))
-    one = recipe(model, seq_len=seq, global_batch=batch, stack=stack)
+    offload = draw(st.sampled_from(("none", "optimizer")))
+    one = recipe(model, seq_len=seq, global_batch=batch, stack=stack, offload=offload)
     return one, machine, draw(st.sampled_from((1, 2, 3, 8, 12, 16)))
 
 
