@@ -98,9 +98,14 @@ MANY_GPUS = 8192
 """From so many on, over which a batch of sequences is hard to spread, a rank may have half the tokens."""
 
 
-def context_sizes(recipe: Recipe, most_gpus: float = 1) -> list[int]:
-    """Powers of two that leave each rank at least 4 096 tokens, or 2 048 on very many GPUs (`MANY_GPUS`)."""
+def context_powers(recipe: Recipe, most_gpus: float = 1) -> list[int]:
+    """Powers of two that leave each rank of a sequence at least 4 096 tokens, or 2 048 on very many GPUs."""
     return _powers(max(recipe.seq_len / (2048 if most_gpus >= MANY_GPUS else 4096), 1))
+
+
+def context_sizes(recipe: Recipe, most_gpus: float = 1) -> list[int]:
+    """Those of them that divide the sequence, which frameworks ask for."""
+    return [size for size in context_powers(recipe, most_gpus) if recipe.seq_len % size == 0]
 
 
 def expert_sizes(experts: int) -> list[int]:
@@ -204,14 +209,23 @@ def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
             hint=Message.of("hint.fewer_stages"),
         )
     if fixed.ep and fixed.ep > 1 and (not model.experts or model.experts % fixed.ep):
-        why = Message.of("error.ep_experts", ep=fixed.ep, experts=model.experts, model=model.name)
-        dense = Message.of("error.ep_dense", ep=fixed.ep, model=model.name)
-        raise UsageError(why if model.experts else dense, hint=Message.of("hint.leave_ep"))
+        if not model.experts:
+            dense = Message.of("error.ep_dense", ep=fixed.ep, model=model.name)
+            raise UsageError(dense, hint=Message.of("hint.leave_ep"))
+        raise UsageError(
+            Message.of("error.ep_experts", ep=fixed.ep, experts=model.experts, model=model.name),
+            hint=Message.of("hint.one_of", values=tuple(divisors(model.experts))),
+        )
     if fixed.vp and fixed.vp > 1 and (fixed.pp or 2) < 2:
         raise UsageError(Message.of("error.vp_needs_pp"), hint=Message.of("hint.set_pp"))
     if fixed.cp and recipe.seq_len % fixed.cp:
         raise UsageError(
-            Message.of("error.cp_sequence", cp=fixed.cp, seq_len=recipe.seq_len), hint=Message.of("hint.power_of_two")
+            Message.of("error.cp_sequence", cp=fixed.cp, seq_len=recipe.seq_len),
+            hint=Message.of(
+                "hint.cp_sequence",
+                values=tuple(d for d in divisors(recipe.seq_len) if d <= 64),
+                seq_len=max(1, round(recipe.seq_len / fixed.cp)) * fixed.cp,
+            ),
         )
     if fixed.micro_batch and recipe.batch_band is None and recipe.global_batch % fixed.micro_batch:
         sizes = [d for d in divisors(recipe.global_batch) if d <= 64]

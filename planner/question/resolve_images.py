@@ -52,6 +52,8 @@ DEFAULT_BATCH = 1024
 
 ONE_COPY = (TP, PP, VP, CP, EP)
 """Ways to split a model, which a vision model is planned without."""
+INSTEAD = {TOKENS.name: f"give `{SAMPLES.flag} 115M`", SEQ_LEN.name: f"give `{IMAGE_SIZE.flag} 224`, or leave it out"}
+"""What of a vision model takes the place of an input of language models."""
 AUTOCAST = {"bf16": "bf16-autocast"}
 """Policies that stand for a precision: PyTorch's autocast, which keeps FP32 weights and no second copy of them."""
 
@@ -82,7 +84,7 @@ def read_images(read: Reader, model: ModelShape) -> TrainingData:
             read,
             item,
             f"applies only to language models, and {model.name} is a vision model",
-            f"give `{SAMPLES.flag} 115M`",
+            INSTEAD.get(item.name, "leave it out"),
         )
     network, size = network_of(model), read.value(IMAGE_SIZE)
     if size is None:

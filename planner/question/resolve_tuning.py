@@ -321,8 +321,8 @@ def check_grad_compression(
             hint=Message.of("hint.compression_optimizer", optimizers=how.optimizers),
         )
     lacking = [cluster.gpu.id for cluster in clusters if how.compute and how.compute not in cluster.gpu.peak_flop_per_s]
-    if lacking:
+    if how.compute and lacking:
         raise UsageError(
             Message.of("error.compression_gpu", name=how.name, gpus=tuple(lacking)),
-            hint=Message.of("hint.compression_gpu"),
+            hint=Message.of("hint.compression_gpu", compute=how.compute),
         )

@@ -119,6 +119,7 @@ def find_grad_compression(name: str) -> GradCompression | None:
         )
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_RANK:
         raise UsageError(
-            Message.of("error.compression_rank", rank=text, most=MOST_RANK), hint=Message.of("hint.compression_rank")
+            Message.of("error.compression_rank", rank=text),
+            hint=Message.of("hint.compression_rank", most=MOST_RANK),
         )
     return replace(how, rank=int(text))

@@ -18,7 +18,7 @@ def all_layouts(recipe: Recipe, cluster: Cluster, gpus: int, ckpts: tuple[str, .
     whole = model.params_total * 18 < cluster.gpu.memory_bytes
     near = cluster.gpus_per_node if cluster.nvlink_domain == 1 else cluster.nvlink_domain
     for tp in (t for t in (1, 2, 4, 8, 16) if t <= near and model.heads % t == 0):
-        for cp in (c for c in (1, 2, 4, 8, 16, 32) if c == 1 or seq / c >= 4096):
+        for cp in (c for c in (1, 2, 4, 8, 16, 32) if c == 1 or (seq / c >= 4096 and seq % c == 0)):
             for pp in range(1, min(model.layers, 128) + 1):
                 even = model.layers % pp == 0 or -(-model.layers // 4) * 4 % pp == 0  # ends of the model as layers
                 round_ = pp in (2, 3, 4, 6, 8, 12, 16, 24, 32) and -(-model.layers // pp) * pp <= 1.18 * model.layers

@@ -12,7 +12,7 @@ from planner.answer.plan import CurvePoint, Plan
 from planner.costs.facility_power import CapEffect
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
-from planner.parallelism.search import FixedLayout
+from planner.parallelism.search import FixedLayout, context_powers, context_sizes
 from planner.planning.advice.safer import quickest_safe_way
 from planner.planning.advice.settings import differences
 from planner.planning.basis import collect_warnings, extrapolated, on_hosts
@@ -36,6 +36,8 @@ RISKY_AT_MOST = 0.15
 risky itself, by so much."""
 ABOUT_AS_FAST = 1.1
 """How much longer a plan at a higher risk may take than the fastest at it: a further percentage is then not tried."""
+MANY_MORE = 4
+"""How many times as many GPUs a rounder sequence must be able to be split over for it to be named."""
 WORTH_A_WORD_RATIO = 0.97
 """Share of a plan's time and cost that other GPUs of its nodes must stay below to be named."""
 
@@ -72,7 +74,8 @@ def warnings_of(
     fitting = [(plan, case_of[plan.gpu, plan.policy]) for plan in asked if plan.fits]
     found = [extrapolated(case, plan.nodes) for plan, case in fitting]
     found += [on_hosts(case, plan) for plan, case in fitting if plan.layout]
-    warnings += [warning for warning in found if warning is not None]
+    found += [uneven_sequence(case, plan) for plan, case in fitting if question.fixed.cp is None]
+    warnings += dict.fromkeys(warning for warning in found if warning is not None)
     most_gpus = question.most_gpus if question.max_gpus is None else None
     if most_gpus is not None and any(plan.gpus * NEXT_COUNT_RATIO > most_gpus for plan in asked):
         warnings.append(Message.of("warning.most_gpus", most=most_gpus))
@@ -89,6 +92,16 @@ def warnings_of(
             most = question.most_gpus or plan.gpus
             warnings.append(Message.of(key, gpus=plan.gpus, gpu=plan.gpu, years=years, most=most))
     return warnings
+
+
+def uneven_sequence(case: Case, plan: Plan) -> Message | None:
+    """That a sequence would be split over many more GPUs if its length were a rounder number of tokens."""
+    seq_len, split = case.recipe.seq_len, context_sizes(case.recipe)[-1]
+    rounder = context_powers(case.recipe)[-1]
+    if plan.layout is None or plan.layout.cp < split or rounder < MANY_MORE * split:
+        return None
+    near = round(seq_len / rounder) * rounder
+    return Message.of("warning.uneven_sequence", seq_len=seq_len, cp=split, near=near)
 
 
 def _key_of_years(question: Question, plan: Plan) -> str:

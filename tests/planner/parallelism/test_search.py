@@ -42,7 +42,7 @@ def small_questions(draw):
         experts=experts, top_k=min(experts, 2), expert_ffn=512 if experts else 0,
     )  # fmt: skip
     batch = draw(st.sampled_from((1, 6, 8, 24, 64)))
-    seq = draw(st.sampled_from((2048, 8192, 16384)))
+    seq = draw(st.sampled_from((2048, 8192, 16384, 16386)))
     machine = cluster(draw(st.sampled_from(("h100-sxm5-80gb", "l40s", "a100-pcie-80gb"))))
     stack = draw(st.sampled_from(("tuned", "eager")))
     offload = draw(st.sampled_from(("none", "optimizer")))
@@ -186,7 +186,12 @@ def test_a_fixed_zero_stage_is_taken_as_it_is_even_under_a_pipeline(stage):
         (FixedLayout(pp=33), 33, ("error.pp_layers", {"pp": 33, "layers": 32}), {"key": "hint.fewer_stages"}),
         (FixedLayout(ep=2), 8, ("error.ep_dense", {"ep": 2}), {"key": "hint.leave_ep"}),
         (FixedLayout(pp=1, vp=2), 8, ("error.vp_needs_pp", {}), {"key": "hint.set_pp"}),
-        (FixedLayout(cp=3), 3, ("error.cp_sequence", {"cp": 3, "seq_len": 4096}), {"key": "hint.power_of_two"}),
+        (
+            FixedLayout(cp=3),
+            3,
+            ("error.cp_sequence", {"cp": 3, "seq_len": 4096}),
+            {"key": "hint.cp_sequence", "values": (1, 2, 4, 8, 16, 32, 64), "seq_len": 4095},
+        ),
         (FixedLayout(micro_batch=3), 8, ("error.micro_batch", {"global_batch": 256}), {"key": "hint.one_of"}),
         (FixedLayout(tp=1, pp=1, cp=1), 24, ("error.dp_batch", {"dp": 24}), {"global_batch": 264}),
     ],
@@ -205,6 +210,7 @@ def test_expert_sizes_divide_the_experts():
     with pytest.raises(UsageError) as caught:
         enumerate_layouts(recipe("mixtral-8x7b"), H100, FixedLayout(ep=3), gpus=24)
     assert caught.value.message == Message.of("error.ep_experts", ep=3, experts=8, model="mixtral-8x7b")
+    assert caught.value.hint == Message.of("hint.one_of", values=(1, 2, 4, 8))
     layouts = enumerate_layouts(recipe("mixtral-8x7b"), H100, FREE, gpus=64)
 
     assert set(layouts.ep) == {1, 2, 4, 8}

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.question.asked import Ask
 from planner.question.batch import batch_sequences, critical_batch_tokens
 from planner.question.inputs import INPUTS
@@ -286,6 +286,7 @@ def test_gradients_are_compressed_where_that_was_asked_for():
         ({"grad_compression": "powersgd", "stack": "megatron"}, "error.compression_stack"),
         ({"grad_compression": "fp8:4"}, "error.compression_no_rank"),
         ({"grad_compression": "powersgd:x"}, "error.compression_rank"),
+        ({"grad_compression": "powersgd:1025"}, "error.compression_rank"),
         ({"grad_compression": "1bit", "optimizer": "muon"}, "error.compression_optimizer"),
         ({"grad_compression": "fp8", "gpu": "a100-sxm4-80gb"}, "error.compression_gpu"),
     ],
@@ -295,6 +296,23 @@ def test_compression_that_does_not_apply_is_refused(texts, key):
         ask(**({"params": "7B", "gpu": "h100-sxm5-80gb", "gpus": "8"} | texts))
 
     assert refused.value.message.key == key
+
+
+@pytest.mark.parametrize(
+    ("texts", "hint"),
+    [
+        ({"grad_compression": "powersgd:1025"}, Message.of("hint.compression_rank", most=1024)),
+        (
+            {"grad_compression": "fp8", "gpu": "a100-sxm4-80gb,v100-sxm2-32gb", "precision": "fp16"},
+            Message.of("hint.compression_gpu", compute="fp8"),
+        ),
+    ],
+)
+def test_what_a_compression_takes_is_told(texts, hint):
+    with pytest.raises(UsageError) as refused:
+        ask(**({"params": "7B", "gpu": "h100-sxm5-80gb", "gpus": "8"} | texts))
+
+    assert refused.value.hint == hint
 
 
 def test_an_unknown_compression_is_refused():

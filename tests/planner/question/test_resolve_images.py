@@ -68,6 +68,16 @@ def test_what_does_not_belong_to_images_is_refused_with_a_hint(texts, message):
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(("texts", "instead"), [
+    ({"tokens": "1B"}, "--samples"), ({"seq_len": "512"}, "--image-size"), ({"loss": "fused"}, "leave it out"),
+])  # fmt: skip
+def test_what_takes_the_place_of_an_input_of_language_models_is_told(texts, instead):
+    with pytest.raises(UsageError) as caught:
+        ask(model="resnet-50", **texts)
+
+    assert instead in str(caught.value.hint)
+
+
 @pytest.mark.parametrize(("model", "size", "nearest"), [
     ("vit-b-16", 225, 224), ("vit-b-16", 300, 304), ("vit-b-16", 17, 16), ("swin-t", 255, 256),
     ("vit_large_patch14_224", 336 + 1, 336),

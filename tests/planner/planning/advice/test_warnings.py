@@ -9,7 +9,14 @@ import pytest
 
 from planner.errors import Message
 from planner.parallelism.search import FixedLayout
-from planner.planning.advice.warnings import RISKY_SOONER, faster_at_a_risk, on_whole_nodes, rounder_below, warnings_of
+from planner.planning.advice.warnings import (
+    RISKY_SOONER,
+    faster_at_a_risk,
+    on_whole_nodes,
+    rounder_below,
+    uneven_sequence,
+    warnings_of,
+)
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_given, best_on
 from planner.planning.ranges import ranged_plan
@@ -125,3 +132,16 @@ def test_sequences_beyond_the_positions_that_a_model_learned_are_told(seq_len, w
     ]
 
     assert ("warning.positions" in keys) is warns
+
+
+@pytest.mark.parametrize(
+    ("seq_len", "split", "near"),
+    [("131072", 1, None), ("131073", 1, 131072), ("131076", 4, 131072), ("131088", 16, None), ("8193", 1, None)],
+)
+def test_a_rounder_sequence_is_named_where_its_length_keeps_it_from_being_split(seq_len, split, near):
+    one = case(model="llama-3.1-8b", gpus="64", seq_len=seq_len, tokens="1B")
+    plan = ranged_plan(one, best_given(one, FixedLayout(cp=split), 64), DRAWS).plan
+
+    told = uneven_sequence(one, plan)
+
+    assert (told and dict(told.values)["near"]) == near
