@@ -110,7 +110,7 @@ SEQ_LEN = Input(
     metavar="N",
     help="Sequence length in tokens.",
     default=f"{DEFAULT_SEQ_LEN} or the model's; {TUNING_SEQ_LEN} for fine-tuning",
-    parse=whole_number(),
+    parse=whole_number(example=DEFAULT_SEQ_LEN),
 )
 GLOBAL_BATCH = Input(
     name="global_batch",
@@ -118,7 +118,7 @@ GLOBAL_BATCH = Input(
     metavar="N",
     help="Sequences or images per step.",
     default=f"the model's, or by model size; {TUNING_BATCH} for fine-tuning",
-    parse=whole_number(),
+    parse=whole_number(example=512),
 )
 PRECISION = Input(
     name="precision",

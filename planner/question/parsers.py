@@ -107,7 +107,7 @@ def whole_number(low: int = 1, high: int = LARGEST_WHOLE, example: int = 8) -> C
         without_commas(text, what, hint=f"give one number, {hint}", whole=True)
         value = signed_count(text, what, like=f"`{like}`")
         if value > high:
-            raise UsageError(f"{what}: `{text}` must be at most {high}", hint=hint)
+            raise UsageError(f"{what}: `{text}` must be at most {high:,}", hint=hint)
         if value < low or value != int(value):
             raise UsageError(f"{what}: `{text}` must be a whole number of at least {low}", hint=hint)
         return int(value)

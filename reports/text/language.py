@@ -22,7 +22,7 @@ TOLD = 0.01
 """The smallest probability, and the smallest distance from certainty, that a thousand draws tell."""
 
 
-TIMES = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S))
+TIMES = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S), ("seconds", 1.0))
 """Units of a time as people say it, with their seconds."""
 FILLED = 0.9995
 """How much of a unit reads as one of it."""

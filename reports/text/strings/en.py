@@ -498,6 +498,8 @@ TEXT: dict[str, str] = {
     "gpu_count.other": "{n} GPUs",
     "duration.minutes.one": "1 minute",
     "duration.minutes.other": "{n} minutes",
+    "duration.seconds.one": "1 second",
+    "duration.seconds.other": "{n} seconds",
     "duration.hours.one": "1 hour",
     "duration.hours.other": "{n} hours",
     "duration.days.one": "1 day",

@@ -479,6 +479,8 @@ TEXT: dict[str, str] = {
     "nodes.other": "{n} 个节点",
     "gpu_count.one": "1 张 GPU",
     "gpu_count.other": "{n} 张 GPU",
+    "duration.seconds.one": "1 秒",
+    "duration.seconds.other": "{n} 秒",
     "duration.minutes.one": "1 分钟",
     "duration.minutes.other": "{n} 分钟",
     "duration.hours.one": "1 小时",

@@ -215,6 +215,8 @@ BAD = [
     ({"params": "8B", "budget": "lots"}, "--budget", ""),
     ({"params": "8B", "tokens": "0"}, "--tokens", ""),
     ({"params": "8B", "seq_len": "4.5"}, "--seq-len", "whole number"),
+    ({"params": "8B", "seq_len": "2e9"}, "--seq-len: `2e9` must be at most 100,000,000", "--seq-len 4096"),
+    ({"params": "8B", "global_batch": "2e9"}, "must be at most 100,000,000", "--global-batch 512"),
     ({"params": "8B", "price": "free"}, "--price: `free` is not a number", "--price 2.5"),
     ({"params": "8B", "price": "-1"}, "--price", "--price 2.5"),
     ({"params": "8B", "price": "nan"}, "--price", "--price 2.5"),

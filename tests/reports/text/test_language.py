@@ -200,7 +200,9 @@ def test_a_probability_is_told_no_closer_than_draws_tell_it():
         (1400.2, "1,400 days", "1,400 天"),
         (1 / 1440, "1 minute", "1 分钟"),
         (0.001, "1.44 minutes", "1.44 分钟"),
-        (1e-5, "0.0144 minutes", "0.0144 分钟"),
+        (1e-5, "0.864 seconds", "0.864 秒"),
+        (1 / 86400, "1 second", "1 秒"),
+        (0.0005, "43.2 seconds", "43.2 秒"),
     ],
 )
 def test_a_time_is_told_in_the_largest_unit_that_it_fills(days, english, chinese):
