@@ -171,5 +171,7 @@ FP32_BYTES = 4
 
 
 def stage(run: PlannedRun) -> int:
-    """The ZeRO stage, 0 where one rank has nothing to share."""
-    return 0 if run.layout.dp * run.layout.cp == 1 else run.layout.zero
+    """The ZeRO stage, 0 where one rank has nothing to share and no gradients or parameters to send to the host."""
+    layout = run.layout
+    sends = run.offload == "optimizer" and layout.zero >= 2
+    return 0 if layout.dp * layout.cp == 1 and not sends else layout.zero

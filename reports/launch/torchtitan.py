@@ -230,8 +230,8 @@ FRAMEWORK = Framework(
             hint="plan again with `--offload none`",
         ),
         Rule(
-            applies=lambda run: run.offload == "optimizer" and stage(run) == 0,
-            what="it moves states to the host under FSDP only",
+            applies=lambda run: run.offload == "optimizer" and (stage(run) == 0 or run.layout.dp * run.layout.cp == 1),
+            what="it moves states to the host under FSDP only, which it has over several ranks",
             hint="plan again with `--offload none`",
         ),
     ),

@@ -71,6 +71,8 @@ GRID: dict[str, dict[str, Any]] = {
     "selective-moe": {"model": "mixtral-8x7b", "gpu": H100, "gpus": 64, "act_ckpt": "selective", **SHORT},
     "offload": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, **ALONE, "offload": "optimizer", **SHORT},
     "offload-one": {"model": "qwen3-1.7b", "gpu": H100, "gpus": 1, "offload": "optimizer", **SHORT},
+    "offload-one-fsdp": {"model": "llama-3-8b", "gpu": A100, "gpus": 1, "tp": 1, "zero": 3, "offload": "optimizer",
+                         **SHORT},
     "offload-fsdp": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, **FSDP, "offload": "optimizer", **SHORT},
     "offload-activations": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, "offload": "activations",
                             "act_ckpt": "none", **SHORT},

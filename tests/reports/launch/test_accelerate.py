@@ -12,7 +12,8 @@ from tests.reports.launch.runs import file_of, run_of, yaml_of
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("dense-fsdp", "FSDP"), ("dense-zero2", "FSDP"), ("dense-zero1", "DEEPSPEED"), ("dense-ddp", "MULTI_GPU"),
-     ("one-gpu", "NO"), ("offload-one", "DEEPSPEED")],
+     ("one-gpu", "NO"), ("offload-one", "DEEPSPEED"),
+     ("offload-one-fsdp", "FSDP")],
 )  # fmt: skip
 def test_the_stage_decides_who_distributes(name, kind):
     assert yaml_of("accelerate", name)["distributed_type"] == kind

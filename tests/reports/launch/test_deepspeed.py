@@ -65,6 +65,10 @@ def test_the_optimizers_states_go_to_the_host():
     }
 
 
+def test_one_rank_shards_where_that_sends_gradients_and_parameters_to_the_host():
+    assert given("offload-one-fsdp")["zero_optimization"]["stage"] == 3
+
+
 def test_a_pipeline_checkpoints_every_layer():
     assert given("pipeline-alone")["pipeline"] == {"activation_checkpoint_interval": 1}
 

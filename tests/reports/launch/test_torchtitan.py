@@ -67,6 +67,7 @@ def test_checkpointing_is_full_by_operation_or_every_nth_layer():
     [
         ("dense-zero1", "bf16", "no ZeRO stage 1"),
         ("tensor-ddp", "bf16", "data parallel alone"),
+        ("offload-one-fsdp", "bf16", "over several ranks"),
         ("dense-fsdp", "fp16", "no loss scaling"),
         ("muon-fsdp", "bf16", "AdamW only"),
         ("own-shape", "bf16", "no such model"),
