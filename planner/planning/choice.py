@@ -177,7 +177,10 @@ def choose_each(
             least_risky_bytes = min(scores.memory_bytes[i] for i in near[name])
             left[name] = group[scores.memory_bytes[group] < least_risky_bytes]
     for name in short_of_memory:
-        winners[name] = _or_faster_split(risks, scores, pace_s, groups[name], winners[name])
+        winners[name] = _or_faster(risks, scores, pace_s, groups[name], winners[name])
+    for name, group in enumerate(groups):
+        for split in sorted({int(splits[i]) for i in risks.unsafe} & set(splits[group].tolist())):
+            winners[name] = _or_faster(risks, scores, pace_s, group[splits[group] == split], winners[name])
     unsafe = [name for name, winner in winners.items() if winner is None]
     risky = {name: _least_risky(case, layouts, scores, pace_s, simplicity, groups[name]) for name in unsafe}
     return tuple(_choice(layouts, scores, winners[name], risky.get(name), evaluated) for name in range(len(groups)))
@@ -197,19 +200,20 @@ def _safe_winner(
     return None
 
 
-def _or_faster_split(
+def _or_faster(
     risks: Risks, scores: Score, pace_s: Floats, group: Indices, winner: tuple[int, int, float] | None
 ) -> tuple[int, int, float] | None:
-    """The winner, or where memory is short a faster layout that is safe and splits the model in a way not compared.
+    """The winner, or where memory is short a faster layout of a group that is safe and was not compared.
 
     Looked at are layouts that are faster than all which need less memory, at mid; of these the fastest safe one is
-    found by halves, since what needs more memory risks more.
+    found by halves, since what needs more memory risks more. The group is all, which finds splits that were not
+    compared, or those of a split whose compared layouts are not safe.
     """
     if winner is None:
         return None
     front = _faster_the_more_memory(scores, pace_s, group)
     front = front[SIMPLER * pace_s[front] < pace_s[winner[0]]]
-    too_much_bytes = scores.memory_bytes[risks.unsafe].min(initial=np.inf)
+    too_much_bytes = scores.memory_bytes[np.intersect1d(group, risks.unsafe)].min(initial=np.inf)
     low, high = 0, int(np.searchsorted(scores.memory_bytes[front], too_much_bytes))
     while low < high:
         middle = (low + high) // 2
