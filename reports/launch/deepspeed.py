@@ -67,7 +67,11 @@ def settings(run: PlannedRun) -> Settings:
 
 def _zero(run: PlannedRun) -> Settings:
     if run.offload == "optimizer":  # which DeepSpeed does from stage 1 on, on one rank, too
-        return {"stage": max(1, stage(run)), "offload_optimizer": {"device": "cpu", "pin_memory": True}}
+        host = {"device": "cpu", "pin_memory": True}
+        section: dict[str, object] = {"stage": max(1, stage(run)), "offload_optimizer": host}
+        if stage(run) == 3 and run.stack != "classic":  # as the plan has it, whose FSDP moves parameters as well
+            section["offload_param"] = dict(host)
+        return section
     return {"stage": stage(run)}
 
 
@@ -117,6 +121,7 @@ FRAMEWORK = Framework(
         )),
         Taken(what="offload", where=(
             "zero_optimization.offload_optimizer.device", "zero_optimization.offload_optimizer.pin_memory",
+            "zero_optimization.offload_param.device", "zero_optimization.offload_param.pin_memory",
             "activation_checkpointing.cpu_checkpointing",
         )),
         Taken(what="checkpointing of activations, in a pipeline", where=("pipeline.activation_checkpoint_interval",)),

@@ -69,6 +69,13 @@ def test_one_rank_shards_where_that_sends_gradients_and_parameters_to_the_host()
     assert given("offload-one-fsdp")["zero_optimization"]["stage"] == 3
 
 
+def test_parameters_go_to_the_host_where_the_plan_has_them_there():
+    fsdp = run_of("offload-fsdp", "bf16")
+
+    assert settings(fsdp)["zero_optimization"]["offload_param"] == {"device": "cpu", "pin_memory": True}
+    assert "offload_param" not in settings(replace(fsdp, stack="classic"))["zero_optimization"]
+
+
 def test_a_pipeline_checkpoints_every_layer():
     assert given("pipeline-alone")["pipeline"] == {"activation_checkpoint_interval": 1}
 
