@@ -31,13 +31,16 @@ def helpful(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> tupl
     """
     leanest = _leanest(case, fixed, gpus)
     lower: list[tuple[_Need, Way]] = []
+    others: list[Way] = []  # what lowers nothing alone may do so once something else does not fill the memory
     for way in leaner(case, fixed):
         need = _leanest(*way.taken(case, fixed), gpus)
         if need is not None and (leanest is None or need.bytes < LOWER * leanest.bytes):
             lower.append((need, way))
+        elif need is not None:
+            others.append(way)
     lower.sort(key=lambda each: each[0].bytes)
     enough = tuple(_told(case, way.flag, need) for need, way in lower if need.is_worth_trying(case))
-    return (*(enough or _together(case, fixed, gpus, [way for _, way in lower])), MORE_MEMORY)
+    return (*(enough or _together(case, fixed, gpus, [*(way for _, way in lower), *others])), MORE_MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

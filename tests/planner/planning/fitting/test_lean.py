@@ -73,8 +73,18 @@ def test_a_way_that_is_not_safe_says_its_risk_and_one_that_risks_much_is_left_ou
         assert choice.safe is (risks[name] is None)
     assert told["offload"]["host_gib"] > 50
     assert any(risk is not None and 0.05 < float(str(risk)) <= WORTH_TRYING for risk in risks.values())
-    # on one GPU the same model of 3B would risk 37 % with both at once
-    assert names(helpful(case(params="3B", gpu="rtx-4090"), FixedLayout(on_given_gpus=True), 1)) == [MORE_MEMORY.key]
+    # on one GPU a model of 50B would risk 26 % with all at once
+    assert names(helpful(case(params="50B", gpu="rtx-4090"), FixedLayout(on_given_gpus=True), 1)) == [MORE_MEMORY.key]
+
+
+def test_what_lowers_nothing_alone_is_tried_beside_what_does():
+    asked = {"params": "40B", "gpu": "rtx-4090"}
+    free = FixedLayout(on_given_gpus=True)
+    (way, last) = helpful(case(**asked), free, 1)
+
+    assert last == MORE_MEMORY
+    assert names(dict(plain(way).values)["ways"]) == ["offload", "loss"]
+    assert best_on(case(**asked, offload="optimizer", loss="fused"), free, 1).best is not None
 
 
 def test_more_memory_than_any_host_has_is_no_way():
