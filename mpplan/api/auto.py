@@ -87,14 +87,16 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     offers: list[Offer] = []
     looked_at: set[str] = set()
     refused: UsageError | None = None
+    layouts: list[UsageError | None] = []
     for method in methods:
         for gpu in gpus:
             try:
-                offers += _offers(_with(ask, method=method, gpu=gpu), looked_at, parameters)
+                offers += _offers(_with(ask, method=method, gpu=gpu), looked_at, layouts, parameters)
             except UsageError as error:  # an input that this method, or this GPU, has no use for
                 refused = error
     if refused is not None and not looked_at:
         raise refused
+    _check_layouts(layouts)
     if not offers and len(gpus) == 1 and "," not in (gpus[0] or ""):
         settled = _with(ask, method=methods[-1], gpu=gpus[0])
         return Settled(ask=settled, notes={})  # its plan says what is short
@@ -118,6 +120,13 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
         notes[METHOD.name] = Message.of(key, methods=tried)
     settled = _with(ask, method=best.method, gpu=",".join(shown) if is_auto(ask.text(GPU)) else ask.text(GPU))
     return Settled(ask=settled, notes=notes)
+
+
+def _check_layouts(layouts: list[UsageError | None]) -> None:
+    """Raise where every GPU and method was refused for the layout that was fixed: why the first of them was."""
+    refused = [error for error in layouts if error is not None]
+    if refused and len(refused) == len(layouts):
+        raise refused[0]
 
 
 def _compared(ask: Ask, gpus: list[str]) -> list[str]:
@@ -227,10 +236,20 @@ def _with(ask: Ask, *, method: str | None, gpu: str | None) -> Ask:
     return Ask(texts=texts, sources=sources)
 
 
-def _offers(ask: Ask, looked_at: set[str], parameters: Parameters | None) -> Iterator[Offer]:
-    """What the GPUs of a question cost for it, of those that have a price and can run it."""
+def _offers(
+    ask: Ask, looked_at: set[str], layouts: list[UsageError | None], parameters: Parameters | None
+) -> Iterator[Offer]:
+    """What the GPUs of a question cost for it, of those that have a price and can run it.
+
+    Each adds to `layouts` why it cannot have the layout that was fixed, or None.
+    """
     for question, case in _cases(ask, parameters, looked_at):
-        offer = _offer(question, case)
+        try:
+            offer = _offer(question, case)
+        except UsageError as error:
+            layouts.append(error)
+            continue
+        layouts.append(None)
         if offer is not None:
             yield offer
 
@@ -271,10 +290,7 @@ def _offer(question: Question, case: Case) -> Offer | None:
     from planner.planning.counting.open_count import SOON_ENOUGH_S
     from planner.rates.terms import Draws
 
-    try:
-        choice = offered(question, case, Draws(count=CHOICE_DRAWS, seed=question.seed))
-    except UsageError:  # a layout that was fixed and that this GPU cannot have
-        return None
+    choice = offered(question, case, Draws(count=CHOICE_DRAWS, seed=question.seed))
     if choice is None:
         return None
     at_mid = case.evaluate(choice.winner)

@@ -12,6 +12,7 @@ within the recipe's band.
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -349,18 +350,26 @@ def _finish(
     )  # fmt: skip
 
 
+def _raise_multiple(gpus: int, multiple: int, fixed_axes: dict[str, int]) -> NoReturn:
+    """Raise for GPUs that the sizes which were fixed do not divide."""
+    axes = tuple(Message.of("flag.with_value", input=name, value=size) for name, size in fixed_axes.items())
+    near = tuple(dict.fromkeys((max(multiple, gpus // multiple * multiple), (gpus // multiple + 1) * multiple)))
+    raise UsageError(
+        Message.of("error.gpus_multiple", gpus=gpus, multiple=multiple, axes=axes),
+        hint=Message.of("hint.gpus_near", fewer=near[0], more=near[1])
+        if len(near) > 1
+        else Message.of("hint.gpus_only", gpus=near[0]),
+    )
+
+
 def _check_gpus(gpus: int, fixed: FixedLayout, recipe: Recipe) -> None:
     fixed_axes = {name: getattr(fixed, name) for name in ("tp", "pp", "cp") if getattr(fixed, name)}
     inner = int(np.prod([*fixed_axes.values(), 1]))
     if gpus % inner:
-        axes = tuple(Message.of("flag.with_value", input=name, value=size) for name, size in fixed_axes.items())
-        near = tuple(dict.fromkeys((max(inner, gpus // inner * inner), (gpus // inner + 1) * inner)))
-        raise UsageError(
-            Message.of("error.gpus_multiple", gpus=gpus, multiple=inner, axes=axes),
-            hint=Message.of("hint.gpus_near", fewer=near[0], more=near[1])
-            if len(near) > 1
-            else Message.of("hint.gpus_only", gpus=near[0]),
-        )
+        _raise_multiple(gpus, inner, fixed_axes)
+    ranks = (fixed.pp or 1) * (fixed.ep or 1)
+    if gpus % ranks:
+        _raise_multiple(gpus, ranks, {name: size for name in ("pp", "ep") if (size := getattr(fixed, name))})
     dp = gpus // inner
     if len(fixed_axes) == 3 and recipe.batch_band is None and recipe.global_batch % dp:
         raise UsageError(

@@ -102,6 +102,19 @@ def test_only_what_was_given_or_may_help_is_named_where_no_budget_is_short():
 PRETRAINED = {"params": "1B", "tokens": "5B", "precision": "bf16", "gpus": "8", "as_of": "2026-11-22"}
 
 
+@pytest.mark.parametrize(("flag", "why"), [({"ep": 2}, "error.ep_dense"), ({"tp": 3}, "error.tp_heads")])
+def test_a_layout_that_goes_with_no_gpu_is_told_as_on_one_gpu(flag, why):
+    with pytest.raises(UsageError) as refused:
+        settle(
+            Ask(
+                texts={"params": "7B", "gpu": "auto", "gpus": "24", "tokens": "1B"}
+                | {k: str(v) for k, v in flag.items()}
+            )
+        )
+
+    assert refused.value.message.key == why
+
+
 def test_a_gpu_without_a_price_is_not_the_cheapest_because_storage_is_billed(tmp_path):
     beside = tmp_path / "beside.toml"
     beside.write_text('[storage]\nusd_per_gb_month = 0.023\ndata = "10TB"\n')

@@ -216,6 +216,15 @@ def test_expert_sizes_divide_the_experts():
     assert set(layouts.ep) == {1, 2, 4, 8}
 
 
+@pytest.mark.parametrize(("gpus", "hint"), [(4, {"gpus": 16}), (24, {"fewer": 16, "more": 32})])
+def test_the_ranks_of_a_stage_are_groups_of_experts(gpus, hint):
+    with pytest.raises(UsageError) as caught:
+        enumerate_layouts(recipe("mixtral-8x7b"), H100, FixedLayout(ep=8, pp=2), gpus=gpus)
+
+    assert parts(caught.value.message).items() >= {"key": "error.gpus_multiple", "gpus": gpus, "multiple": 16}.items()
+    assert parts(caught.value.hint).items() >= hint.items()
+
+
 def test_fewer_gpus_than_the_layout_takes_are_told_the_one_number_that_is_near():
     with pytest.raises(UsageError) as caught:
         enumerate_layouts(recipe("llama-3.1-8b"), H100, FixedLayout(tp=8, pp=2), gpus=5)
