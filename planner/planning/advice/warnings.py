@@ -67,6 +67,7 @@ def warnings_of(
         warnings.append(
             Message.of("warning.positions", name=question.model.name, positions=positions, seq_len=question.seq_len)
         )
+    warnings += _limits_as_sold(question)
     warnings += [
         cap_warning(cap, tuple(plans), question.asked.precision) for cap in caps if cap.binding and cap.gpu in able
     ]
@@ -92,6 +93,14 @@ def warnings_of(
             most = question.most_gpus or plan.gpus
             warnings.append(Message.of(key, gpus=plan.gpus, gpu=plan.gpu, years=years, most=most))
     return warnings
+
+
+def _limits_as_sold(question: Question) -> Iterator[Message]:
+    """Of several GPUs, those that cannot be set to as high a power limit as was asked for."""
+    for cluster in question.clusters:
+        asked_w, sold_w = cluster.power_limit_w, cluster.gpu.tdp_w
+        if asked_w is not None and asked_w > sold_w > 0:
+            yield Message.of("warning.limit_as_sold", gpu=cluster.gpu.id, sold_w=sold_w, asked_w=asked_w)
 
 
 def uneven_sequence(case: Case, plan: Plan) -> Message | None:

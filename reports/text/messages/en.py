@@ -231,6 +231,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_other_gpu": "`{file}` was measured on {measured_on:gpu}: for {gpu:gpu} only the inter-node figures are used",
     "warning.network_rate_unused": "--network is not used: `{file}` measured the rate between the nodes",
     "warning.positions": "{name} has {positions:,} learned positions: sequences of {seq_len:,} tokens need a longer table, which no published weights have",
+    "warning.limit_as_sold": "{gpu:gpu}: its boards take at most {sold_w:,.0f} W, so it is planned with that and not with {asked_w:,.0f} W",
     "warning.uneven_sequence": "context parallel of more than {cp} does not divide sequences of {seq_len:,} tokens and was not tried: `--seq-len {near}` allows it, and may be faster",
     "warning.network_unused": "`{file}` says nothing about the network of {gpu:gpu}: measure on at least two nodes with these GPUs",
     "text.network_run": "{collective} over {gpus:gpu_count} on {nodes:nodes}",

@@ -231,6 +231,7 @@ TEMPLATES: dict[str, str] = {
     "warning.network_other_gpu": "`{file}` 在 {measured_on:gpu} 上测得：对 {gpu:gpu} 只采用节点之间的部分",
     "warning.network_rate_unused": "--network 未被采用：节点之间的速率以 `{file}` 的实测为准",
     "warning.positions": "{name} 只学习了 {positions:,} 个位置：{seq_len:,} 个词元的序列需要更长的位置表，已发布的权重都不适用",
+    "warning.limit_as_sold": "{gpu:gpu}：其板卡最多 {sold_w:,.0f} 瓦，因此按此规划，而不是按 {asked_w:,.0f} 瓦",
     "warning.uneven_sequence": "{seq_len:,} 个词元的序列不能被大于 {cp} 的上下文并行整除，因此没有尝试：`--seq-len {near}` 可以，并且可能更快",
     "warning.network_unused": "`{file}` 没有说明 {gpu:gpu} 的网络：请在两个或更多装有这种 GPU 的节点上测量",
     "text.network_run": "{nodes:nodes}上 {gpus:gpu_count} 的 {collective}",

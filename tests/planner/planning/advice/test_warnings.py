@@ -145,3 +145,11 @@ def test_a_rounder_sequence_is_named_where_its_length_keeps_it_from_being_split(
     told = uneven_sequence(one, plan)
 
     assert (told and dict(told.values)["near"]) == near
+
+
+def test_a_gpu_that_cannot_have_the_power_limit_of_the_others_is_told():
+    one = question(gpu="h100-sxm5-80gb,a100-sxm4-80gb", gpus="8", power_limit="500", tokens="1B")
+    told = warnings_of(one, {cluster.gpu.id: price(cluster.gpu.id) for cluster in one.clusters}, [], [], [])
+
+    limits = [dict(message.values) for message in told if message.key == "warning.limit_as_sold"]
+    assert limits == [{"gpu": "a100-sxm4-80gb", "sold_w": 400.0, "asked_w": 500.0}]
