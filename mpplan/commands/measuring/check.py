@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
@@ -45,17 +44,17 @@ def check(record: File, json: options.JsonFlag = False, strict: options.StrictFl
         typer.echo("\n".join(_text(record, stored, damaged)))
     if damaged:
         what = f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
-        raise InputFileError(what, hint=_what_helps(stored, damaged))
+        raise InputFileError(what, hint=_what_helps(stored))
     if strict and not stored.verdict.trustworthy:
         raise UnstableError(f"`{record}` cannot be trusted", hint=again(record, stored.verdict, stored.file))
 
 
-def _what_helps(stored: StoredRecord, damaged: Sequence[RecordProblem]) -> str:
+def _what_helps(stored: StoredRecord) -> str:
     if any(point.imported.tool is not None for point in stored.file.measurements):
         return "the other lines are judged above; import the files again for those that are missing"
     if stored.file.measurements:
         return "the other lines are judged above; `mpplan probe --resume` measures what is missing"
-    if any("newer mpplan" in problem.what for problem in damaged):
+    if stored.file.is_newer:
         return "update mpplan to read it"
     return "records are what `mpplan probe` and `mpplan records import` write, one point a line"
 
