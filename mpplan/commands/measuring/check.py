@@ -62,8 +62,10 @@ def _what_helps(stored: StoredRecord) -> str:
 def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
     """The command that measures the doubtful points of a record again, or all of it where that is not enough.
 
-    None where the record can be trusted as it is and `--resume` would measure nothing.
+    None where there is no record, or it can be trusted as it is and `--resume` would measure nothing.
     """
+    if not file.measurements:
+        return None
     if any(point.imported.tool is not None for point in file.measurements):
         return "another tool measured this: `mpplan probe` on such a machine has none of these doubts"
     if fleet_size(file.measurements):
@@ -86,10 +88,10 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
 
 def _probe(file: MeasurementFile) -> list[str]:
     """The command that measures on such a device, with as many threads or ranks."""
-    first = file.measurements[0] if file.measurements else None
-    device = ["--device", "cpu"] if first is not None and first.device.kind == "cpu" else []
-    if device and first is not None and (first.device.threads or 1) > 1:
-        device += ["--threads", str(first.device.threads)]
+    first = file.measurements[0].device
+    device = ["--device", "cpu"] if first.kind == "cpu" else []
+    if device and (first.threads or 1) > 1:
+        device += ["--threads", str(first.threads)]
     ranks, nodes = ranks_of(file.measurements)
     several = ["--ranks", str(ranks // nodes)] if ranks > 1 else []
     several += ["--nnodes", str(nodes), "--rdzv-endpoint", "HOST:PORT"] if nodes > 1 else []
@@ -106,7 +108,7 @@ def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> lis
     more = len(damaged) + stored.file.problems_left_out - SHOWN_LINES
     if more > 0:
         lines.append(f"  ✗ and {more:,} more")
-    if verdict.findings and stored.file.measurements and (command := again(path, verdict, stored.file)):
+    if verdict.findings and (command := again(path, verdict, stored.file)):
         lines.append(f"  → {command}")
     return [folded(line) for line in lines]
 

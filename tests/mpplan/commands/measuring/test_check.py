@@ -53,6 +53,7 @@ def test_a_file_that_is_no_record_is_said_to_be_none_and_nothing_writes_over_it(
     assert "no usable line" in result.out
     assert "probe --resume" not in result.out + result.err
     assert "hint: records are what `mpplan probe` and `mpplan records import` write" in result.err
+    assert json.loads(run("check", "other", "--json").out)["again"] is None
 
 
 def test_the_command_for_a_cpu_record_names_the_cpu(run, home) -> None:
