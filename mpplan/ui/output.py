@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import sys
 import tempfile
@@ -115,8 +116,10 @@ def growing_record(name: str, *, resume: bool, flag: str = "--output") -> Path:
     open_output(name, flag)
     path = user_path(name)
     if path.suffix == ".gz":  # lines added to packed ones are neither
-        unpacked = path.with_suffix("")
-        there = f"unpack it first, `gunzip {path}`, and name `{unpacked}`" if path.exists() else f"name it `{unpacked}`"
+        unpacked = path.with_suffix("").with_suffix(".jsonl")
+        is_there = path.exists() and unpacked == path.with_suffix("")
+        command = shlex.join(["gunzip", str(path)])
+        there = f"unpack it first, `{command}`, and name `{unpacked}`" if is_there else f"name it `{unpacked}`"
         raise UsageError(f"{flag}: a record is not packed while it is measured", hint=there)
     if path.suffix != ".jsonl":
         raise UsageError(f"{flag}: a record ends in `.jsonl`", hint=f"name it `{path.stem}.jsonl`")

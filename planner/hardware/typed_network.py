@@ -9,15 +9,20 @@ from planner.hardware.network import BITS_PER_BYTE, FABRICS, NETWORKS, Network, 
 from planner.units import GIGA, TERA
 
 _PART = re.compile(
-    r"(?:(?P<ports>\d+)\s*x(?=\s*\w)"
-    r"|(?P<figure>\d+(?:\.\d+)?)\s*(?P<prefix>(?-i:[GT])|[gt](?=bps|be|ige))(?P<unit>(?-i:B)|be|b(?:it)?|ige)?(?:/s|ps)?(?!\w)"
+    r"(?:(?P<ports>\d{1,4})\s*x(?=\s*\w)"
+    r"|(?P<figure>\d{1,9}(?:\.\d+)?)\s*(?P<prefix>(?-i:[GT])|[gt](?=bps|be|ige))"
+    r"(?P<unit>(?-i:B)|be|b(?:its?)?|ige)?(?:/s|ps)?(?!\w)"
     r"|(?P<of>per\s+|/\s*)(?P<whom>node|server|gpu)\b"
     r"|(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*))[\s,]*",
     re.IGNORECASE,
 )
 _PREFIX = {"G": GIGA, "T": TERA}
-_GENERATION = re.compile(r"(?P<word>[ehnx]dr)(?P<gbit_per_s>\d*)")
-"""`ndr`, and `hdr100` for half a port."""
+_GENERATION = re.compile(r"(?:ib-)?[ehnx]dr(?P<gbit_per_s>\d{2,4})")
+"""`hdr100`: half a port."""
+_KIND = re.compile("|".join(FABRICS.values()))
+_OPEN = re.compile(r"ib|rocev?2?|" + "|".join(FABRICS))
+"""Kinds that are enough without a rate, which is then that of the GPU's servers."""
+_OTHER_NAMES = {"slingshot-11": "slingshot"}
 _NO_KIND = "ethernet"
 """Says neither a kind nor a rate: what runs over it may be RoCE or TCP."""
 FASTEST_BYTES_PER_S = 200e9
@@ -29,36 +34,37 @@ def read_typed_network(text: str, gpus_per_node: int) -> Network | None:
 
     Args:
         text: a rate per GPU, or of a node where it says so or gives a number of ports (`8x400Gb/s`), with or without
-            the kind or the generation of the network; either of these alone does, too.
+            the kind or the generation of the network; either of these alone does, too, unless the rate of that very
+            generation is not known.
         gpus_per_node: share what a node has.
     """
     parts = _parts(text.strip())
     if parts is None:
         return None
-    ports, rate, of_node, names = 1, None, False, []
-    for part in parts:
-        if part["ports"]:
-            ports, of_node = int(part["ports"]), True
-        elif part["figure"] and rate is None:
-            rate = (
-                float(part["figure"]) * _PREFIX[part["prefix"].upper()] / (1 if part["unit"] == "B" else BITS_PER_BYTE)
-            )
-        elif part["whom"]:
-            of_node = of_node or part["whom"].lower() != "gpu"
-        elif part["name"]:
-            names.append(part["name"].lower())
-        else:
-            return None  # a second rate
-    if not all(fabric_of(name) or name == _NO_KIND for name in names):
+    ports = [int(part["ports"]) for part in parts if part["ports"]]
+    rates = [_bytes_per_s(part) for part in parts if part["figure"]]
+    names = [part["name"].lower() for part in parts if part["name"]]
+    fabrics, usual = set(map(fabric_of, names)) - {""}, set(map(_rate_of, names)) - {None}
+    of = {"gpu" if part["whom"].lower() == "gpu" else "node" for part in parts if part["whom"]}
+    of |= {"node"} if ports else set()
+    if max(len(ports), len(rates), len(of), len(fabrics), len(usual)) > 1 or not all(map(_is_known, names)):
         return None
-    if rate is None:
-        rate = next(filter(None, map(_rate_of, names)), None)
-    fabric = next(filter(None, map(fabric_of, names)), "")
-    if rate is None and (not fabric or of_node):
+    rate = next(iter([*rates, *usual]), None)
+    if rate is None and (of or not names or not all(map(_OPEN.fullmatch, names))):
         return None
+    share = gpus_per_node if of == {"node"} else 1
     return Network(
-        bytes_per_s=None if rate is None else rate * ports / (gpus_per_node if of_node else 1), fabric=fabric
+        bytes_per_s=None if rate is None else rate * next(iter(ports), 1) / share, fabric=next(iter(fabrics), "")
     )
+
+
+def _bytes_per_s(part: re.Match[str]) -> float:
+    """The rate that a part gives: `B` are bytes, everything else bits."""
+    return float(part["figure"]) * _PREFIX[part["prefix"].upper()] / (1 if part["unit"] == "B" else BITS_PER_BYTE)
+
+
+def _is_known(name: str) -> bool:
+    return name == _NO_KIND or _rate_of(name) is not None or _KIND.fullmatch(name) is not None
 
 
 def _parts(text: str) -> list[re.Match[str]] | None:
@@ -75,11 +81,10 @@ def _parts(text: str) -> list[re.Match[str]] | None:
 
 def _rate_of(name: str) -> float | None:
     """Bytes per second of one port of a named network; None of a kind whose rate is open."""
-    generation = _GENERATION.fullmatch(name)
-    if generation and generation["gbit_per_s"]:
+    if generation := _GENERATION.fullmatch(name):
         return float(generation["gbit_per_s"]) * GIGA / BITS_PER_BYTE
     for row in NETWORKS:
-        if name in (row.name, row.word):
+        if _OTHER_NAMES.get(name, name) in (row.name, row.word):
             return row.gbit_per_s * GIGA / BITS_PER_BYTE
     return None
 
@@ -111,6 +116,16 @@ def parse_network(text: str, what: str, gpus_per_node: int) -> Network:
         of_gpu = network.bytes_per_s * BITS_PER_BYTE / GIGA
         raise UsageError(
             f"{what}: `{text}` is {of_gpu:,.0f} Gb/s for each GPU, more than any server has",
-            hint=f"a rate without `per node` is that of one GPU: for a whole server, write `{text} per node`",
+            hint=_what_is_meant(text, gpus_per_node),
         )
     return network
+
+
+def _what_is_meant(text: str, gpus_per_node: int) -> str:
+    """What may be wrong with a rate that no GPU has."""
+    if read_typed_network(whole := f"{text} per node", 1) is None:  # it says that it is of a GPU
+        return "give the rate of one GPU, or that of a whole server with `per node`"
+    if is_of_a_server(text):
+        shared = "one GPU has all of it" if gpus_per_node == 1 else f"{gpus_per_node} GPUs share it"
+        return f"it is that of a whole server, in which {shared}: see `--gpus-per-node`"
+    return f"a rate without `per node` is that of one GPU: for a whole server, write `{whole}`"

@@ -364,7 +364,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "qwen2_moe": {"shared_expert_intermediate_size": 5632},
     "qwen3": {"head_dim": 128},
     "qwen3_moe": {"num_key_value_heads": 4},
-    "deepseek_v2": {"n_shared_experts": 2, "q_lora_rank": 1536},
+    "deepseek_v2": {"n_shared_experts": 2, "q_lora_rank": 1536, "topk_method": "greedy"},
     "deepseek_v3": {
         "n_shared_experts": 1, "q_lora_rank": 1536, "first_k_dense_replace": 3, "n_group": 8, "topk_group": 4,
     },

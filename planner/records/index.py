@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from planner.lazy import dataclass
+from planner.rows import CATALOG
 
 SCHEMA = "mpplan.index/1"
 FILE_NAME = "index.json"
-RULES = ("check.py", "flat.py", "jsonl.py", "lines.py", "measurement.py", "origin.py", "summary.py")
-"""Modules of this package that decide what a summary says."""
+MODULES = ("check.py", "flat.py", "jsonl.py", "lines.py", "measurement.py", "origin.py", "store.py", "summary.py")
+RULES = (*(Path(__file__).parent / name for name in MODULES), CATALOG / "gpus.csv")
+"""What decides what a summary says: modules of this package, and the peaks that rates are held against."""
 SETTLED_NS = 2_000_000_000
 """A file written less than two seconds ago may be written again with the same times: it is not remembered."""
 
@@ -83,5 +85,4 @@ def write_index(store: Path, entries: Mapping[str, tuple[FileState, Mapping[str,
 @cache
 def _rules() -> int:
     """A checksum of the rules, so that an index of another version of the program is not used."""
-    folder = Path(__file__).parent
-    return zlib.crc32(b"".join((folder / name).read_bytes() for name in RULES))
+    return zlib.crc32(b"".join(path.read_bytes() for path in RULES))

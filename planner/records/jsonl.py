@@ -32,6 +32,7 @@ _WIDEST = 100.0
 a rate that is drawn from one of a thousand times the median overflows."""
 _LARGEST, _LARGEST_WHOLE = 1e30, 2**53
 """Amounts up to these stay finite in every product and quotient that a plan takes of them."""
+_OF_A_NEWER = ", which a newer mpplan writes"
 _SHOWN_CHARACTERS = 60
 """Of a value that is not what it should be."""
 
@@ -63,6 +64,11 @@ class MeasurementFile:
     def unused_lines(self) -> int:
         """How many lines could not be used."""
         return sum(problem.line > 0 for problem in self.damage) + self.problems_left_out
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether lines are of a later version of the schema, so that it is mpplan that has to change."""
+        return any(problem.what.endswith(_OF_A_NEWER) for problem in self.damage)
 
 
 def to_line(measurement: Measurement) -> str:
@@ -124,7 +130,7 @@ def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
     if schema in EARLIER:
         document = brought_up(document) | {"schema": SCHEMA}
     elif schema != SCHEMA:
-        newer = ", which a newer mpplan writes" if _is_newer(schema) else ""
+        newer = _OF_A_NEWER if _is_newer(schema) else ""
         return RecordProblem(line=number, key="schema", what=f"expected `{SCHEMA}`, found `{_shown(schema)}`{newer}")
     values: dict[str, object] = {}
     known = columns_by_key()

@@ -162,7 +162,8 @@ def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
     record = open_record(path)
     if not record.file.measurements:
         first = record.file.problems[0] if record.file.problems else RecordProblem(line=0, key=None, what="empty")
-        raise InputFileError(first.said_of(str(path)), hint="measure again with `mpplan probe`")
+        hint = "update mpplan to read it" if record.file.is_newer else "measure again with `mpplan probe`"
+        raise InputFileError(first.said_of(str(path)), hint=hint)
     if gpu is not None and record.gpu != gpu:
         is_a = f", which is `{record.gpu}`" if record.gpu else ""
         other_record = f"pass a record of `{gpu}`"

@@ -126,18 +126,21 @@ def why_no_cuda() -> tuple[str, str | None]:
     if torch.version.cuda is None:
         return "there is an NVIDIA GPU, but this torch was built without CUDA", "install a CUDA build of torch"
     shown = os.environ.get(VISIBLE)
-    if shown is not None and not torch.cuda.device_count():  # counted without starting CUDA
-        return f"{VISIBLE}=`{shown}` shows this process none of the machine's GPUs", f"unset {VISIBLE}, or name them"
     try:
         torch.cuda.init()
     except (RuntimeError, AssertionError) as error:
         if (found := _CUDA_ERROR.search(str(error))) is not None:
             help_ = _HELP.get(int(found[1]), _DRIVER)
             return f"there is an NVIDIA GPU, but CUDA does not start: error {found[1]}, {found[2].strip()}", help_
+        if shown is not None and _NONE_SHOWN in str(error):
+            hidden = f"{VISIBLE}=`{shown}` shows this process none of the machine's GPUs"
+            return hidden, f"unset {VISIBLE}, or name them"
     return "there is an NVIDIA GPU, but torch cannot use it", _DRIVER
 
 
 _CUDA_ERROR = re.compile(r"Error (\d+): ([^\n]*)")
+_NONE_SHOWN = "No CUDA GPUs"
+"""What torch says where CUDA starts and counts none; a driver that does not start is counted as none, too."""
 _DRIVER = "install a driver that fits torch's CUDA"
 _HELP = {
     802: "start NVIDIA's Fabric Manager on the host, in the version of its driver: NVSwitch systems need it",

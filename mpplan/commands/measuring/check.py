@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
@@ -15,7 +14,7 @@ from mpplan.ui import options
 from mpplan.ui.listing import counted
 from mpplan.ui.sink import folded
 from planner.errors import InputFileError, UnstableError
-from planner.records.check import Finding, Verdict
+from planner.records.check import Finding, Verdict, doubtful
 from planner.records.jsonl import MeasurementFile
 from planner.records.problem import RecordProblem
 from planner.records.store import StoredRecord, fleet_size, open_record
@@ -45,43 +44,58 @@ def check(record: File, json: options.JsonFlag = False, strict: options.StrictFl
         typer.echo("\n".join(_text(record, stored, damaged)))
     if damaged:
         what = f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
-        raise InputFileError(what, hint=_what_helps(stored, damaged))
+        raise InputFileError(what, hint=_what_helps(stored))
     if strict and not stored.verdict.trustworthy:
         raise UnstableError(f"`{record}` cannot be trusted", hint=again(record, stored.verdict, stored.file))
 
 
-def _what_helps(stored: StoredRecord, damaged: Sequence[RecordProblem]) -> str:
+def _what_helps(stored: StoredRecord) -> str:
+    if any(point.imported.tool is not None for point in stored.file.measurements):
+        return "the other lines are judged above; import the files again for those that are missing"
     if stored.file.measurements:
         return "the other lines are judged above; `mpplan probe --resume` measures what is missing"
-    if any("newer mpplan" in problem.what for problem in damaged):
+    if stored.file.is_newer:
         return "update mpplan to read it"
     return "records are what `mpplan probe` and `mpplan records import` write, one point a line"
 
 
-def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
-    """The command that measures the doubtful points of a record again."""
+def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
+    """The command that measures the doubtful points of a record again, or all of it where that is not enough.
+
+    None where there is no record, or it can be trusted as it is and `--resume` would measure nothing.
+    """
+    if not file.measurements:
+        return None
     if any(point.imported.tool is not None for point in file.measurements):
         return "another tool measured this: `mpplan probe` on such a machine has none of these doubts"
     if fleet_size(file.measurements):
         return "measure the doubtful points again in the records that this one was merged from, then merge them again"
-    kinds = [
-        kind for finding in verdict.findings for kind in finding.kinds if kind not in ("canary", "verify", "support")
-    ]
+    spoilt = [point for point in file.latest() if doubtful(point)]
+    whole = path.with_suffix("") if path.suffix == ".gz" else path
+    if not spoilt and not file.damage:  # `--resume` keeps every point
+        if verdict.trustworthy:
+            return None
+        command = [*_probe(file), "-o", str(whole.with_name(f"{whole.stem}-again.jsonl"))]
+        return f"close what else runs on the machine, then measure it anew: `{shlex.join(command)}`"
+    kinds = (point.kind for point in spoilt if point.kind not in ("canary", "verify", "support"))
     workloads = ",".join(dict.fromkeys(_KIND_TO_WORKLOAD.get(kind, kind) for kind in kinds))
-    first = file.measurements[0] if file.measurements else None
-    device = ["--device", "cpu"] if first is not None and first.device.kind == "cpu" else []
-    if device and first is not None and (first.device.threads or 1) > 1:
-        device += ["--threads", str(first.device.threads)]
-    which = ["--workload", workloads] if workloads else []
+    which = ["--workload", workloads] if workloads and not file.damage else []
+    command = [*_probe(file), "--resume", *which, "-o", str(whole)]
+    first_of_all = ["close what else runs on the machine"] if spoilt else []
+    first_of_all += [f"`{shlex.join(['gunzip', str(path)])}`"] if whole != path else []
+    return ", then ".join([*first_of_all, f"`{shlex.join(command)}`"])
+
+
+def _probe(file: MeasurementFile) -> list[str]:
+    """The command that measures on such a device, with as many threads or ranks."""
+    first = file.measurements[0].device
+    device = ["--device", "cpu"] if first.kind == "cpu" else []
+    if device and (first.threads or 1) > 1:
+        device += ["--threads", str(first.threads)]
     ranks, nodes = ranks_of(file.measurements)
     several = ["--ranks", str(ranks // nodes)] if ranks > 1 else []
     several += ["--nnodes", str(nodes), "--rdzv-endpoint", "HOST:PORT"] if nodes > 1 else []
-    unpacked = path.with_suffix("") if path.suffix == ".gz" else path
-    command = ["mpplan", "probe", *several, *device, "--resume", *which, "-o", str(unpacked)]
-    disturbed = any(finding.id != "damaged" for finding in verdict.findings)
-    first_of_all = ["close what else runs on the machine"] if disturbed else []
-    first_of_all += [f"`{shlex.join(['gunzip', str(path)])}`"] if unpacked != path else []
-    return ", then ".join([*first_of_all, f"`{shlex.join(command)}`"])
+    return ["mpplan", "probe", *several, *device]
 
 
 def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> list[str]:
@@ -94,8 +108,8 @@ def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> lis
     more = len(damaged) + stored.file.problems_left_out - SHOWN_LINES
     if more > 0:
         lines.append(f"  ✗ and {more:,} more")
-    if verdict.findings and stored.file.measurements:
-        lines.append(f"  → {again(path, verdict, stored.file)}")
+    if verdict.findings and (command := again(path, verdict, stored.file)):
+        lines.append(f"  → {command}")
     return [folded(line) for line in lines]
 
 

@@ -107,27 +107,27 @@ def remove(
 ) -> None:
     """Remove one of your own records."""
     record = find_record(name, prefix=prefix)
-    if not record.shipped and not yes:
-        _must_be_sure(record)
+    if not record.shipped and not yes and not _is_wanted(record):
+        note(f"kept {record.name}")
+        return
     remove_record(record)
     note(f"removed {record.name}")
 
 
-def _must_be_sure(record: RecordSummary) -> None:
+def _is_wanted(record: RecordSummary) -> bool:
     """Ask whether to remove a record.
 
     Raises:
         UsageError: nobody is there to answer.
-        typer.Abort: it is not to be removed.
+        typer.Abort: the question was interrupted.
     """
     try:
-        sure = typer.confirm(f"remove {record.name}, {counted(record.facts.points, 'point')}?", err=True)
+        return typer.confirm(f"remove {record.name}, {counted(record.facts.points, 'point')}?", err=True)
     except typer.Abort:
         if sys.stdin is not None and sys.stdin.isatty():
             raise
+        typer.echo(err=True)  # the question is still on its line
         raise UsageError(f"nobody answered whether to remove `{record.name}`", hint="`--yes` does not ask") from None
-    if not sure:
-        raise typer.Abort
 
 
 def _head(record: StoredRecord) -> list[tuple[str, str]]:

@@ -67,6 +67,22 @@ class PartFile:
         self.known[key] = json.loads(line)["document"]
         return self.known[key]
 
+    def forget(self, task: str, but: str) -> None:
+        """Delete every part of a task, except one key: with the task as it will be, another one is found.
+
+        Raises:
+            UsageError: the disk is full.
+        """
+        kept = {key: part for key, part in self.known.items() if key == but or f"/{task}/" not in f"{key}/"}
+        lines = [json.dumps({"schema": PART_SCHEMA, "key": key, "document": part}) + "\n" for key, part in kept.items()]
+        whole = self.path.with_name(f"{self.path.name}.new")
+        try:
+            whole.write_text("".join(lines), encoding="utf-8")
+            whole.replace(self.path)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        self.known = kept
+
     def remove(self) -> None:
         """Delete the file, which holds nothing that anybody would go on from."""
         with suppress(OSError):

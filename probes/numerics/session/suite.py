@@ -30,7 +30,14 @@ from probes.numerics.session.document import ENDED, HEAD, SECTIONS, answered, re
 from probes.numerics.session.lines import lines_of
 from probes.numerics.session.options import BUDGETS_S, LEAST_TASK_S, MARGINS, SEEDS, NumericsOptions
 from probes.numerics.session.parts import PartFile
-from probes.numerics.session.trial import REMEDY, TRIED_STEPS, first_broken_step, same_batch, scaled_beside_fp32
+from probes.numerics.session.trial import (
+    REMEDY,
+    TRIED_STEPS,
+    UntrainedError,
+    first_broken_step,
+    same_batch,
+    scaled_beside_fp32,
+)
 from probes.numerics.tasks import USUAL, choose_tasks, find_task, missing_for
 from probes.numerics.tasks.interface import LARGE, SMALL, Task
 from probes.numerics.training import Place
@@ -211,6 +218,10 @@ class NumericsSession:
         except OutOfTimeError:
             self._ledger.under_way.end()
             return
+        except UntrainedError:
+            self._ledger.under_way.end()
+            self.parts.forget(task.id, but=task_key(task.id))
+            raise
         self._ledger.under_way.end()
         if document == known:
             return

@@ -24,6 +24,10 @@ EXPLODED = 10.0
 REMEDY = "look for NaN in its batches, log(0), a division by zero, or too high a learning rate"
 
 
+class UntrainedError(UsageError):
+    """FP32 itself does not train a task, so that nothing found with it says anything of a precision."""
+
+
 def first_broken_step(task: Task, place: Place) -> int | None:
     """The first of a few steps in FP32 whose loss is not finite, counted from 0; None where all are."""
     run = Run(task, 0, place)
@@ -38,7 +42,7 @@ def scaled_beside_fp32(task: Task, place: Place, until: Slice, keep: Keep) -> Pl
     """Loss scaling on a task; where FP16 took hardly a step, FP32 has to train the task for as many.
 
     Raises:
-        UsageError: it does not, so that what FP16 skipped says nothing of FP16.
+        UntrainedError: it does not, so that what FP16 skipped says nothing of FP16.
     """
     found = loss_scaling(task, place, until, keep)
     usual = next((run for run in found["dynamic"] if run["name"] == "usual"), None)
@@ -48,7 +52,7 @@ def scaled_beside_fp32(task: Task, place: Place, until: Slice, keep: Keep) -> Pl
     deadline = time.monotonic() + max(until.left_s, CONTROL_LEAST_S)
     control = keep("fp32", lambda: {"why": breakdown(Run(task, 0, place).train(steps, deadline).losses)})
     if control["why"] is not None:
-        raise UsageError(f"--task: `{task.id}`: FP32 itself does not train it: {control['why']}", hint=REMEDY)
+        raise UntrainedError(f"--task: `{task.id}`: FP32 itself does not train it: {control['why']}", hint=REMEDY)
     return found
 
 

@@ -44,6 +44,9 @@ from planner.rows import CATALOG
         ("4x NDR", 25.0),
         ("1.6Tb/s per server", 25.0),
         ("400Gb/s per GPU", 50.0),
+        ("400 Gbits/s", 50.0),
+        ("Slingshot-11", 25.0),
+        ("FDR 56Gb/s", 7.0),
     ],
 )
 def test_a_typed_network_is_a_rate_per_gpu_or_per_node_or_a_name(text, gb_per_s):
@@ -66,6 +69,16 @@ def test_a_typed_network_is_a_rate_per_gpu_or_per_node_or_a_name(text, gb_per_s)
         "400Gb/s 200Gb/s",
         "NVL72",
         "roce per node",
+        "roce-200",
+        "efa-fast",
+        "FDR",
+        "quantum-2",
+        "2x200Gb/s per GPU",
+        "400Gb/s per GPU per node",
+        "2x4x100Gb/s",
+        "EFA InfiniBand",
+        "NDR HDR",
+        pytest.param("9" * 5000 + "x400Gb/s", id="thousands of digits"),
     ],
 )
 def test_what_is_not_a_network_rate_is_refused_with_examples(text):
@@ -95,6 +108,21 @@ def test_the_rate_of_a_whole_server_is_not_taken_for_that_of_one_gpu(text):
 
     assert f"`{text} per node`" in caught.value.hint
     assert parse_network(f"{text} per node", "--network", 8).bytes_per_s == pytest.approx(50e9, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus", "hint"),
+    [
+        ("8x400Gb/s", 1, "it is that of a whole server, in which one GPU has all of it: see `--gpus-per-node`"),
+        ("12.8Tb/s per node", 4, "it is that of a whole server, in which 4 GPUs share it: see `--gpus-per-node`"),
+        ("3200Gb/s per GPU", 8, "give the rate of one GPU, or that of a whole server with `per node`"),
+    ],
+)
+def test_a_rate_that_says_what_it_is_of_is_not_told_to_say_it_again(text, gpus, hint):
+    with pytest.raises(UsageError, match="for each GPU, more than any server has") as caught:
+        parse_network(text, "--network", gpus)
+
+    assert caught.value.hint == hint
 
 
 @pytest.mark.parametrize(("text", "shared"), [("8x400GbE", True), ("3.2T per node", True), ("400GbE", False)])

@@ -465,6 +465,16 @@ def test_groups_that_limit_nothing_are_none(change):
     assert (shape.expert_groups, shape.token_groups) == (0, 0)
 
 
+@pytest.mark.parametrize(("change", "groups"), [({}, 0), ({"topk_method": "group_limited_greedy"}, 8)])
+def test_deepseek_v2_limits_groups_only_where_it_says_so(change, groups):
+    """Its class takes `greedy` where the file has no method."""
+    config = {key: value for key, value in CONFIGS["deepseek-v2-lite"].items() if key != "topk_method"}
+
+    shape = shape_from_config(json.dumps(config | {"n_group": 8, "topk_group": 3} | change), "c.json")
+
+    assert shape.expert_groups == groups
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_file_without_its_layers_is_refused_by_every_family(name):
     config = {key: value for key, value in CONFIGS[name].items() if "layer" not in key}

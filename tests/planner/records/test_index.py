@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planner.records import store
+from planner.records import index, store
 from planner.records.home import records_dir
 from planner.records.index import FILE_NAME
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
@@ -156,3 +156,22 @@ def test_the_index_holds_what_a_choice_needs() -> None:
     assert facts == {
         "device_name": "NVIDIA H200", "precisions": ["bf16"], "torch_version": "2.9.0", "trustworthy": True,
     }  # fmt: skip
+
+
+def test_rates_are_held_anew_against_peaks_that_changed(
+    opened: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    a_record("one.jsonl")
+    store.list_records()
+    opened.clear()
+    assert (store.list_records(), opened) == (store.list_records(), [])
+    catalogue = next(path for path in index.RULES if path.name == "gpus.csv")
+    (tmp_path / "gpus.csv").write_bytes(catalogue.read_bytes() + b"\n")
+    changed = tuple(tmp_path / "gpus.csv" if path == catalogue else path for path in index.RULES)
+    monkeypatch.setattr(index, "RULES", changed)
+    index._rules.cache_clear()
+
+    store.list_records()
+
+    index._rules.cache_clear()
+    assert opened == ["one.jsonl"]

@@ -9,7 +9,7 @@ import pytest
 from planner.errors import InputFileError, UsageError
 from planner.records import store as records
 from planner.records.home import records_dir
-from planner.records.measurement import Measurement
+from planner.records.measurement import SCHEMA, Measurement
 from tests.planner.collective_points import collectives
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
 
@@ -162,6 +162,16 @@ def test_a_record_without_a_usable_line_is_an_invalid_input_that_names_the_line(
 
     with pytest.raises(InputFileError, match=r"one\.jsonl: no usable line|one\.jsonl:1: expected one JSON object"):
         records.record_of_gpu(path, None)
+
+
+def test_a_record_of_a_newer_mpplan_is_not_measured_again_but_read_by_that(tmp_path: Path) -> None:
+    path = write_record(tmp_path / "one.jsonl", *h200(1))
+    path.write_text(path.read_text(encoding="utf-8").replace(SCHEMA, "mpplan.probe/9"), encoding="utf-8")
+
+    with pytest.raises(InputFileError) as caught:
+        records.record_of_gpu(path, None)
+
+    assert caught.value.hint == "update mpplan to read it"
 
 
 def test_a_record_is_found_by_its_whole_name_and_by_its_beginning_only_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def why(monkeypatch: pytest.MonkeyPatch, *, shown: int, error: Exception | None 
 def test_gpus_hidden_from_the_process_are_not_blamed_on_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
-    message, hint = why(monkeypatch, shown=0)
+    message, hint = why(monkeypatch, shown=0, error=RuntimeError("No CUDA GPUs are available"))
 
     assert message == "CUDA_VISIBLE_DEVICES=`` shows this process none of the machine's GPUs"
     assert hint == "unset CUDA_VISIBLE_DEVICES, or name them"
@@ -113,11 +113,16 @@ def test_an_error_of_cuda_is_told_with_what_helps(
     assert helps in str(hint)
 
 
-def test_a_driver_too_old_for_torch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("shown", [None, "0", "MIG-11111111-2222-3333-4444-555555555555"])
+def test_a_driver_too_old_for_torch_is_named_whatever_gpus_are_shown(
+    monkeypatch: pytest.MonkeyPatch, shown: str | None
+) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if shown is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)  # torch counts slices through the driver, which fails
     old = RuntimeError("The NVIDIA driver on your system is too old (found version 11040). Please update your driver")
 
-    assert why(monkeypatch, shown=8, error=old) == (
+    assert why(monkeypatch, shown=0 if shown else 8, error=old) == (
         "there is an NVIDIA GPU, but torch cannot use it",
         "install a driver that fits torch's CUDA",
     )

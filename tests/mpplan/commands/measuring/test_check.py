@@ -53,6 +53,7 @@ def test_a_file_that_is_no_record_is_said_to_be_none_and_nothing_writes_over_it(
     assert "no usable line" in result.out
     assert "probe --resume" not in result.out + result.err
     assert "hint: records are what `mpplan probe` and `mpplan records import` write" in result.err
+    assert json.loads(run("check", "other", "--json").out)["again"] is None
 
 
 def test_the_command_for_a_cpu_record_names_the_cpu(run, home) -> None:
@@ -127,15 +128,41 @@ def test_a_record_of_one_point_has_one_point(run, home) -> None:
 
 
 def test_check_as_json_holds_findings_problems_and_what_to_run(run, home) -> None:
-    path = write_record(home / "r.jsonl", *h200(1, samples=3))
+    path = write_record(home / "r.jsonl", *h200(1, samples=3, quality="contended"))
 
     document = json.loads(run("check", str(path), "--json").out)
 
     assert document["schema"] == "mpplan.check/1"
     assert document["trustworthy"] is False
-    assert [finding["id"] for finding in document["findings"]] == ["few-samples"]
+    assert [finding["id"] for finding in document["findings"]] == ["contended", "few-samples"]
     assert document["problems"] == []
     assert "mpplan probe --resume" in document["again"]
+
+
+def test_what_resuming_would_keep_is_measured_anew(run, home) -> None:
+    path = write_record(home / "r.jsonl", *h200(1, samples=3))  # a result to `--resume`, which measures nothing
+
+    result = run("check", str(path))
+
+    assert "cannot be trusted" in result.out
+    assert f"measure it anew: `mpplan probe -o {home / 'r-again.jsonl'}`" in result.out
+    assert "--resume" not in result.out
+
+
+def test_a_doubt_that_leaves_a_record_good_asks_for_nothing(run, home) -> None:
+    wide = a_measurement(probe_id="wide", seq=9, time_ci_low_s=0.002, time_ci_high_s=0.008, **H200)
+    path = write_record(home / "r.jsonl", *h200(1), wide)
+
+    assert "! 1 point with a confidence interval wider" in run("check", str(path)).out
+    assert "→" not in run("check", str(path)).out
+    assert json.loads(run("check", str(path), "--json").out)["again"] is None
+
+
+def test_only_the_workloads_that_resuming_measures_again_are_named(run, home) -> None:
+    wide = a_measurement(kind="attention", probe_id="w", seq=9, time_ci_low_s=0.002, time_ci_high_s=0.008, **H200)
+    path = write_record(home / "r.jsonl", *h200(1, quality="contended"), wide)
+
+    assert f"`mpplan probe --resume --workload gemm -o {path}`" in run("check", str(path)).out
 
 
 def test_a_missing_file_is_exit_2(run, home) -> None:

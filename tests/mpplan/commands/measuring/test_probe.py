@@ -50,7 +50,12 @@ def test_an_existing_record_is_not_overwritten(run, home) -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("r.jsonl.gz", "name it `r.jsonl`"), ("r.json", "name it `r.jsonl`"), ("r", "name it `r.jsonl`")],
+    [
+        ("r.jsonl.gz", "name it `r.jsonl`"),
+        ("r.gz", "name it `r.jsonl`"),
+        ("r.json", "name it `r.jsonl`"),
+        ("r", "name it `r.jsonl`"),
+    ],
 )
 def test_a_record_that_grows_is_named_as_one_that_can_be_read_again(run, home, name, hint) -> None:
     result = run("probe", "--device", "cpu", "-o", name)

@@ -125,7 +125,7 @@ def test_a_record_is_removed_when_asked_twice(run, store) -> None:
     assert "removed one" in result.err
 
 
-@pytest.mark.parametrize(("answer", "code", "left"), [("", 2, True), ("n\n", 130, True), ("y\n", 0, False)])
+@pytest.mark.parametrize(("answer", "code", "left"), [("", 2, True), ("n\n", 0, True), ("y\n", 0, False)])
 def test_a_record_goes_only_where_somebody_says_so(run, store, monkeypatch, answer, code, left) -> None:
     path = write_record(store / "one.jsonl", *h200(1))
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
@@ -134,6 +134,8 @@ def test_a_record_goes_only_where_somebody_says_so(run, store, monkeypatch, answ
 
     assert (result.code, path.exists()) == (code, left)
     assert ("hint: `--yes` does not ask" in result.err) == (not answer)
+    assert "interrupted" not in result.err
+    assert ("kept one" in result.err) == (answer == "n\n")
 
 
 @pytest.mark.parametrize(("command", "name"), [("remove", ""), ("remove", "on"), ("show", ""), ("show", "on")])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,7 +157,25 @@ def test_a_task_that_fp32_does_not_train_either_says_nothing_of_fp16(tmp_path: P
     with pytest.raises(UsageError, match=f"`{task}`: FP32 itself does not train it: the loss grows from"):
         run(options(tmp_path, tasks=(task,)))
 
-    assert not (tmp_path / "r.jsonl").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("r.")] == []
+
+
+def test_a_task_that_fp32_did_not_train_is_tried_anew_once_it_is_mended_beside_what_others_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = "numerics_suite_task:explodes"
+    asked = options(tmp_path, tasks=("numerics_suite_task:make", task), budget_s=6.0)
+    with pytest.raises(UsageError, match="FP32 itself does not train it"):
+        run(asked)
+    kept = read_parts(tmp_path / "r.parts.jsonl")
+    assert {key for key in kept if task in key} == {f"task/{task}"}
+    assert any("numerics_suite_task:make" in key for key in kept)
+    assert not (tmp_path / "r.jsonl.underway").exists()
+
+    monkeypatch.setattr("numerics_suite_task.explodes", importlib.import_module("numerics_suite_task").make)
+    run(replace(asked, resume=True))
+
+    assert any(key.startswith(f"loss_scaling/{task}/") for key in read_parts(tmp_path / "r.parts.jsonl"))
 
 
 def test_tasks_for_which_the_budget_is_too_small_are_named(tmp_path: Path) -> None:
