@@ -60,7 +60,8 @@ def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
     near = near_names(given, (*FAMILIES, *IMAGE_FAMILIES), limit=1, cutoff=MISSPELT)
     offer = f"closest is `{near[0]}`; " if near else ""
     raise InputFileError(
-        f"{config.file}: model_type: expected a known architecture, found `{given}`", hint=f"{offer}known are {known}"
+        f"{config.file}: model_type: expected a known architecture, found `{given}`",
+        hint=f"{offer}known are {known}; or give its size with --params",
     )
 
 

@@ -1,0 +1,74 @@
+"""What the families of models have in common in a Hugging Face `config.json`: a decoder with Llama's key names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.models.huggingface_json import ConfigJson
+from planner.models.shape import ModelShape
+
+DEFAULT_CONTEXT = 4096
+"""Assumed pre-training length where the file gives only the longest sequence that the model accepts: that of Llama 2
+(Touvron et al., arXiv 2307.09288, table 1); longer contexts are mostly trained in a short last phase."""
+
+
+def context_of(config: ConfigJson) -> int:
+    """Sequence length of pre-training as far as the file states it; its long-context keys describe later extensions."""
+    rope = config.inner("rope_parameters")  # transformers 5 writes this and no `rope_scaling`
+    told = (config.inner("rope_scaling"), rope, rope.inner("full_attention"), config)
+    original = next(filter(None, (place.opt_count("original_max_position_embeddings") for place in told)), None)
+    longest = config.opt_count("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+    return original or min(longest or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+
+
+def heads_of(config: ConfigJson, hidden: int) -> dict[str, int]:
+    """Heads, key and value heads, and the size of one."""
+    heads = config.count("num_attention_heads", "n_head", "n_heads")
+    kv_heads = config.opt_count("num_key_value_heads", "num_kv_heads") or heads
+    if heads % kv_heads:
+        raise config.fail("num_key_value_heads", f"a divisor of num_attention_heads ({heads})")
+    head_dim = config.opt_count("head_dim")
+    if head_dim is None and hidden % heads:
+        raise config.fail("hidden_size", f"a multiple of num_attention_heads ({heads})")
+    return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim or hidden // heads}
+
+
+def full_every(layer_types: tuple[str, ...]) -> int | None:
+    """Of how many layers one sees everything: as they stand, else by their number; None where none does."""
+    full = [number for number, kind in enumerate(layer_types, start=1) if kind == "full_attention"]
+    if not full:
+        return None
+    as_they_stand = full == list(range(full[0], len(layer_types) + 1, full[0]))
+    return full[0] if as_they_stand else round(len(layer_types) / len(full))
+
+
+def window_of(config: ConfigJson, every: int = 1) -> dict[str, int]:
+    """Local attention, every n-th layer global: by `layer_types`, `sliding_window_pattern` or the family's code."""
+    window = config.opt_count("sliding_window")
+    layer_types = config.texts("layer_types")
+    if window is None or not config.flag("use_sliding_window", True):
+        return {}
+    if layer_types:
+        period = full_every(layer_types)
+        return {} if period == 1 else {"sliding_window": window, "global_attention_every": period or 1}
+    return {"sliding_window": window, "global_attention_every": config.opt_count("sliding_window_pattern") or every}
+
+
+def decoder(config: ConfigJson, **fields: Any) -> ModelShape:
+    """A decoder with the key names that Llama set; `fields` replaces what a family does differently."""
+    hidden = config.count("hidden_size", "n_embd", "n_embed", "d_model")
+    shape: dict[str, Any] = {
+        "name": "config",
+        "kind": "decoder",
+        "layers": config.count("num_hidden_layers", "n_layer", "n_layers"),
+        "hidden": hidden,
+        "gated_mlp": True,
+        "vocab": config.count("vocab_size", low=2),
+        "context": context_of(config),
+        "tied_embeddings": config.flag("tie_word_embeddings", False),
+    }
+    if "heads" not in fields:
+        shape |= heads_of(config, hidden)
+    if "ffn_hidden" not in fields:
+        shape["ffn_hidden"] = config.count("intermediate_size")
+    return ModelShape(**(shape | fields))

@@ -1,0 +1,137 @@
+"""How families of mixtures of experts write their shape into a Hugging Face `config.json`."""
+
+from __future__ import annotations
+
+from planner.models.huggingface_decoder import decoder, window_of
+from planner.models.huggingface_json import ConfigJson
+from planner.models.shape import ModelShape
+
+TOP_K = ("num_experts_per_tok", "experts_per_token")
+
+
+def experts_of(
+    config: ConfigJson, experts: tuple[str, ...], expert_ffn: str, chosen: tuple[str, ...] = TOP_K
+) -> dict[str, int]:
+    """Experts of a layer, those of a token and the size of one, by the keys that hold them."""
+    count, top_k = config.count(*experts), config.count(*chosen)
+    if top_k > count:
+        raise config.fail(chosen[0], f"at most {experts[0]} ({count})")
+    return {"experts": count, "top_k": top_k, "expert_ffn": config.count(expert_ffn)}
+
+
+def mixtral(config: ConfigJson) -> ModelShape:
+    """Experts in every layer, without any that all tokens share."""
+    experts = experts_of(config, ("num_local_experts",), "intermediate_size")
+    return decoder(config, ffn_hidden=0, **window_of(config), **experts)
+
+
+def gpt_oss(config: ConfigJson) -> ModelShape:
+    """As Mixtral, with biases and every second layer local."""
+    experts = experts_of(config, ("num_local_experts",), "intermediate_size")
+    return decoder(config, ffn_hidden=0, biases=True, **window_of(config, every=2), **experts)
+
+
+def leading_dense(config: ConfigJson) -> int:
+    """Number of dense layers named in `mlp_only_layers`, which must be the first ones.
+
+    Those that a shortened model no longer has are named in vain: transformers asks of each layer that it builds.
+    """
+    layers = config.count("num_hidden_layers")
+    named = sorted(number for number in set(config.whole_numbers("mlp_only_layers")) if number < layers)
+    if named != list(range(len(named))):
+        raise config.fail("mlp_only_layers", "the first layers only")
+    return len(named)
+
+
+def qwen_moe(config: ConfigJson) -> ModelShape:
+    """Some layers dense, and shared experts given by their size."""
+    experts = experts_of(config, ("num_experts", "num_local_experts"), "moe_intermediate_size")
+    dense = leading_dense(config)
+    every = config.opt_count("decoder_sparse_step") or 1
+    shared = config.opt_count("shared_expert_intermediate_size", low=0) or 0
+    if shared % experts["expert_ffn"]:
+        raise config.fail("shared_expert_intermediate_size", "a multiple of moe_intermediate_size")
+    return decoder(
+        config,
+        ffn_hidden=config.count("intermediate_size") if dense or every > 1 else 0,
+        shared_experts=shared // experts["expert_ffn"],
+        dense_layers=dense,
+        moe_every=every,
+        **experts,
+    )
+
+
+def llama4(config: ConfigJson) -> ModelShape:
+    """One shared expert; in some models every second layer is dense."""
+    experts = experts_of(config, ("num_local_experts",), "intermediate_size")
+    every = config.opt_count("interleave_moe_layer_step") or 1
+    dense = config.count("intermediate_size_mlp") if every > 1 else 0
+    return decoder(config, ffn_hidden=dense, shared_experts=1, moe_every=every, **experts)
+
+
+def groups_of(config: ConfigJson, experts: int) -> dict[str, int]:
+    """Groups of experts of which a token sees some only; `greedy` sees all of them, as does one group."""
+    groups, seen = config.opt_count("n_group") or 1, config.opt_count("topk_group") or 1
+    if config.text("topk_method") == "greedy" or groups == 1:
+        return {}
+    if experts % groups:
+        raise config.fail("n_group", f"a divisor of n_routed_experts ({experts})")
+    if seen > groups:
+        raise config.fail("topk_group", f"at most n_group ({groups})")
+    return {} if seen == groups else {"expert_groups": groups, "token_groups": seen}
+
+
+def _after_dense_layers(config: ConfigJson) -> dict[str, int]:
+    """Routed and shared experts behind leading dense layers, as DeepSeek names them."""
+    experts = experts_of(config, ("n_routed_experts",), "moe_intermediate_size")
+    # As in transformers, a model with fewer layers than are dense has dense ones only.
+    dense = min(config.opt_count("first_k_dense_replace", low=0) or 0, config.count("num_hidden_layers"))
+    return {
+        "shared_experts": config.opt_count("n_shared_experts", low=0) or 0,
+        "dense_layers": dense,
+        "moe_every": config.opt_count("moe_layer_freq") or 1,
+        **experts,
+        **groups_of(config, experts["experts"]),
+    }
+
+
+def glm(config: ConfigJson) -> ModelShape:
+    """DeepSeek's experts with ordinary attention."""
+    return decoder(config, **window_of(config), **_after_dense_layers(config))
+
+
+def olmoe(config: ConfigJson) -> ModelShape:
+    """As Mixtral, with a key of its own for the number of experts."""
+    experts = experts_of(config, ("num_experts", "num_local_experts"), "intermediate_size")
+    return decoder(config, ffn_hidden=0, **experts)
+
+
+def ernie(config: ConfigJson) -> ModelShape:
+    """Shared experts, leading dense layers, and names of its own for all of it."""
+    last, layers = config.values.get("moe_layer_end_index"), config.count("num_hidden_layers")
+    if isinstance(last, int) and 0 <= last < layers - 1:
+        raise config.fail("moe_layer_end_index", f"the last layer ({layers - 1})")
+    return decoder(
+        config,
+        shared_experts=config.opt_count("moe_num_shared_experts", low=0) or 0,
+        dense_layers=min(config.opt_count("moe_layer_start_index", low=0) or 0, layers),
+        moe_every=config.opt_count("moe_layer_interval") or 1,
+        **experts_of(config, ("moe_num_experts",), "moe_intermediate_size", ("moe_k",)),
+    )
+
+
+def deepseek(config: ConfigJson) -> ModelShape:
+    """Latent attention, shared experts, leading dense layers, and routing within groups of experts."""
+    rope = config.count("qk_rope_head_dim")
+    heads = config.count("num_attention_heads")
+    return decoder(
+        config,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=config.count("qk_nope_head_dim") + rope,
+        q_lora_rank=config.opt_count("q_lora_rank"),
+        kv_lora_rank=config.count("kv_lora_rank"),
+        rope_head_dim=rope,
+        v_head_dim=config.count("v_head_dim"),
+        **_after_dense_layers(config),
+    )
