@@ -415,14 +415,6 @@ def test_a_shape_has_as_many_parameters_as_the_model_that_transformers_builds(fa
     assert shape.params_total == pytest.approx(sum(p.numel() for p in built.parameters()), rel=0.001)
 
 
-def test_layers_of_experts_that_end_before_the_last_are_refused():
-    config = {
-        "model_type": "ernie4_5_moe", **SMALL, **BUILT["ernie4_5_moe"], "moe_layer_end_index": 2,
-    }  # fmt: skip
-    with pytest.raises(InputFileError, match=r"moe_layer_end_index: expected the last layer \(3\), found `2`"):
-        shape_from_config(json.dumps(config), "c.json")
-
-
 @pytest.mark.parametrize(
     ("family", "text"),
     [("qwen3_vl_moe", "qwen3-235b-a22b"), ("mistral3", "mistral-7b"), ("qwen2_5_vl", "qwen2.5-7b")],
@@ -440,22 +432,6 @@ def test_smollm3_without_a_word_on_its_output_layer_has_it_tied():
     }  # fmt: skip
 
     assert shape_from_config(json.dumps(config), "c.json").params_total == find_model("smollm3-3b").params_total
-
-
-@pytest.mark.parametrize(
-    ("kinds", "window", "every"),
-    [
-        (["sliding_attention"] * 5 + ["full_attention"] + ["sliding_attention"] * 4, 1024, 6),
-        (["full_attention"] * 7 + ["sliding_attention"], None, 1),  # nearer to none local than to all
-        (["sliding_attention"] * 8, 1024, 1),
-        (["full_attention"] * 8, None, 1),
-    ],
-)
-def test_the_layers_that_see_everything_are_counted_as_they_stand(kinds, window, every):
-    config = CONFIGS["mistral-7b"] | {"sliding_window": 1024, "num_hidden_layers": len(kinds), "layer_types": kinds}
-    shape = shape_from_config(json.dumps(config), "c.json")
-
-    assert (shape.sliding_window, shape.global_attention_every) == (window, every)
 
 
 @pytest.mark.parametrize(
@@ -495,27 +471,6 @@ def test_a_wrong_value_is_named_with_what_was_expected(change, message):
 
     assert caught.value.message == message
     assert caught.value.exit_code == 3
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"n_group": 7}, "c.json: n_group: expected a divisor of n_routed_experts (256), found `7`"),
-        ({"topk_group": 9}, "c.json: topk_group: expected at most n_group (8), found `9`"),
-    ],
-)
-def test_groups_of_experts_that_cannot_be_are_refused(change, message):
-    with pytest.raises(InputFileError) as caught:
-        shape_from_config(json.dumps(CONFIGS["deepseek-v3"] | change), "c.json")
-
-    assert caught.value.message == message
-
-
-@pytest.mark.parametrize("change", [{"n_group": 1}, {"topk_group": 8}, {"topk_method": "greedy"}])
-def test_groups_that_limit_nothing_are_none(change):
-    shape = shape_from_config(json.dumps(CONFIGS["deepseek-v3"] | change), "c.json")
-
-    assert (shape.expert_groups, shape.token_groups) == (0, 0)
 
 
 @pytest.mark.parametrize(("change", "groups"), [({}, 0), ({"topk_method": "group_limited_greedy"}, 8)])
