@@ -37,10 +37,12 @@ def shape_from_config(text: str, name: str) -> ModelShape:
         what = f"operations of {label} ({family})"
         evidence = Evidence(id=f"model:{label}", kind=EvidenceKind.GIVEN, what=what, source=name)
         return shape_of_images(replace(network, name=label), evidence)
+    part = ", its language model alone" if config.inner("text_config").values else ""
     config, family = _family(config)
     shape = FAMILIES[family](config.over(DEFAULTS.get(family, {})))
     label = _label(config, name, family)
-    evidence = Evidence(id=f"model:{label}", kind=EvidenceKind.GIVEN, what=f"shape of {label} ({family})", source=name)
+    what = f"shape of {label} ({family}{part})"
+    evidence = Evidence(id=f"model:{label}", kind=EvidenceKind.GIVEN, what=what, source=name)
     return replace(shape, name=label, evidence=evidence)
 
 

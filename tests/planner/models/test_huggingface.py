@@ -422,7 +422,11 @@ def test_a_shape_has_as_many_parameters_as_the_model_that_transformers_builds(fa
 def test_of_a_model_that_sees_the_language_model_is_read(family, text):
     whole = {"model_type": family, "text_config": CONFIGS[text] | {"model_type": f"{family}_text"}}
 
-    assert shape_from_config(json.dumps(whole), "c.json").params_total == find_model(text).params_total
+    shape = shape_from_config(json.dumps(whole), "c.json")
+
+    assert shape.params_total == find_model(text).params_total
+    assert shape.evidence is not None
+    assert shape.evidence.what.endswith(", its language model alone)")
 
 
 def test_smollm3_without_a_word_on_its_output_layer_has_it_tied():
