@@ -355,7 +355,7 @@ def _runs(runs: Iterable[ScoredRun]) -> str:
                 word(row.reason_skipped or ""),
             )
         )
-    return table(("id", "metric", "real", "low", "mid", "high", "error", "verdict", "skipped because"), rows)
+    return table(("id", "metric", "actual", "low", "mid", "high", "error", "verdict", "skipped because"), rows)
 
 
 def _figure(value: float | None) -> str:
