@@ -33,7 +33,7 @@ def heads_of(config: ConfigJson, hidden: int) -> dict[str, int]:
     return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim or hidden // heads}
 
 
-def full_every(layer_types: tuple[str, ...]) -> int | None:
+def _full_every(layer_types: tuple[str, ...]) -> int | None:
     """Of how many layers one sees everything: as they stand, else by their number; None where none does."""
     full = [number for number, kind in enumerate(layer_types, start=1) if kind == "full_attention"]
     if not full:
@@ -49,7 +49,7 @@ def window_of(config: ConfigJson, every: int = 1) -> dict[str, int]:
     if window is None or not config.flag("use_sliding_window", True):
         return {}
     if layer_types:
-        period = full_every(layer_types)
+        period = _full_every(layer_types)
         return {} if period == 1 else {"sliding_window": window, "global_attention_every": period or 1}
     return {"sliding_window": window, "global_attention_every": config.opt_count("sliding_window_pattern") or every}
 

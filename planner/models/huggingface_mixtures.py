@@ -7,6 +7,7 @@ from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
 TOP_K = ("num_experts_per_tok", "experts_per_token")
+"""Usual keys of the number of experts that a token is routed to."""
 
 
 def experts_of(
@@ -31,7 +32,7 @@ def gpt_oss(config: ConfigJson) -> ModelShape:
     return decoder(config, ffn_hidden=0, biases=True, **window_of(config, every=2), **experts)
 
 
-def leading_dense(config: ConfigJson) -> int:
+def _leading_dense(config: ConfigJson) -> int:
     """Number of dense layers named in `mlp_only_layers`, which must be the first ones.
 
     Those that a shortened model no longer has are named in vain: transformers asks of each layer that it builds.
@@ -46,7 +47,7 @@ def leading_dense(config: ConfigJson) -> int:
 def qwen_moe(config: ConfigJson) -> ModelShape:
     """Some layers dense, and shared experts given by their size."""
     experts = experts_of(config, ("num_experts", "num_local_experts"), "moe_intermediate_size")
-    dense = leading_dense(config)
+    dense = _leading_dense(config)
     every = config.opt_count("decoder_sparse_step") or 1
     shared = config.opt_count("shared_expert_intermediate_size", low=0) or 0
     if shared % experts["expert_ffn"]:

@@ -28,7 +28,7 @@ def nodes_met(model: ModelShape, nodes: Floats) -> Floats:
     groups, chosen = model.expert_groups, model.token_groups
     on_a_node = groups / nodes
     whole = np.interp(on_a_node, np.arange(groups + 1), _missed(groups, chosen, model.top_k))
-    part = 1.0 - chosen / groups * (1.0 - (1.0 - on_a_node / chosen) ** model.top_k)  # of a group that several hold
+    part = 1.0 - chosen / groups * (1.0 - (1.0 - on_a_node / chosen) ** model.top_k)  # a group over several nodes
     return np.asarray(nodes * (1.0 - np.where(on_a_node >= 1.0, whole, part)))
 
 
@@ -36,7 +36,7 @@ def nodes_met(model: ModelShape, nodes: Floats) -> Floats:
 def _missed(groups: int, chosen: int, top_k: int) -> tuple[float, ...]:
     """The probability that a node has none of a token's experts, by how many of the groups it holds, from none to all.
 
-    Of a node's groups, so many are among the chosen ones as a draw without putting back gives.
+    How many of a node's groups are chosen follows the hypergeometric distribution.
     """
     ways = comb(groups, chosen)
     return tuple(
