@@ -1,4 +1,4 @@
-"""On how many nodes the experts of a token lie."""
+"""How often a token is sent to its experts, and on how many nodes they lie."""
 
 from __future__ import annotations
 
@@ -8,9 +8,58 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
+from planner.hardware.architectures import find_architecture
+from planner.hardware.gpu import Gpu
 from planner.models.shape import ModelShape
+from planner.training.precision import PrecisionPolicy
 
 Floats = npt.NDArray[np.float64]
+
+DISPATCHERS = ("deepep", "alltoall")
+"""A token crosses the network once for each node that holds some of its experts, and is copied there (DeepEP and its
+like); or once for each expert (the `alltoall` dispatcher of Megatron-Core, torchtitan's `standard`)."""
+
+BF16_BYTES = 2.0
+
+DEEPEP_YEAR = 2025.5
+"""Half a year after DeepEP came out: Megatron-Core 0.12 of May 2025 was the first to take it in (its
+megatron/core/transformer/moe/README.md)."""
+
+
+def settled_dispatcher(
+    asked: str | None, stack: str, gpu: Gpu, policy: PrecisionPolicy, year: float | None = None
+) -> str:
+    """One of `DISPATCHERS`: as asked where the precision can, else what is usual.
+
+    DeepEP sends BF16 (DeepSpeed's deepspeed/module_inject/auto_ep_comm.py: "handles bfloat16 only"), runs on NVIDIA
+    GPUs since Ampere that NVLink joins (its README), and Megatron's relatives offer it.
+
+    Args:
+        asked: one of `DISPATCHERS`; None: nobody says.
+        stack: one of `recipe.STACKS`.
+        gpu: on which the experts lie.
+        policy: of the training.
+        year: decimal year of the software's release; None: current.
+    """
+    if policy.activation_bytes > BF16_BYTES or policy.precision == "fp16":
+        return "alltoall"
+    part = find_architecture(gpu.arch)
+    runs = part.vendor == "NVIDIA" and part.fused_attention and gpu.nvlink_domain_gpus > 1
+    offered = stack in ("tuned", "typical") and (year is None or year >= DEEPEP_YEAR)
+    return asked or ("deepep" if runs and offered else "alltoall")
+
+
+def sent_share(dispatcher: str, model: ModelShape, nodes: Floats) -> Floats:
+    """Share of the copies of a token, one for each of its experts, that are sent between nodes, `[layout]`.
+
+    Args:
+        dispatcher: one of `DISPATCHERS`.
+        model: a mixture of experts.
+        nodes: as of `nodes_met`.
+    """
+    if dispatcher == "alltoall":
+        return np.ones_like(nodes)
+    return np.minimum(nodes_met(model, nodes) / model.top_k, 1.0)
 
 
 def nodes_met(model: ModelShape, nodes: Floats) -> Floats:

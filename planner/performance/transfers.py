@@ -14,7 +14,7 @@ import numpy.typing as npt
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.parallelism.routing import nodes_met
+from planner.parallelism.routing import sent_share
 from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place_on, scatter_s, send_s
 from planner.performance.compression import sent_bytes
@@ -149,11 +149,11 @@ def expert_transfers(
     split = at.tp if recipe.sequence_parallel else 1
     sent = tokens / split * model.top_k * model.hidden * recipe.policy.activation_bytes
     busiest = sent * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio)
-    distinct = nodes_met(model, np.maximum(group.size / group.inside, 1.0)) / model.top_k
+    crossing = sent_share(recipe.moe_dispatcher, model, np.maximum(group.size / group.inside, 1.0))
     share = model.moe_share
     exchange = Transfer(
         operation="all_to_all", carries="tokens", payload_bytes=busiest, group=group,
-        once_s=all_to_all_s(busiest, group, rates, np.minimum(distinct, 1.0)), times=4.0 * share,
+        once_s=all_to_all_s(busiest, group, rates, crossing), times=4.0 * share,
         forward_times=2.0 * share, exposed_ratio=1.0 - rates.overlap_ep_ratio,
     )  # fmt: skip
     return (exchange,)

@@ -362,6 +362,10 @@ def collect_assumptions(
     assumptions += dict.fromkeys(_beside(case) for case in cases if case.cluster.gpu.tdp_w > 0)
     kinds = dict.fromkeys(case.price.commitment for case in cases if not _bills_the_rest(case.price, case.ledger))
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
+    if question.model.top_k > 1:
+        once = any(case.recipe.moe_dispatcher == "deepep" for case in cases)
+        text = Message.of("assumption.sent_once" if once else "assumption.sent_to_each")
+        assumptions.append(Assumption(id="dispatcher", message=text, input="moe_dispatcher"))
     return (*assumptions, *(_model_assumptions(cases[0]) if cases else ()))
 
 

@@ -193,6 +193,15 @@ ATTENTION = Input(
     parse=one_of(names.attentions, {"fused": "flash"}),
     choices=names.attentions,
 )
+MOE_DISPATCHER = Input(
+    name="moe_dispatcher",
+    group=InputGroup.TRAINING,
+    metavar="NAME",
+    help="How tokens reach experts on other servers: deepep (once per server) or alltoall (once per expert).",
+    default="deepep where stack and GPU have it",
+    parse=one_of(names.dispatchers, {"hybridep": "deepep", "flex": "deepep", "standard": "alltoall"}),
+    choices=names.dispatchers,
+)
 
 GPU = Input(
     name="gpu",
@@ -305,7 +314,7 @@ MEMORY_RISK = Input(
 INPUTS: tuple[Input[object], ...] = (
     PARAMS, MODEL,
     METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, GRAD_COMPRESSION, STACK,
-    ATTENTION,
+    ATTENTION, MOE_DISPATCHER,
     SAMPLES, EXAMPLES, EPOCHS, IMAGE_SIZE, LENGTHS, PACKED, LORA_RANK, LORA_TARGETS, TRAINED_LAYERS, SINGLE_QUANT,
     IN_BACKWARD, LOSS,
     GPU, GPUS, DEADLINE, BUDGET, CONFIDENCE, MAX_GPUS, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,

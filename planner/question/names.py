@@ -83,6 +83,13 @@ def attentions() -> Iterable[str]:
     return ATTENTIONS
 
 
+def dispatchers() -> Iterable[str]:
+    """Ways to send tokens to their experts."""
+    from planner.parallelism.routing import DISPATCHERS
+
+    return DISPATCHERS
+
+
 def models() -> Iterable[str]:
     """Models of the catalogue, language models first."""
     from planner.models.catalogue import load_models

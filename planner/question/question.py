@@ -8,6 +8,7 @@ from planner.hardware.architectures import find_architecture
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
+from planner.parallelism.routing import settled_dispatcher
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import InputValue
 from planner.question.inputs import DEFAULT_MAX_GPUS
@@ -68,6 +69,8 @@ class Tuning:
     in_backward: bool = False
     loss: str | None = None
     """One of `recipe.LOSSES`; None: what the stack does."""
+    moe_dispatcher: str | None = None
+    """One of `routing.DISPATCHERS`; None: what is usual on stack and GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +159,7 @@ class Question:
             chunked_loss=loss != "full",
             fused_head=loss == "fused",
             update_in_backward=tuning.in_backward,
+            moe_dispatcher=settled_dispatcher(tuning.moe_dispatcher, self.stack, cluster.gpu, policy),
             lora_rank=tuning.lora_rank,
             lora_targets=tuning.lora_targets,
             trained_layers=tuning.trained_layers,

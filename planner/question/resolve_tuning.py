@@ -18,6 +18,7 @@ from planner.question.inputs import (
     GRAD_COMPRESSION,
     METHOD,
     MICRO_BATCH,
+    MOE_DISPATCHER,
     SEQ_LEN,
     STACK,
     TOKENS,
@@ -197,6 +198,10 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
         UsageError: an input that the method has no use for was given, or a value cannot be read.
     """
     _check_used(read, method)
+    if read.text(MOE_DISPATCHER) is not None and not model.experts:
+        raise UsageError(
+            Message.of("error.dispatcher_without_experts", model=model.name), hint=Message.of("hint.dispatcher")
+        )
     rank, targets, layers = LORA_RANK, LORA_TARGETS, TRAINED_LAYERS
     given_layers = read.value_or_default(layers) if method.trains == "last-layers" else 0
     if given_layers > model.layers:
@@ -217,6 +222,7 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
         double_quant=not read.value(SINGLE_QUANT),
         in_backward=bool(read.value(IN_BACKWARD)),
         loss=read.value(LOSS),
+        moe_dispatcher=read.value(MOE_DISPATCHER),
     )
 
 

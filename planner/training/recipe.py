@@ -90,6 +90,8 @@ class Recipe:
     """Pipeline stages are cut by the arithmetic of their layers, the output layer's counted; else by their number."""
     tp_overlap: bool = False
     """Tensor parallel communication split and overlapped with the matrix products."""
+    moe_dispatcher: str = "deepep"
+    """How tokens are sent to their experts: one of `routing.DISPATCHERS`."""
     channels_last: bool = True
     """Convolutional networks: activations lie channels last, so that norm and ReLU fuse and tensor cores read them."""
 

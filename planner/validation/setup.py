@@ -17,6 +17,7 @@ from planner.hardware.typed_network import network_of_words
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
+from planner.parallelism.routing import settled_dispatcher
 from planner.performance.evaluation import UnitPrices, memory_of, score
 from planner.question.question import overlaps_tensor_parallel
 from planner.rates.ladder import resolve_rates
@@ -268,6 +269,7 @@ def _recipe(
         dropout=model.kind == "encoder" if framework.planned else framework.dropout or plain_encoder,
         software_year=software_year(run.framework),
         tp_overlap=overlaps_tensor_parallel(stack, cluster) if framework.planned else framework.tp_overlap,
+        moe_dispatcher=settled_dispatcher(None, stack, cluster.gpu, policy, software_year(run.framework)),
         channels_last=framework.channels_last,
         balances_stages=framework.balances_stages,
         lora_rank=run.lora_rank or LORA_RANK,

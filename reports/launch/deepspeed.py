@@ -57,12 +57,21 @@ def settings(run: PlannedRun) -> Settings:
             "enabled": True,
             "autoep_size": layout.ep,
             "expert_tensor_parallel_size": layout.tp,
+            **_dispatch(run),
         }
     if layout.pp > 1:
         sections["pipeline"] = {"activation_checkpoint_interval": _interval(run)}
     if run.offload == "activations":
         sections["activation_checkpointing"] = {"cpu_checkpointing": True}
     return sections
+
+
+def _dispatch(run: PlannedRun) -> Settings:
+    """How tokens reach their experts; DeepEP's buffer holds those of one rank."""
+    if run.moe_dispatcher == "alltoall":
+        return {"comm_backend": "comm"}
+    tokens = run.layout.micro_batch * run.seq_len // run.layout.cp
+    return {"comm_backend": "deepep", "comm_max_tokens_per_rank": tokens}
 
 
 def _zero(run: PlannedRun) -> Settings:
@@ -114,6 +123,7 @@ FRAMEWORK = Framework(
         Taken(what="cp", where=("sequence_parallel_size", "data_parallel_size")),
         Taken(what="ep", where=(
             "expert_parallel.enabled", "expert_parallel.autoep_size", "expert_parallel.expert_tensor_parallel_size",
+            "expert_parallel.comm_backend", "expert_parallel.comm_max_tokens_per_rank",
         )),
         Taken(what="precision", where=(
             "bf16.enabled", "bf16.bf16_master_weights_and_grads", "bf16.bf16_optimizer_states", "fp16.enabled",

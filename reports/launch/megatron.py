@@ -129,7 +129,12 @@ def _experts(run: PlannedRun) -> Iterator[Argument]:
     if run.count("shared_experts"):
         yield "--moe-shared-expert-intermediate-size", str(run.count("shared_experts") * run.count("expert_ffn"))
     yield ("--moe-grouped-gemm",)
-    yield "--moe-token-dispatcher-type", "alltoall"
+    if run.moe_dispatcher == "alltoall" or run.layout.ep == 1:  # DeepEP needs a second rank
+        yield "--moe-token-dispatcher-type", "alltoall"
+        return
+    yield "--moe-token-dispatcher-type", "flex"
+    yield "--moe-flex-dispatcher-backend", "hybridep" if run.rack_domain else "deepep"
+    yield "--moe-router-dtype", "fp32"  # which both want
 
 
 def _attention(run: PlannedRun) -> Iterator[Argument]:
@@ -259,6 +264,7 @@ TAKES = (
         "--num-experts", "--moe-router-topk", "--moe-router-num-groups", "--moe-router-group-topk",
         "--moe-ffn-hidden-size", "--moe-layer-freq",
         "--moe-shared-expert-intermediate-size", "--moe-grouped-gemm", "--moe-token-dispatcher-type",
+        "--moe-flex-dispatcher-backend", "--moe-router-dtype",
     )),
     Taken(what="tp, with sequence parallelism", where=("--tensor-model-parallel-size", "--sequence-parallel")),
     Taken(what="pp, vp", where=(

@@ -15,8 +15,10 @@ from planner.answer.leading import leading_gpu, leading_plan
 from planner.errors import InputFileError, UsageError
 from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import find_gpu
+from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layout
+from planner.parallelism.routing import settled_dispatcher
 from planner.question.cost_inputs import COMMITMENT
 from planner.question.inputs import METHOD, OFFLOAD
 from planner.question.resolve import DEFAULT_OPTIMIZER, DEFAULT_STACK
@@ -82,6 +84,10 @@ class PlannedRun:
     """Whether it is computed with the output layer, so that the logits never lie there whole."""
     in_backward: bool
     """Whether weights are updated inside the backward pass."""
+    moe_dispatcher: str
+    """How tokens are sent to their experts: one of `routing.DISPATCHERS`."""
+    rack_domain: bool
+    """Whether NVLink joins GPUs of several servers."""
     commitment: str
     """As asked: on-demand, spot, 1y or 3y."""
     duration: str
@@ -186,14 +192,12 @@ def planned_run(
     layout, shape = plan["layout"], document["model"]
     seq_len = int(asked.number("seq_len") or shape["context"])
     mean_len = float(document.get("tokens_per_sequence") or seq_len)
-    images = _image_size(asked, shape)
-    stack, usual_loss = _stack(asked)
-    loss = asked.text("loss") or usual_loss
-    fused = find_architecture(board.arch).fused_attention
+    image_size, policy = _image_size(asked, shape), _policy(asked, plan, place)
+    stack, loss = _stack_and_loss(asked)
     return PlannedRun(
         model=str(shape["name"]),
         shape=shape,
-        policy=_policy(asked, plan, place),
+        policy=policy,
         gpu=plan["gpu"],
         gpus=plan["gpus"],
         nodes=plan["nodes"],
@@ -202,12 +206,12 @@ def planned_run(
         how=asked.known("question.method", asked.text("method") or str(METHOD.default), find_method),
         optimizer=asked.known("question.optimizer", asked.text("optimizer") or DEFAULT_OPTIMIZER, find_optimizer).id,
         offload=asked.text("offload") or str(OFFLOAD.default),
-        attention=asked.text("attention") or (FUSED if fused else SEPARATE),
+        attention=asked.text("attention") or _usual_attention(board),
         stack=stack,
         seq_len=seq_len,
         mean_len=mean_len,
-        image_size=images,
-        samples=_samples(asked, mean_len, images=images is not None),
+        image_size=image_size,
+        samples=_samples(asked, mean_len, images=image_size is not None),
         epochs=asked.number("epochs"),
         lora_rank=int(asked.number("lora_rank") or LORA_RANK),
         lora_targets=asked.text("lora_targets"),
@@ -215,6 +219,8 @@ def planned_run(
         chunked_loss=loss != LOSSES[0],
         fused_head=loss == "fused",
         in_backward=asked.flag("in_backward"),
+        moe_dispatcher=settled_dispatcher(asked.text("moe_dispatcher"), stack, board, policy),
+        rack_domain=board.nvlink_domain_gpus > board.gpus_per_node,
         commitment=asked.text("commitment") or str(COMMITMENT.default),
         duration=_duration(plan),
         view="same GPUs" if view == "plans" else "same deadline",
@@ -222,6 +228,10 @@ def planned_run(
         version=str(document.get("mpplan", "")),
         schema=str(document["schema"]),
     )
+
+
+def _usual_attention(board: Gpu) -> str:
+    return FUSED if find_architecture(board.arch).fused_attention else SEPARATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,15 +281,15 @@ def _image_size(asked: _Echo, shape: dict[str, Any]) -> int | None:
     return int(size)
 
 
-def _stack(asked: _Echo) -> tuple[str, str]:
-    """Whose kernels the plan counts with, and the loss of the framework behind a name."""
-    name = asked.text("stack") or DEFAULT_STACK
+def _stack_and_loss(asked: _Echo) -> tuple[str, str]:
+    """Whose kernels the plan counts with, and the loss: as asked, or that of the framework behind a name."""
+    name, loss = asked.text("stack") or DEFAULT_STACK, asked.text("loss")
     named = named_stacks().get(name)
     if named is not None:
-        return named.stack, named.loss
+        return named.stack, loss or named.loss
     if name not in STACKS:
         raise asked.fail("question.stack", "a software stack", name)
-    return name, LOSSES[0]
+    return name, loss or LOSSES[0]
 
 
 def _policy(asked: _Echo, plan: dict[str, Any], place: str) -> PrecisionPolicy:

@@ -31,6 +31,8 @@ COMPILED = ("typical", "tuned", "fsdp-compile")
 """Stacks with fused kernels, which torch.compile makes here."""
 WITHOUT_PIPELINE = ("qwen3", "gpt_oss")
 """Models whose `TrainSpec` has no `pipelining_fn`."""
+WITH_DEEPEP = ("deepseek_v3", "llama4")
+"""Models whose experts can be sent tokens through DeepEP."""
 
 
 def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
@@ -111,7 +113,19 @@ def _parallelism(run: PlannedRun) -> Settings:
         }
     if run.is_moe:
         degrees |= {"expert_parallel_degree": layout.ep, "expert_tensor_parallel_degree": layout.tp}
+        degrees["expert_parallel_comm_backend"] = "deepep" if _sends_once(run) else "standard"
     return degrees
+
+
+def _sends_once(run: PlannedRun) -> bool:
+    """Whether tokens go through DeepEP, which torchtitan has for some models, and for ranks that hold whole experts."""
+    has_it = published_names(run.model).torchtitan in WITH_DEEPEP and run.layout.ep > 1 and run.layout.tp == 1
+    return has_it and run.moe_dispatcher == "deepep"
+
+
+def _cannot_send_once(run: PlannedRun) -> bool:
+    """Whether the plan's tokens go through DeepEP, and here they do not."""
+    return run.is_moe and run.layout.ep > 1 and run.moe_dispatcher == "deepep" and not _sends_once(run)
 
 
 def _checkpointing(run: PlannedRun) -> Settings:
@@ -151,6 +165,7 @@ FRAMEWORK = Framework(
         )),
         Taken(what="ep", where=(
             "parallelism.expert_parallel_degree", "parallelism.expert_tensor_parallel_degree",
+            "parallelism.expert_parallel_comm_backend",
         )),
         Taken(what="dp, replicas, ZeRO stages 0, 2 and 3", where=(
             "parallelism.data_parallel_replicate_degree", "parallelism.data_parallel_shard_degree",
@@ -258,6 +273,11 @@ FRAMEWORK = Framework(
             what="gradients reduced in 16 bits: torchtitan reduces them in FP32",
         ),
         ALL_OFFLOADED,
+        Rule(
+            applies=_cannot_send_once,
+            what="DeepEP, which torchtitan has for Llama 4 and DeepSeek-V3 without tensor parallelism: here a token is "
+            "sent once per expert, so plan with `--moe-dispatcher alltoall` for its own time",
+        ),
         Rule(
             applies=lambda run: run.is_moe and scaled(run, "tensorwise", "rowwise", "mx"),
             what="products of the experts stay in BF16: their FP8 is a prototype (`quantize.grouped_mm`)",

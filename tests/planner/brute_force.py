@@ -83,7 +83,8 @@ class OneLayout(Parts):
         if m.expert_groups:
             met = domains * (1 - self.missed_by(m.expert_groups / domains))
         sent = self.tokens / self.split * m.top_k * m.hidden * self.a * self.busiest_ratio()
-        once = self.all_to_all(sent, group, min(1.0, met / m.top_k))
+        each = 1.0 if self.r.moe_dispatcher == "alltoall" else min(1.0, met / m.top_k)
+        once = self.all_to_all(sent, group, each)
         return (4 + 2 * self.run_again) * once * (1 - q.overlap_ep_ratio) * sum(self.is_moe) / m.layers
 
     def missed_by(self, held: float) -> float:

@@ -1014,6 +1014,7 @@ TEXT: dict[str, str] = {
     "input.grad_compression": "Gradient compression",
     "input.stack": "Software stack",
     "input.attention": "Attention",
+    "input.moe_dispatcher": "Dispatcher of tokens to experts",
     "input.gpu": "GPU",
     "input.gpus": "GPUs",
     "input.deadline": "Deadline",

@@ -981,6 +981,7 @@ TEXT: dict[str, str] = {
     "input.grad_compression": "梯度压缩",
     "input.stack": "软件栈",
     "input.attention": "注意力实现",
+    "input.moe_dispatcher": "词元到专家的分发方式",
     "input.gpu": "GPU",
     "input.gpus": "GPU 数",
     "input.deadline": "期限",

@@ -8,8 +8,10 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from planner.hardware.catalogue import find_gpu
 from planner.models.catalogue import find_model
-from planner.parallelism.routing import nodes_met
+from planner.parallelism.routing import nodes_met, sent_share, settled_dispatcher
+from planner.training.policies import default_policy
 
 MODEL = replace(find_model("deepseek-v3"), experts=16, top_k=3)
 
@@ -49,3 +51,29 @@ def test_deepseek_v3_sends_a_token_to_at_most_four_of_eight_nodes():
 
     assert nodes_met(model, np.array([8.0])) == pytest.approx(4 * (1 - 0.75**8))
     assert nodes_met(replace(model, expert_groups=0), np.array([8.0])) == pytest.approx(8 * (1 - 0.875**8))
+
+
+def test_a_plain_all_to_all_sends_a_token_to_each_expert():
+    nodes = np.array([1.0, 8.0])
+
+    assert sent_share("alltoall", MODEL, nodes) == pytest.approx(1.0)
+    assert sent_share("deepep", MODEL, nodes) == pytest.approx(nodes_met(MODEL, nodes) / 3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "stack", "gpu", "precision", "year", "dispatcher"),
+    [
+        (None, "tuned", "h100-sxm5-80gb", "fp8", None, "deepep"),
+        (None, "typical", "a100-sxm4-80gb", "bf16", 2026.0, "deepep"),
+        (None, "tuned", "h100-sxm5-80gb", "bf16", 2025.3, "alltoall"),  # before frameworks had it
+        (None, "fsdp-compile", "h100-sxm5-80gb", "bf16", None, "alltoall"),  # torchtitan's default
+        (None, "tuned", "mi300x-192gb", "bf16", None, "alltoall"),
+        (None, "tuned", "v100-sxm2-32gb", "bf16", None, "alltoall"),
+        (None, "tuned", "rtx-4090", "bf16", None, "alltoall"),  # no NVLink
+        ("deepep", "fsdp-compile", "mi300x-192gb", "bf16", None, "deepep"),
+        ("alltoall", "tuned", "h100-sxm5-80gb", "bf16", None, "alltoall"),
+        *(("deepep", "tuned", "h100-sxm5-80gb", wide, None, "alltoall") for wide in ("fp32", "tf32", "fp16")),
+    ],
+)
+def test_deepep_is_usual_where_it_runs_and_is_offered(asked, stack, gpu, precision, year, dispatcher):
+    assert settled_dispatcher(asked, stack, find_gpu(gpu), default_policy(precision), year) == dispatcher

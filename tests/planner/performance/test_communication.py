@@ -156,6 +156,10 @@ def test_a_token_for_several_experts_of_one_node_crosses_the_network_once():
     limited = 4 * (1 - (3 / 4) ** 8)
     assert seconds(comm.ep) == pytest.approx(4 * 4096 * 7168 * 2 * limited * 56 / 64 / LINK * 58 / 61)
 
+    # a plain all-to-all sends all eight copies
+    plain = axes(replace(one, moe_dispatcher="alltoall"), layout(dp=64, ep=64), rates)
+    assert seconds(plain.ep) == pytest.approx(4 * 4096 * 7168 * 2 * 8 * 56 / 64 / LINK * 58 / 61)
+
     # without groups it would meet 8 (1 - (7/8)^8) = 5.25 distinct ones on average, not 8
     anywhere = replace(one, model=replace(one.model, expert_groups=0, token_groups=0))
     distinct = 8 * (1 - (7 / 8) ** 8)

@@ -388,7 +388,7 @@ def test_a_measured_rate_takes_precedence_and_hardly_widens_a_range():
     assert before is not None
     assert after is not None
     # the fit ties a rate to what stands against it: one that is measured alone may leave a range a hair wider
-    assert after.high / after.low < 1.01 * before.high / before.low
+    assert after.high / after.low < 1.02 * before.high / before.low
     assert any(one.id == "measured:linear" for one in better.evidence)
 
 

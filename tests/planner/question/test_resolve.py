@@ -151,11 +151,22 @@ def test_the_optional_parts_are_taken():
     assert (resolved.confidence_ratio, resolved.max_gpus, resolved.batch_band) == (0.9, 4096, None)
     assert {name: value.source for name, value in resolved.inputs.items()} == dict.fromkeys(given, "flag")
     # model excludes params, tariff electricity, quote, own and price_like price, tokens samples and examples with their
-    # epochs and lengths, lora what freeze and qlora take; images are another model's; records are read by the program
+    # epochs and lengths, lora what freeze and qlora take; images and experts are another model's; records are read by
+    # the program
     assert set(given) == {item.name for item in INPUTS} - {
         "model", "tariff", "quote", "own", "price_like", "records", "examples", "epochs", "lengths", "trained_layers",
-        "single_quant", "image_size", "samples",
+        "single_quant", "image_size", "samples", "moe_dispatcher",
     }  # fmt: skip
+
+
+def test_tokens_are_sent_to_experts_as_asked_or_as_is_usual():
+    h100, mi300x = (ask(model="mixtral-8x7b", gpu=gpu) for gpu in ("h100-sxm5-80gb", "mi300x-192gb"))
+    asked = ask(model="mixtral-8x7b", moe_dispatcher="AllToAll")
+
+    sent = [one.recipe(one.asked, one.clusters[0]).moe_dispatcher for one in (h100, mi300x, asked)]
+    assert sent == ["deepep", "alltoall", "alltoall"]
+    with pytest.raises(UsageError, match=r"error\.dispatcher_without_experts"):
+        ask(params="8B", moe_dispatcher="deepep")
 
 
 def test_a_file_s_values_say_so():

@@ -50,6 +50,8 @@ GRID: dict[str, dict[str, Any]] = {
     "moe": {"model": "mixtral-8x7b", "gpu": H100, "gpus": 64, "ep": 8, **SHORT},
     "moe-shared": {"model": "deepseek-v3", "gpu": H100, "gpus": 1024, "ep": 32, "pp": 16, "tp": 1, **SHORT},
     "moe-fsdp": {"model": "qwen3-30b-a3b", "gpu": H100, "gpus": 32, **FSDP, "ep": 8, "stack": "fsdp-compile", **SHORT},
+    "moe-deepep": {"model": "qwen3-30b-a3b", "gpu": H100, "gpus": 32, **FSDP, "ep": 8, "stack": "fsdp-compile",
+                   "moe_dispatcher": "deepep", **SHORT},
     "windowed": {"model": "gemma-2-9b", "gpu": H100, "gpus": 16, **SHORT},
     "learned-positions": {"model": "gpt-2-1.5b", "gpu": V100, "gpus": 8, "precision": "fp16", **SHORT},
     "own-shape": {"params": "7B", "gpu": H100, "gpus": 8, **FSDP, **SHORT},

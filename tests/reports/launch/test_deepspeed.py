@@ -40,6 +40,14 @@ def test_sequence_parallel_ranks_stand_beside_the_data_parallel_ones() -> None:
     assert (read["data_parallel_size"], read["sequence_parallel_size"]) == (4, 4)
 
 
+def test_deepep_gets_a_buffer_for_the_tokens_of_a_rank() -> None:
+    run = run_of("moe-fsdp")
+    once, each = (settings(replace(run, moe_dispatcher=name))["expert_parallel"] for name in ("deepep", "alltoall"))
+
+    assert (once["comm_backend"], once["comm_max_tokens_per_rank"]) == ("deepep", run.layout.micro_batch * run.seq_len)
+    assert each["comm_backend"] == "comm"
+
+
 @pytest.mark.parametrize(
     ("name", "precision", "expected"),
     [

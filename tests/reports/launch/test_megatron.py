@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,22 @@ def test_experts_and_latent_attention_are_in_the_shape():
     assert (flags["--moe-router-num-groups"], flags["--moe-router-group-topk"]) == (("8",), ("4",))
     assert (flags["--kv-lora-rank"], flags["--qk-head-dim"], flags["--v-head-dim"]) == (("512",), ("128",), ("128",))
     assert "--kv-channels" not in flags
+
+
+@pytest.mark.parametrize(
+    ("changes", "dispatcher", "backend"),
+    [
+        ({"moe_dispatcher": "deepep"}, "flex", ("deepep",)),
+        ({"moe_dispatcher": "deepep", "rack_domain": True}, "flex", ("hybridep",)),
+        ({"moe_dispatcher": "alltoall"}, "alltoall", None),
+    ],
+)
+def test_tokens_are_sent_as_the_plan_has_it(changes, dispatcher, backend):
+    flags = {flag: tuple(values) for flag, *values in arguments(replace(run_of("moe-shared"), **changes))}
+
+    assert flags["--moe-token-dispatcher-type"] == (dispatcher,)
+    assert flags.get("--moe-flex-dispatcher-backend") == backend
+    assert flags.get("--moe-router-dtype") == (("fp32",) if backend else None)
 
 
 def test_layers_that_do_not_divide_are_laid_out():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 
 from planner.errors import UsageError
+from reports.launch import find_framework
+from reports.launch.framework import render
 from reports.launch.torchtitan import settings
 from tests.reports.launch.runs import file_of, run_of
 
@@ -52,6 +55,22 @@ def test_fp8_is_a_converter_and_its_table(name, converter, table):
     assert read["model"]["converters"] == [converter]
     _, kind, recipe = converter.split(".")
     assert read["quantize"][kind][recipe] == table
+
+
+@pytest.mark.parametrize(
+    ("model", "dispatcher", "backend", "told"),
+    [
+        ("qwen3-30b-a3b", "alltoall", "standard", False),
+        ("qwen3-30b-a3b", "deepep", "standard", True),  # torchtitan has it for two families only
+        ("deepseek-v3", "deepep", "deepep", False),
+        ("deepseek-v3", "alltoall", "standard", False),
+    ],
+)
+def test_tokens_go_through_deepep_where_torchtitan_has_it(model, dispatcher, backend, told):
+    run = replace(run_of("moe-fsdp"), model=model, moe_dispatcher=dispatcher)
+
+    assert settings(run)["parallelism"]["expert_parallel_comm_backend"] == backend
+    assert any(note.startswith("DeepEP") for note in render(find_framework("torchtitan"), run).notes) == told
 
 
 def test_checkpointing_is_full_by_operation_or_every_nth_layer():

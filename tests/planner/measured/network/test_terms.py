@@ -257,7 +257,7 @@ def test_the_spread_for_each_doubling_is_what_published_runs_on_few_nodes_leave_
             errors.append(float(np.log(run.times_s / foretold_s)[0]) / np.log2(run.nodes / most))
 
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(DOUBLING_SD, abs=0.005)
-    assert np.mean(errors) == pytest.approx(0.05, abs=0.01)
+    assert np.mean(errors) == pytest.approx(0.06, abs=0.01)
     assert DOUBLING_SD == 0.21
 
 
