@@ -1,5 +1,6 @@
 import pytest
 
+from planner.rows import CATALOG, read_rows
 from planner.validation.runs import (
     ANSWERS,
     COLUMNS,
@@ -141,3 +142,23 @@ def test_a_value_that_is_no_number_is_a_reason():
 @pytest.mark.parametrize("value", ["1e-300", "1e300", "1e-13"])
 def test_a_value_that_no_run_has_is_refused(value):
     assert parse_result(ROW | {"value": value}).reason == f"value: `{value}` is not a number between 1e-12 and 1e+15"
+
+
+def test_no_whole_run_that_counts_is_a_speed_of_its_own_source_times_the_steps():
+    # such a row says nothing of how long a run stands still
+    rows = [row.cells for row in read_rows(CATALOG / "published_runs.csv")]
+    step_s = {
+        (row["source"], row["model"], row["n_gpus"], row["seq_len"], row["global_batch_seqs"]): float(row["value"])
+        for row in rows
+        if row["metric"] == "step_time_s"
+    }
+    repeated = {}
+    for row in rows:
+        step = step_s.get((row["source"], row["model"], row["n_gpus"], row["seq_len"], row["global_batch_seqs"]))
+        if row["group"] == "run_total" and row["metric"] == "time_to_train_min" and step is not None:
+            steps = float(row["tokens_total"]) / float(row["global_batch_seqs"]) / float(row["seq_len"])
+            if float(row["value"]) == pytest.approx(steps * step / 60.0, rel=1e-3):
+                repeated[row["id"]] = row["flag"]
+
+    assert len(repeated) == 5  # found at all
+    assert all(repeated.values())
