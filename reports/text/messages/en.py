@@ -33,7 +33,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.idle_for_term": "The offer bills {gpus:,} × {gpu:gpu} for at least {days:sig} days; the plan uses {planned:,} of them, and the others are paid for as well.",
     "assumption.gpu": "The GPU is the {value:gpu}{note}.",
     "assumption.gpus_per_node": "One machine holds {value:,} of these cards{note}.",
-    "assumption.deadline": "The run must finish within {value}{note}.",
+    "assumption.deadline": "The run must finish within {value:duration}{note}.",
     "assumption.optimizer": "The optimizer is {value}{note}.",
     "assumption.stack": "The software stack is `{value}`, as an ordinary team would run it: good kernels, but not tuned for this cluster{note}.",
     "assumption.memory_risk": "A layout is accepted if its probability of running out of memory is at most {value}{note}.",
@@ -162,6 +162,9 @@ TEMPLATES: dict[str, str] = {
     "price.in_region": " in {region}",
     "quote.basis": "offer of {vendor}, {commitment}",
     # warnings
+    "price.of_date": "{provider} ({date})",
+    "price.of_dates": "{rows}",
+    "price.of_more_dates": "{rows} and {more} more",
     "price.warning.set_aside": "your price book {file} has lines that hold no usable price ({lines}), which are ignored: `mpplan prices repair` moves them out",
     "price.warning.rental": "the rental price that owning is compared with: {what}, {why}",
     "price.warning.no_recent_reserved": "no recent {commitment} price is known for {gpu}: a discount is assumed",
