@@ -319,7 +319,7 @@ TEMPLATES: dict[str, str] = {
     "cost.owned_storage": "存储",
     "cost.owned_financing": "融资",
     "cost.owned_housing": "场地",
-    "cost.owned_idle_electricity": "无工作时间的电费",
+    "cost.owned_idle_electricity": "空闲时间的电费",
     "cost.owned_staff": "人员",
     # errors
     "error.too_slow": "无论用多少张 {gpu:gpu}，{precision:precision} 都无法以 {confidence:.0%} 的概率在 {deadline_days:duration}内完成：最快的方案用 {gpus:gpu_count}，按此概率需 {fastest_days:duration}",

@@ -547,7 +547,7 @@ TEXT: dict[str, str] = {
     "column.cap": "封顶",
     "column.gpus_allowed": "允许的 GPU 数",
     "column.gpus_wanted": "原需 GPU 数",
-    "column.binding": "起决定作用",
+    "column.binding": "是否受限",
     "owned.hour": "自有，每 GPU 小时",
     "owned.rented": "租用，每 GPU 小时",
     "owned.utilisation_ratio": "计划利用率",
