@@ -21,7 +21,7 @@ from planner.rates.terms import Term
 from planner.records.home import CPU_LOCAL, user_path
 from planner.records.measurement import SEVERAL_RANKS
 from planner.records.store import StoredRecord, fleet_size, open_record, record_of_gpu
-from planner.records.summary import RecordSummary, facts_of
+from planner.records.summary import RecordSummary, facts_of, resuming
 from planner.training.support import why_unable
 
 
@@ -95,6 +95,8 @@ class ChosenRecords:
     """Those of a GPU by itself."""
     networks: dict[str, StoredRecord] = field(default_factory=dict)
     """Those of collectives between GPUs; often others."""
+    parts: dict[str, RecordSummary] = field(default_factory=dict)
+    """Newer ones of a GPU by itself, which lack what the older one that is used measured."""
 
     @property
     def all(self) -> tuple[StoredRecord, ...]:
@@ -125,7 +127,15 @@ class ChosenRecords:
             for record in self.all
             if not record.verdict.trustworthy
         )
-        return (*used, *damaged, *doubtful)
+        return (*used, *(_part(self.records[gpu], part) for gpu, part in self.parts.items()), *damaged, *doubtful)
+
+
+def _part(used: StoredRecord, part: RecordSummary) -> Message:
+    """That a newer record is not used, and what it lacks."""
+    lacking = part.facts.lacks(facts_of(used.file, used.verdict))
+    return Message.of(
+        "warning.record_part", record=part.name, name=used.name, lacking=lacking, command=resuming(part.facts)
+    )
 
 
 def _notice(record: StoredRecord) -> str:
@@ -163,7 +173,15 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
         named_records(shelf.named, gpus, shelf)
     records = {gpu: shelf.newest(gpu) for gpu in gpus}
     networks = {gpu: shelf.newest_network(gpu) for gpu in gpus}
+    parts = {
+        gpu: part
+        for gpu, record in records.items()
+        if record is not None
+        and (part := shelf.newer_part(gpu)) is not None
+        and part.facts.lacks(facts_of(record.file, record.verdict))
+    }
     return ChosenRecords(
+        parts=parts,
         records={gpu: record for gpu, record in records.items() if record is not None},
         networks={gpu: record for gpu, record in networks.items() if record is not None},
     )

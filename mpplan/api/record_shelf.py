@@ -10,7 +10,15 @@ from pathlib import Path
 
 from planner.errors import Message, UsageError
 from planner.records.home import user_path
-from planner.records.store import StoredRecord, list_records, newest_network, newest_record, open_record, summarise
+from planner.records.store import (
+    StoredRecord,
+    list_records,
+    newer_part,
+    newest_network,
+    newest_record,
+    open_record,
+    summarise,
+)
 from planner.records.summary import RecordSummary
 
 Choose = Callable[[str, Iterable[RecordSummary]], RecordSummary | None]
@@ -67,6 +75,10 @@ class RecordShelf:
     def newest(self, gpu: str) -> StoredRecord | None:
         """The newest trustworthy record of a GPU as its file says now, whatever the list said; None: there is none."""
         return self._newest(gpu, newest_record)
+
+    def newer_part(self, gpu: str) -> RecordSummary | None:
+        """The newest record of a GPU, where an older one is used instead because it measured more."""
+        return newer_part(gpu, (record for record in self.listed if record.path not in self._unread))
 
     def newest_network(self, gpu: str) -> StoredRecord | None:
         """The same of collectives between such GPUs."""

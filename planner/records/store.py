@@ -119,21 +119,41 @@ def list_records(directory: Path | None = None) -> tuple[RecordSummary, ...]:
 
 
 def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]:
-    return tuple(sorted(records, key=lambda record: record.facts.date or "", reverse=True))
+    return tuple(sorted(records, key=_date, reverse=True))
 
 
 def newest_record(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
     """The newest trustworthy record of a GPU by itself, a user record before a shipped one; None where there is none.
 
     An imported record is used where it is named, and never instead of one that mpplan measured. One of several ranks
-    is used where it has kernels, and never instead of one of a single GPU: it has few of them.
+    is used where it has kernels, and never instead of one of a single GPU: it has few of them. One of a part of the
+    suite is not used instead of an older one that measured all of that and more.
     """
+    best = _of_the_best_kind(gpu, records)
+    whole = [record for record in best if not any(record.facts.lacks(other.facts) for other in best)]
+    return max(whole, key=_date, default=None)
+
+
+def newer_part(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
+    """The newest record of a GPU, where `newest_record` is another, which measured more; else None."""
+    listed = tuple(records)
+    newest, used = max(_of_the_best_kind(gpu, listed), key=_date, default=None), newest_record(gpu, listed)
+    return None if newest is None or used is None or newest.path == used.path else newest
+
+
+def _of_the_best_kind(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
+    """Trustworthy records of kernels: of one GPU by itself before those of ranks, a user's before shipped ones."""
     of_kernels = [record for record in _trusted(gpu, records) if record.facts.gives_kernels]
-    return max(
-        of_kernels,
-        key=lambda record: (not record.facts.several_ranks, not record.shipped, record.facts.date or ""),
-        default=None,
-    )
+    best = max((_kind(record) for record in of_kernels), default=None)
+    return [record for record in of_kernels if _kind(record) == best]
+
+
+def _kind(record: RecordSummary) -> tuple[bool, bool]:
+    return not record.facts.several_ranks, not record.shipped
+
+
+def _date(record: RecordSummary) -> str:
+    return record.facts.date or ""
 
 
 def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
@@ -142,7 +162,7 @@ def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary 
     A shipped one tells of another fabric, an imported one is used where it is named.
     """
     own = [record for record in _trusted(gpu, records) if record.facts.collectives and not record.shipped]
-    return max(own, key=lambda record: record.facts.date or "", default=None)
+    return max(own, key=_date, default=None)
 
 
 def _trusted(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:

@@ -19,7 +19,8 @@ from mpplan.ui.console import fail, note, warn
 from mpplan.ui.output import growing_record
 from planner.errors import CannotMeasureError, UnstableError, UsageError
 from planner.records.home import has_data_dir, records_dir, user_path
-from planner.records.store import open_record
+from planner.records.store import list_records, newer_part, newest_record, open_record, summarise
+from planner.records.summary import RecordFacts, resuming
 from planner.units import parse_duration_s
 
 if TYPE_CHECKING:
@@ -206,8 +207,6 @@ def _newest(kind: str) -> str:
     Raises:
         UsageError: there is none, or no place where it could be.
     """
-    from planner.records.store import list_records
-
     records_dir()
     for record in list_records():
         if not record.shipped and record.facts.device_kind == kind and not record.facts.numerics_only:
@@ -255,6 +254,21 @@ def _report(ended: Ended, settings: Options, *, json: bool, quiet: bool, to_stdo
         warn(f"no time was left for {', '.join(ended.left_out[:4])}{more}", quiet=quiet)
         note("`--resume` measures what is missing, `--budget` gives more time", quiet=quiet)
     note(f"wrote {path}", quiet=quiet)
+    facts = summarise(record).facts
+    if (used := _used_instead(facts)) is not None:
+        completes = f"`{resuming(facts)}` completes this one"
+        note(f"plans still rest on your record `{used}`, which measured more: {completes}", quiet=quiet)
+
+
+def _used_instead(facts: RecordFacts) -> str | None:
+    """The record of this device that plans use since the one just written lacks what it measured; else None."""
+    try:
+        listed = list_records()
+    except UsageError:  # where the store cannot be read, no plan uses it
+        return None
+    gpu = facts.gpu or ""
+    part, used = newer_part(gpu, listed), newest_record(gpu, listed)
+    return used.name if part is not None and used is not None and part.facts == facts else None
 
 
 def _unsupported_text(points: tuple[Measurement, ...]) -> str:

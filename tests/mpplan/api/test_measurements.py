@@ -12,6 +12,7 @@ from mpplan.api.record_shelf import RecordShelf
 from planner.errors import InputFileError, UsageError
 from planner.records.flat import nest
 from planner.records.jsonl import to_line
+from reports.text.messages import word
 from tests.planner.collective_points import collectives
 from tests.planner.recorded import SHAPES, a_canary, a_measurement, gemm, kernels, write_record
 
@@ -165,6 +166,21 @@ def test_a_point_that_was_measured_again_replaces_the_earlier_one(run, tmp_path)
 
     assert steps["resumed"] == steps["alone"]
     assert steps["slow"] > 1.5 * steps["alone"]
+
+
+def test_a_plan_says_that_a_newer_record_is_of_a_part_and_which_command_completes_it(tmp_path: Path) -> None:
+    whole = [point for point in kernels() if point.kind != "attention"]
+    write_record(tmp_path / "store" / "whole.jsonl", *whole, a_canary(**H200))
+    day = {"timestamp_utc": "2026-11-25T12:00:00.000+00:00"}
+    write_record(tmp_path / "store" / "part.jsonl", *(gemm(*shape, **day) for shape in SHAPES), a_canary(**H200, **day))
+
+    chosen = chosen_records(RecordShelf(str(tmp_path / "store")), ["h200-sxm-141gb"])
+
+    assert {gpu: record.name for gpu, record in chosen.records.items()} == {"h200-sxm-141gb": "whole"}
+    assert [word(notice) for notice in chosen.notices][1] == (
+        "your newer record `part` lacks bandwidth, which `whole` measured, so that one is used: `mpplan probe "
+        "--resume` completes the newer one, --records takes it as it is"
+    )
 
 
 def test_a_named_record_that_cannot_be_trusted_is_used_and_said_to_be(tmp_path: Path) -> None:

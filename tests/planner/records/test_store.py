@@ -85,6 +85,43 @@ def test_an_own_record_wins_over_a_newer_shipped_one(tmp_path: Path) -> None:
     assert best.name == "ours"
 
 
+def test_a_newer_record_of_a_part_of_the_suite_does_not_displace_one_of_all_of_it(tmp_path: Path) -> None:
+    write_record(tmp_path / "all.jsonl", *h200(1), *h200(1, kind="bandwidth", precision="fp8"))
+    write_record(tmp_path / "part.jsonl", *h200(2))
+
+    listed = records.list_records(tmp_path)
+    used, newer = (choose("h200-sxm-141gb", listed) for choose in (records.newest_record, records.newer_part))
+
+    assert used is not None
+    assert newer is not None
+    assert (used.name, newer.name) == ("all", "part")
+    assert newer.facts.lacks(used.facts) == ("bandwidth", "fp8")
+    assert used.facts.lacks(newer.facts) == ()
+
+
+def test_a_newer_record_with_something_that_the_older_lacks_wins(tmp_path: Path) -> None:
+    write_record(tmp_path / "old.jsonl", *h200(1), *h200(1, kind="bandwidth"))
+    write_record(tmp_path / "new.jsonl", *h200(2), *h200(2, kind="launch"))
+
+    listed = records.list_records(tmp_path)
+
+    assert names(tmp_path)[0] == "new"
+    assert records.newer_part("h200-sxm-141gb", listed) is None
+
+
+def test_a_record_of_another_cpu_does_not_displace_a_newer_one_that_measured_less(tmp_path: Path) -> None:
+    stamp = {"timestamp_utc": "2026-11-02T12:00:00.000+00:00"}
+    write_record(tmp_path / "new.jsonl", a_canary(**stamp), a_measurement(**stamp))
+    old = {"device_name": "Another CPU", "timestamp_utc": "2026-11-01T12:00:00.000+00:00"}
+    points = [a_canary(**old), a_measurement(**old), a_measurement(**old, probe_id="copy", kind="bandwidth")]
+    write_record(tmp_path / "old.jsonl", *points)
+
+    best = records.newest_record("cpu-local", records.list_records(tmp_path))
+
+    assert best is not None
+    assert best.name == "new"
+
+
 def ranks(day: int, *more: Measurement, **changes: object) -> list[Measurement]:
     """A record of several ranks: collectives, and what else it holds."""
     stamp = {"timestamp_utc": f"2026-11-{day:02d}T12:00:00.000+00:00"}

@@ -12,7 +12,11 @@ from importlib.util import find_spec
 
 import pytest
 
+from mpplan.commands.measuring.probe import _used_instead
+from planner.records.home import records_dir
 from planner.records.jsonl import read_measurements
+from planner.records.store import open_record, summarise
+from tests.planner.recorded import a_canary, a_measurement, write_record
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 QUICK = ("probe", "--device", "cpu", "--suite", "quick", "--budget", "5m")
@@ -36,6 +40,18 @@ def test_a_value_that_cannot_be_is_refused_before_anything_starts(run, arguments
     assert result.code == 2
     assert f"error: {error}" in result.err
     assert "hint: " in result.err
+
+
+def test_a_record_of_a_part_is_said_not_to_take_the_place_of_the_older_one_that_measured_more(home) -> None:
+    store = records_dir()
+    write_record(store / "whole.jsonl", a_canary(), a_measurement(), a_measurement(probe_id="copy", kind="bandwidth"))
+    day = {"timestamp_utc": "2026-11-25T12:00:00.000+00:00"}
+    part = write_record(store / "part.jsonl", a_canary(**day), a_measurement(**day))
+    elsewhere = write_record(home / "copy.jsonl", a_canary(**day), a_measurement(**day))
+
+    used = [_used_instead(summarise(open_record(path)).facts) for path in (part, elsewhere, store / "whole.jsonl")]
+
+    assert used == ["whole", "whole", None]
 
 
 def test_an_existing_record_is_not_overwritten(run, home) -> None:
