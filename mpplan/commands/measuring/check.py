@@ -24,8 +24,10 @@ SCHEMA = "mpplan.check/1"
 
 _KIND_TO_WORKLOAD = {"memory_op": "memory-ops", "end_to_end": "end-to-end", "parallel_step": "parallel-step"}
 
-SHOWN_LINES = 20
-"""Damaged lines that are named; the others are counted."""
+SHOWN_FAULTS = 20
+"""Faults of lines that are named; lines with others are counted."""
+SHOWN_LINES = 5
+"""Lines that are named of those with one fault."""
 
 File = Annotated[Path, typer.Argument(metavar="RECORD", help="A record file (.jsonl or .jsonl.gz).")]
 
@@ -53,7 +55,8 @@ def _what_helps(stored: StoredRecord) -> str:
     if any(point.imported.tool is not None for point in stored.file.measurements):
         return "the other lines are judged above; import the files again for those that are missing"
     if stored.file.measurements:
-        return "the other lines are judged above; `mpplan probe --resume` measures what is missing"
+        command = shlex.join([*_probe(stored.file), "--resume"])
+        return f"the other lines are judged above; `{command}` measures what is missing"
     if stored.file.is_newer:
         return "update mpplan to read it"
     return "records are what `mpplan probe` and `mpplan records import` write, one point a line"
@@ -104,13 +107,29 @@ def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> lis
     device = f"{stored.device_name}, {counted(verdict.points, 'point')}" if stored.device_name else "no usable line"
     lines = [f"{path} {word}: {device}, {stored.date or 'undated'}"]
     lines += [f"  {'✗' if finding.serious else '!'} {finding.what}{_examples(finding)}" for finding in verdict.findings]
-    lines += [f"  ✗ {problem.said_of(str(path))}" for problem in damaged[:SHOWN_LINES]]
-    more = len(damaged) + stored.file.problems_left_out - SHOWN_LINES
-    if more > 0:
-        lines.append(f"  ✗ and {more:,} more")
+    lines += [f"  ✗ {line}" for line in _faults(path, damaged, stored.file.problems_left_out)]
     if verdict.findings and (command := again(path, verdict, stored.file)):
         lines.append(f"  → {command}")
     return [folded(line) for line in lines]
+
+
+def _faults(path: Path, damaged: list[RecordProblem], left_out: int) -> list[str]:
+    """What is wrong with lines, each fault once with the lines that have it."""
+    same: dict[tuple[str | None, str], list[RecordProblem]] = {}
+    for problem in damaged:
+        same.setdefault((problem.key, problem.what), []).append(problem)
+    groups = list(same.values())
+    shown = [f"{group[0].said_of(str(path))}{_also(group[1:])}" for group in groups[:SHOWN_FAULTS]]
+    more = sum(map(len, groups[SHOWN_FAULTS:])) + left_out
+    return shown + ([f"and {more:,} more"] if more else [])
+
+
+def _also(others: list[RecordProblem]) -> str:
+    """The other lines with a fault."""
+    if not others:
+        return ""
+    lines = ", ".join(f"{problem.line}" for problem in others[:SHOWN_LINES])
+    return f"; also in {counted(len(others), 'line')}: {lines}{', …' if len(others) > SHOWN_LINES else ''}"
 
 
 def _examples(finding: Finding) -> str:

@@ -105,6 +105,10 @@ def probe(
     The record is kept in your data directory and, with -o, also there; `mpplan estimate` uses it from then on.
     With --ranks, or under `torchrun -m mpplan probe`, it measures the network between GPUs and steps that span them.
     """
+    if json and output == "-":
+        raise UsageError(
+            "--json and `-o -` would both print on stdout", hint="name a file for the record, or leave it out"
+        )
     several = ranks_asked_for(ranks, nnodes, rdzv_endpoint, join_timeout, gpu_index)
     settings = _options(
         suite=suite, device=device, precision=precision, workload=workload, gpu_index=gpu_index, budget=budget,
@@ -167,12 +171,10 @@ def _options(
 
     if suite not in SUITES:
         raise UsageError(f"--suite: unknown suite `{suite}`", hint=f"one of {', '.join(SUITES)}")
-    if device not in ("gpu", "cuda", "cpu"):
-        raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
+    kind = options.device_kind(device, gpu_index)
     recipes, wanted = options.names(precision, "--precision"), options.names(workload, "--workload")
     precisions.choose(recipes)
     workloads.choose(wanted, several.ranks * several.nnodes)
-    kind = "cpu" if device == "cpu" else "cuda"
     path = None if output in (None, "-") else str(user_path(str(output)))
     if several.rank == 0 and path is not None:
         path = str(growing_record(str(output), resume=resume))
