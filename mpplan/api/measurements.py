@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
-from mpplan.api.record_shelf import RecordShelf
+from mpplan.api.record_shelf import SHOWN_ASIDE, RecordShelf
 from planner.errors import InputFileError, Message, UsageError
 from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
@@ -97,6 +97,8 @@ class ChosenRecords:
     """Those of collectives between GPUs; often others."""
     parts: dict[str, RecordSummary] = field(default_factory=dict)
     """Newer ones of a GPU by itself, which lack what the older one that is used measured."""
+    ahead: tuple[RecordSummary, ...] = ()
+    """Records that are dated after today."""
 
     @property
     def all(self) -> tuple[StoredRecord, ...]:
@@ -112,7 +114,7 @@ class ChosenRecords:
                 gpu=gpu,
                 record=record.name,
                 points=record.verdict.points,
-                date=str(record.date),
+                date=str(record.date)[:10],
                 **_members(record),
             )
             for gpu, record in self.records.items()
@@ -127,7 +129,8 @@ class ChosenRecords:
             for record in self.all
             if not record.verdict.trustworthy
         )
-        return (*used, *(_part(self.records[gpu], part) for gpu, part in self.parts.items()), *damaged, *doubtful)
+        parts = (_part(self.records[gpu], part) for gpu, part in self.parts.items())
+        return (*used, *parts, *_ahead(self.ahead), *damaged, *doubtful)
 
 
 def _part(used: StoredRecord, part: RecordSummary) -> Message:
@@ -136,6 +139,12 @@ def _part(used: StoredRecord, part: RecordSummary) -> Message:
     return Message.of(
         "warning.record_part", record=part.name, name=used.name, lacking=lacking, command=resuming(part.facts)
     )
+
+
+def _ahead(records: Sequence[RecordSummary]) -> list[Message]:
+    """That records are dated after today, and count as the oldest."""
+    named = tuple(Message.of("record.ahead", record=one.name, date=str(one.facts.day)) for one in records[:SHOWN_ASIDE])
+    return [Message.of("warning.records_ahead", records=named)] if named else []
 
 
 def _notice(record: StoredRecord) -> str:
@@ -182,6 +191,7 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
     }
     return ChosenRecords(
         parts=parts,
+        ahead=shelf.ahead(gpus),
         records={gpu: record for gpu, record in records.items() if record is not None},
         networks={gpu: record for gpu, record in networks.items() if record is not None},
     )

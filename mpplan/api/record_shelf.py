@@ -80,6 +80,11 @@ class RecordShelf:
         """The newest record of a GPU, where an older one is used instead because it measured more."""
         return newer_part(gpu, (record for record in self.listed if record.path not in self._unread))
 
+    def ahead(self, gpus: Iterable[str]) -> tuple[RecordSummary, ...]:
+        """The user's trustworthy records of some GPUs that are dated after today."""
+        own = (record for record in self.listed if record.gpu in set(gpus) and not record.shipped)
+        return tuple(record for record in own if record.facts.ahead and record.facts.trustworthy)
+
     def newest_network(self, gpu: str) -> StoredRecord | None:
         """The same of collectives between such GPUs."""
         return self._newest(gpu, newest_network)

@@ -91,7 +91,7 @@ def run_records(named: str | None, runs: Iterable[object]) -> RunRecords:
 
 
 def _taken(gpu: str, record: StoredRecord) -> Message:
-    return Message.of("warning.rates_of_record", gpu=gpu, record=record.name, date=str(record.date))
+    return Message.of("warning.rates_of_record", gpu=gpu, record=record.name, date=str(record.date)[:10])
 
 
 def learned_records(*by_gpu: Mapping[str, StoredRecord]) -> tuple[LearnedRecord, ...]:

@@ -152,8 +152,9 @@ def _kind(record: RecordSummary) -> tuple[bool, bool]:
     return not record.facts.several_ranks, not record.shipped
 
 
-def _date(record: RecordSummary) -> str:
-    return record.facts.date or ""
+def _date(record: RecordSummary) -> tuple[bool, str]:
+    """By which the newest is found; one that is dated ahead of the clock would stay the newest for good."""
+    return not record.facts.ahead, record.facts.date or ""
 
 
 def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from planner.records.check import Verdict
 from planner.records.home import CPU_LOCAL
 from planner.records.jsonl import MeasurementFile
 from planner.records.measurement import SEVERAL_RANKS, Measurement
+from planner.units import today
 
 KINDS_OF_KERNELS = (
     "launch", "bandwidth", "gemm", "attention", "memory_op", "block", "optimizer", "end_to_end", "power",
@@ -60,6 +62,16 @@ class RecordFacts:
         """Catalogue id of the device, `cpu-local` for a CPU; None where no row matches."""
         described = catalogue_id(self.device_kind, self.device_name, self.memory_total_bytes, self.power_limit_w)
         return self.imported_gpu or described
+
+    @property
+    def day(self) -> str | None:
+        """The day of the last point, `YYYY-MM-DD`."""
+        return self.date and self.date[:10]
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the clock was wrong, then or now: it is dated after today, wherever on Earth that was written."""
+        return self.day is not None and self.day > (today() + timedelta(days=1)).isoformat()
 
     @property
     def gives_kernels(self) -> bool:

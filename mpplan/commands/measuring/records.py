@@ -64,7 +64,7 @@ def list_all(json: options.JsonFlag = False) -> None:
             "*" if record.path in chosen else "",
             record.name,
             record.gpu or "-",
-            record.facts.device_name or "-",
+            record.facts.device_name or record.facts.problem or "-",
             (record.facts.date or "-")[:16].replace("T", " "),
             str(record.facts.points),
             "yes" if record.facts.trustworthy else "no",

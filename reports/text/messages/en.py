@@ -216,6 +216,8 @@ TEMPLATES: dict[str, str] = {
     "warning.records_aside_more": "ignored because they contain nothing usable: {records:semicolon}; and {more:,} more; `mpplan records list` shows all",
     "warning.store_unlisted": "planned without your own records: {why}",
     "warning.record_damaged": "your record `{record}` has lines that cannot be used and were left out ({lines:,}): `mpplan check` says which",
+    "record.ahead": "`{record}` ({date})",
+    "warning.records_ahead": "dated after today, so that any other record is used before them: {records:semicolon}; check the clock, or remove them with `mpplan records remove`",
     "warning.record_part": "your newer record `{record}` lacks {lacking:and}, which `{name}` measured, so that one is used: `{command}` completes the newer one, --records takes it as it is",
     "warning.record_untrusted": "your record `{record}` cannot be trusted, and is used since you named it: `mpplan check` says why",
     "record.aside": "`{record}` ({why})",

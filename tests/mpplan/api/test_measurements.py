@@ -183,6 +183,19 @@ def test_a_plan_says_that_a_newer_record_is_of_a_part_and_which_command_complete
     )
 
 
+def test_a_plan_says_which_records_are_dated_after_today(tmp_path: Path) -> None:
+    day = {"timestamp_utc": "2099-01-02T03:04:05.678+00:00"}
+    write_record(tmp_path / "ahead.jsonl", *(gemm(*shape, **day) for shape in SHAPES), a_canary(**H200, **day))
+
+    told = [word(notice) for notice in chosen_records(RecordShelf(str(tmp_path)), ["h200-sxm-141gb"]).notices]
+
+    assert told[0].endswith("planned from your record `ahead` (9 points, 2099-01-02)")
+    assert told[1] == (
+        "dated after today, so that any other record is used before them: `ahead` (2099-01-02); check the clock, or "
+        "remove them with `mpplan records remove`"
+    )
+
+
 def test_a_named_record_that_cannot_be_trusted_is_used_and_said_to_be(tmp_path: Path) -> None:
     contended = [gemm(*shape, quality="contended") for shape in SHAPES]
     loud = write_record(tmp_path / "loud.jsonl", a_canary(**H200), *contended)

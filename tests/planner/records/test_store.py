@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,18 @@ def test_the_newest_trustworthy_record_of_the_gpu_wins(tmp_path: Path) -> None:
 
     assert best is not None
     assert best.name == "new"
+
+
+def test_a_record_that_is_dated_after_today_counts_as_the_oldest(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("planner.records.summary.today", lambda: date(2026, 11, 4))
+    for name, day in (("old", 1), ("new", 5), ("ahead", 6)):  # tomorrow is today somewhere
+        write_record(tmp_path / f"{name}.jsonl", *h200(day))
+
+    listed = records.list_records(tmp_path)
+
+    assert [record.name for record in listed if record.facts.ahead] == ["ahead"]
+    assert [record.name for record in listed] == ["new", "old", "ahead"]
+    assert names(tmp_path)[0] == "new"
 
 
 def test_an_own_record_wins_over_a_newer_shipped_one(tmp_path: Path) -> None:

@@ -169,6 +169,8 @@ def test_what_is_no_record_is_listed_as_one_that_cannot_be_trusted(run, store) -
     assert {line.split()[0]: line.split()[-2] for line in listed.out.splitlines()[2:]} == {
         "folder": "no", "gone": "no", "pipe": "no",
     }  # fmt: skip
+    assert "it is a directory" in listed.out
+    assert "No such file or directory" in listed.out
     what = {record["name"]: record["problems"][0]["what"] for record in document["records"][1:]}
     assert what == {
         "folder": "it is a directory", "gone": "No such file or directory", "pipe": "it is a pipe",
