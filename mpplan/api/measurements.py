@@ -18,11 +18,15 @@ from planner.question.resolve import OwnDevices
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
+from planner.records.check import time_against
 from planner.records.home import CPU_LOCAL, user_path
 from planner.records.measurement import SEVERAL_RANKS
 from planner.records.store import StoredRecord, fleet_size, open_record, record_of_gpu
 from planner.records.summary import RecordSummary, facts_of, resuming
 from planner.training.support import why_unable
+
+APART = 1.25
+"""Ratio of the times of two records of a GPU from which on one of them is doubtful."""
 
 
 def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = None) -> tuple[StoredRecord, ...]:
@@ -99,6 +103,8 @@ class ChosenRecords:
     """Newer ones of a GPU by itself, which lack what the older one that is used measured."""
     ahead: tuple[RecordSummary, ...] = ()
     """Records that are dated after today."""
+    before: dict[str, StoredRecord] = field(default_factory=dict)
+    """The record before the one that is used."""
 
     @property
     def all(self) -> tuple[StoredRecord, ...]:
@@ -130,7 +136,9 @@ class ChosenRecords:
             if not record.verdict.trustworthy
         )
         parts = (_part(self.records[gpu], part) for gpu, part in self.parts.items())
-        return (*used, *parts, *_ahead(self.ahead), *damaged, *doubtful)
+        apart = (_apart(self.records[gpu], earlier) for gpu, earlier in self.before.items())
+        told = (message for message in apart if message is not None)
+        return (*used, *parts, *told, *_ahead(self.ahead), *damaged, *doubtful)
 
 
 def _part(used: StoredRecord, part: RecordSummary) -> Message:
@@ -139,6 +147,21 @@ def _part(used: StoredRecord, part: RecordSummary) -> Message:
     return Message.of(
         "warning.record_part", record=part.name, name=used.name, lacking=lacking, command=resuming(part.facts)
     )
+
+
+def _apart(used: StoredRecord, earlier: StoredRecord) -> Message | None:
+    """That two records of such a GPU tell of other speeds; None where they agree."""
+    first, second = used.file.latest(), earlier.file.latest()
+    alike = first[-1].device.threads == second[-1].device.threads
+    against = time_against(first, second) if alike else None
+    if against is None or 1.0 / APART < against[0] < APART:
+        return None
+    ratio, points = against
+    return Message.of(
+        "warning.record_slower" if ratio > 1.0 else "warning.record_faster",
+        record=used.name, name=earlier.name, date=str(earlier.date)[:10], points=points,
+        change_ratio=ratio - 1.0 if ratio > 1.0 else 1.0 - ratio,
+    )  # fmt: skip
 
 
 def _ahead(records: Sequence[RecordSummary]) -> list[Message]:
@@ -192,6 +215,11 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
     return ChosenRecords(
         parts=parts,
         ahead=shelf.ahead(gpus),
+        before={
+            gpu: earlier
+            for gpu, record in records.items()
+            if record is not None and (earlier := shelf.before(record)) is not None
+        },
         records={gpu: record for gpu, record in records.items() if record is not None},
         networks={gpu: record for gpu, record in networks.items() if record is not None},
     )

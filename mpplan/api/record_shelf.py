@@ -17,6 +17,7 @@ from planner.records.store import (
     newest_network,
     newest_record,
     open_record,
+    record_before,
     summarise,
 )
 from planner.records.summary import RecordSummary
@@ -79,6 +80,15 @@ class RecordShelf:
     def newer_part(self, gpu: str) -> RecordSummary | None:
         """The newest record of a GPU, where an older one is used instead because it measured more."""
         return newer_part(gpu, (record for record in self.listed if record.path not in self._unread))
+
+    def before(self, record: StoredRecord) -> StoredRecord | None:
+        """The user's record of such a device before the one that is used; None where there is none that can be read."""
+        used = next((one for one in self.listed if one.path == record.path and not one.shipped), None)
+        earlier = None if used is None else record_before(used, self.listed)
+        try:
+            return None if earlier is None else self.read(earlier)
+        except UsageError:
+            return None
 
     def ahead(self, gpus: Iterable[str]) -> tuple[RecordSummary, ...]:
         """The user's trustworthy records of some GPUs that are dated after today."""

@@ -141,6 +141,16 @@ def newer_part(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | No
     return None if newest is None or used is None or newest.path == used.path else newest
 
 
+def record_before(used: RecordSummary, records: Iterable[RecordSummary]) -> RecordSummary | None:
+    """The user's newest other trustworthy record of such a device by itself that is older; None where there is none."""
+    older = [
+        record
+        for record in _of_the_best_kind(used.gpu or "", records)
+        if not record.shipped and record.facts.device_name == used.facts.device_name and _date(record) < _date(used)
+    ]
+    return max(older, key=_date, default=None)
+
+
 def _of_the_best_kind(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
     """Trustworthy records of kernels: of one GPU by itself before those of ranks, a user's before shipped ones."""
     of_kernels = [record for record in _trusted(gpu, records) if record.facts.gives_kernels]

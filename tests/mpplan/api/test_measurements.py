@@ -183,6 +183,32 @@ def test_a_plan_says_that_a_newer_record_is_of_a_part_and_which_command_complete
     )
 
 
+@pytest.mark.parametrize(
+    ("slower", "threads", "told"),
+    [
+        (1.5, None, "take 50% more time than those of `old` of 2026-11-20: see that nothing limited the clock; "),
+        (0.5, None, "take 50% less time than those of `old` of 2026-11-20: see that nothing limited the clock then; "),
+        (1.2, None, None),
+        (1.5, 2, None),
+    ],
+)
+def test_a_plan_says_that_the_record_before_tells_of_another_speed(tmp_path, slower, threads, told) -> None:
+    day = {"timestamp_utc": "2026-11-25T12:00:00.000+00:00", "threads": threads}
+    later = [gemm(*shape, noise=slower - 1.0, **day) for shape in SHAPES]
+    write_record(tmp_path / "store" / "old.jsonl", *(gemm(*shape) for shape in SHAPES), a_canary(**H200))
+    write_record(tmp_path / "store" / "new.jsonl", *later, a_canary(**H200, **day))
+
+    chosen = chosen_records(RecordShelf(str(tmp_path / "store")), ["h200-sxm-141gb"])
+    said = [
+        word(notice) for notice in chosen.notices if notice.key in ("warning.record_slower", "warning.record_faster")
+    ]
+
+    assert chosen.records["h200-sxm-141gb"].name == "new"
+    assert said == [] if told is None else told in said[0]
+    if told is not None:
+        assert said[0].startswith("at the 8 points that both measured, the kernels of your record `new` ")
+
+
 def test_a_plan_says_which_records_are_dated_after_today(tmp_path: Path) -> None:
     day = {"timestamp_utc": "2099-01-02T03:04:05.678+00:00"}
     write_record(tmp_path / "ahead.jsonl", *(gemm(*shape, **day) for shape in SHAPES), a_canary(**H200, **day))
