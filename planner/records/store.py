@@ -129,8 +129,13 @@ def newest_record(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary |
     is used where it has kernels, and never instead of one of a single GPU: it has few of them. One of a part of the
     suite is not used instead of an older one that measured all of that and more.
     """
-    best = _of_the_best_kind(gpu, records)
-    whole = [record for record in best if not any(record.facts.lacks(other.facts) for other in best)]
+    return newest_whole(_of_the_best_kind(gpu, records))
+
+
+def newest_whole(records: Iterable[RecordSummary]) -> RecordSummary | None:
+    """The newest of some records, none that measured only a part of what another did; None where there are none."""
+    listed = tuple(records)
+    whole = [record for record in listed if not any(record.facts.lacks(other.facts) for other in listed)]
     return max(whole, key=_date, default=None)
 
 
