@@ -85,8 +85,15 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
     which = ["--workload", workloads] if workloads and not file.damage else []
     command = [*_probe(file), "--resume", *which, "-o", str(whole)]
     first_of_all = ["close what else runs on the machine"] if spoilt else []
-    first_of_all += [f"`{shlex.join(['gunzip', str(path)])}`"] if whole != path else []
+    first_of_all += [_unpacked(path, whole, cut=bool(file.damage))] if whole != path else []
     return ", then ".join([*first_of_all, f"`{shlex.join(command)}`"])
+
+
+def _unpacked(path: Path, whole: Path, *, cut: bool) -> str:
+    """The command that unpacks a record; of a packed file that ends early, `gunzip` keeps nothing."""
+    if not cut:
+        return f"`{shlex.join(['gunzip', str(path)])}`"
+    return f"`gzip -dc {shlex.quote(str(path))} > {shlex.quote(str(whole))}`"
 
 
 def _probe(file: MeasurementFile) -> list[str]:

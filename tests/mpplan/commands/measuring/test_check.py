@@ -110,7 +110,7 @@ def test_what_is_only_damaged_is_not_blamed_on_other_work_and_what_is_packed_is_
 
     result = run("check", "cut.jsonl.gz")
 
-    assert "→ `gunzip cut.jsonl.gz`, then `mpplan probe --resume -o cut.jsonl`" in result.out
+    assert "→ `gzip -dc cut.jsonl.gz > cut.jsonl`, then `mpplan probe --resume -o cut.jsonl`" in result.out
     assert "close what else runs" not in result.out
 
 
