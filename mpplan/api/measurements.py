@@ -24,7 +24,10 @@ from planner.records.measurement import SEVERAL_RANKS
 from planner.records.store import StoredRecord, fleet_size, open_record, record_of_gpu
 from planner.records.summary import RecordSummary, facts_of, resuming
 from planner.training.support import why_unable
+from probes.device.device import cpu_name
 
+USED = ("warning.own_record", "warning.fleet_record", "warning.imported_record", "warning.shipped_record")
+"""Keys of the notices that say no more than which record was used."""
 APART = 1.25
 """Ratio of the times of two records of a GPU from which on one of them is doubtful."""
 
@@ -103,6 +106,8 @@ class ChosenRecords:
     """Newer ones of a GPU by itself, which lack what the older one that is used measured."""
     ahead: tuple[RecordSummary, ...] = ()
     """Records that are dated after today."""
+    named: bool = True
+    """Whether the user named them, as a file or a folder."""
     before: dict[str, StoredRecord] = field(default_factory=dict)
     """The record before the one that is used."""
 
@@ -138,7 +143,14 @@ class ChosenRecords:
         parts = (_part(self.records[gpu], part) for gpu, part in self.parts.items())
         apart = (_apart(self.records[gpu], earlier) for gpu, earlier in self.before.items())
         told = (message for message in apart if message is not None)
-        return (*used, *parts, *told, *_ahead(self.ahead), *damaged, *doubtful)
+        return (*used, *self._of_another_cpu(), *parts, *told, *_ahead(self.ahead), *damaged, *doubtful)
+
+    def _of_another_cpu(self) -> list[Message]:
+        """That the record of the machine's own CPU, which nobody named, is of another one."""
+        record = self.records.get(CPU_LOCAL)
+        if record is None or self.named or record.device_name in (None, cpu_name()):
+            return []
+        return [Message.of("warning.record_other_cpu", record=record.name, device=str(record.device_name))]
 
 
 def _part(used: StoredRecord, part: RecordSummary) -> Message:
@@ -215,6 +227,7 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
     return ChosenRecords(
         parts=parts,
         ahead=shelf.ahead(gpus),
+        named=shelf.named is not None,
         before={
             gpu: earlier
             for gpu, record in records.items()

@@ -5,11 +5,11 @@ Whatever lies in the store, an answer is given: what cannot be used is set aside
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from planner.errors import Message, UsageError
-from planner.records.home import user_path
+from planner.records.home import CPU_LOCAL, user_path
 from planner.records.store import (
     StoredRecord,
     list_records,
@@ -21,6 +21,7 @@ from planner.records.store import (
     summarise,
 )
 from planner.records.summary import RecordSummary
+from probes.device.device import cpu_name
 
 Choose = Callable[[str, Iterable[RecordSummary]], RecordSummary | None]
 """Which of some records is used for a GPU."""
@@ -74,7 +75,15 @@ class RecordShelf:
         return self._read[summary.path]
 
     def newest(self, gpu: str) -> StoredRecord | None:
-        """The newest trustworthy record of a GPU as its file says now, whatever the list said; None: there is none."""
+        """The newest trustworthy record of a GPU as its file says now, whatever the list said; None: there is none.
+
+        Of the machine's own CPU one of this very CPU, where nothing was named and there is any: records of other
+        machines may lie in the store.
+        """
+        if gpu == CPU_LOCAL and self.named is None:
+            here = [record for record in self.listed if record.facts.device_name == cpu_name()]
+            if (record := self._newest(gpu, newest_record, here)) is not None:
+                return record
         return self._newest(gpu, newest_record)
 
     def newer_part(self, gpu: str) -> RecordSummary | None:
@@ -99,8 +108,8 @@ class RecordShelf:
         """The same of collectives between such GPUs."""
         return self._newest(gpu, newest_network)
 
-    def _newest(self, gpu: str, choose: Choose) -> StoredRecord | None:
-        candidates = list(self.listed)
+    def _newest(self, gpu: str, choose: Choose, listed: Sequence[RecordSummary] | None = None) -> StoredRecord | None:
+        candidates = list(self.listed if listed is None else listed)
         while (summary := choose(gpu, candidates)) is not None:
             candidates.remove(summary)
             try:

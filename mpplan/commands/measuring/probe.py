@@ -185,7 +185,7 @@ def _options(
         precisions=recipes,
         workloads=wanted,
         budget_s=parse_duration_s(budget, "--budget", "`120s` or `3m`") if budget else None,
-        path=path if path is not None else (_newest(kind) if resume else None),
+        path=path if path is not None else (_newest(kind, several) if resume else None),
         store=None if path is not None and not has_data_dir() else str(records_dir()),
         resume=resume,
         verify=verify,
@@ -203,17 +203,25 @@ def _has_begun(record: Path) -> bool:
     return record.exists() and record.stat().st_size > 0
 
 
-def _newest(kind: str) -> str:
-    """The user's newest record of this kind of device.
+def _newest(kind: str, several: Several) -> str:
+    """The user's newest record of this kind of device, of one process or of several; of a CPU, of this one if any is.
 
     Raises:
         UsageError: there is none, or no place where it could be.
     """
+    from probes.device.device import cpu_name
+
     records_dir()
-    for record in list_records():
-        if not record.shipped and record.facts.device_kind == kind and not record.facts.numerics_only:
-            return str(record.path)
-    raise UsageError("there is no record to continue", hint="start one without `--resume`")
+    found = [
+        record
+        for record in list_records()
+        if not record.shipped and record.facts.device_kind == kind and record.facts.imported is None
+        and not record.facts.numerics_only and record.facts.several_ranks == (several.ranks * several.nnodes > 1)
+    ]  # fmt: skip
+    here = [record for record in found if record.facts.device_name == cpu_name()] if kind == "cpu" else found
+    if not found:
+        raise UsageError("there is no record to continue", hint="start one without `--resume`")
+    return str((here or found)[0].path)
 
 
 def _run(settings: Options, *, quiet: bool) -> Ended:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mpplan.api.record_shelf import RecordShelf
 from mpplan.commands.measuring.records_import import import_record
 from mpplan.commands.measuring.records_merge import merge_records
 from mpplan.ui import options
@@ -24,8 +25,6 @@ from planner.records.store import (
     StoredRecord,
     find_record,
     list_records,
-    newest_network,
-    newest_record,
     open_record,
     remove_record,
 )
@@ -50,7 +49,8 @@ def list_all(json: options.JsonFlag = False) -> None:
     """List the records, newest first; `*` marks those that plans rest on: for a GPU by itself, and for its network."""
     records = list_records()
     gpus = {record.gpu for record in records if record.gpu}
-    used = (choose(gpu, records) for gpu in gpus for choose in (newest_record, newest_network))
+    shelf = RecordShelf(None)
+    used = (choose(str(gpu)) for gpu in gpus for choose in (shelf.newest, shelf.newest_network))
     chosen = {record.path for record in used if record is not None}
     if json:
         entries = [_listed(record) | {"used": record.path in chosen} for record in records]

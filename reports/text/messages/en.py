@@ -220,6 +220,7 @@ TEMPLATES: dict[str, str] = {
     "warning.records_ahead": "dated after today, so that any other record is used before them: {records:semicolon}; check the clock, or remove them with `mpplan records remove`",
     "warning.record_slower": "at the {points} points that both measured, the kernels of your record `{record}` take {change_ratio:.0%} more time than those of `{name}` of {date}: see that nothing limited the clock; --records takes the other",
     "warning.record_faster": "at the {points} points that both measured, the kernels of your record `{record}` take {change_ratio:.0%} less time than those of `{name}` of {date}: see that nothing limited the clock then; --records takes the other",
+    "warning.record_other_cpu": "the record `{record}` was not measured on this CPU but on `{device}`: measure this one with `mpplan probe --device cpu`",
     "warning.record_part": "your newer record `{record}` lacks {lacking:and}, which `{name}` measured, so that one is used: `{command}` completes the newer one, --records takes it as it is",
     "warning.record_untrusted": "your record `{record}` cannot be trusted, and is used since you named it: `mpplan check` says why",
     "record.aside": "`{record}` ({why})",

@@ -219,6 +219,7 @@ TEMPLATES: dict[str, str] = {
     "warning.records_ahead": "以下记录的日期晚于今天，只要有其他记录就不采用：{records:semicolon}；请检查时钟，或用 `mpplan records remove` 删除",
     "warning.record_slower": "在两者都测过的 {points} 个测点上，您的测量记录 `{record}` 的内核耗时比 {date} 的 `{name}` 多 {change_ratio:.0%}：请确认频率没有受限；--records 可改用另一个",
     "warning.record_faster": "在两者都测过的 {points} 个测点上，您的测量记录 `{record}` 的内核耗时比 {date} 的 `{name}` 少 {change_ratio:.0%}：请确认当时频率没有受限；--records 可改用另一个",
+    "warning.record_other_cpu": "测量记录 `{record}` 不是在本机 CPU 上测得的，而是在 `{device}` 上：请用 `mpplan probe --device cpu` 测量本机",
     "warning.record_part": "您较新的测量记录 `{record}` 缺少 {lacking:and}，而 `{name}` 都有，因此采用后者：`{command}` 可补全较新的记录，--records 可指定照原样采用",
     "warning.record_untrusted": "您的测量记录 `{record}` 不可信；因为是您指定的，仍予采用：`mpplan check` 说明原因",
     "warning.record_damaged": "您的测量记录 `{record}` 中有 {lines:,} 行无法使用，已略去：`mpplan check` 说明是哪些行",
