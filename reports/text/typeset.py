@@ -8,8 +8,8 @@ _MARKS = "[\x02-\x04]*"
 _FULL = "，。；：、？！（）“”"
 """Marks of a full width hold their own space."""
 _BESIDE = re.compile(f"(?<=[{_FULL}])({_MARKS}) +| +({_MARKS})(?=[{_FULL}])")
-_LACKING = re.compile("(?<=[一-鿿])(?=(?:GPU|CPU|MFU|HFU)(?![A-Za-z]))")
-"""Where a label that begins in Latin letters follows a Chinese one."""
+_LACKING = re.compile("(?<=[一-鿿])(?=(?:GPU|CPU|MFU|HFU)(?![A-Za-z]))|(?:(?<=GPU)|(?<=GiB)|(?<=CO₂e))(?=\x03?[一-鿿])")
+"""Where a label that begins in Latin letters follows a Chinese one, or a figure whose unit is Latin precedes one."""
 
 
 def typeset(text: str) -> str:

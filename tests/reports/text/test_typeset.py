@@ -14,6 +14,8 @@ from reports.text.width import columns_of, wrapped
         ("FP32（严格）\x03 省 \x0279%\x03", "FP32（严格）\x03省 \x0279%\x03"),
         ("从 200 瓦 ，到 700 瓦", "从 200 瓦，到 700 瓦"),
         ("FP8 的GPU 小时", "FP8 的 GPU 小时"),
+        ("与 12,288 张 GPU相比", "与 12,288 张 GPU 相比"),
+        ("按 \x025.3 吨 CO₂e\x03计", "按 \x025.3 吨 CO₂e \x03计"),
         ("给出 `我的GPU （1）.json`", "给出 `我的GPU （1）.json`"),
         ("用 FP8 训练", "用 FP8 训练"),
     ],
