@@ -214,7 +214,7 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
     """The record of this name.
 
     Args:
-        name: all of it.
+        name: all of it, or of its file: a record may lie beside a packed copy of the same name.
         records: to choose from; None: those of the store and of the package.
         prefix: also the only record whose name starts with it.
 
@@ -224,7 +224,8 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
     if not name.strip():
         raise UsageError("the name of a record is empty", hint="`mpplan records list` lists them")
     listed = tuple(list_records() if records is None else records)
-    exact = [record for record in listed if record.name == name]
+    files = [record for record in listed if record.path.name == name]
+    exact = files or [record for record in listed if record.name == name]
     near = [record for record in listed if record.name.startswith(name)]
     chosen = exact or (near if prefix else [])
     if len(chosen) == 1:
@@ -237,7 +238,9 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
 
 
 def _names(records: Iterable[RecordSummary]) -> str:
-    names = [record.name for record in records]
+    listed = tuple(records)
+    same = len({record.name for record in listed}) < len(listed)
+    names = [record.path.name if same else record.name for record in listed]
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     return ", ".join(names[:_SHOWN_NAMES]) + more
 

@@ -22,6 +22,7 @@ from planner.measured.network.lines import collective_lines
 from planner.records.home import user_path
 from planner.records.measurement import Measurement
 from planner.records.store import (
+    RECORD_SUFFIXES,
     StoredRecord,
     find_record,
     list_records,
@@ -78,7 +79,7 @@ def list_all(json: options.JsonFlag = False) -> None:
 @records_app.command("show")
 def show(name: NameOrFile, prefix: Prefix = False, json: options.JsonFlag = False) -> None:
     """Show what a record holds."""
-    if name.endswith((".jsonl", ".jsonl.gz")):
+    if name.endswith(RECORD_SUFFIXES) and (user_path(name).exists() or not _is_stored(name)):
         record = open_record(user_path(name))
     else:
         summary = find_record(name, prefix=prefix)
@@ -112,6 +113,11 @@ def remove(
         return
     remove_record(record)
     note(f"removed {record.name}")
+
+
+def _is_stored(file: str) -> bool:
+    """Whether the store holds a file of this name."""
+    return any(record.path.name == file for record in list_records())
 
 
 def _is_wanted(record: RecordSummary) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -154,6 +155,21 @@ def test_the_beginning_of_a_name_is_enough_where_that_is_said(run, store) -> Non
     result = run("records", "remove", "on", "--prefix", "--yes")
 
     assert (result.code, path.exists()) == (0, False)
+
+
+def test_of_a_record_and_its_packed_copy_each_is_named_by_its_file(run, store) -> None:
+    plain = write_record(store / "one.jsonl", *h200(1))
+    packed = store / "one.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+
+    unclear = run("records", "remove", "one", "--yes")
+    shown, gone = run("records", "show", "one.jsonl.gz"), run("records", "remove", "one.jsonl.gz", "--yes")
+
+    assert (unclear.code, unclear.err.splitlines()[-1]) == (2, "hint: name one: one.jsonl, one.jsonl.gz")
+    assert (shown.code, gone.code) == (0, 0)
+    assert str(packed) in shown.out
+    assert (plain.exists(), packed.exists()) == (True, False)
+    assert run("records", "show", "two.jsonl").err.startswith("error: cannot read `two.jsonl`")
 
 
 def test_what_is_no_record_is_listed_as_one_that_cannot_be_trusted(run, store) -> None:
