@@ -15,9 +15,10 @@ from mpplan.ui.listing import counted
 from mpplan.ui.sink import folded
 from planner.errors import InputFileError, UnstableError
 from planner.records.check import Finding, Verdict, doubtful
+from planner.records.home import user_path
 from planner.records.jsonl import MeasurementFile
 from planner.records.problem import RecordProblem
-from planner.records.store import StoredRecord, fleet_size, open_record
+from planner.records.store import RECORD_SUFFIXES, StoredRecord, find_record, fleet_size, open_record
 from planner.records.summary import ranks_of
 
 SCHEMA = "mpplan.check/1"
@@ -29,26 +30,35 @@ SHOWN_FAULTS = 20
 SHOWN_LINES = 5
 """Lines that are named of those with one fault."""
 
-File = Annotated[Path, typer.Argument(metavar="RECORD", help="A record file (.jsonl or .jsonl.gz).")]
+NameOrFile = Annotated[
+    str, typer.Argument(metavar="RECORD", help="A record file (.jsonl or .jsonl.gz), or the name of a record.")
+]
 
 
-def check(record: File, json: options.JsonFlag = False, strict: options.StrictFlag = False) -> None:
+def check(record: NameOrFile, json: options.JsonFlag = False, strict: options.StrictFlag = False) -> None:
     """Say whether a measurement record can be trusted, and what to run again.
 
     Exit codes: 0 read and judged; 3 lines of the file are invalid (the others are judged); with --strict 6 when the
     record cannot be trusted.
     """
-    stored = open_record(record)
+    path = _path(record)
+    stored = open_record(path)
     damaged = list(stored.file.damage)
     if json:
-        typer.echo(dumps(_document(record, stored, damaged), indent=2, ensure_ascii=False))
+        typer.echo(dumps(_document(path, stored, damaged), indent=2, ensure_ascii=False))
     else:
-        typer.echo("\n".join(_text(record, stored, damaged)))
+        typer.echo("\n".join(_text(path, stored, damaged)))
     if damaged:
-        what = f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
+        what = f"{damaged[0].said_of(str(path))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
         raise InputFileError(what, hint=_what_helps(stored))
     if strict and not stored.verdict.trustworthy:
-        raise UnstableError(f"`{record}` cannot be trusted", hint=again(record, stored.verdict, stored.file))
+        raise UnstableError(f"`{path}` cannot be trusted", hint=again(path, stored.verdict, stored.file))
+
+
+def _path(name: str) -> Path:
+    """The file of that name, else of the record of that name."""
+    path = user_path(name)
+    return path if path.exists() or name.endswith(RECORD_SUFFIXES) else find_record(name).path
 
 
 def _what_helps(stored: StoredRecord) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from mpplan.commands.measuring.check import again
 from planner.records.communication import RankFigures
+from planner.records.home import records_dir
 from planner.records.measurement import SCHEMA
 from planner.records.store import open_record
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
@@ -163,6 +164,16 @@ def test_only_the_workloads_that_resuming_measures_again_are_named(run, home) ->
     path = write_record(home / "r.jsonl", *h200(1, quality="contended"), wide)
 
     assert f"`mpplan probe --resume --workload gemm -o {path}`" in run("check", str(path)).out
+
+
+def test_a_record_of_the_store_is_checked_by_its_name(run, home) -> None:
+    path = write_record(records_dir() / "mine.jsonl", *h200(1))
+
+    assert run("check", "mine").out.startswith(f"{path} can be trusted: NVIDIA H200, 5 points")
+    unknown = run("check", "yours")
+    assert (unknown.code, unknown.err) == (
+        2, "error: no record `yours`\nhint: `mpplan records list` lists them\n",
+    )  # fmt: skip
 
 
 def test_a_missing_file_is_exit_2(run, home) -> None:
