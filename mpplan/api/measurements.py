@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
-from mpplan.api.record_shelf import RecordShelf
+from mpplan.api.record_shelf import SHOWN_ASIDE, RecordShelf
 from planner.errors import InputFileError, Message, UsageError
 from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
@@ -18,11 +18,18 @@ from planner.question.resolve import OwnDevices
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
+from planner.records.check import time_against
 from planner.records.home import CPU_LOCAL, user_path
 from planner.records.measurement import SEVERAL_RANKS
 from planner.records.store import StoredRecord, fleet_size, open_record, record_of_gpu
-from planner.records.summary import RecordSummary, facts_of
+from planner.records.summary import RecordSummary, facts_of, resuming
 from planner.training.support import why_unable
+from probes.device.device import cpu_name
+
+USED = ("warning.own_record", "warning.fleet_record", "warning.imported_record", "warning.shipped_record")
+"""Keys of the notices that say no more than which record was used."""
+APART = 1.25
+"""Ratio of the times of two records of a GPU from which on one of them is doubtful."""
 
 
 def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = None) -> tuple[StoredRecord, ...]:
@@ -95,6 +102,14 @@ class ChosenRecords:
     """Those of a GPU by itself."""
     networks: dict[str, StoredRecord] = field(default_factory=dict)
     """Those of collectives between GPUs; often others."""
+    parts: dict[str, RecordSummary] = field(default_factory=dict)
+    """Newer ones of a GPU by itself, which lack what the older one that is used measured."""
+    ahead: tuple[RecordSummary, ...] = ()
+    """Records that are dated after today."""
+    named: bool = True
+    """Whether the user named them, as a file or a folder."""
+    before: dict[str, StoredRecord] = field(default_factory=dict)
+    """The record before the one that is used."""
 
     @property
     def all(self) -> tuple[StoredRecord, ...]:
@@ -110,7 +125,7 @@ class ChosenRecords:
                 gpu=gpu,
                 record=record.name,
                 points=record.verdict.points,
-                date=str(record.date),
+                date=str(record.date)[:10],
                 **_members(record),
             )
             for gpu, record in self.records.items()
@@ -125,7 +140,46 @@ class ChosenRecords:
             for record in self.all
             if not record.verdict.trustworthy
         )
-        return (*used, *damaged, *doubtful)
+        parts = (_part(self.records[gpu], part) for gpu, part in self.parts.items())
+        apart = (_apart(self.records[gpu], earlier) for gpu, earlier in self.before.items())
+        told = (message for message in apart if message is not None)
+        return (*used, *self._of_another_cpu(), *parts, *told, *_ahead(self.ahead), *damaged, *doubtful)
+
+    def _of_another_cpu(self) -> list[Message]:
+        """That the record of the machine's own CPU, which nobody named, is of another one."""
+        record = self.records.get(CPU_LOCAL)
+        if record is None or self.named or record.device_name in (None, cpu_name()):
+            return []
+        return [Message.of("warning.record_other_cpu", record=record.name, device=str(record.device_name))]
+
+
+def _part(used: StoredRecord, part: RecordSummary) -> Message:
+    """That a newer record is not used, and what it lacks."""
+    lacking = part.facts.lacks(facts_of(used.file, used.verdict))
+    return Message.of(
+        "warning.record_part", record=part.name, name=used.name, lacking=lacking, command=resuming(part.facts)
+    )
+
+
+def _apart(used: StoredRecord, earlier: StoredRecord) -> Message | None:
+    """That two records of such a GPU tell of other speeds; None where they agree."""
+    first, second = used.file.latest(), earlier.file.latest()
+    alike = first[-1].device.threads == second[-1].device.threads
+    against = time_against(first, second) if alike else None
+    if against is None or 1.0 / APART < against[0] < APART:
+        return None
+    ratio, points = against
+    return Message.of(
+        "warning.record_slower" if ratio > 1.0 else "warning.record_faster",
+        record=used.name, name=earlier.name, date=str(earlier.date)[:10], points=points,
+        change_ratio=ratio - 1.0 if ratio > 1.0 else 1.0 - ratio,
+    )  # fmt: skip
+
+
+def _ahead(records: Sequence[RecordSummary]) -> list[Message]:
+    """That records are dated after today, and count as the oldest."""
+    named = tuple(Message.of("record.ahead", record=one.name, date=str(one.facts.day)) for one in records[:SHOWN_ASIDE])
+    return [Message.of("warning.records_ahead", records=named)] if named else []
 
 
 def _notice(record: StoredRecord) -> str:
@@ -163,7 +217,22 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
         named_records(shelf.named, gpus, shelf)
     records = {gpu: shelf.newest(gpu) for gpu in gpus}
     networks = {gpu: shelf.newest_network(gpu) for gpu in gpus}
+    parts = {
+        gpu: part
+        for gpu, record in records.items()
+        if record is not None
+        and (part := shelf.newer_part(gpu)) is not None
+        and part.facts.lacks(facts_of(record.file, record.verdict))
+    }
     return ChosenRecords(
+        parts=parts,
+        ahead=shelf.ahead(gpus),
+        named=shelf.named is not None,
+        before={
+            gpu: earlier
+            for gpu, record in records.items()
+            if record is not None and (earlier := shelf.before(record)) is not None
+        },
         records={gpu: record for gpu, record in records.items() if record is not None},
         networks={gpu: record for gpu, record in networks.items() if record is not None},
     )

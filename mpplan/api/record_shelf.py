@@ -5,13 +5,23 @@ Whatever lies in the store, an answer is given: what cannot be used is set aside
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from planner.errors import Message, UsageError
-from planner.records.home import user_path
-from planner.records.store import StoredRecord, list_records, newest_network, newest_record, open_record, summarise
+from planner.records.home import CPU_LOCAL, user_path
+from planner.records.store import (
+    StoredRecord,
+    list_records,
+    newer_part,
+    newest_network,
+    newest_record,
+    open_record,
+    record_before,
+    summarise,
+)
 from planner.records.summary import RecordSummary
+from probes.device.device import cpu_name
 
 Choose = Callable[[str, Iterable[RecordSummary]], RecordSummary | None]
 """Which of some records is used for a GPU."""
@@ -65,15 +75,41 @@ class RecordShelf:
         return self._read[summary.path]
 
     def newest(self, gpu: str) -> StoredRecord | None:
-        """The newest trustworthy record of a GPU as its file says now, whatever the list said; None: there is none."""
+        """The newest trustworthy record of a GPU as its file says now, whatever the list said; None: there is none.
+
+        Of the machine's own CPU one of this very CPU, where nothing was named and there is any: records of other
+        machines may lie in the store.
+        """
+        if gpu == CPU_LOCAL and self.named is None:
+            here = [record for record in self.listed if record.facts.device_name == cpu_name()]
+            if (record := self._newest(gpu, newest_record, here)) is not None:
+                return record
         return self._newest(gpu, newest_record)
+
+    def newer_part(self, gpu: str) -> RecordSummary | None:
+        """The newest record of a GPU, where an older one is used instead because it measured more."""
+        return newer_part(gpu, (record for record in self.listed if record.path not in self._unread))
+
+    def before(self, record: StoredRecord) -> StoredRecord | None:
+        """The user's record of such a device before the one that is used; None where there is none that can be read."""
+        used = next((one for one in self.listed if one.path == record.path and not one.shipped), None)
+        earlier = None if used is None else record_before(used, self.listed)
+        try:
+            return None if earlier is None else self.read(earlier)
+        except UsageError:
+            return None
+
+    def ahead(self, gpus: Iterable[str]) -> tuple[RecordSummary, ...]:
+        """The user's trustworthy records of some GPUs that are dated after today."""
+        own = (record for record in self.listed if record.gpu in set(gpus) and not record.shipped)
+        return tuple(record for record in own if record.facts.ahead and record.facts.trustworthy)
 
     def newest_network(self, gpu: str) -> StoredRecord | None:
         """The same of collectives between such GPUs."""
         return self._newest(gpu, newest_network)
 
-    def _newest(self, gpu: str, choose: Choose) -> StoredRecord | None:
-        candidates = list(self.listed)
+    def _newest(self, gpu: str, choose: Choose, listed: Sequence[RecordSummary] | None = None) -> StoredRecord | None:
+        candidates = list(self.listed if listed is None else listed)
         while (summary := choose(gpu, candidates)) is not None:
             candidates.remove(summary)
             try:

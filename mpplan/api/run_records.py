@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from mpplan.api.measurements import chosen_records, damage
+from mpplan.api.measurements import USED, chosen_records, damage
 from mpplan.api.network import MeasuredNetwork, recorded_networks
 from mpplan.api.record_shelf import RecordShelf
 from planner.calibration.document import LearnedRecord, ReadCalibration
@@ -79,11 +79,7 @@ def run_records(named: str | None, runs: Iterable[object]) -> RunRecords:
         networks=recorded_networks(chosen.networks, named=named is not None),
         notices=(
             *(_taken(gpu, record) for gpu, record in {**chosen.networks, **chosen.records}.items()),
-            *(
-                notice
-                for notice in chosen.notices
-                if notice.key in ("warning.record_damaged", "warning.record_untrusted")
-            ),
+            *(notice for notice in chosen.notices if notice.key not in USED),
             *shelf.notices,
         ),
         damage=damage(chosen.all) if named is not None else (),
@@ -91,7 +87,7 @@ def run_records(named: str | None, runs: Iterable[object]) -> RunRecords:
 
 
 def _taken(gpu: str, record: StoredRecord) -> Message:
-    return Message.of("warning.rates_of_record", gpu=gpu, record=record.name, date=str(record.date))
+    return Message.of("warning.rates_of_record", gpu=gpu, record=record.name, date=str(record.date)[:10])
 
 
 def learned_records(*by_gpu: Mapping[str, StoredRecord]) -> tuple[LearnedRecord, ...]:

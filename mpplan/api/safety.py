@@ -92,8 +92,9 @@ def recorded_training(shelf: RecordShelf, gpus: Sequence[str]) -> Training:
     return NO_TRAINING
 
 
-def _rank(record: RecordSummary, gpus: Sequence[str]) -> tuple[bool, bool, str]:
-    return record.gpu in gpus, record.facts.device_kind == "cuda", record.facts.date or ""
+def _rank(record: RecordSummary, gpus: Sequence[str]) -> tuple[bool, bool]:
+    """What makes a record nearer than a newer one; of equals the newest comes first, as they are listed."""
+    return record.gpu in gpus, record.facts.device_kind == "cuda"
 
 
 def _findings(record: StoredRecord) -> tuple[PrecisionFinding, ...]:

@@ -26,6 +26,8 @@ from planner.lazy import dataclass
 from planner.question.input import LIST_METAVARS
 
 CONFIG_NAME = "mpplan.toml"
+RECORDS = "records"
+"""The flag that takes a file or a folder."""
 
 _SOURCES = {"COMMANDLINE": "flag", "ENVIRONMENT": "environment", "DEFAULT_MAP": "file"}
 
@@ -154,7 +156,8 @@ def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> 
             return value
         expected = "true or false"
     elif _is_plain(value) or isinstance(value, date):
-        return [str(value)] if option.multiple else str(value)
+        text = _beside(file, str(value), option)
+        return [text] if option.multiple else text
     elif not option.multiple and not str(option.metavar or "").endswith(LIST_METAVARS):
         expected = "one value, text or a number"
     elif isinstance(value, list) and all(_is_plain(item) for item in value):
@@ -166,6 +169,18 @@ def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> 
         f"{file.name}:{_line(file.text, path)}: {'.'.join(path)}: expected {expected}",
         hint=f"give what you would write after `--{path[-1].replace('_', '-')}`",
     )
+
+
+def _beside(file: ConfigFile, text: str, option: Any) -> str:
+    """A value; one that names a file beside this one, which may be far from the working directory, with its path."""
+    takes_file = str(option.metavar or "").split("|")[-1] == "FILE" or f"--{RECORDS}" in option.opts
+    place = Path(file.name).parent
+    if not takes_file or place == Path() or not text or "\0" in text:
+        return text
+    try:
+        return str(place / text) if (place / text).exists() else text
+    except OSError:  # a name that no file can have
+        return text
 
 
 def _is_plain(value: Any) -> bool:

@@ -33,3 +33,16 @@ def names(text: str | None, flag: str) -> tuple[str, ...]:
     if text is not None and not listed:
         raise UsageError(f"{flag}: expected a name, found nothing", hint=f"leave {flag} out for the usual ones")
     return listed
+
+
+def device_kind(device: str, gpu_index: int) -> str:
+    """`cuda` or `cpu`, from `--device`.
+
+    Raises:
+        UsageError: it is neither, or a CPU and `--gpu-index` names a GPU.
+    """
+    if device not in ("gpu", "cuda", "cpu"):
+        raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
+    if device == "cpu" and gpu_index:
+        raise UsageError("--gpu-index does not go with --device cpu", hint="leave one of them out")
+    return "cpu" if device == "cpu" else "cuda"

@@ -24,6 +24,8 @@ BEYOND_PEAK = 3.0
 """A product or copy of more than this many times the GPU's peak was not run, whatever the clock and the datasheet."""
 BELOW_PEAK, LARGE_FLOP, LARGE_BYTES = 0.05, 2.0 * 4096.0**3, 1e8
 """Share of its peak that a sound GPU reaches many times over in its fastest product or copy of these sizes or more."""
+MIN_SHARED = 5
+"""Fewest points that two records share for one to be called slower than the other."""
 MAX_SHARE = 0.20
 """Share of points with a fault above which the record as a whole is not to be trusted."""
 
@@ -74,6 +76,23 @@ def check_record(file: MeasurementFile, gpu: Gpu | None = None) -> Verdict:
         points=sum(point.status == "ok" for point in points),
         findings=tuple(findings),
     )
+
+
+def time_against(points: Iterable[Measurement], earlier: Iterable[Measurement]) -> tuple[float, int] | None:
+    """How much longer one record's kernels took than another's: the median ratio, and the points that both measured.
+
+    None where they share too few to tell.
+    """
+    times = [
+        {
+            p.probe_id: p.time.median_s
+            for p in record
+            if p.usable_time and p.kind not in ("canary", "verify", "collective")
+        }
+        for record in (points, earlier)
+    ]
+    ratios = [(times[0][name] or 0.0) / (times[1][name] or 1.0) for name in times[0].keys() & times[1].keys()]
+    return (median(ratios), len(ratios)) if len(ratios) >= MIN_SHARED else None
 
 
 def _imported(points: Sequence[Measurement]) -> list[Finding]:

@@ -119,21 +119,57 @@ def list_records(directory: Path | None = None) -> tuple[RecordSummary, ...]:
 
 
 def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]:
-    return tuple(sorted(records, key=lambda record: record.facts.date or "", reverse=True))
+    return tuple(sorted(records, key=_date, reverse=True))
 
 
 def newest_record(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
     """The newest trustworthy record of a GPU by itself, a user record before a shipped one; None where there is none.
 
     An imported record is used where it is named, and never instead of one that mpplan measured. One of several ranks
-    is used where it has kernels, and never instead of one of a single GPU: it has few of them.
+    is used where it has kernels, and never instead of one of a single GPU: it has few of them. One of a part of the
+    suite is not used instead of an older one that measured all of that and more.
     """
+    return newest_whole(_of_the_best_kind(gpu, records))
+
+
+def newest_whole(records: Iterable[RecordSummary]) -> RecordSummary | None:
+    """The newest of some records, none that measured only a part of what another did; None where there are none."""
+    listed = tuple(records)
+    whole = [record for record in listed if not any(record.facts.lacks(other.facts) for other in listed)]
+    return max(whole, key=_date, default=None)
+
+
+def newer_part(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
+    """The newest record of a GPU, where `newest_record` is another, which measured more; else None."""
+    listed = tuple(records)
+    newest, used = max(_of_the_best_kind(gpu, listed), key=_date, default=None), newest_record(gpu, listed)
+    return None if newest is None or used is None or newest.path == used.path else newest
+
+
+def record_before(used: RecordSummary, records: Iterable[RecordSummary]) -> RecordSummary | None:
+    """The user's newest other trustworthy record of such a device by itself that is older; None where there is none."""
+    older = [
+        record
+        for record in _of_the_best_kind(used.gpu or "", records)
+        if not record.shipped and record.facts.device_name == used.facts.device_name and _date(record) < _date(used)
+    ]
+    return max(older, key=_date, default=None)
+
+
+def _of_the_best_kind(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
+    """Trustworthy records of kernels: of one GPU by itself before those of ranks, a user's before shipped ones."""
     of_kernels = [record for record in _trusted(gpu, records) if record.facts.gives_kernels]
-    return max(
-        of_kernels,
-        key=lambda record: (not record.facts.several_ranks, not record.shipped, record.facts.date or ""),
-        default=None,
-    )
+    best = max((_kind(record) for record in of_kernels), default=None)
+    return [record for record in of_kernels if _kind(record) == best]
+
+
+def _kind(record: RecordSummary) -> tuple[bool, bool]:
+    return not record.facts.several_ranks, not record.shipped
+
+
+def _date(record: RecordSummary) -> tuple[bool, str]:
+    """By which the newest is found; one that is dated ahead of the clock would stay the newest for good."""
+    return not record.facts.ahead, record.facts.date or ""
 
 
 def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
@@ -142,7 +178,7 @@ def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary 
     A shipped one tells of another fabric, an imported one is used where it is named.
     """
     own = [record for record in _trusted(gpu, records) if record.facts.collectives and not record.shipped]
-    return max(own, key=lambda record: record.facts.date or "", default=None)
+    return max(own, key=_date, default=None)
 
 
 def _trusted(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
@@ -178,7 +214,7 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
     """The record of this name.
 
     Args:
-        name: all of it.
+        name: all of it, or of its file: a record may lie beside a packed copy of the same name.
         records: to choose from; None: those of the store and of the package.
         prefix: also the only record whose name starts with it.
 
@@ -188,7 +224,8 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
     if not name.strip():
         raise UsageError("the name of a record is empty", hint="`mpplan records list` lists them")
     listed = tuple(list_records() if records is None else records)
-    exact = [record for record in listed if record.name == name]
+    files = [record for record in listed if record.path.name == name]
+    exact = files or [record for record in listed if record.name == name]
     near = [record for record in listed if record.name.startswith(name)]
     chosen = exact or (near if prefix else [])
     if len(chosen) == 1:
@@ -201,7 +238,9 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
 
 
 def _names(records: Iterable[RecordSummary]) -> str:
-    names = [record.name for record in records]
+    listed = tuple(records)
+    same = len({record.name for record in listed}) < len(listed)
+    names = [record.path.name if same else record.name for record in listed]
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     return ", ".join(names[:_SHOWN_NAMES]) + more
 

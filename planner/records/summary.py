@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from planner.records.check import Verdict
 from planner.records.home import CPU_LOCAL
 from planner.records.jsonl import MeasurementFile
 from planner.records.measurement import SEVERAL_RANKS, Measurement
+from planner.units import today
 
 KINDS_OF_KERNELS = (
     "launch", "bandwidth", "gemm", "attention", "memory_op", "block", "optimizer", "end_to_end", "power",
@@ -44,8 +46,8 @@ class RecordFacts:
     """The tool that measured; None: mpplan."""
     imported_gpu: str | None = None
     """Catalogue id of the GPU of an imported record."""
-    kernels: bool = False
-    """Whether a result tells of the device by itself."""
+    kernels: tuple[str, ...] = ()
+    """Kinds and precisions of the results that tell of the device by itself."""
     several_ranks: bool = False
     """Whether mpplan measured it on several ranks at once."""
     collectives: bool = False
@@ -62,9 +64,25 @@ class RecordFacts:
         return self.imported_gpu or described
 
     @property
+    def day(self) -> str | None:
+        """The day of the last point, `YYYY-MM-DD`."""
+        return self.date and self.date[:10]
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the clock was wrong, then or now: it is dated after today, wherever on Earth that was written."""
+        return self.day is not None and self.day > (today() + timedelta(days=1)).isoformat()
+
+    @property
     def gives_kernels(self) -> bool:
         """Whether rates of the device may be looked for in it: of several ranks only where it has any."""
-        return self.kernels or not (self.several_ranks or self.numerics_only)
+        return bool(self.kernels) or not (self.several_ranks or self.numerics_only)
+
+    def lacks(self, other: RecordFacts) -> tuple[str, ...]:
+        """What another record of the same device measured beyond this one; nothing where this one has anything more."""
+        if self.device_name != other.device_name or not set(self.kernels) < set(other.kernels):
+            return ()
+        return tuple(name for name in other.kernels if name not in self.kernels)
 
 
 def catalogue_id(
@@ -114,11 +132,22 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
         unused_lines=file.unused_lines,
         imported=last.imported.tool,
         imported_gpu=last.imported.catalogue_gpu,
-        kernels=not kinds.isdisjoint(KINDS_OF_KERNELS),
+        kernels=_kernels(file.measurements),
         several_ranks=last.imported.tool is None and any(_of_ranks(point) for point in file.measurements),
         collectives=any(tells_of_network(point) for point in file.measurements),
         numerics_only=kinds == {"numerics"},
     )
+
+
+def resuming(facts: RecordFacts) -> str:
+    """The command that completes the newest record of a device."""
+    return "mpplan probe --device cpu --resume" if facts.device_kind == "cpu" else "mpplan probe --resume"
+
+
+def _kernels(points: Iterable[Measurement]) -> tuple[str, ...]:
+    of_device = [point for point in points if point.status == "ok" and point.kind in KINDS_OF_KERNELS]
+    kinds, precisions = {point.kind for point in of_device}, {point.setup.precision for point in of_device}
+    return (*(kind for kind in KINDS_OF_KERNELS if kind in kinds), *sorted(filter(None, precisions)))
 
 
 def ranks_of(points: Iterable[Measurement]) -> tuple[int, int]:
@@ -172,4 +201,5 @@ def facts_from(document: Mapping[str, Any]) -> RecordFacts:
     for name, value in document.items():
         if not isinstance(value, _TYPES[name]):
             raise ValueError(f"{name}: expected another type")
-    return RecordFacts(**{**document, "precisions": tuple(str(text) for text in document["precisions"])})
+    lists = {name: tuple(str(text) for text in document[name]) for name in ("precisions", "kernels")}
+    return RecordFacts(**{**document, **lists})

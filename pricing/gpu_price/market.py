@@ -8,16 +8,17 @@ from decimal import Decimal
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
-from pricing.base.listing import listed
 from pricing.book.current import Vote, counting_rows, is_historic, quantile, votes, without_historic
 from pricing.book.reading import load_book
-from pricing.book.rows import PriceBook
+from pricing.book.rows import PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate
 from pricing.gpu_price.ask import PriceQuery
 
 LOW, HIGH = Decimal("0.05"), Decimal("0.95")
 FEW_PROVIDERS = 5
 """With fewer votes the range is from the lowest to the highest; otherwise from the 5th to the 95th percentile."""
+MOST_NAMED = 12
+"""Providers that a sentence names."""
 TYPICAL_FROM_PROVIDERS = 5
 """GPUs with at least this many votes set the typical spread, which GPUs with one or two votes take."""
 
@@ -45,19 +46,25 @@ def _stale_gap(ballot: tuple[Vote, ...], as_of: date) -> Gap | None:
     stale = [vote.row for vote in ballot if vote.row.is_stale(as_of)]
     if not stale:
         return None
-    named = listed(f"{row.provider} ({row.date_latest})" for row in stale)
-    return Gap.of("price.stale", as_of=str(as_of), rows=named)
+    return Gap.of("price.stale", as_of=str(as_of), rows=_dated(stale))
 
 
 def _date_warnings(ballot: tuple[Vote, ...], as_of: date) -> tuple[Message, ...]:
     warnings = []
     historic = [vote.row for vote in ballot if is_historic(vote.row, as_of)]
     if historic:
-        named = listed(f"{row.provider} ({row.date_latest})" for row in historic)
-        warnings.append(Message.of("price.warning.historic", rows=named))
+        warnings.append(Message.of("price.warning.historic", rows=_dated(historic)))
     if any(vote.row.date_latest > as_of for vote in ballot):
         warnings.append(Message.of("price.warning.vague_date"))  # the same for every GPU, so that it is said once
     return tuple(warnings)
+
+
+def _dated(rows: list[PriceRow]) -> Message:
+    """Providers of rows with their dates; after `MOST_NAMED` of them, how many more there are."""
+    named = tuple(Message.of("price.of_date", provider=row.provider, date=str(row.date_latest)) for row in rows)
+    if len(named) <= MOST_NAMED:
+        return Message.of("price.of_dates", rows=named)
+    return Message.of("price.of_more_dates", rows=named[:MOST_NAMED], more=len(named) - MOST_NAMED)
 
 
 def _region(query: PriceQuery) -> Message | str:

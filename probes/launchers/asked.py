@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import ceil
 
 from planner.errors import UsageError
-from planner.units import MINUTE_S
+from planner.units import DAY_S, HOUR_S, MINUTE_S
 from probes import precisions, workloads
 from probes.launchers.base import Launcher, ProbeJob
 from probes.launchers.device_names import find_nvidia
-from probes.launchers.settings import GPU, SETTING_BY_NAME
+from probes.launchers.settings import GPU, SETTING_BY_NAME, TIME
 from probes.record.options import BUDGETS_S, RANKS_BUDGETS_S, Options
 
 RANKS_PER_NODE = 8
@@ -48,6 +49,8 @@ def make_job(
     gpu = find_nvidia(settings[GPU]) if GPU in settings else None
     count = _counted("--nnodes", nodes, most=MOST_NODES) or 1
     per_node = _counted("--ranks", ranks, most=MOST_RANKS) or (gpu.gpus_per_node if gpu else RANKS_PER_NODE)
+    if TIME in settings:
+        _check_time(settings[TIME], _budget_s(probe, count * per_node))
     return ProbeJob(
         nodes=count,
         ranks_per_node=per_node,
@@ -112,9 +115,40 @@ def _counted(flag: str, count: int | None, *, most: int) -> int | None:
     return count
 
 
+def _budget_s(probe: Options, ranks: int) -> float:
+    """What the measurements themselves may take."""
+    suites = (BUDGETS_S if ranks == 1 else RANKS_BUDGETS_S)["cpu" if probe.device == "cpu" else "cuda"]
+    return probe.budget_s or suites[probe.suite]
+
+
 def _limit_s(probe: Options, ranks: int) -> float:
-    budget_s = (
-        probe.budget_s
-        or (BUDGETS_S if ranks == 1 else RANKS_BUDGETS_S)["cpu" if probe.device == "cpu" else "cuda"][probe.suite]
-    )
-    return (3 if probe.verify else 2) * budget_s + START_S
+    return (3 if probe.verify else 2) * _budget_s(probe, ranks) + START_S
+
+
+def _check_time(text: str, budget_s: float) -> None:
+    """Refuse a time limit of the job that ends it before the probe does.
+
+    Raises:
+        UsageError: it does.
+    """
+    limit_s = _sbatch_s(text)
+    if 0 < limit_s < budget_s:
+        least = ceil(budget_s / MINUTE_S)
+        room = f"`--time {least + int(START_S / MINUTE_S)}` has room for starting it, too"
+        raise UsageError(
+            f"--time: the job would end after {limit_s / MINUTE_S:g} minutes, and the probe may measure for "
+            f"{budget_s / MINUTE_S:.3g}",
+            hint=f"{room}; or give the probe less with --budget",
+        )
+
+
+def _sbatch_s(text: str) -> float:
+    """A time limit as sbatch reads it: minutes[:seconds], hours:minutes:seconds, days-hours[:minutes[:seconds]]; 0 is
+    none at all.
+    """
+    days, dash, rest = text.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    if not dash:
+        parts = [0, *parts] if len(parts) < 3 else parts
+    hours, minutes, seconds = (*parts, 0, 0)[:3]
+    return int(days or 0) * DAY_S + hours * HOUR_S + minutes * MINUTE_S + seconds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from textwrap import wrap
 from typing import Any
 
 from planner.comparison.conventions import Count
@@ -14,7 +13,7 @@ from planner.training.method import PRETRAIN
 from planner.units import DAY_S, HOUR_S, MINUTE_S
 from reports.text.language import words_for
 from reports.text.messages import sentences, word
-from reports.text.width import columns_of
+from reports.text.width import columns_of, wrapped
 
 Document = dict[str, Any]
 Say = Callable[..., str]
@@ -55,7 +54,7 @@ def to_text(document: Document, lang: str = "en") -> str:
         _time(document, say),
         _forecast(document, say, lang),
         _listed(say("compare.head.cannot"), _texts(document, "cannot_tell", lang)),
-        "\n".join(_wrapped(text, "(", " ") + ")" for text in _texts(document, "notes", lang)),
+        "\n".join(_wrapped(say("compare.note", text=text), "", " ") for text in _texts(document, "notes", lang)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -69,7 +68,8 @@ def _texts(document: Document, name: str, lang: str) -> list[str]:
 
 
 def _wrapped(text: str, first: str, rest: str = "  ") -> str:
-    return "\n".join(wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False))
+    lines = wrapped(text, WIDTH - columns_of(first))
+    return "\n".join(f"{rest if number else first}{line}" for number, line in enumerate(lines))
 
 
 def _listed(head: str, texts: Sequence[str]) -> str:
@@ -185,6 +185,9 @@ def _forecast(document: Document, say: Say, lang: str) -> str:
         low, mid, high = (show(range_[end]) for end in ("low", "mid", "high"))
         return mid if low == high else say("compare.ahead.range", mid=mid, low=low, high=high)
 
+    def usd(value: float) -> str:
+        return _usd(value, say)
+
     reason = "no_gpus" if ahead["gpu_hours"] is None else "no_price"
     if ahead["remaining_steps"] == 0:
         rows = [("", say("compare.ahead.done"))]
@@ -200,7 +203,7 @@ def _forecast(document: Document, say: Say, lang: str) -> str:
             calm = ahead["days_without_stops"] * DAY_S / per
             rows.append(("stops", say("compare.ahead.stops_planned", time=calm, unit=say(f"compare.unit.{unit}"))))
         cost = ahead["cost_usd"]
-        rows.append(("cost", say(f"compare.ahead.{reason}") if cost is None else ranged(cost, _usd)))
+        rows.append(("cost", say(f"compare.ahead.{reason}") if cost is None else ranged(cost, usd)))
     rows.append(("spent", _spent(ahead, say, ranged, reason)))
     rows += _once(document, say, lang)
     labels = [_label(name, say) for name, _ in rows]
@@ -225,7 +228,9 @@ def _spent(ahead: Document, say: Say, ranged: Callable[[Document, Callable[[floa
     unit, per = _unit(seconds)
     so_far = say("compare.ahead.so_far", time=seconds / per, unit=say(f"compare.unit.{unit}"))
     spent = ahead["spent_usd"]
-    return f"{so_far}{say(f'compare.ahead.{reason}') if spent is None else ranged(spent, _usd)}"
+    return (
+        f"{so_far}{say(f'compare.ahead.{reason}') if spent is None else ranged(spent, lambda value: _usd(value, say))}"
+    )
 
 
 def _once(document: Document, say: Say, lang: str) -> list[tuple[str, str]]:
@@ -234,7 +239,7 @@ def _once(document: Document, say: Say, lang: str) -> list[tuple[str, str]]:
     if not costs:
         return []
     told = say("list.semicolon").join(word(cost.get("words_message") or cost["words"], lang) for cost in costs)
-    return [("once", say("compare.ahead.once_costs", usd=_usd(sum(cost["usd"] for cost in costs)), costs=told))]
+    return [("once", say("compare.ahead.once_costs", usd=_usd(sum(cost["usd"] for cost in costs), say), costs=told))]
 
 
 def _moment(seconds: float) -> str:
@@ -244,7 +249,7 @@ def _moment(seconds: float) -> str:
         return "–"
 
 
-def _usd(value: float) -> str:
+def _usd(value: float, say: Say) -> str:
     if 0 < value < LEAST_USD:
-        return f"<${LEAST_USD}"
-    return f"${value:,.2f}" if value < 100 else f"${value:,.0f}"
+        return say("compare.usd_below", amount=f"{LEAST_USD}")
+    return say("compare.usd", amount=f"{value:,.2f}" if value < 100 else f"{value:,.0f}")

@@ -40,8 +40,8 @@ PRICE_OF = "price "
 """The prices of several GPUs are inputs of their own, `price h100-sxm5-80gb`."""
 
 PUBLIC_VALUES = frozenset({
-    "arch", "as_of", "collective", "columns", "commitment", "compute", "currencies", "currency", "date",
-    "depreciation", "first", "flag", "gpu", "gpus", "home", "housing", "input", "instead", "known", "label",
+    "arch", "as_of", "collective", "columns", "command", "commitment", "compute", "currencies", "currency", "date",
+    "depreciation", "first", "flag", "gpu", "gpus", "home", "housing", "input", "instead", "known", "label", "lacking",
     "learned_on", "like", "method", "methods", "newest", "passes", "precision", "scaler", "until", "value",
 })  # fmt: skip
 """Values of a message whose text is public. What is `value` or `input` is one of `PUBLIC_INPUTS`; `method` is a name of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from reports.text.language import Span
+from reports.text.language import Span, Words
 from reports.view import Block, Cell, Items, Pairs, Prose, Section, Table, View
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!])")
@@ -23,7 +23,7 @@ def render(view: View) -> str:
     parts += [f"> {escaped(alert)}" for alert in hero.alerts]
     if hero.table is not None:
         parts.append(_table(hero.table))
-    parts += [_section(section) for section in view.sections]
+    parts += [_section(section, view.words) for section in view.sections]
     parts.append("---")
     parts += [escaped(line) for line in view.footer]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -33,19 +33,21 @@ def _spans(spans: tuple[Span, ...]) -> str:
     return "".join(f"**{escaped(span.text)}**" if span.strong else escaped(span.text) for span in spans).strip()
 
 
-def _section(section: Section) -> str:
-    parts = [f"## {escaped(section.title)}", _spans(section.lead), *(_block(block) for block in section.blocks)]
+def _section(section: Section, words: Words) -> str:
+    parts = [f"## {escaped(section.title)}", _spans(section.lead), *(_block(block, words) for block in section.blocks)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _block(block: Block) -> str:
+def _block(block: Block, words: Words) -> str:
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Items):
         title = f"**{escaped(block.title)}**\n\n" if block.title else ""
         return title + "\n".join(f"- {_item(item)}" for item in block.items)
     if isinstance(block, Pairs):
-        return "\n".join(f"- **{escaped(term)}**: {escaped(text)}" for term, text in block.pairs)
+        return "\n".join(
+            f"- {words('list.told', name=f'**{escaped(term)}**', text=escaped(text))}" for term, text in block.pairs
+        )
     if isinstance(block, Prose):
         return _spans(block.spans)
     return ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import unicodedata
 from collections.abc import Sequence
 
-from reports.text.language import Span
+from reports.text.language import Span, Words
+from reports.text.width import columns_of, wrapped
 from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Table, TableRow, View
 
 LEAST = 40
@@ -38,7 +38,7 @@ def render(view: View, *, width: int | None = None, color: bool | None = None, b
         color: default: only on a terminal without `NO_COLOR`.
         brief: the short answer, where the view has one.
     """
-    pen = _Pen(_width(width), _color(color))
+    pen = _Pen(_width(width), _color(color), view.words)
     hero = view.hero
     pen.paragraph(hero.headline)
     pen.paragraph(hero.budget)
@@ -68,13 +68,14 @@ def _section(pen: _Pen, section: Section) -> None:
     if section.id in LED:
         pen.paragraph(section.lead)
     for block in section.blocks:
-        _block(pen, _as_items(block) if section.id in TOLD and isinstance(block, Table) else block)
+        _block(pen, _as_items(block, pen.words) if section.id in TOLD and isinstance(block, Table) else block)
 
 
-def _as_items(table: Table) -> Items:
+def _as_items(table: Table, words: Words) -> Items:
     """A table as a list, a row a line; a line break in the terminal falls between words."""
     told = [[cell.plain for cell in row.cells if cell.text.strip("–")] for row in table.rows]
-    lines = (Cell(text=f"{row[0]}: {'; '.join(row[1:])}") for row in told)
+    apart = words("list.semicolon")
+    lines = (Cell(text=words("list.told", name=row[0], text=apart.join(row[1:]))) for row in told)
     notes = (Cell(text=note) for note in table.notes)
     return Items(items=(*lines, *notes), title=table.caption)
 
@@ -88,7 +89,9 @@ def _block(pen: _Pen, block: Block) -> None:
     elif isinstance(block, Prose):
         pen.paragraph(block.spans, quiet=block.tone == "quiet")
     elif isinstance(block, Pairs):
-        pen.items(Items(items=tuple(Cell(text=f"{term}: {text}") for term, text in block.pairs)))
+        pen.items(
+            Items(items=tuple(Cell(text=pen.words("list.told", name=term, text=text)) for term, text in block.pairs))
+        )
 
 
 def _width(width: int | None) -> int:
@@ -103,50 +106,17 @@ def _color(color: bool | None) -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def cells_wide(text: str) -> int:
-    """Columns that a text takes in a terminal: two for a wide character, none for a combining one."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
 def pad(text: str, width: int, *, right: bool) -> str:
     """The text padded to a width."""
-    space = " " * max(0, width - cells_wide(text))
+    space = " " * max(0, width - columns_of(text))
     return space + text if right else text + space
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, wrapped at spaces or between wide characters."""
-    lines: list[str] = [""]
-    for word in _words(text):
-        glued = lines[-1] + word
-        if cells_wide(glued.rstrip()) <= width or not lines[-1]:
-            lines[-1] = glued
-        else:
-            lines.append(word.lstrip())
-    return [line.rstrip() for line in lines]
-
-
-_NOT_FIRST = frozenset("，。；：、）！？％%”）")
-
-
-def _words(text: str) -> list[str]:
-    """Pieces between which a line may break."""
-    pieces: list[str] = []
-    for c in text:
-        wide = unicodedata.east_asian_width(c) in "WF"
-        breaks = not pieces or pieces[-1].endswith(" ") or (wide and c not in _NOT_FIRST)
-        after_wide = bool(pieces) and unicodedata.east_asian_width(pieces[-1][-1]) in "WF" and c not in _NOT_FIRST
-        if breaks or (after_wide and c != " "):
-            pieces.append(c)
-        else:
-            pieces[-1] += c
-    return pieces
 
 
 class _Pen:
     """Collects lines of a width, with or without colour."""
 
-    def __init__(self, width: int, color: bool) -> None:
+    def __init__(self, width: int, color: bool, words: Words) -> None:
+        self.words = words
         self._width = width
         self._color = color
         self._lines: list[str] = []
@@ -185,7 +155,7 @@ class _Pen:
         rows = [row for row in table.rows if len(row.cells) == len(table.columns)]
         short = [row for row in table.rows if len(row.cells) != len(table.columns)]
         widths = [
-            max([_head_width(column), *(cells_wide(row.cells[n].plain) for row in rows)])
+            max([_head_width(column), *(columns_of(row.cells[n].plain) for row in rows)])
             for n, column in enumerate(table.columns)
         ]
         widths[0] = min(widths[0], max(LEAST_NAME, self._width - 2 - max(widths[1:], default=0)))
@@ -228,7 +198,7 @@ def _head_lines(column: Column, width: int) -> list[str]:
 
 def _head_width(column: Column) -> int:
     """Width of a head, which may wrap over lines but not inside a word."""
-    return max(cells_wide(word.strip()) for word in column.head.split(" ")) if column.head else 0
+    return max(columns_of(word.strip()) for word in column.head.split(" ")) if column.head else 0
 
 
 def _with_room_for_heads(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:

@@ -265,8 +265,8 @@ def _runs(pair: Pair, called: tuple[str, str], words: Words) -> Table:
             layout = layout_text(plan["layout"]) if plan["layout"] else words("none")
             memory = words.figure("gib", memory_range(plan))
             assert memory is not None  # a plan that fits has a memory
-            cells = [words.name("precision", plan["precision"]), f"{plan['gpus']:,} × {pretty_gpu(plan['gpu'])}",
-                     layout, memory.full]  # fmt: skip
+            gpus = words("gpus.row", gpus=f"{plan['gpus']:,}", gpu=pretty_gpu(plan["gpu"]))
+            cells = [words.name("precision", plan["precision"]), gpus, layout, memory.full]
         rows.append(TableRow(cells=(Cell(text=name), *(Cell(text=cell) for cell in cells))))
     heads = ("plan", "precision", "gpus", "layout")
     return Table(

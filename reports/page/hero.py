@@ -264,7 +264,7 @@ def _measured(facts: Facts, words: Words) -> str:
         if own:
             dates = sorted({str(source["date"]) for source in own if source["date"]})
             exact = kind in ("measured", "shipped") and len(dates) == 1
-            when = dates[0] if exact else _years(dates)
+            when = dates[0][:10] if exact else _years(dates)
             date = words("range").format(when) if when else ""
             return words(f"trust.{kind}", gpu=pretty_gpu(facts.gpu), date=date)
     return words("trust.assumed")

@@ -13,6 +13,7 @@ from planner.lazy import dataclass
 from planner.units import DAY_S, HOUR_S, MINUTE_S
 from reports.text.clean import clean
 from reports.text.numbers import MINUS, Ladder, Rung, decimals_for, grouped, rung_for, shared_rung
+from reports.text.typeset import typeset
 
 LANGUAGES = ("en", "zh")
 """Languages of the report; each is a file of `strings/` with the same keys."""
@@ -80,7 +81,11 @@ class Words:
             KeyError: the table lacks the key or a value is missing (a programmer's mistake).
         """
         text = self._text[key]
-        return text.format(**values) if values else text
+        return self.typeset(text.format(**values)) if values else text
+
+    def typeset(self, text: str) -> str:
+        """A sentence that was put together, with the spaces of the language."""
+        return typeset(text) if self.lang == "zh" else text
 
     def has(self, key: str) -> bool:
         """Whether the table has a key: names from the document may be newer than the table."""
@@ -127,7 +132,7 @@ class Words:
             name: strong(value.text) + self.ranged(value) if isinstance(value, Figure) else value
             for name, value in values.items()
         }
-        return split_spans(self._text[key].format(**marked))
+        return split_spans(self.typeset(self._text[key].format(**marked)))
 
     def ranged(self, figure: Figure) -> str:
         """The range to put after a figure in a sentence, marked for `split_spans`; empty if there is none."""

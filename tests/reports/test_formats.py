@@ -26,9 +26,10 @@ from reports.formats import FORMATS, pdf
 from reports.formats.csv import head_of, paths_of
 from reports.formats.html import closer, embedded, short, with_code
 from reports.formats.markdown import escaped
-from reports.formats.terminal import cells_wide, pad, wrapped
+from reports.formats.terminal import pad
 from reports.page.build import checked
 from reports.text.clean import clean_tree
+from reports.text.width import columns_of, wrapped
 from reports.view.held import packed
 from tests.reports import sample
 from tests.reports.conftest import HERE, QUESTIONS
@@ -69,7 +70,7 @@ def test_an_unknown_form_is_refused_with_the_known_ones():
 def test_no_line_is_longer_than_the_terminal(ask, width, lang, name):
     text = str(reports.render(ask(name), "terminal", width=width, lang=lang, color=False))
 
-    assert [line for line in text.splitlines() if cells_wide(line) > width] == []
+    assert [line for line in text.splitlines() if columns_of(line) > width] == []
 
 
 def test_the_whole_answer_has_the_bill_the_memory_and_the_step_and_leaves_no_row_out(recorded):
@@ -115,10 +116,10 @@ def test_the_terminal_form_loads_neither_rich_nor_jinja2_nor_pandas(recorded):
 
 
 def test_wide_characters_take_two_columns():
-    assert cells_wide("显存 80") == 7
+    assert columns_of("显存 80") == 7
     assert pad("显存", 6, right=True) == "  显存"
     assert wrapped("时长的区间主要来自：方程", 12) == ["时长的区间主", "要来自：方程"]
-    assert all(cells_wide(line) <= 10 for line in wrapped("各精度在相同 GPU 上如何运行，以及为何", 10))
+    assert all(columns_of(line) <= 10 for line in wrapped("各精度在相同 GPU 上如何运行，以及为何", 10))
 
 
 # Markdown
@@ -523,4 +524,4 @@ def test_no_line_is_wider_than_the_terminal_where_a_gpu_has_another_precision(fi
     text = str(reports.render(document, "terminal", width=width))
 
     assert "has no" in text
-    assert max(cells_wide(line) for line in text.splitlines()) <= width
+    assert max(columns_of(line) for line in text.splitlines()) <= width

@@ -91,7 +91,7 @@ def _records(records: str | None) -> list[StoredRecord]:
     from mpplan.api.claims.record import newest_claims_record
     from planner.errors import InputFileError
     from planner.records.home import any_records, user_path
-    from planner.records.store import list_records, open_record
+    from planner.records.store import list_records, newest_whole, open_record
 
     if records is not None:
         record = open_record(user_path(records))
@@ -106,7 +106,8 @@ def _records(records: str | None) -> list[StoredRecord]:
         summary for summary in list_records()
         if not summary.shipped and summary.facts.problem is None and not summary.facts.numerics_only
     ]  # fmt: skip
-    return [*newest, open_record(max(own, key=lambda summary: summary.facts.date or "").path)] if own else newest
+    whole = newest_whole(own)
+    return newest if whole is None else [*newest, open_record(whole.path)]
 
 
 def to_claims_document(judged: Iterable[Judged]) -> dict[str, Any]:

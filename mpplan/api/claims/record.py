@@ -94,7 +94,7 @@ def newest_claims_record() -> StoredRecord | None:
     usable = [
         summary for summary in list_records(claims_dir()) if summary.facts.problem is None and not summary.shipped
     ]
-    return open_record(max(usable, key=lambda summary: summary.facts.date or "").path) if usable else None
+    return open_record(usable[0].path) if usable else None
 
 
 def named_training(name: str) -> Trained:
@@ -140,7 +140,7 @@ def newest_training() -> Trained | None:
         summary for summary in list_records()
         if not summary.shipped and summary.facts.problem is None and summary.facts.numerics_only
     ]  # fmt: skip
-    for summary in sorted(own, key=lambda summary: summary.facts.date or "", reverse=True):
+    for summary in own:
         trained = _recorded(Path(summary.path))
         if trained is not None:
             return trained

@@ -15,45 +15,58 @@ from mpplan.ui.listing import counted
 from mpplan.ui.sink import folded
 from planner.errors import InputFileError, UnstableError
 from planner.records.check import Finding, Verdict, doubtful
+from planner.records.home import user_path
 from planner.records.jsonl import MeasurementFile
 from planner.records.problem import RecordProblem
-from planner.records.store import StoredRecord, fleet_size, open_record
+from planner.records.store import RECORD_SUFFIXES, StoredRecord, find_record, fleet_size, open_record
 from planner.records.summary import ranks_of
 
 SCHEMA = "mpplan.check/1"
 
 _KIND_TO_WORKLOAD = {"memory_op": "memory-ops", "end_to_end": "end-to-end", "parallel_step": "parallel-step"}
 
-SHOWN_LINES = 20
-"""Damaged lines that are named; the others are counted."""
+SHOWN_FAULTS = 20
+"""Faults of lines that are named; lines with others are counted."""
+SHOWN_LINES = 5
+"""Lines that are named of those with one fault."""
 
-File = Annotated[Path, typer.Argument(metavar="RECORD", help="A record file (.jsonl or .jsonl.gz).")]
+NameOrFile = Annotated[
+    str, typer.Argument(metavar="RECORD", help="A record file (.jsonl or .jsonl.gz), or the name of a record.")
+]
 
 
-def check(record: File, json: options.JsonFlag = False, strict: options.StrictFlag = False) -> None:
+def check(record: NameOrFile, json: options.JsonFlag = False, strict: options.StrictFlag = False) -> None:
     """Say whether a measurement record can be trusted, and what to run again.
 
     Exit codes: 0 read and judged; 3 lines of the file are invalid (the others are judged); with --strict 6 when the
     record cannot be trusted.
     """
-    stored = open_record(record)
+    path = _path(record)
+    stored = open_record(path)
     damaged = list(stored.file.damage)
     if json:
-        typer.echo(dumps(_document(record, stored, damaged), indent=2, ensure_ascii=False))
+        typer.echo(dumps(_document(path, stored, damaged), indent=2, ensure_ascii=False))
     else:
-        typer.echo("\n".join(_text(record, stored, damaged)))
+        typer.echo("\n".join(_text(path, stored, damaged)))
     if damaged:
-        what = f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
+        what = f"{damaged[0].said_of(str(path))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
         raise InputFileError(what, hint=_what_helps(stored))
     if strict and not stored.verdict.trustworthy:
-        raise UnstableError(f"`{record}` cannot be trusted", hint=again(record, stored.verdict, stored.file))
+        raise UnstableError(f"`{path}` cannot be trusted", hint=again(path, stored.verdict, stored.file))
+
+
+def _path(name: str) -> Path:
+    """The file of that name, else of the record of that name."""
+    path = user_path(name)
+    return path if path.exists() or name.endswith(RECORD_SUFFIXES) else find_record(name).path
 
 
 def _what_helps(stored: StoredRecord) -> str:
     if any(point.imported.tool is not None for point in stored.file.measurements):
         return "the other lines are judged above; import the files again for those that are missing"
     if stored.file.measurements:
-        return "the other lines are judged above; `mpplan probe --resume` measures what is missing"
+        command = shlex.join([*_probe(stored.file), "--resume"])
+        return f"the other lines are judged above; `{command}` measures what is missing"
     if stored.file.is_newer:
         return "update mpplan to read it"
     return "records are what `mpplan probe` and `mpplan records import` write, one point a line"
@@ -82,8 +95,15 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
     which = ["--workload", workloads] if workloads and not file.damage else []
     command = [*_probe(file), "--resume", *which, "-o", str(whole)]
     first_of_all = ["close what else runs on the machine"] if spoilt else []
-    first_of_all += [f"`{shlex.join(['gunzip', str(path)])}`"] if whole != path else []
+    first_of_all += [_unpacked(path, whole, cut=bool(file.damage))] if whole != path else []
     return ", then ".join([*first_of_all, f"`{shlex.join(command)}`"])
+
+
+def _unpacked(path: Path, whole: Path, *, cut: bool) -> str:
+    """The command that unpacks a record; of a packed file that ends early, `gunzip` keeps nothing."""
+    if not cut:
+        return f"`{shlex.join(['gunzip', str(path)])}`"
+    return f"`gzip -dc {shlex.quote(str(path))} > {shlex.quote(str(whole))}`"
 
 
 def _probe(file: MeasurementFile) -> list[str]:
@@ -104,13 +124,29 @@ def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> lis
     device = f"{stored.device_name}, {counted(verdict.points, 'point')}" if stored.device_name else "no usable line"
     lines = [f"{path} {word}: {device}, {stored.date or 'undated'}"]
     lines += [f"  {'✗' if finding.serious else '!'} {finding.what}{_examples(finding)}" for finding in verdict.findings]
-    lines += [f"  ✗ {problem.said_of(str(path))}" for problem in damaged[:SHOWN_LINES]]
-    more = len(damaged) + stored.file.problems_left_out - SHOWN_LINES
-    if more > 0:
-        lines.append(f"  ✗ and {more:,} more")
+    lines += [f"  ✗ {line}" for line in _faults(path, damaged, stored.file.problems_left_out)]
     if verdict.findings and (command := again(path, verdict, stored.file)):
         lines.append(f"  → {command}")
     return [folded(line) for line in lines]
+
+
+def _faults(path: Path, damaged: list[RecordProblem], left_out: int) -> list[str]:
+    """What is wrong with lines, each fault once with the lines that have it."""
+    same: dict[tuple[str | None, str], list[RecordProblem]] = {}
+    for problem in damaged:
+        same.setdefault((problem.key, problem.what), []).append(problem)
+    groups = list(same.values())
+    shown = [f"{group[0].said_of(str(path))}{_also(group[1:])}" for group in groups[:SHOWN_FAULTS]]
+    more = sum(map(len, groups[SHOWN_FAULTS:])) + left_out
+    return shown + ([f"and {more:,} more"] if more else [])
+
+
+def _also(others: list[RecordProblem]) -> str:
+    """The other lines with a fault."""
+    if not others:
+        return ""
+    lines = ", ".join(f"{problem.line}" for problem in others[:SHOWN_LINES])
+    return f"; also in {counted(len(others), 'line')}: {lines}{', …' if len(others) > SHOWN_LINES else ''}"
 
 
 def _examples(finding: Finding) -> str:

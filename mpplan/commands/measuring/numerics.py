@@ -132,14 +132,12 @@ def _options(
     from probes.numerics.tasks import choose_tasks
     from probes.numerics.tasks.interface import SIZES
 
-    if device not in ("gpu", "cuda", "cpu"):
-        raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
+    kind = options.device_kind(device, gpu_index)
     for flag, value, known in (("--metric", metric, METRICS), ("--size", size, SIZES)):
         if value is not None and value not in known:
             raise UsageError(f"{flag}: unknown {flag[2:]} `{value}`", hint=f"one of {', '.join(known)}")
     if margin is not None and not (isfinite(margin) and margin > 0):
         raise UsageError(f"--margin: expected a number above 0, found `{margin:g}`", hint="for example `--margin 0.02`")
-    kind = "cpu" if device == "cpu" else "cuda"
     tasks = None if task is None else choose_tasks(options.names(task, "--task"))
     lower = None if precision is None else choose_lower(options.names(precision, "--precision"))
     budget_s = parse_duration_s(budget, "--budget", "`120s` or `3m`") if budget else None

@@ -19,7 +19,8 @@ from mpplan.ui.console import fail, note, warn
 from mpplan.ui.output import growing_record
 from planner.errors import CannotMeasureError, UnstableError, UsageError
 from planner.records.home import has_data_dir, records_dir, user_path
-from planner.records.store import open_record
+from planner.records.store import list_records, newer_part, newest_record, open_record, summarise
+from planner.records.summary import RecordFacts, resuming
 from planner.units import parse_duration_s
 
 if TYPE_CHECKING:
@@ -104,6 +105,10 @@ def probe(
     The record is kept in your data directory and, with -o, also there; `mpplan estimate` uses it from then on.
     With --ranks, or under `torchrun -m mpplan probe`, it measures the network between GPUs and steps that span them.
     """
+    if json and output == "-":
+        raise UsageError(
+            "--json and `-o -` would both print on stdout", hint="name a file for the record, or leave it out"
+        )
     several = ranks_asked_for(ranks, nnodes, rdzv_endpoint, join_timeout, gpu_index)
     settings = _options(
         suite=suite, device=device, precision=precision, workload=workload, gpu_index=gpu_index, budget=budget,
@@ -166,12 +171,10 @@ def _options(
 
     if suite not in SUITES:
         raise UsageError(f"--suite: unknown suite `{suite}`", hint=f"one of {', '.join(SUITES)}")
-    if device not in ("gpu", "cuda", "cpu"):
-        raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
+    kind = options.device_kind(device, gpu_index)
     recipes, wanted = options.names(precision, "--precision"), options.names(workload, "--workload")
     precisions.choose(recipes)
     workloads.choose(wanted, several.ranks * several.nnodes)
-    kind = "cpu" if device == "cpu" else "cuda"
     path = None if output in (None, "-") else str(user_path(str(output)))
     if several.rank == 0 and path is not None:
         path = str(growing_record(str(output), resume=resume))
@@ -182,7 +185,7 @@ def _options(
         precisions=recipes,
         workloads=wanted,
         budget_s=parse_duration_s(budget, "--budget", "`120s` or `3m`") if budget else None,
-        path=path if path is not None else (_newest(kind) if resume else None),
+        path=path if path is not None else (_newest(kind, several) if resume else None),
         store=None if path is not None and not has_data_dir() else str(records_dir()),
         resume=resume,
         verify=verify,
@@ -200,19 +203,25 @@ def _has_begun(record: Path) -> bool:
     return record.exists() and record.stat().st_size > 0
 
 
-def _newest(kind: str) -> str:
-    """The user's newest record of this kind of device.
+def _newest(kind: str, several: Several) -> str:
+    """The user's newest record of this kind of device, of one process or of several; of a CPU, of this one if any is.
 
     Raises:
         UsageError: there is none, or no place where it could be.
     """
-    from planner.records.store import list_records
+    from probes.device.device import cpu_name
 
     records_dir()
-    for record in list_records():
-        if not record.shipped and record.facts.device_kind == kind and not record.facts.numerics_only:
-            return str(record.path)
-    raise UsageError("there is no record to continue", hint="start one without `--resume`")
+    found = [
+        record
+        for record in list_records()
+        if not record.shipped and record.facts.device_kind == kind and record.facts.imported is None
+        and not record.facts.numerics_only and record.facts.several_ranks == (several.ranks * several.nnodes > 1)
+    ]  # fmt: skip
+    here = [record for record in found if record.facts.device_name == cpu_name()] if kind == "cpu" else found
+    if not found:
+        raise UsageError("there is no record to continue", hint="start one without `--resume`")
+    return str((here or found)[0].path)
 
 
 def _run(settings: Options, *, quiet: bool) -> Ended:
@@ -255,6 +264,21 @@ def _report(ended: Ended, settings: Options, *, json: bool, quiet: bool, to_stdo
         warn(f"no time was left for {', '.join(ended.left_out[:4])}{more}", quiet=quiet)
         note("`--resume` measures what is missing, `--budget` gives more time", quiet=quiet)
     note(f"wrote {path}", quiet=quiet)
+    facts = summarise(record).facts
+    if (used := _used_instead(facts)) is not None:
+        completes = f"`{resuming(facts)}` completes this one"
+        note(f"plans still rest on your record `{used}`, which measured more: {completes}", quiet=quiet)
+
+
+def _used_instead(facts: RecordFacts) -> str | None:
+    """The record of this device that plans use since the one just written lacks what it measured; else None."""
+    try:
+        listed = list_records()
+    except UsageError:  # where the store cannot be read, no plan uses it
+        return None
+    gpu = facts.gpu or ""
+    part, used = newer_part(gpu, listed), newest_record(gpu, listed)
+    return used.name if part is not None and used is not None and part.facts == facts else None
 
 
 def _unsupported_text(points: tuple[Measurement, ...]) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mpplan.api.record_shelf import RecordShelf
 from mpplan.commands.measuring.records_import import import_record
 from mpplan.commands.measuring.records_merge import merge_records
 from mpplan.ui import options
@@ -21,11 +22,10 @@ from planner.measured.network.lines import collective_lines
 from planner.records.home import user_path
 from planner.records.measurement import Measurement
 from planner.records.store import (
+    RECORD_SUFFIXES,
     StoredRecord,
     find_record,
     list_records,
-    newest_network,
-    newest_record,
     open_record,
     remove_record,
 )
@@ -50,7 +50,8 @@ def list_all(json: options.JsonFlag = False) -> None:
     """List the records, newest first; `*` marks those that plans rest on: for a GPU by itself, and for its network."""
     records = list_records()
     gpus = {record.gpu for record in records if record.gpu}
-    used = (choose(gpu, records) for gpu in gpus for choose in (newest_record, newest_network))
+    shelf = RecordShelf(None)
+    used = (choose(str(gpu)) for gpu in gpus for choose in (shelf.newest, shelf.newest_network))
     chosen = {record.path for record in used if record is not None}
     if json:
         entries = [_listed(record) | {"used": record.path in chosen} for record in records]
@@ -64,7 +65,7 @@ def list_all(json: options.JsonFlag = False) -> None:
             "*" if record.path in chosen else "",
             record.name,
             record.gpu or "-",
-            record.facts.device_name or "-",
+            record.facts.device_name or record.facts.problem or "-",
             (record.facts.date or "-")[:16].replace("T", " "),
             str(record.facts.points),
             "yes" if record.facts.trustworthy else "no",
@@ -78,7 +79,7 @@ def list_all(json: options.JsonFlag = False) -> None:
 @records_app.command("show")
 def show(name: NameOrFile, prefix: Prefix = False, json: options.JsonFlag = False) -> None:
     """Show what a record holds."""
-    if name.endswith((".jsonl", ".jsonl.gz")):
+    if name.endswith(RECORD_SUFFIXES) and (user_path(name).exists() or not _is_stored(name)):
         record = open_record(user_path(name))
     else:
         summary = find_record(name, prefix=prefix)
@@ -112,6 +113,11 @@ def remove(
         return
     remove_record(record)
     note(f"removed {record.name}")
+
+
+def _is_stored(file: str) -> bool:
+    """Whether the store holds a file of this name."""
+    return any(record.path.name == file for record in list_records())
 
 
 def _is_wanted(record: RecordSummary) -> bool:

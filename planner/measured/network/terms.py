@@ -340,4 +340,4 @@ def _used(source: NetworkSource, gpu: str, runs: Sequence[CollectiveRun]) -> Mes
     )
     if source.kind == "file":
         return Message.of("warning.network_file", file=source.name, gpu=gpu, runs=over)
-    return Message.of("warning.network_record", record=source.name, gpu=gpu, runs=over, date=str(source.date))
+    return Message.of("warning.network_record", record=source.name, gpu=gpu, runs=over, date=str(source.date)[:10])

@@ -237,7 +237,8 @@ def _price(row: Doc, basis: str, rate: Doc, words: Words) -> str:
 
 def _rate(row: Doc, rate: Doc, words: Words) -> str:
     """A published speed where no loss was compared."""
-    gpus = "" if rate["gpus"] is None or rate["gpu"] is None else f"{rate['gpus']:,} × {pretty_gpu(rate['gpu'])}"
+    named = rate["gpus"] is not None and rate["gpu"] is not None
+    gpus = words("gpus.row", gpus=f"{rate['gpus']:,}", gpu=pretty_gpu(rate["gpu"])) if named else ""
     return words(
         "parity.rate" if rate["power_gain_ratio"] is not None else "parity.rate_alone",
         precision=words.name("precision", row["precision"]),

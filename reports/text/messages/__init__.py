@@ -16,10 +16,10 @@ from importlib import import_module
 from string import Formatter
 from typing import Any
 
-from planner.errors import Message
+from planner.errors import Message, UsageError
 from planner.lazy import dataclass
 from planner.question.input import flag_of
-from planner.units import DAY_S, write_duration
+from planner.units import DAY_S, parse_duration_s, write_duration
 from reports.text.clean import clean
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
@@ -51,7 +51,8 @@ def word(message: Message | Mapping[str, Any] | str, lang: str = "en") -> str:
     if isinstance(message, str):
         return message
     key, values = (message.key, dict(message.values)) if isinstance(message, Message) else _parts(message)
-    return _Template(words_for(lang)).vformat(templates(lang)[key], (), values)
+    words = words_for(lang)
+    return words.typeset(_Template(words).vformat(templates(lang)[key], (), values))
 
 
 def _parts(message: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -77,7 +78,7 @@ class _Template(Formatter):
             "driver": lambda name: words.name("driver", str(name)),
             "gpu": lambda name: pretty_gpu(str(name)),
             "precision": lambda name: str(name).upper(),
-            "duration": lambda days: words.duration(float(days)),
+            "duration": self._duration,
             "time": lambda days: write_duration(float(days) * DAY_S),
             "years_in_days": self._years_in_days,
             "sig": lambda value: f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}",
@@ -102,6 +103,15 @@ class _Template(Formatter):
     def _chance(self, ratio: float, decimals: int) -> str:
         """A probability; decimals are there where without them it would read like one that it is compared with."""
         return f"{ratio:.{decimals}%}" if decimals else self._words.chance(ratio)
+
+    def _duration(self, days: Any) -> str:
+        """A time in days, or as it was typed: `30d`."""
+        if not isinstance(days, str):
+            return self._words.duration(float(days))
+        try:
+            return self._words.duration(parse_duration_s(days, "duration") / DAY_S)
+        except UsageError:  # left out of a copy
+            return days
 
     def _years_in_days(self, years: Any) -> str:
         """Years in days, to about as many digits as the answer tells the same time with."""

@@ -12,6 +12,7 @@ from mpplan.api.record_shelf import RecordShelf
 from planner.errors import InputFileError, UsageError
 from planner.records.flat import nest
 from planner.records.jsonl import to_line
+from reports.text.messages import word
 from tests.planner.collective_points import collectives
 from tests.planner.recorded import SHAPES, a_canary, a_measurement, gemm, kernels, write_record
 
@@ -165,6 +166,60 @@ def test_a_point_that_was_measured_again_replaces_the_earlier_one(run, tmp_path)
 
     assert steps["resumed"] == steps["alone"]
     assert steps["slow"] > 1.5 * steps["alone"]
+
+
+def test_a_plan_says_that_a_newer_record_is_of_a_part_and_which_command_completes_it(tmp_path: Path) -> None:
+    whole = [point for point in kernels() if point.kind != "attention"]
+    write_record(tmp_path / "store" / "whole.jsonl", *whole, a_canary(**H200))
+    day = {"timestamp_utc": "2026-11-25T12:00:00.000+00:00"}
+    write_record(tmp_path / "store" / "part.jsonl", *(gemm(*shape, **day) for shape in SHAPES), a_canary(**H200, **day))
+
+    chosen = chosen_records(RecordShelf(str(tmp_path / "store")), ["h200-sxm-141gb"])
+
+    assert {gpu: record.name for gpu, record in chosen.records.items()} == {"h200-sxm-141gb": "whole"}
+    assert [word(notice) for notice in chosen.notices][1] == (
+        "your newer record `part` lacks bandwidth, which `whole` measured, so that one is used: `mpplan probe "
+        "--resume` completes the newer one, --records takes it as it is"
+    )
+
+
+@pytest.mark.parametrize(
+    ("slower", "threads", "told"),
+    [
+        (1.5, None, "take 50% more time than those of `old` of 2026-11-20: see that nothing limited the clock; "),
+        (0.5, None, "take 50% less time than those of `old` of 2026-11-20: see that nothing limited the clock then; "),
+        (1.2, None, None),
+        (1.5, 2, None),
+    ],
+)
+def test_a_plan_says_that_the_record_before_tells_of_another_speed(tmp_path, slower, threads, told) -> None:
+    day = {"timestamp_utc": "2026-11-25T12:00:00.000+00:00", "threads": threads}
+    later = [gemm(*shape, noise=slower - 1.0, **day) for shape in SHAPES]
+    write_record(tmp_path / "store" / "old.jsonl", *(gemm(*shape) for shape in SHAPES), a_canary(**H200))
+    write_record(tmp_path / "store" / "new.jsonl", *later, a_canary(**H200, **day))
+
+    chosen = chosen_records(RecordShelf(str(tmp_path / "store")), ["h200-sxm-141gb"])
+    said = [
+        word(notice) for notice in chosen.notices if notice.key in ("warning.record_slower", "warning.record_faster")
+    ]
+
+    assert chosen.records["h200-sxm-141gb"].name == "new"
+    assert said == [] if told is None else told in said[0]
+    if told is not None:
+        assert said[0].startswith("at the 8 points that both measured, the kernels of your record `new` ")
+
+
+def test_a_plan_says_which_records_are_dated_after_today(tmp_path: Path) -> None:
+    day = {"timestamp_utc": "2099-01-02T03:04:05.678+00:00"}
+    write_record(tmp_path / "ahead.jsonl", *(gemm(*shape, **day) for shape in SHAPES), a_canary(**H200, **day))
+
+    told = [word(notice) for notice in chosen_records(RecordShelf(str(tmp_path)), ["h200-sxm-141gb"]).notices]
+
+    assert told[0].endswith("planned from your record `ahead` (9 points, 2099-01-02)")
+    assert told[1] == (
+        "dated after today, so that any other record is used before them: `ahead` (2099-01-02); check the clock, or "
+        "remove them with `mpplan records remove`"
+    )
 
 
 def test_a_named_record_that_cannot_be_trusted_is_used_and_said_to_be(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from mpplan.api.measurements import chosen_records
 from mpplan.api.record_shelf import RecordShelf
 from planner.errors import Message
 from planner.records.home import records_dir
 from planner.records.jsonl import to_line
+from reports.text.messages import word
 from tests.planner.recorded import H200, a_canary, a_measurement, kernels, write_record
 
 ASKED = (
@@ -139,3 +141,23 @@ def test_an_estimate_for_many_gpus_lists_the_store_once(home: Path, monkeypatch:
     estimate_briefly(params="1B", gpu="h200-sxm-141gb,h100-sxm5-80gb,a100-sxm4-80gb", precision="bf16")
 
     assert len(calls) == 1
+
+
+def test_the_local_cpu_is_planned_from_its_own_record_where_there_is_one(run, home, monkeypatch) -> None:
+    monkeypatch.setattr("mpplan.api.record_shelf.cpu_name", lambda: "This CPU")
+    monkeypatch.setattr("mpplan.api.measurements.cpu_name", lambda: "This CPU")
+    day = {"timestamp_utc": "2026-11-25T12:00:00.000+00:00", "device_name": "Another CPU"}
+    write_record(records_dir() / "theirs.jsonl", a_canary(**day), a_measurement(**day))
+    alone = chosen_records(RecordShelf(None), ["cpu-local"])
+    write_record(records_dir() / "mine.jsonl", a_canary(device_name="This CPU"), a_measurement(device_name="This CPU"))
+    both = chosen_records(RecordShelf(None), ["cpu-local"])
+    named = chosen_records(RecordShelf(str(records_dir() / "theirs.jsonl")), ["cpu-local"])
+
+    assert [chosen.records["cpu-local"].name for chosen in (alone, both, named)] == ["theirs", "mine", "theirs"]
+    told = "the record `theirs` was not measured on this CPU but on `Another CPU`: measure this one with"
+    assert [any(told in word(notice) for notice in chosen.notices) for chosen in (alone, both, named)] == [
+        True, False, False,
+    ]  # fmt: skip
+    assert [line.split()[:2] for line in run("records", "list").out.splitlines()[1:]] == [
+        ["theirs", "cpu-local"], ["*", "mine"],
+    ]  # fmt: skip

@@ -52,6 +52,29 @@ def test_a_list_is_joined_for_a_flag_that_takes_several(tmp_path):
     assert defaults_for(read_config([path]), NAMES, "fit", load_command(fit)) == {"seq_len": "2048,4096"}
 
 
+def test_a_file_that_lies_beside_the_defaults_is_found_from_anywhere(tmp_path):
+    (tmp_path / "ours.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "records").mkdir()
+    text = """
+        [estimate]
+        calibration = "ours.json"
+        records = "records"
+        quote = "not-there.toml"
+        lengths = "400"
+        report = "ours.json"
+        provider = "records"
+    """
+
+    assert defaults(tmp_path, text) == {
+        "calibration": str(tmp_path / "ours.json"),
+        "records": str(tmp_path / "records"),
+        "quote": "not-there.toml",
+        "lengths": "400",
+        "report": "ours.json",
+        "provider": "records",
+    }
+
+
 def test_the_later_file_wins_key_by_key(tmp_path):
     assert defaults(tmp_path, "[estimate]\npue = 1.1\ngpus = 8\n", "[estimate]\npue = 1.3\n") == {
         "pue": "1.3",

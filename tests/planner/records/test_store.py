@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,18 @@ def test_the_newest_trustworthy_record_of_the_gpu_wins(tmp_path: Path) -> None:
     assert best.name == "new"
 
 
+def test_a_record_that_is_dated_after_today_counts_as_the_oldest(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("planner.records.summary.today", lambda: date(2026, 11, 4))
+    for name, day in (("old", 1), ("new", 5), ("ahead", 6)):  # tomorrow is today somewhere
+        write_record(tmp_path / f"{name}.jsonl", *h200(day))
+
+    listed = records.list_records(tmp_path)
+
+    assert [record.name for record in listed if record.facts.ahead] == ["ahead"]
+    assert [record.name for record in listed] == ["new", "old", "ahead"]
+    assert names(tmp_path)[0] == "new"
+
+
 def test_an_own_record_wins_over_a_newer_shipped_one(tmp_path: Path) -> None:
     write_record(tmp_path / "shipped" / "theirs.jsonl", *h200(9))
     write_record(tmp_path / "own" / "ours.jsonl", *h200(1))
@@ -83,6 +96,43 @@ def test_an_own_record_wins_over_a_newer_shipped_one(tmp_path: Path) -> None:
     best = records.newest_record("h200-sxm-141gb", listed)
     assert best is not None
     assert best.name == "ours"
+
+
+def test_a_newer_record_of_a_part_of_the_suite_does_not_displace_one_of_all_of_it(tmp_path: Path) -> None:
+    write_record(tmp_path / "all.jsonl", *h200(1), *h200(1, kind="bandwidth", precision="fp8"))
+    write_record(tmp_path / "part.jsonl", *h200(2))
+
+    listed = records.list_records(tmp_path)
+    used, newer = (choose("h200-sxm-141gb", listed) for choose in (records.newest_record, records.newer_part))
+
+    assert used is not None
+    assert newer is not None
+    assert (used.name, newer.name) == ("all", "part")
+    assert newer.facts.lacks(used.facts) == ("bandwidth", "fp8")
+    assert used.facts.lacks(newer.facts) == ()
+
+
+def test_a_newer_record_with_something_that_the_older_lacks_wins(tmp_path: Path) -> None:
+    write_record(tmp_path / "old.jsonl", *h200(1), *h200(1, kind="bandwidth"))
+    write_record(tmp_path / "new.jsonl", *h200(2), *h200(2, kind="launch"))
+
+    listed = records.list_records(tmp_path)
+
+    assert names(tmp_path)[0] == "new"
+    assert records.newer_part("h200-sxm-141gb", listed) is None
+
+
+def test_a_record_of_another_cpu_does_not_displace_a_newer_one_that_measured_less(tmp_path: Path) -> None:
+    stamp = {"timestamp_utc": "2026-11-02T12:00:00.000+00:00"}
+    write_record(tmp_path / "new.jsonl", a_canary(**stamp), a_measurement(**stamp))
+    old = {"device_name": "Another CPU", "timestamp_utc": "2026-11-01T12:00:00.000+00:00"}
+    points = [a_canary(**old), a_measurement(**old), a_measurement(**old, probe_id="copy", kind="bandwidth")]
+    write_record(tmp_path / "old.jsonl", *points)
+
+    best = records.newest_record("cpu-local", records.list_records(tmp_path))
+
+    assert best is not None
+    assert best.name == "new"
 
 
 def ranks(day: int, *more: Measurement, **changes: object) -> list[Measurement]:

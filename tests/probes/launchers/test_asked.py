@@ -68,6 +68,24 @@ def test_an_unknown_launcher_is_answered_with_those_that_there_are() -> None:
     assert refused.value.hint == "one of slurm, skypilot, kubernetes"
 
 
+@pytest.mark.parametrize(("text", "minutes"), [("7", "7"), ("7:30", "7.5"), ("0:07:59", "7.98333"), ("0-0:7", "7")])
+def test_a_job_that_would_end_before_its_probe_is_refused(text: str, minutes: str) -> None:
+    settings = {"partition": "gpu", "time": text}
+
+    with pytest.raises(
+        UsageError, match=f"would end after {minutes} minutes, and the probe may measure for 8"
+    ) as error:
+        make_job(launcher_by_name("slurm"), Options(device="cuda"), ranks=1, given=settings)
+    assert error.value.hint == "`--time 28` has room for starting it, too; or give the probe less with --budget"
+
+
+@pytest.mark.parametrize("text", ["0", "8", "0:08:00", "1-0", "1-12:30", "2:00:00"])
+def test_a_job_that_has_the_time_of_its_probe_or_no_limit_is_written(text: str) -> None:
+    job = make_job(launcher_by_name("slurm"), Options(device="cuda"), ranks=1, given={"partition": "gpu", "time": text})
+
+    assert job.settings["time"] == text
+
+
 UNSAFE = ("a b", "a\nb", "a\n", "a'b", 'a"b', "a$(id)", "a`id`", "a;b", "a#b", "a\\b", "-a", "", "a\u2028b", "ä")
 
 

@@ -9,7 +9,8 @@ from planner.comparison.basis import Given
 from planner.comparison.compare import compare
 from planner.comparison.document import to_compare_document
 from planner.comparison.planned import planned_of
-from reports.compared.text import to_text
+from reports.compared.text import WIDTH, to_text
+from reports.text.width import columns_of
 from tests.planner.comparison.runs import log_of
 from tests.planner.comparison.test_gap import answer, run, timers_ms
 from tests.planner.runlog.test_read import sample
@@ -67,6 +68,18 @@ def test_tables_are_aligned_with_wide_letters():
     rows = text.split("与计划对照，每个有效步的秒数\n")[1].split("\n\n")[0].splitlines()
 
     assert len({sum(2 if ord(letter) > 0x2E80 else 1 for letter in row) for row in rows}) == 1
+
+
+def test_chinese_text_fits_the_width_and_tells_money_and_notes_in_chinese():
+    log = log_of(megatron_log([2.0] * 40, of=1000)[0] + ["iteration 9/ 1000 | cut"])
+    document = to_compare_document(compare(log, None, Given(gpus=8, price_usd_per_gpu_h=3.0)), "0")
+    document["notes"] = [{"key": "compare.note.timers", "values": {}}]
+    text = to_text(document, "zh")
+
+    assert max(map(columns_of, text.splitlines())) <= WIDTH
+    assert " 美元" in text
+    assert "$" not in text
+    assert text.endswith("（单步时间是各计时器之和：不含数据加载和日志）\n")
 
 
 def test_the_gap_and_the_bill_stand_in_the_text():

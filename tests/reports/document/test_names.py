@@ -221,7 +221,7 @@ MESSAGES = {
 NUMBERS = {
     "cp", "dp", "ep", "experts", "head_dim", "heads", "hidden", "kv_heads", "layers", "layouts", "measured", "nodes",
     "able", "looked", "pp", "planned", "points", "top_k", "tp", "vocab", "global_batch", "count", "members", "counted",
-    "pixels", "most", "digits", "near",
+    "pixels", "most", "more", "digits", "near",
 }  # fmt: skip
 
 

@@ -105,10 +105,10 @@ def test_several_gpus_stand_side_by_side():
 @pytest.mark.parametrize("lang", reports.LANGUAGES)
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_the_short_answer_stays_within_its_width(lang, width):
-    from reports.formats.terminal import cells_wide
+    from reports.text.width import columns_of
 
     for document in (sample.targets_document(), sample.unsupported_document(), sample.several_gpus_document()):
-        assert [line for line in brief_of(document, lang, width).splitlines() if cells_wide(line) > width] == []
+        assert [line for line in brief_of(document, lang, width).splitlines() if columns_of(line) > width] == []
 
 
 def test_a_comparison_of_two_answers_has_no_short_form():

@@ -11,6 +11,7 @@ from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
 from planner.errors import UsageError
 from planner.evidence import EvidenceKind
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
+from planner.training.recipe import ACT_CKPT
 from reports.text.language import LANGUAGES, Span, split_spans, strong, words_for
 from reports.text.strings import en, zh
 
@@ -209,7 +210,19 @@ def test_a_time_is_told_in_the_largest_unit_that_it_fills(days, english, chinese
     assert [words_for(lang).duration(days) for lang in LANGUAGES] == [english, chinese]
 
 
-@pytest.mark.parametrize("term", ["product_rate_ratio", "attention_rate_ratio", "attention_generation_ratio"])
-def test_what_calibration_learns_of_kernels_has_plain_words(term):
+@pytest.mark.parametrize(
+    "term",
+    [
+        "product_rate_ratio", "attention_rate_ratio", "attention_generation_ratio", "example_length_ratio",
+        "adapter_passes", "kernels_per_adapter", "magnitude_passes",
+    ],
+)  # fmt: skip
+def test_what_calibration_learns_of_kernels_and_what_fine_tuning_adds_has_plain_words(term):
     for lang in ("en", "zh"):
         assert words_for(lang).has(f"driver.{term}")
+
+
+@pytest.mark.parametrize("mode", ACT_CKPT)
+def test_every_way_to_checkpoint_has_its_words(mode):
+    for lang in LANGUAGES:
+        assert words_for(lang).has(f"ckpt.{mode}")

@@ -148,12 +148,31 @@ def test_a_chinese_template_holds_no_english_beyond_names():
         (
             Message.of("hint.try_ways", ways=(Message.of("hint.without", input="micro_batch", value=2), "x")),
             "try without --micro-batch 2, x",
-            "试试 去掉 --micro-batch 2、x",
+            "试试：去掉 --micro-batch 2、x",
         ),
         (
             Message.of("price.warning.few_providers", count=1, gpu="l4"),
             "only 1 provider known for l4: the range is at least the typical spread of GPUs with five or more",
             "l4 只有 1 家供应商：区间不小于有五家以上供应商的 GPU 的典型价差",
+        ),
+        (
+            Message.of("assumption.deadline", value="30d", note=""),
+            "The run must finish within 30 days.",
+            "训练须在 30 天内完成。",
+        ),
+        (Message.of("assumption.deadline", value="…", note=""), "The run must finish within ….", "训练须在 …内完成。"),
+        (
+            Message.of(
+                "price.warning.historic",
+                rows=Message.of(
+                    "price.of_more_dates",
+                    rows=[Message.of("price.of_date", provider=name, date="2025-03-03") for name in ("a", "b")],
+                    more=2,
+                ),
+            ),
+            "no price of the last 18 months is known; older ones are used, of a (2025-03-03), b (2025-03-03) and 2 "
+            "more",
+            "近 18 个月没有已知价格；使用更早的价格：a（2025-03-03）、b（2025-03-03）等（另有 2 家）",
         ),
         (Message.of("skipped.reasons", reasons=("a: b", "c: d")), "a: b; c: d", "a: b；c: d"),
         (

@@ -82,6 +82,14 @@ def test_a_newer_record_of_training_alone_does_not_hide_what_was_measured(store)
     assert [case.mid for case in judged.evidence if case.basis == "measured"] == [8.0]
 
 
+def test_a_newer_record_of_a_part_of_the_suite_does_not_hide_one_of_all_of_it(store):
+    point = a_measurement(**H200)
+    write_record(store / "whole.jsonl", point, a_measurement(probe_id="copy", kind="bandwidth", **H200))
+    write_record(store / "part.jsonl", a_measurement(**H200, timestamp_utc="2026-11-22T12:00:00.000+00:00"))
+
+    assert known_here(None).record == "whole"
+
+
 def test_training_without_its_parts_tells_nothing_and_what_ships_is_taken(store):
     write_record(store / "later.jsonl", a_measurement(**TRAINED))
 

@@ -12,6 +12,7 @@ import pytest
 
 from mpplan.commands.measuring.check import again
 from planner.records.communication import RankFigures
+from planner.records.home import records_dir
 from planner.records.measurement import SCHEMA
 from planner.records.store import open_record
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
@@ -110,7 +111,7 @@ def test_what_is_only_damaged_is_not_blamed_on_other_work_and_what_is_packed_is_
 
     result = run("check", "cut.jsonl.gz")
 
-    assert "→ `gunzip cut.jsonl.gz`, then `mpplan probe --resume -o cut.jsonl`" in result.out
+    assert "→ `gzip -dc cut.jsonl.gz > cut.jsonl`, then `mpplan probe --resume -o cut.jsonl`" in result.out
     assert "close what else runs" not in result.out
 
 
@@ -165,6 +166,16 @@ def test_only_the_workloads_that_resuming_measures_again_are_named(run, home) ->
     assert f"`mpplan probe --resume --workload gemm -o {path}`" in run("check", str(path)).out
 
 
+def test_a_record_of_the_store_is_checked_by_its_name(run, home) -> None:
+    path = write_record(records_dir() / "mine.jsonl", *h200(1))
+
+    assert run("check", "mine").out.startswith(f"{path} can be trusted: NVIDIA H200, 5 points")
+    unknown = run("check", "yours")
+    assert (unknown.code, unknown.err) == (
+        2, "error: no record `yours`\nhint: `mpplan records list` lists them\n",
+    )  # fmt: skip
+
+
 def test_a_missing_file_is_exit_2(run, home) -> None:
     result = run("check", "none.jsonl")
 
@@ -172,17 +183,31 @@ def test_a_missing_file_is_exit_2(run, home) -> None:
     assert "cannot read `none.jsonl`" in result.err
 
 
-def test_of_very_many_damaged_lines_the_first_twenty_are_named_and_the_others_counted(run, home) -> None:
+def test_a_fault_of_many_lines_is_told_once_and_of_very_many_lines_the_others_are_counted(run, home) -> None:
     (home / "junk.jsonl").write_text("junk\n" * 30_000, encoding="utf-8")
 
     result = run("check", "junk.jsonl")
     document = json.loads(run("check", "junk.jsonl", "--json").out)
 
     assert result.code == 3
-    assert sum("✗ junk.jsonl" in line for line in result.out.splitlines()) == 20
-    assert "and 29,981 more" in result.out  # 30,000 lines and that no line is usable
+    assert sum("✗ junk.jsonl" in line for line in result.out.splitlines()) == 2  # and that no line is usable
+    assert "; also in 999 lines: 2, 3, 4, 5, 6, …" in result.out
+    assert "✗ and 29,000 more" in result.out
     assert "(and 30,000 more)" in result.err
     assert (len(document["problems"]), document["problems_left_out"]) == (1001, 29_000)
+
+
+def test_of_many_faults_the_first_twenty_are_named(run, home) -> None:
+    good = write_record(home / "r.jsonl", *h200(1))
+    line = json.loads(good.read_text().splitlines()[1])
+    bad = [json.dumps(line | {"probe_id": f"b{n}", "time_median_s": -1.0 - n // 2}) for n in range(50)]
+    good.write_text(good.read_text() + "\n".join(bad) + "\n", encoding="utf-8")
+
+    lines = run("check", str(good)).out.splitlines()
+
+    assert sum(f"✗ {good}" in line for line in lines) == 20
+    assert any(line.endswith("found `-1.0`; also in 1 line: 7") for line in lines)
+    assert "  ✗ and 10 more" in lines
 
 
 def test_a_device_and_a_pipe_without_a_writer_are_no_records(run, home) -> None:

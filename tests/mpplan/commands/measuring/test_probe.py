@@ -9,10 +9,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+from mpplan.commands.measuring.probe import _newest, _used_instead
+from mpplan.commands.measuring.several import Several
+from planner.records.home import records_dir
 from planner.records.jsonl import read_measurements
+from planner.records.store import open_record, summarise
+from tests.planner.recorded import a_canary, a_measurement, write_record
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 QUICK = ("probe", "--device", "cpu", "--suite", "quick", "--budget", "5m")
@@ -27,6 +33,8 @@ QUICK = ("probe", "--device", "cpu", "--suite", "quick", "--budget", "5m")
         (("--workload", "gemmm"), "unknown workload `gemmm`"),
         (("--budget", "soon"), "--budget: `soon` is not a duration"),
         (("--resume",), "there is no record to continue"),
+        (("--device", "cpu", "--gpu-index", "3"), "--gpu-index does not go with --device cpu"),
+        (("--device", "cpu", "--json", "-o", "-"), "--json and `-o -` would both print on stdout"),
         (("-o", "no/such/place.jsonl"), "cannot write `no/such/place.jsonl`"),
     ],
 )
@@ -36,6 +44,31 @@ def test_a_value_that_cannot_be_is_refused_before_anything_starts(run, arguments
     assert result.code == 2
     assert f"error: {error}" in result.err
     assert "hint: " in result.err
+
+
+def test_a_record_of_a_part_is_said_not_to_take_the_place_of_the_older_one_that_measured_more(home) -> None:
+    store = records_dir()
+    write_record(store / "whole.jsonl", a_canary(), a_measurement(), a_measurement(probe_id="copy", kind="bandwidth"))
+    day = {"timestamp_utc": "2026-11-25T12:00:00.000+00:00"}
+    part = write_record(store / "part.jsonl", a_canary(**day), a_measurement(**day))
+    elsewhere = write_record(home / "copy.jsonl", a_canary(**day), a_measurement(**day))
+
+    used = [_used_instead(summarise(open_record(path)).facts) for path in (part, elsewhere, store / "whole.jsonl")]
+
+    assert used == ["whole", "whole", None]
+
+
+def test_what_is_resumed_is_the_newest_record_of_this_cpu_and_of_as_many_processes(home, monkeypatch) -> None:
+    monkeypatch.setattr("probes.device.device.cpu_name", lambda: "This CPU")
+    store, mine = records_dir(), {"device_name": "This CPU"}
+    write_record(store / "mine.jsonl", a_measurement(**mine, timestamp_utc="2026-11-21T12:00:00.000+00:00"))
+    write_record(store / "theirs.jsonl", a_measurement(timestamp_utc="2026-11-23T12:00:00.000+00:00"))
+    ranks = {"rank_names": ("a rank 0", "a rank 1"), "timestamp_utc": "2026-11-24T12:00:00.000+00:00"}
+    write_record(store / "ranks.jsonl", a_measurement(**mine, **ranks))
+
+    alone, together = (_newest("cpu", Several(ranks=n, nnodes=1, rdzv_endpoint=None, join_s=1.0)) for n in (1, 2))
+
+    assert (Path(alone).stem, Path(together).stem) == ("mine", "ranks")
 
 
 def test_an_existing_record_is_not_overwritten(run, home) -> None:

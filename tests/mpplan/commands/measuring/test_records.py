@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -156,6 +157,21 @@ def test_the_beginning_of_a_name_is_enough_where_that_is_said(run, store) -> Non
     assert (result.code, path.exists()) == (0, False)
 
 
+def test_of_a_record_and_its_packed_copy_each_is_named_by_its_file(run, store) -> None:
+    plain = write_record(store / "one.jsonl", *h200(1))
+    packed = store / "one.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+
+    unclear = run("records", "remove", "one", "--yes")
+    shown, gone = run("records", "show", "one.jsonl.gz"), run("records", "remove", "one.jsonl.gz", "--yes")
+
+    assert (unclear.code, unclear.err.splitlines()[-1]) == (2, "hint: name one: one.jsonl, one.jsonl.gz")
+    assert (shown.code, gone.code) == (0, 0)
+    assert str(packed) in shown.out
+    assert (plain.exists(), packed.exists()) == (True, False)
+    assert run("records", "show", "two.jsonl").err.startswith("error: cannot read `two.jsonl`")
+
+
 def test_what_is_no_record_is_listed_as_one_that_cannot_be_trusted(run, store) -> None:
     write_record(store / "one.jsonl", *h200(1))
     (store / "folder.jsonl").mkdir()
@@ -169,6 +185,8 @@ def test_what_is_no_record_is_listed_as_one_that_cannot_be_trusted(run, store) -
     assert {line.split()[0]: line.split()[-2] for line in listed.out.splitlines()[2:]} == {
         "folder": "no", "gone": "no", "pipe": "no",
     }  # fmt: skip
+    assert "it is a directory" in listed.out
+    assert "No such file or directory" in listed.out
     what = {record["name"]: record["problems"][0]["what"] for record in document["records"][1:]}
     assert what == {
         "folder": "it is a directory", "gone": "No such file or directory", "pipe": "it is a pipe",

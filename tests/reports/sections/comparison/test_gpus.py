@@ -144,7 +144,7 @@ def test_a_gpu_whose_plan_breaks_the_risk_allowed_is_marked_with_its_risk():
         (terminal.render, "en", "H200 SXM 141 GB: this plan runs out of memory with a probability of 24%"),
         (markdown.render, "en", "H200 SXM 141 GB: this plan runs out of memory with a probability of 24%"),
         (html.render, "en", "H200 SXM 141 GB: this plan runs out of memory with a probability of 24%"),
-        (markdown.render, "zh", "H200 SXM 141 GB：这一方案显存不足的概率为 24%"),
+        (markdown.render, "zh", "H200 SXM 141 GB：该方案显存不足的概率为 24%"),
     ],
 )
 def test_the_mark_and_its_note_are_in_every_format(render, lang, note):

@@ -60,7 +60,7 @@ def test_only_the_fastest_layout_is_called_the_best():
     assert f"layouts evaluated, the simplest within {SIMPLER - 1:.0%} of the best;" in text
     assert "; TP4 PP2 MB1×1 (a batch of " in text
     assert text.endswith(" is more complex and 1.8% faster on average.")
-    assert lead("zh", [simpler]).endswith(" 平均快 1.8%，但更复杂。")
+    assert lead("zh", [simpler]).endswith("）平均快 1.8%，但更复杂。")
 
 
 def test_a_layout_that_is_hardly_faster_is_said_to_be_no_faster():

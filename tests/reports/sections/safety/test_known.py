@@ -127,6 +127,9 @@ def test_a_published_speed_is_told_with_its_machines_and_that_no_loss_was_compar
         "Published for NVFP4 (DeepSeek-V3 671B, 64 × GB300 288\u00a0GB, no loss compared): +37.6% speed, −16.6% power "
         "against BF16.",
     )
+    chinese = parity_table(facts_shown(), ZH)
+    assert chinese is not None
+    assert "DeepSeek-V3 671B、64 张 GB300 288 GB" in chinese.notes[1]
 
 
 def test_a_measured_price_and_the_published_one_stand_each_on_its_line():

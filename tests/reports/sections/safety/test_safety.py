@@ -16,10 +16,10 @@ from planner.answer.invariants import violations
 from planner.safety.document import findings_of, tasks_shown
 from planner.safety.training import Training
 from reports.document.facts import Facts
-from reports.formats.terminal import cells_wide
 from reports.page.build import checked
 from reports.sections.safety.safety import safety
 from reports.text.language import words_for
+from reports.text.width import columns_of
 from reports.view import HistogramChart, IntervalChart
 from tests.planner.safety.recorded import PATH, with_policy
 from tests.reports import sample
@@ -58,7 +58,7 @@ def test_every_format_has_it(lang):
 def test_no_line_of_it_is_longer_than_the_terminal(lang, width):
     for brief in (False, True):
         text = str(reports.render(document_shown(), "terminal", lang=lang, width=width, brief=brief))
-        assert max(cells_wide(line) for line in text.splitlines()) <= width
+        assert max(columns_of(line) for line in text.splitlines()) <= width
 
 
 def test_the_section_is_small_and_well_formed():
