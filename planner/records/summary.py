@@ -20,6 +20,8 @@ KINDS_OF_KERNELS = (
     "launch", "bandwidth", "gemm", "attention", "memory_op", "block", "optimizer", "end_to_end", "power",
 )  # fmt: skip
 """Kinds of points that tell of one GPU by itself."""
+WORKLOAD_OF_KIND = {"memory_op": "memory-ops", "end_to_end": "end-to-end", "parallel_step": "parallel-step"}
+"""Names that `mpplan probe --workload` has for kinds of points, where they are others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +81,13 @@ class RecordFacts:
         return bool(self.kernels) or not (self.several_ranks or self.numerics_only)
 
     def lacks(self, other: RecordFacts) -> tuple[str, ...]:
-        """What another record of the same device measured beyond this one; nothing where this one has anything more."""
+        """What another record of the same device measured beyond this one; nothing where this one has anything more.
+
+        Workloads, as `mpplan probe` calls them, and precisions.
+        """
         if self.device_name != other.device_name or not set(self.kernels) < set(other.kernels):
             return ()
-        return tuple(name for name in other.kernels if name not in self.kernels)
+        return tuple(WORKLOAD_OF_KIND.get(name, name) for name in other.kernels if name not in self.kernels)
 
 
 def catalogue_id(

@@ -19,11 +19,9 @@ from planner.records.home import user_path
 from planner.records.jsonl import MeasurementFile
 from planner.records.problem import RecordProblem
 from planner.records.store import RECORD_SUFFIXES, StoredRecord, find_record, fleet_size, open_record
-from planner.records.summary import ranks_of
+from planner.records.summary import WORKLOAD_OF_KIND, ranks_of
 
 SCHEMA = "mpplan.check/1"
-
-_KIND_TO_WORKLOAD = {"memory_op": "memory-ops", "end_to_end": "end-to-end", "parallel_step": "parallel-step"}
 
 SHOWN_FAULTS = 20
 """Faults of lines that are named; lines with others are counted."""
@@ -91,7 +89,7 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
         command = [*_probe(file), "-o", str(whole.with_name(f"{whole.stem}-again.jsonl"))]
         return f"close what else runs on the machine, then measure it anew: `{shlex.join(command)}`"
     kinds = (point.kind for point in spoilt if point.kind not in ("canary", "verify", "support"))
-    workloads = ",".join(dict.fromkeys(_KIND_TO_WORKLOAD.get(kind, kind) for kind in kinds))
+    workloads = ",".join(dict.fromkeys(WORKLOAD_OF_KIND.get(kind, kind) for kind in kinds))
     which = ["--workload", workloads] if workloads and not file.damage else []
     command = [*_probe(file), "--resume", *which, "-o", str(whole)]
     first_of_all = ["close what else runs on the machine"] if spoilt else []

@@ -99,7 +99,7 @@ def test_an_own_record_wins_over_a_newer_shipped_one(tmp_path: Path) -> None:
 
 
 def test_a_newer_record_of_a_part_of_the_suite_does_not_displace_one_of_all_of_it(tmp_path: Path) -> None:
-    write_record(tmp_path / "all.jsonl", *h200(1), *h200(1, kind="bandwidth", precision="fp8"))
+    write_record(tmp_path / "all.jsonl", *h200(1), *h200(1, kind="memory_op", precision="fp8"))
     write_record(tmp_path / "part.jsonl", *h200(2))
 
     listed = records.list_records(tmp_path)
@@ -108,7 +108,7 @@ def test_a_newer_record_of_a_part_of_the_suite_does_not_displace_one_of_all_of_i
     assert used is not None
     assert newer is not None
     assert (used.name, newer.name) == ("all", "part")
-    assert newer.facts.lacks(used.facts) == ("bandwidth", "fp8")
+    assert newer.facts.lacks(used.facts) == ("memory-ops", "fp8")
     assert used.facts.lacks(newer.facts) == ()
 
 
