@@ -63,7 +63,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layouts:
-    """Many layouts as integer arrays of one shape `[layout]`."""
+    """Many layouts as integer arrays of one shape: `[layout]`, or `[layout, 1]` where each meets every draw."""
 
     tp: Ints
     pp: Ints
@@ -90,6 +90,11 @@ class Layouts:
     def global_batch(self) -> Ints:
         """Sequences per step of each layout, `[layout]`."""
         return self.dp * self.micro_batch * self.grad_accum
+
+    @property
+    def column(self) -> Layouts:
+        """The same as `[layout, 1]`: what is computed of them under draws, `[draw]`, is `[layout, draw]`."""
+        return Layouts(**{name: getattr(self, name)[:, None] for name in COLUMNS})
 
     def take(self, index: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Layouts:
         """The layouts at an index, mask or slice."""

@@ -127,15 +127,15 @@ def _with_measured(
         return _measured_s(operation, surface, payload_bytes, group, rates, messages)
     where = np.flatnonzero(inside)  # few layouts: most groups of a large cluster leave the domain
     within = RankGroup(size=group.size[where], inside=group.inside[where], linked=group.linked[where])
-    drawn = {name: _at(getattr(rates, name), where) for name in ("nvlink_bytes_per_s", "hop_latency_s")}
-    there = rates.replaced(**drawn)
-    result = np.array(line_s)
-    result[where] = _measured_s(operation, surface, _at(payload_bytes, where), within, there, _at(messages, where))
+    measured_s = _measured_s(operation, surface, _at(payload_bytes, where), within, rates, _at(messages, where))
+    shape = np.broadcast_shapes(np.shape(line_s), (1, *np.shape(measured_s)[1:]))
+    result = np.array(np.broadcast_to(line_s, shape))
+    result[where] = measured_s
     return result
 
 
 def _at(values: Array | Value, where: npt.NDArray[np.intp]) -> Value:
-    """Values of some layouts, from values by layout (a draw for each, or none) or one for all."""
+    """Values of some layouts, from values by layout or one for all."""
     array = np.asarray(values)
     return array if array.size == 1 else array[where]
 
@@ -235,7 +235,7 @@ def all_to_all_s(
 
 def send_s(
     message_bytes: Array | Value,
-    crosses: npt.NDArray[np.bool_],
+    crosses: npt.NDArray[np.bool_] | bool,
     rates: Rates,
     bridged: npt.NDArray[np.bool_] | bool = False,
 ) -> Value:

@@ -14,7 +14,7 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.performance.compression import coding_s
 from planner.performance.compute import LayerTime
-from planner.performance.operations import EACH_ALONE, Array, Work, expert_tp
+from planner.performance.operations import Array, Work, expert_tp
 from planner.performance.shards import Shards, gathered_bytes, reduced_bytes, trained_share
 from planner.performance.transfers import (
     Transfer,
@@ -66,7 +66,7 @@ def _sent_s(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Ra
 
 def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> LayerComm:
     """Exposed communication inside a layer, `[layout]` or `[draw]`; that of layouts which split it alike only once."""
-    splits = EACH_ALONE if rates.drawn else work.splits  # layouts under draws of their own share nothing
+    splits = work.splits
     where = (recipe, cluster, splits.distinct(work.tokens), splits.layouts(at))
     products_s = splits.distinct(split_product_s(recipe, at, layer))
     tensor, expert = tensor_transfers(*where, products_s, rates), expert_transfers(*where, rates)

@@ -106,7 +106,7 @@ def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
 def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
     """FLOP per token that checkpointing does again, `[layout]`; vision models are planned without."""
     if recipe.model.has_network:
-        return np.zeros(len(at))
+        return np.zeros(at.tp.shape)
     return np.array([recomputed_flop_per_token(recipe, name) for name in ACT_CKPT])[at.act_ckpt]
 
 

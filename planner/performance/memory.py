@@ -115,7 +115,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
         fp8_copies=copies + np.where(at_loss, 0.0, copies_in_layer),
         gathered_params=gathered.held + np.where(at_loss, gathered.at_loss, gathered.in_layer),
         comm_buffers=axes * rates.nccl_bytes,
-        framework=rates.context_bytes + np.zeros(len(at)),
+        framework=rates.context_bytes + np.zeros(at.tp.shape),
         fragmentation=0.0,
     )
     # Frozen weights lie in blocks that are never given back.

@@ -45,7 +45,7 @@ class Splits:
     inverse: npt.NDArray[np.intp] | None
     """The split of each layout, `[layout]`."""
     experts_apart: bool = False
-    """The load of the experts is drawn for each layout: no two share the shapes of grouped products."""
+    """The load of the experts is drawn: the shapes of grouped products differ from draw to draw."""
 
     def of(self, *, grouped: bool) -> Splits:
         """Those of grouped products, or of all others."""
@@ -56,12 +56,12 @@ class Splits:
         return at if self.first is None else at.take(self.first)
 
     def distinct(self, values: Array | float) -> Array:
-        """Values by split, from values by layout (or one for all)."""
+        """Values by split, from values by layout (or one for all); further axes stay."""
         array = np.atleast_1d(np.asarray(values, dtype=np.float64))
         return array if self.first is None or len(array) == 1 else array[self.first]
 
     def spread(self, values: Array) -> Array:
-        """Values by layout, from values by split."""
+        """Values by layout, from values by split; further axes stay."""
         return values if self.inverse is None or len(values) == 1 else values[self.inverse]
 
 
@@ -76,7 +76,7 @@ def distinct_splits(recipe: Recipe, at: Layouts) -> Splits:
     key = (at.micro_batch * 4096 + at.tp) * 4096 + at.cp
     if recipe.model.experts:
         key = (key * 8192 + at.ep) * 2 + (expert_tp(recipe, at) == at.tp)
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(key.ravel(), return_index=True, return_inverse=True)
     return Splits(first=first, inverse=inverse)
 
 
@@ -141,7 +141,7 @@ def _keys(model: ModelShape, length: Array | float) -> Array | float:
     if isinstance(length, float):
         return attended_tokens(model, length)
     distinct, inverse = np.unique(length, return_inverse=True)
-    return np.array([attended_tokens(model, float(each)) for each in distinct])[inverse]
+    return np.array([attended_tokens(model, float(each)) for each in distinct])[inverse].reshape(length.shape)
 
 
 def attended_tokens(model: ModelShape, seq_len: float, causal_half: bool = True) -> float:

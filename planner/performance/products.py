@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Floats, Surface, large_flop_per_s, product_s
@@ -172,7 +171,7 @@ def _power_of_two_in(numbers: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """Forward and backward products of a list as they run alone, `[pass, product, split]`."""
+    """Forward and backward products of a list as they run alone, `[pass, product, split]`, or with `draw` besides."""
 
     m: Floats
     n: Floats
@@ -193,17 +192,19 @@ def passes_alone(
     A grouped kernel of `count` products is measured as one that is `count` times as wide: as many tiles, the same
     weights read.
     """
-    m, n, k, count = (_stacked([getattr(op, name) for op in ops], splits) for name in ("m", "n", "k", "count"))
-    grouped = np.array([op.grouped for op in ops])[:, None]
-    wide, runs = np.where(grouped, count, 1.0), count
-    if grouped.any():
-        runs = np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
+    sizes = _stacked([splits.distinct(getattr(op, name)) for name in ("m", "n", "k", "count") for op in ops])
+    m, n, k, count = sizes.reshape(4, len(ops), *sizes.shape[1:])
+    wide: Value = 1.0
+    runs: Value = count
+    if any(op.grouped for op in ops):
+        grouped = np.array([op.grouped for op in ops]).reshape(-1, *(1,) * (count.ndim - 1))
+        wide, runs = np.where(grouped, count, 1.0), np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
     halved = halvings(n, k, recipe, rates) if ops[0].low_precision else np.zeros(1)
     passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m), (m, n * wide, k)]
     counts = (1.0, shares.inputs, shares.weights, shares.reference)
     passes = [sizes for sizes, times in zip(passes, counts, strict=True) if times]
-    m, n, k = (np.stack(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
-    times = np.array([each for each in counts if each])[:, None, None]
+    m, n, k = (_stacked(sizes) for sizes in zip(*passes, strict=True))
+    times = np.array([each for each in counts if each]).reshape(-1, *(1,) * count.ndim)
     return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs * times, halvings=halved)
 
 
@@ -224,9 +225,12 @@ def _measured(
     return times
 
 
-def _stacked(values: Sequence[Array | float], splits: Splits) -> npt.NDArray[np.float64]:
-    """One row per product, `[product, split]`."""
-    return np.stack(np.broadcast_arrays(*(splits.distinct(value) for value in values), np.zeros(1))[:-1])
+def _stacked(values: Sequence[Array]) -> Floats:
+    """Arrays that broadcast, one after the other along a new first axis."""
+    result = np.empty((len(values), *np.broadcast(*values).shape))
+    for row, value in zip(result, values, strict=True):
+        row[...] = value
+    return result
 
 
 def cast_bytes_per_s(recipe: Recipe, rates: Rates) -> Value:

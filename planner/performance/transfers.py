@@ -182,7 +182,7 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
     inside = np.where(crosses, 1.0, 2.0)
     pair = RankGroup(size=np.full(1, 2.0), inside=inside, linked=np.where(bridged, 1.0, inside))
-    between, within = (send_s(message, np.full(len(at), outside), rates, bridged) for outside in (True, False))
+    between, within = (send_s(message, outside, rates, bridged) for outside in (True, False))
     return Transfer(
         operation="send", carries="stage_outputs", payload_bytes=message, group=pair,
         once_s=beyond * between + (1.0 - beyond) * within + gathered, times=2.0, forward_times=1.0,

@@ -20,7 +20,7 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Score, step_of
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.planning.risk import CHOICE_DRAWS, MOST_RISK, Risks, drawn_bytes, risk_of, under_draws
+from planner.planning.risk import CHOICE_DRAWS, MOST_RISK, Risks, drawn_bytes, risk_of
 from planner.training.recipe import Recipe
 
 Bools = npt.NDArray[np.bool_]
@@ -356,18 +356,17 @@ def _expected(risks: Risks, compared: list[int]) -> dict[int, float]:
     if not compared:
         return {}
     some = risks.layouts.take(np.array(compared, dtype=np.intp))
-    paces = _paces(risks.case, some, np.concatenate([risks.needed[i] for i in compared]))
+    paces = _paces(risks.case, some, np.stack([risks.needed[i] for i in compared]))
     return dict(zip(compared, (paces * tokens_ratio(some, risks.case.recipe)).tolist(), strict=True))
 
 
 def expected_paces(case: Case, layouts: Layouts) -> Floats:
     """Mean seconds per sequence over the draws of the choice, `[layout]`."""
-    return _paces(case, layouts, drawn_bytes(case, layouts).ravel())
+    return _paces(case, layouts, drawn_bytes(case, layouts))
 
 
 def _paces(case: Case, layouts: Layouts, memory_bytes: Floats) -> Floats:
-    """Mean seconds per sequence over draws in one pass, `[layout]`, from `memory_bytes`, `[layout * draw]`."""
-    every, repeated = under_draws(layouts, case.rates.sample(CHOICE_DRAWS))
-    steps_s = step_of(case.recipe, case.cluster, every, memory_bytes, repeated).total
-    mean_s = np.broadcast_to(steps_s, len(every)).reshape(len(layouts), -1).mean(axis=1)
+    """Mean seconds per sequence over draws in one pass, `[layout]`, from `memory_bytes`, `[layout, draw]`."""
+    steps_s = step_of(case.recipe, case.cluster, layouts.column, memory_bytes, case.rates.sample(CHOICE_DRAWS)).total
+    mean_s = np.broadcast_to(steps_s, memory_bytes.shape).mean(axis=1)
     return np.asarray(mean_s / layouts.global_batch)

@@ -11,7 +11,7 @@ from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import memory_of
 from planner.performance.memory import memory_risk, usable_bytes
 from planner.planning.case import Case
-from planner.rates.terms import Draws, Rates
+from planner.rates.terms import Draws
 from planner.units import GIB
 
 Floats = npt.NDArray[np.float64]
@@ -86,12 +86,5 @@ def drawn_bytes(case: Case, layouts: Layouts) -> Floats:
     """Peak memory of every layout under every draw of the choice in one pass, `[layout, draw]`."""
     if not len(layouts):
         return np.zeros((0, CHOICE_DRAWS.count))
-    every, repeated = under_draws(layouts, case.rates.sample(CHOICE_DRAWS))
-    needed_bytes = memory_of(case.recipe, every, repeated).total
-    return np.broadcast_to(np.asarray(needed_bytes, dtype=np.float64), len(every)).reshape(len(layouts), -1)
-
-
-def under_draws(layouts: Layouts, rates: Rates) -> tuple[Layouts, Rates]:
-    """Every layout once for each draw of the choice, and the draws once for each layout."""
-    number = len(layouts)
-    return layouts.take(np.repeat(np.arange(number), CHOICE_DRAWS.count)), rates.repeated(number)
+    needed_bytes = memory_of(case.recipe, layouts.column, case.rates.sample(CHOICE_DRAWS)).total
+    return np.broadcast_to(np.asarray(needed_bytes, dtype=np.float64), (len(layouts), CHOICE_DRAWS.count))

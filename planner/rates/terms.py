@@ -64,17 +64,6 @@ class Rates:
         """Which draw has every input at its mid; None where no draw is known to."""
         return self._centre
 
-    @property
-    def drawn(self) -> bool:
-        """Whether any value is drawn."""
-        return any(np.ndim(value) for value in vars(self).values())
-
-    def repeated(self, times: int) -> Rates:
-        """The same draws over and over, for that many layouts one after the other."""
-        drawn = {name: np.asarray(value) for name, value in vars(self).items() if np.ndim(value)}
-        every = vars(self) | {name: np.concatenate([value] * times) for name, value in drawn.items()}
-        return Rates(self._surfaces, self._powers, **every)
-
     def surface(self, name: str) -> Surface | None:
         """How the rate of that name (a collective: of that operation) differs by shape; None: nobody measured it."""
         return self._surfaces.get(name)

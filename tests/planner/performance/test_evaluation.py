@@ -240,6 +240,22 @@ def test_draws_of_a_step_lie_about_the_step_at_mid_and_keep_their_width(setting)
         assert np.std(np.log(drawn.step_s)) == pytest.approx(np.std(as_drawn), rel=1e-9)
 
 
+@examples(40)
+@given(settings_of_recipes())
+def test_a_column_of_layouts_meets_every_draw_as_each_does_alone(setting):
+    one, where, machine = setting
+    several = Layouts.of(*[where, replace(where, micro_batch=2 * where.micro_batch)] * 10)
+    drawn = resolve_rates(machine, one).sample(Draws(count=11, seed=1))
+    needed = memory_of(one, several.column, drawn).total
+    steps_s = step_of(one, machine, several.column, needed, drawn).total
+
+    for row in (0, 1, 19):
+        at = several.only(row)
+        alone = memory_of(one, at, drawn).total
+        assert np.broadcast_to(needed, (20, 11))[row] == pytest.approx(np.broadcast_to(alone, 11), rel=1e-12)
+        assert np.broadcast_to(steps_s, (20, 11))[row] == pytest.approx(step_of(one, machine, at, alone, drawn).total)
+
+
 def test_rates_that_are_moved_and_not_drawn_have_no_middle():
     rates = resolve_rates(cluster(), recipe())
     moved = rates.moved({"launch_s.tuned": np.array([0.0, 3.0, -3.0])})
@@ -248,4 +264,3 @@ def test_rates_that_are_moved_and_not_drawn_have_no_middle():
 
     assert moved.centre is None
     assert steps[0] == pytest.approx(number(mid), rel=1e-12)
-    assert rates.sample(Draws(count=11, seed=0)).repeated(2).centre is None
