@@ -213,7 +213,8 @@ def score(
         if len(timed) == len(chunk):
             parts.append(evaluate(recipe, cluster, chunk, rates, prices, tokens, memory, work))
         elif len(timed):
-            parts.append(evaluate(recipe, cluster, chunk.take(timed), rates, prices, tokens, memory.taken(timed)))
+            work = None if work is None else work.taken(timed)
+            parts.append(evaluate(recipe, cluster, chunk.take(timed), rates, prices, tokens, memory.taken(timed), work))
     memory_bytes = _joined(needed)
     timed = np.flatnonzero(memory_bytes <= most_bytes)
 

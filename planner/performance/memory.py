@@ -137,7 +137,7 @@ def _logit_bytes(recipe: Recipe, work: Work, at: Layouts, rates: Rates, *, last:
     elements = work.logit_elements
     if recipe.fused_head:
         elements = elements / max(1, math.ceil(recipe.model.vocab / recipe.model.hidden))
-    return np.where((at.pp == 1) | last, elements * per_logit, 0.0)
+    return np.where((at.pp == 1) | last, work.splits.spread(elements * per_logit), 0.0)
 
 
 def memory_left_out(rates: Rates) -> Value:

@@ -139,9 +139,9 @@ class StageTime:
 
 def slowest_stage(recipe: Recipe, cluster: Cluster, work: Work, shards: Shards, at: Layouts, rates: Rates) -> StageTime:
     """What the critical path passes for every micro-batch."""
-    layer = layer_time(recipe, work, at, rates)
-    comm = layer_comm(recipe, cluster, work, at, layer, rates)
-    head = head_time(recipe, work, rates)
+    by_split = layer_time(recipe, work, rates)
+    comm = layer_comm(recipe, cluster, work, at, by_split, rates)
+    layer, head = by_split.by_layout(work.splits), head_time(recipe, work, rates).by_layout(work.splits)
     recompute = _recompute(layer, recipe, at)
     per_layer = layer.total + recompute + comm.total
     layers, with_head = _stages(shards, per_layer, head.total, at)

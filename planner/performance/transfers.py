@@ -172,7 +172,7 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     crosses = stride * at.pp > cluster.near_gpus
     beyond = np.where(crosses, np.where(2 * stride <= cluster.near_gpus, 0.5, 1.0), 0.0)
     bridged = (stride * at.pp > cluster.linked_gpus) & (cluster.linked_gpus < cluster.near_gpus)
-    whole = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes
+    whole = work.splits.spread(work.tokens) * recipe.model.hidden * recipe.policy.activation_bytes
     in_parts = recipe.sequence_parallel or recipe.fused
     message = whole / at.tp if in_parts else whole
     gathered: Value = 0.0
