@@ -220,6 +220,11 @@ def memory_risk(total_bytes: Value, gpu: Gpu) -> float:
     return 1.0 - fits_probability(total_bytes, gpu)
 
 
+def memory_risks(total_bytes: npt.NDArray[np.float64], gpu: Gpu) -> npt.NDArray[np.float64]:
+    """The same of each of some layouts, `[layout]`, by their drawn peaks, `[layout, draw]`."""
+    return np.asarray(1.0 - np.mean(total_bytes <= usable_bytes(gpu), axis=1))
+
+
 def memory_range_gib(total_bytes: Value) -> Estimate:
     """Range of a drawn peak, `[draw]`, in GiB, about the last draw, which has every input at its mid.
 

@@ -211,8 +211,10 @@ def _or_faster(
     """
     if winner is None:
         return None
-    front = _faster_the_more_memory(scores, pace_s, group)
-    front = front[SIMPLER * pace_s[front] < pace_s[winner[0]]]
+    faster = group[SIMPLER * pace_s[group] < pace_s[winner[0]]]
+    if not len(faster):
+        return winner
+    front = _faster_the_more_memory(scores, pace_s, faster)
     too_much_bytes = scores.memory_bytes[np.intersect1d(group, risks.unsafe)].min(initial=np.inf)
     low, high = 0, int(np.searchsorted(scores.memory_bytes[front], too_much_bytes))
     while low < high:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import memory_of
-from planner.performance.memory import memory_risk, usable_bytes
+from planner.performance.memory import memory_risk, memory_risks, usable_bytes
 from planner.planning.case import Case
 from planner.rates.terms import Draws
 from planner.units import GIB
@@ -61,11 +61,11 @@ class Risks:
         new = [i for i in dict.fromkeys(indices) if i not in self.needed]
         needed_bytes = drawn_bytes(self.case, self.layouts.take(np.array(new, dtype=np.intp)))
         self.needed.update(zip(new, needed_bytes, strict=True))
+        may = memory_risks(needed_bytes, self.case.cluster.gpu) <= self.allowed + UNSURE
+        self._likely.update(zip(new, may.tolist(), strict=True))
 
     def is_likely_safe(self, i: int) -> bool:
         """Whether a layout that was drawn may be safe, as far as the few draws tell."""
-        if i not in self._likely:
-            self._likely[i] = memory_risk(self.needed[i], self.case.cluster.gpu) <= self.allowed + UNSURE
         return self._likely[i]
 
     def is_safe(self, i: int) -> bool:
