@@ -215,7 +215,9 @@ def _or_faster(
     if not len(faster):
         return winner
     front = _faster_the_more_memory(scores, pace_s, faster)
-    too_much_bytes = scores.memory_bytes[np.intersect1d(group, risks.unsafe)].min(initial=np.inf)
+    here = np.zeros(len(pace_s), dtype=np.bool_)
+    here[group] = True
+    too_much_bytes = min((scores.memory_bytes[i] for i in risks.unsafe if here[i]), default=np.inf)
     low, high = 0, int(np.searchsorted(scores.memory_bytes[front], too_much_bytes))
     while low < high:
         middle = (low + high) // 2
