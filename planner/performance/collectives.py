@@ -55,9 +55,14 @@ def place(
         near: GPUs that reach each other without the network.
         linked: of these, GPUs with one kind of link between them; None: all.
     """
-    inside = np.clip(near // np.asarray(stride), 1, size).astype(np.float64)
-    joined = inside if linked is None else np.clip(linked // np.asarray(stride), 1, size).astype(np.float64)
+    inside = _held(near, size, stride)
+    joined = inside if linked is None or linked == near else _held(linked, size, stride)
     return RankGroup(size=size.astype(np.float64), inside=inside, linked=joined)
+
+
+def _held(gpus: int, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int) -> Array:
+    """Ranks of a group that so many neighbouring GPUs hold: itself at least, and no more than there are."""
+    return np.asarray(np.minimum(np.maximum(gpus // np.asarray(stride), 1), size), dtype=np.float64)
 
 
 def place_on(cluster: Cluster, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int = 1) -> RankGroup:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.models.images.catalogue import network_of
-from planner.parallelism.layout import Layouts
+from planner.parallelism.layout import FULL_SHARE, SELECTIVE, Layouts
 from planner.performance.images.step import image_memory, image_step
 from planner.performance.memory import MemoryItems, memory_items, usable_bytes
 from planner.performance.operations import Work, recomputed_flop_per_token, work_of, worked_flop_per_token
@@ -22,7 +22,7 @@ from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_en
 from planner.performance.shards import shard_params
 from planner.performance.step import StepTimes, allocator_s, step_times
 from planner.rates.terms import Rates, Value
-from planner.training.recipe import ACT_CKPT, Recipe
+from planner.training.recipe import Recipe
 from planner.units import HOUR_S, KWH_J
 
 Floats = npt.NDArray[np.float64]
@@ -107,7 +107,8 @@ def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
     """FLOP per token that checkpointing does again, `[layout]`; vision models are planned without."""
     if recipe.model.has_network:
         return np.zeros(at.tp.shape)
-    return np.array([recomputed_flop_per_token(recipe, name) for name in ACT_CKPT])[at.act_ckpt]
+    selective, full = (recomputed_flop_per_token(recipe, name) for name in ("selective", "full"))
+    return np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)
 
 
 def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Value:

@@ -90,6 +90,8 @@ def tensor_transfers(
         product_s: one product that takes a whole input and splits its output: such a message hides behind no more.
         rates: mid values or draws.
     """
+    if np.all(at.tp == 1):
+        return ()
     group = place_on(cluster, at.tp)
     payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
     exposed = 1.0 - np.where(group.size <= group.linked, rates.overlap_tp_ratio, 0.0)
@@ -121,6 +123,8 @@ def context_transfers(
     recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
 ) -> tuple[Transfer, ...]:
     """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence."""
+    if np.all(at.cp == 1):
+        return ()
     model = recipe.model
     group = place_on(cluster, at.cp, at.tp)
     kv_heads = model.kv_heads / np.minimum(at.tp, model.kv_heads)
