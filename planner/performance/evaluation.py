@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +117,53 @@ def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Valu
     return flop_per_step / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long the run of each layout takes, `[layout]`, or that of one layout under draws, `[draw]`."""
+
+    step: StepTimes
+    step_s: Value
+    goodput_ratio: Value
+    busy_s: Value
+    wall_s: Value
+    gpu_h: Value
+
+
+def timing(
+    recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, tokens: float, memory_bytes: Value, work: Work | None
+) -> Timing:
+    """The step and the run, of layouts that need so much memory; arguments as of `evaluate`."""
+    gpus, step_tokens = at.gpus.astype(np.float64), tokens_per_step(recipe, at)
+    least_s = least_step_s(recipe, cluster, step_tokens * (flop_of(recipe) + recomputed_flop(recipe, at))) / gpus
+    drawn = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
+    step, step_s = drawn.at_least(least_s)
+    goodput = goodput_ratio(gpus, rates)
+    busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
+    if recipe.lengths_assumed:
+        busy_s = busy_s * rates.example_length_ratio
+    wall_s = busy_s / goodput
+    return Timing(
+        step=step, step_s=step_s, goodput_ratio=goodput, busy_s=busy_s, wall_s=wall_s, gpu_h=gpus * wall_s / HOUR_S
+    )
+
+
+def spent(
+    recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, pue: Value, time: Timing, work: Work | None
+) -> tuple[Value, RunEnergy]:
+    """Mean board power of a GPU during steps in watts, and the energy of the run; arguments as of `evaluate`."""
+    step_j = gpu_step_j(time.step, rates, draw_ratio_of(recipe, at, rates, work))
+    power = np.minimum(step_j / time.step_s, cluster.limit_w)
+    return power, run_energy(power, at.gpus.astype(np.float64), time.busy_s, time.wall_s, rates, pue)
+
+
+def paid(prices: UnitPrices, gpu_h: Value, energy: RunEnergy | None) -> Value:
+    """USD for GPUs by the hour, and for electricity where it is a line of its own."""
+    rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h
+    if prices.usd_per_kwh is None or energy is None:
+        return rental
+    return rental + energy.total / KWH_J * prices.usd_per_kwh
+
+
 def evaluate(
     recipe: Recipe,
     cluster: Cluster,
@@ -124,7 +172,6 @@ def evaluate(
     prices: UnitPrices,
     tokens: float,
     memory: MemoryItems | None = None,
-    work: Work | None = None,
 ) -> Evaluation:
     """Evaluate layouts (`rates` scalar) or one layout under draws (`rates` drawn).
 
@@ -136,44 +183,28 @@ def evaluate(
         prices: unit prices, scalars or draws.
         tokens: length of the run.
         memory: what the layouts need, where it is known already.
-        work: of the layouts, where it is known already.
     """
-    flop, gpus = flop_of(recipe), at.gpus.astype(np.float64)
-    if work is None and not recipe.model.has_network:
-        work = work_of(recipe, at, rates)  # three parts read it
+    work = None if recipe.model.has_network else work_of(recipe, at, rates)  # three parts read it
     memory = memory or memory_of(recipe, at, rates, work if recipe.lengths is None else None)
     memory_bytes = memory.total
-    step_tokens = tokens_per_step(recipe, at)
-    least_s = least_step_s(recipe, cluster, step_tokens * (flop + recomputed_flop(recipe, at))) / gpus
-    drawn = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
-    step, step_s = drawn.at_least(least_s)
-    per_gpu = step_tokens / step_s / gpus
-    goodput = goodput_ratio(gpus, rates)
-    busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
-    if recipe.lengths_assumed:
-        busy_s = busy_s * rates.example_length_ratio
-    wall_s = busy_s / goodput
-    gpu_h = gpus * wall_s / HOUR_S
-    power = np.minimum(gpu_step_j(step, rates, draw_ratio_of(recipe, at, rates, work)) / step_s, cluster.limit_w)
-    energy = run_energy(power, gpus, busy_s, wall_s, rates, prices.pue)
-    facility_kwh = energy.total / KWH_J
-    rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h
-    electricity = facility_kwh * prices.usd_per_kwh if prices.usd_per_kwh is not None else 0.0
+    time = timing(recipe, cluster, at, rates, tokens, memory_bytes, work)
+    power, energy = spent(recipe, cluster, at, rates, prices.pue, time, work)
+    per_gpu = tokens_per_step(recipe, at) / time.step_s / at.gpus.astype(np.float64)
     return Evaluation(
-        step=step,
-        step_s=step_s,
+        step=time.step,
+        step_s=time.step_s,
         memory=memory,
         memory_bytes=memory_bytes,
         tokens_per_s_per_gpu=per_gpu,
-        model_flop_per_s_per_gpu=per_gpu * flop,
-        goodput_ratio=goodput,
-        busy_s=busy_s,
-        wall_s=wall_s,
-        gpu_h=gpu_h,
+        model_flop_per_s_per_gpu=per_gpu * flop_of(recipe),
+        goodput_ratio=time.goodput_ratio,
+        busy_s=time.busy_s,
+        wall_s=time.wall_s,
+        gpu_h=time.gpu_h,
         gpu_power_w=power,
         energy=energy,
-        cost_usd=rental + electricity,
-        carbon_kg=facility_kwh * prices.kg_co2e_per_kwh,
+        cost_usd=paid(prices, time.gpu_h, energy),
+        carbon_kg=energy.total / KWH_J * prices.kg_co2e_per_kwh,
     )
 
 
@@ -181,11 +212,12 @@ def evaluate(
 class Score:
     """What a search keeps of every layout, `[layout]` each."""
 
-    step_s: npt.NDArray[np.float64]
-    wall_s: npt.NDArray[np.float64]
-    memory_bytes: npt.NDArray[np.float64]
-    cost_usd: npt.NDArray[np.float64]
-    energy_j: npt.NDArray[np.float64]
+    step_s: Floats
+    wall_s: Floats
+    memory_bytes: Floats
+    cost_usd: Floats
+    energy_j: Floats | None
+    """None where it was not asked for, and no money rests on it."""
 
 
 def score(
@@ -196,26 +228,30 @@ def score(
     prices: UnitPrices,
     tokens: float,
     most_bytes: float = math.inf,
+    *,
+    energy: bool = False,
 ) -> Score:
-    """Evaluate any number of layouts chunk by chunk and keep the five figures that a choice needs.
+    """Evaluate any number of layouts chunk by chunk and keep the figures that a choice needs.
 
-    Layouts that need more than `most_bytes` are not timed: their other figures are infinite. Further arguments as of
-    `evaluate`.
+    Layouts that need more than `most_bytes` are not timed: their other figures are infinite. `energy`: whether it is
+    one of the figures. Further arguments as of `evaluate`.
     """
-    parts: list[Evaluation] = []
+    needs_energy = energy or prices.usd_per_kwh is not None
     needed: list[Value] = []
+    times: list[Timing] = []
+    energies: list[RunEnergy] = []
+    has_work = not recipe.model.has_network
     for start in range(0, len(at), CHUNK):
         chunk = at.take(slice(start, start + CHUNK))
-        has_work = not recipe.model.has_network and recipe.lengths is None
         work = work_of(recipe, chunk, rates) if has_work else None
-        memory = memory_of(recipe, chunk, rates, work)
-        needed.append(memory.total)
+        needed.append(memory_of(recipe, chunk, rates, work if recipe.lengths is None else None).total)
         timed = np.flatnonzero(needed[-1] <= most_bytes)
-        if len(timed) == len(chunk):
-            parts.append(evaluate(recipe, cluster, chunk, rates, prices, tokens, memory, work))
-        elif len(timed):
-            work = None if work is None else work.taken(timed)
-            parts.append(evaluate(recipe, cluster, chunk.take(timed), rates, prices, tokens, memory.taken(timed), work))
+        if not len(timed):
+            continue
+        some, work = chunk.take(timed), None if work is None else work.taken(timed)
+        times.append(timing(recipe, cluster, some, rates, tokens, np.asarray(needed[-1])[timed], work))
+        if needs_energy:
+            energies.append(spent(recipe, cluster, some, rates, prices.pue, times[-1], work)[1])
     memory_bytes = _joined(needed)
     timed = np.flatnonzero(memory_bytes <= most_bytes)
 
@@ -224,12 +260,13 @@ def score(
         spread[timed] = _joined(values)
         return spread
 
+    bills = zip_longest(times, energies)
     return Score(
-        step_s=of_all(p.step_s for p in parts),
-        wall_s=of_all(p.wall_s for p in parts),
+        step_s=of_all(time.step_s for time in times),
+        wall_s=of_all(time.wall_s for time in times),
         memory_bytes=memory_bytes,
-        cost_usd=of_all(p.cost_usd for p in parts),
-        energy_j=of_all(p.energy.total for p in parts),
+        cost_usd=of_all(paid(prices, time.gpu_h, joules) for time, joules in bills),
+        energy_j=of_all(joules.total for joules in energies) if needs_energy else None,
     )
 
 

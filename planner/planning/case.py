@@ -34,7 +34,8 @@ Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
 LEAST_LOW = 0.001
 """Least low end over mid that is drawn: a range down to 0 has no logarithm."""
 TIMED_UP_TO = 1.25
-"""Need of memory over what a process gets, up to which a search asks how fast a layout would be."""
+"""Need of memory over what a process gets, up to which a search asks how fast a layout would be, where plans say which
+other layouts lost; else only what fits is timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,13 +140,15 @@ class Case:
         run = self.run_draws(gpus, evaluation.gpu_h, evaluation.energy.total, prices)
         return replace(evaluation, cost_usd=total_draws_usd(run, self.billed))
 
-    def score(self, at: Layouts) -> Score:
-        """Many layouts at mid values; those far beyond the memory are not timed."""
-        prices, most_bytes = self.unit_prices(), TIMED_UP_TO * usable_bytes(self.cluster.gpu)
-        scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens, most_bytes)
+    def score(self, at: Layouts, *, energy: bool = False) -> Score:
+        """Many layouts at mid values, their energy if asked for; what is too large is not timed (`TIMED_UP_TO`)."""
+        prices, most_bytes = self.unit_prices(), usable_bytes(self.cluster.gpu) * (TIMED_UP_TO if self.whole else 1.0)
+        energy = energy or self.ledger.has_lines
+        scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens, most_bytes, energy=energy)
         timed = np.flatnonzero(np.isfinite(scores.wall_s))
         if not self.ledger.has_lines or not len(timed):
             return scores
+        assert scores.energy_j is not None
         gpus = at.gpus[timed].astype(np.float64)
         run = self.run_draws(gpus, gpus * scores.wall_s[timed] / HOUR_S, scores.energy_j[timed], prices)
         cost_usd = np.full(len(at), np.inf)

@@ -69,7 +69,7 @@ def test_one_input_of_the_same_name_is_drawn_alike_everywhere():
 def test_scores_are_the_figures_of_the_evaluation():
     one = make(params="1B")
     some = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=8)
-    scores, whole = one.score(some), one.evaluate(some)
+    scores, whole = one.score(some, energy=True), one.evaluate(some)
 
     timed = np.isfinite(scores.step_s)
     assert np.array_equal(scores.memory_bytes, whole.memory_bytes)
@@ -78,6 +78,10 @@ def test_scores_are_the_figures_of_the_evaluation():
     assert np.array_equal(scores.step_s[timed], whole.step_s[timed])
     assert np.array_equal(scores.energy_j[timed], whole.energy.total[timed])
     assert np.array_equal(scores.cost_usd[timed], whole.cost_usd[timed])
+    assert one.score(some).energy_j is None
+    brief = replace(one, whole=False).score(some)
+    assert np.array_equal(np.isfinite(brief.wall_s), one.fits(scores))
+    assert np.array_equal(brief.wall_s[one.fits(scores)], scores.wall_s[one.fits(scores)])
 
 
 def test_one_layout_under_draws_gives_as_many_figures():
