@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +46,7 @@ class UnitPrices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Everything about a set of layouts, `[layout]`, or about one layout under drawn rates, `[draw]`."""
+    """Everything about a set of layouts, `[layout]`, or under drawn rates about one, `[draw]`, or `[layout, draw]`."""
 
     step: StepTimes
     step_s: Value
@@ -64,6 +65,18 @@ class Evaluation:
     cost_usd: Value
     """GPU rental, and electricity where it is paid separately; 0 where no price is known."""
     carbon_kg: Value
+
+    def of_row(self, row: int) -> Evaluation:
+        """That of one layout, `[draw]`, of several that were evaluated in a column, `[layout, draw]`."""
+        return Evaluation(**{f.name: _of_row(getattr(self, f.name), row) for f in fields(self)})
+
+
+def _of_row(value: Any, row: int) -> Any:
+    if isinstance(value, MemoryItems):
+        return value.of_row(row)
+    if isinstance(value, StepTimes | RunEnergy):
+        return type(value)(**{f.name: _of_row(getattr(value, f.name), row) for f in fields(value)})
+    return value[row] if np.ndim(value) == 2 else value
 
 
 def step_of(
@@ -173,12 +186,12 @@ def evaluate(
     tokens: float,
     memory: MemoryItems | None = None,
 ) -> Evaluation:
-    """Evaluate layouts (`rates` scalar) or one layout under draws (`rates` drawn).
+    """Evaluate layouts (`rates` scalar), or one layout or a column of some under draws (`rates` drawn).
 
     Args:
         recipe: what is trained.
         cluster: on which machines.
-        at: the layouts, `[layout]`; with drawn rates exactly one.
+        at: the layouts, `[layout]`; with drawn rates exactly one, or `[layout, 1]`.
         rates: mid values or draws.
         prices: unit prices, scalars or draws.
         tokens: length of the run.

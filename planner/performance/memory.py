@@ -76,6 +76,11 @@ class MemoryItems:
         values = {name: getattr(self, name) for name in ITEMS}
         return MemoryItems(**{name: value[index] if np.ndim(value) else value for name, value in values.items()})
 
+    def of_row(self, row: int) -> MemoryItems:
+        """Those of one layout, `[draw]`, of several in a column, `[layout, draw]`."""
+        values = {name: getattr(self, name) for name in ITEMS}
+        return MemoryItems(**{name: value[row] if np.ndim(value) == 2 else value for name, value in values.items()})
+
     def scaled(self, ratio: Value) -> MemoryItems:
         """Every item times a ratio."""
         if isinstance(ratio, float) and ratio == 1.0:  # at mid nothing is left out

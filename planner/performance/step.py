@@ -80,10 +80,11 @@ class StepTimes:
         Args:
             centre: which draw has every input at its mid; None: these are no draws about a mid.
         """
-        total = self.total
-        if centre is None or np.ndim(total) == 0:
+        total = np.asarray(self.total)
+        if centre is None or total.ndim == 0:
             return self
-        return self._stretched(np.asarray(total)[centre] / middle(total))
+        middles = np.array([middle(steps_s) for steps_s in np.reshape(total, (-1, total.shape[-1]))])
+        return self._stretched((total[..., centre].ravel() / middles).reshape(*total.shape[:-1], 1))
 
     def _stretched(self, stretch: Value) -> StepTimes:
         return StepTimes(**{name: getattr(self, name) * stretch for name in ITEMS})

@@ -120,6 +120,27 @@ class Case:
             self.needed[key] = memory_of(self.recipe, at, self.rates.sample(draws))
         return self.needed[key]
 
+    def evaluate_ahead(self, layouts: Layouts, draws: Draws) -> None:
+        """Evaluate some layouts under draws in one pass, for `evaluate` to know each."""
+        new = _unknown(layouts, draws, self.drawn)
+        if len(new) < 2:
+            return
+        rates, prices = self.rates.sample(draws), self.unit_prices(draws)
+        together = evaluate(self.recipe, self.cluster, layouts.take(new).column, rates, prices, self.tokens)
+        for row, i in enumerate(new.tolist()):
+            evaluation = together.of_row(row)
+            self.needed[layouts.at(i), draws] = evaluation.memory
+            self.drawn[layouts.at(i), draws] = self._with_bill(layouts.only(i), evaluation, prices)
+
+    def need_ahead(self, layouts: Layouts, draws: Draws) -> None:
+        """The peak memory of some layouts under draws in one pass, for `memory` to know that of each."""
+        new = _unknown(layouts, draws, self.needed)
+        if len(new) < 2:
+            return
+        together = memory_of(self.recipe, layouts.take(new).column, self.rates.sample(draws))
+        for row, i in enumerate(new.tolist()):
+            self.needed[layouts.at(i), draws] = together.of_row(row)
+
     def host_bytes(self, at: Layouts) -> float:
         """What one layout keeps in the memory of each host: an offloaded optimizer, or paged states without room."""
         held = float(np.max(offloaded_bytes(self.recipe, at)))
@@ -134,6 +155,10 @@ class Case:
         prices = self.unit_prices(draws)
         memory = self.memory(at, draws) if draws else None
         evaluation = evaluate(self.recipe, self.cluster, at, rates, prices, self.tokens, memory)
+        return self._with_bill(at, evaluation, prices)
+
+    def _with_bill(self, at: Layouts, evaluation: Evaluation, prices: UnitPrices) -> Evaluation:
+        """The same with everything that is booked for the GPUs."""
         if not self.ledger.has_lines:
             return evaluation
         gpus = at.gpus.astype(np.float64)
@@ -193,6 +218,11 @@ class Case:
             energy=Energy(j=np.broadcast_to(np.asarray(energy_j, dtype=np.float64), hours.shape)),
             usd_per_kwh=like_hours(prices.usd_per_kwh),
         )
+
+
+def _unknown(layouts: Layouts, draws: Draws, known: Mapping[tuple[Layout, Draws], object]) -> npt.NDArray[np.intp]:
+    """Indices of the layouts of which nothing is known under the draws."""
+    return np.array([i for i in range(len(layouts)) if (layouts.at(i), draws) not in known], dtype=np.intp)
 
 
 def drawn(estimate: Estimate, name: str, draws: Draws | None) -> Value:

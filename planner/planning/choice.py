@@ -169,6 +169,8 @@ def choose_each(
         likely = {name: [i for i in some.tolist() if risks.is_likely_safe(i)] for name, some in near.items()}
         short_of_memory |= {name for name, some in near.items() if len(likely[name]) < len(some)}
         expected = _expected(risks, [i for some in likely.values() if len(some) > 1 for i in some])
+        first = [_simplest_of_the_best(some, simplicity, expected) for some in likely.values() if some]
+        risks.ask(i for winner in first for i in winner[:2])
         found = {name: _safe_winner(some, simplicity, expected, risks) for name, some in likely.items()}
         for name in [name for name, winner in found.items() if winner is not None or not len(left[name])]:
             winners[name] = found[name]

@@ -115,9 +115,11 @@ def _looked_at(case: Case, fixed: FixedLayout, counts: Sequence[int]) -> _Search
 def _points(case: Case, search: _Search, counts: Sequence[int], targets: Targets, draws: Draws) -> Iterator[CurvePoint]:
     layouts, scores = search.layouts, search.scores
     groups = [np.flatnonzero(search.fits & (layouts.gpus == count)) for count in counts]
-    for choice in choose_each(case, layouts, scores, groups, len(layouts)):
-        if choice.best is not None and choice.safe:
-            yield _point(case, choice, targets, draws)
+    choices = choose_each(case, layouts, scores, groups, len(layouts))
+    safe = [choice for choice in choices if choice.best is not None and choice.safe]
+    case.evaluate_ahead(Layouts.joined([choice.winner for choice in safe]), draws)
+    for choice in safe:
+        yield _point(case, choice, targets, draws)
 
 
 def _first_cheap(search: _Search, counts: Sequence[int]) -> Iterator[int]:

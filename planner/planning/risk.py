@@ -64,6 +64,11 @@ class Risks:
         may = memory_risks(needed_bytes, self.case.cluster.gpu) <= self.allowed + UNSURE
         self._likely.update(zip(new, may.tolist(), strict=True))
 
+    def ask(self, indices: Iterable[int]) -> None:
+        """Draw the memory of some layouts many times in one pass where `is_safe` will."""
+        open_ = [i for i in dict.fromkeys(indices) if i not in self._safe and not self._is_surely_safe(i)]
+        self.case.need_ahead(self.layouts.take(np.array(open_, dtype=np.intp)), RISK_DRAWS)
+
     def is_likely_safe(self, i: int) -> bool:
         """Whether a layout that was drawn may be safe, as far as the few draws tell."""
         return self._likely[i]
@@ -71,10 +76,13 @@ class Risks:
     def is_safe(self, i: int) -> bool:
         """Whether a layout's risk is within what is allowed, by many draws where the few leave it open."""
         if i not in self._safe:
-            room_bytes = SURELY * usable_bytes(self.case.cluster.gpu)
-            surely = i in self.needed and float(self.needed[i].max()) <= room_bytes
-            self._safe[i] = surely or risk_of(self.case, self.layouts.only(i)) <= self.allowed
+            self._safe[i] = self._is_surely_safe(i) or risk_of(self.case, self.layouts.only(i)) <= self.allowed
         return self._safe[i]
+
+    def _is_surely_safe(self, i: int) -> bool:
+        """Whether all of the few draws stay so far below the memory that more would change nothing."""
+        room_bytes = SURELY * usable_bytes(self.case.cluster.gpu)
+        return i in self.needed and float(self.needed[i].max()) <= room_bytes
 
     @property
     def unsafe(self) -> list[int]:

@@ -256,6 +256,23 @@ def test_a_column_of_layouts_meets_every_draw_as_each_does_alone(setting):
         assert np.broadcast_to(steps_s, (20, 11))[row] == pytest.approx(step_of(one, machine, at, alone, drawn).total)
 
 
+@examples(40)
+@given(settings_of_recipes())
+def test_each_layout_of_a_column_is_evaluated_as_it_is_alone(setting):
+    one, where, machine = setting
+    several = Layouts.of(where, replace(where, micro_batch=2 * where.micro_batch))
+    drawn = resolve_rates(machine, one).sample(Draws(count=11, seed=1))
+    together = evaluate(one, machine, several.column, drawn, PRICES, tokens=1e9)
+
+    for row in (0, 1):
+        ours, alone = together.of_row(row), evaluate(one, machine, several.only(row), drawn, PRICES, tokens=1e9)
+        for name in ("step_s", "memory_bytes", "wall_s", "gpu_power_w", "cost_usd", "carbon_kg", "goodput_ratio"):
+            assert np.ravel(getattr(ours, name)) == pytest.approx(np.ravel(getattr(alone, name)), rel=1e-12)
+        assert items(ours.step) == close(items(alone.step))
+        assert items(ours.memory) == close(items(alone.memory))
+        assert items(ours.energy) == close(items(alone.energy))
+
+
 def test_rates_that_are_moved_and_not_drawn_have_no_middle():
     rates = resolve_rates(cluster(), recipe())
     moved = rates.moved({"launch_s.tuned": np.array([0.0, 3.0, -3.0])})
