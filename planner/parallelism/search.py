@@ -244,18 +244,24 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, most_gpus:
     """tp, cp, pp, vp, ep, micro_batch: everything but the data parallel size, on up to so many GPUs."""
     model = recipe.model
     experts = expert_sizes(model.experts)
-    tp, cp, pp, vp, ep, mb = _grid(
-        _one(fixed.tp, tensor_sizes(recipe, cluster)),
-        _one(fixed.cp, context_sizes(recipe, most_gpus)),
+    pp, vp = _grid(
         _one(fixed.pp, pipeline_depths(recipe, on_given_gpus=fixed.on_given_gpus)),
         _one(fixed.vp, _virtual_sizes(recipe)),
+    )
+    keep = (vp == 1) | ((pp > 1) & even_chunks(model.layers, pp * vp))
+    pp, vp = pp[keep], vp[keep]
+    tp, cp, pipeline, ep, mb = _grid(
+        _one(fixed.tp, tensor_sizes(recipe, cluster)),
+        _one(fixed.cp, context_sizes(recipe, most_gpus)),
+        list(range(len(pp))),
         _one(fixed.ep, experts),
         _one(fixed.micro_batch, micro_batches(recipe, on_given_gpus=fixed.on_given_gpus)),
     )
-    keep = (vp == 1) | ((pp > 1) & even_chunks(model.layers, pp * vp))
+    axes = [tp, cp, pp[pipeline], vp[pipeline], ep, mb]
     if fixed.micro_batch is None and recipe.seq_len >= 8192:
-        keep &= mb * (recipe.seq_len // np.maximum(cp, 1)) <= 262144
-    return [axis[keep] for axis in (tp, cp, pp, vp, ep, mb)]
+        keep = mb * (recipe.seq_len // np.maximum(cp, 1)) <= 262144
+        axes = [axis[keep] for axis in axes]
+    return axes
 
 
 def enumerate_layouts(
