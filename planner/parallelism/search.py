@@ -341,18 +341,21 @@ def _finish(
         keep &= dp == fixed.dp
     tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))
     ckpts = [ACT_CKPT.index(fixed.act_ckpt)] if fixed.act_ckpt else list(range(len(ACT_CKPT)))
-    index, zero, ckpt = _grid(list(range(len(tp))), stages, ckpts)
+    index, zero = _grid(list(range(len(tp))), stages)
     if fixed.zero is None:
         # Under a pipeline FSDP keeps its parameters gathered and its gradients whole: hardly leaner than ZeRO 1.
         keep = (zero < 2) | (pp[index] == 1)
         # Nothing to shard over: one stage stands for all, but for those that send gradients or parameters to the host.
         alone = (dp[index] * cp[index] == 1) & ((zero < 2) | (recipe.offload != "optimizer"))
         keep &= (zero == stages[0]) | ~alone
-        index, zero, ckpt = index[keep], zero[keep], ckpt[keep]
+        index, zero = index[keep], zero[keep]
         zero = np.where(alone[keep], 0, zero)
+    kinds = np.array(ckpts, dtype=np.int64)
+    every = np.repeat(index, len(kinds))
     return Layouts(
-        tp=tp[index], pp=pp[index], vp=vp[index], cp=cp[index], ep=ep[index], dp=dp[index], zero=zero,
-        micro_batch=mb[index], grad_accum=accum[index], act_ckpt=ckpt, replicas=np.ones_like(ckpt),
+        tp=tp[every], pp=pp[every], vp=vp[every], cp=cp[every], ep=ep[every], dp=dp[every],
+        zero=np.repeat(zero, len(kinds)), micro_batch=mb[every], grad_accum=accum[every],
+        act_ckpt=np.tile(kinds, len(index)), replicas=np.ones_like(every), kinds=len(kinds),
     )  # fmt: skip
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import fields, replace
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -250,38 +248,42 @@ def score(
     one of the figures. Further arguments as of `evaluate`.
     """
     needs_energy = energy or prices.usd_per_kwh is not None
-    needed: list[Value] = []
-    times: list[Timing] = []
-    energies: list[RunEnergy] = []
-    has_work = not recipe.model.has_network
-    for start in range(0, len(at), CHUNK):
-        chunk = at.take(slice(start, start + CHUNK))
-        work = work_of(recipe, chunk, rates) if has_work else None
-        needed.append(memory_of(recipe, chunk, rates, work if recipe.lengths is None else None).total)
-        timed = np.flatnonzero(needed[-1] <= most_bytes)
-        if not len(timed):
-            continue
-        some, work = chunk.take(timed), None if work is None else work.taken(timed)
-        times.append(timing(recipe, cluster, some, rates, tokens, np.asarray(needed[-1])[timed], work))
-        if needs_energy:
-            energies.append(spent(recipe, cluster, some, rates, prices.pue, times[-1], work)[1])
-    memory_bytes = _joined(needed)
-    timed = np.flatnonzero(memory_bytes <= most_bytes)
-
-    def of_all(values: Iterable[Value]) -> Floats:
-        spread = np.full(len(at), np.inf)
-        spread[timed] = _joined(values)
-        return spread
-
-    bills = zip_longest(times, energies)
-    return Score(
-        step_s=of_all(time.step_s for time in times),
-        wall_s=of_all(time.wall_s for time in times),
-        memory_bytes=memory_bytes,
-        cost_usd=of_all(paid(prices, time.gpu_h, joules) for time, joules in bills),
-        energy_j=of_all(joules.total for joules in energies) if needs_energy else None,
-    )
+    every, rows = at.by_kind, max(CHUNK // at.kinds, 1)
+    chunks = (every.take(slice(start, start + rows)) for start in range(0, len(every), rows))
+    parts = [
+        _figures(recipe, cluster, chunk, at.kinds, rates, prices, tokens, most_bytes, needs_energy) for chunk in chunks
+    ]
+    by_layout = [part.transpose(0, 2, 1).reshape(len(FIGURES), -1) for part in parts]
+    figures = dict(zip(FIGURES, np.concatenate([np.zeros((len(FIGURES), 0)), *by_layout], axis=1), strict=True))
+    return Score(**figures | ({} if needs_energy else {"energy_j": None}))
 
 
-def _joined(values: Iterable[Value]) -> Floats:
-    return np.concatenate([np.zeros(0), *(np.asarray(value, dtype=np.float64) for value in values)])
+FIGURES = tuple(f.name for f in fields(Score))
+"""Names of the figures of a score, in their order."""
+
+
+def _figures(
+    recipe: Recipe, cluster: Cluster, at: Layouts, kinds: int, rates: Rates, prices: UnitPrices, tokens: float,
+    most_bytes: float, needs_energy: bool,
+) -> Floats:  # fmt: skip
+    """The figures of some layouts with each of some kinds of checkpointing, `[figure, kind, layout]`.
+
+    A layout is timed with all kinds or none, since most of its time is the same with all.
+    """
+    work = None if recipe.model.has_network else work_of(recipe, at, rates)
+    figures = np.full((len(FIGURES), kinds, len(at)), np.inf)
+    needed_bytes = figures[FIGURES.index("memory_bytes")]
+    needed_bytes[:] = memory_of(recipe, at, rates, work if recipe.lengths is None else None).total
+    fits = needed_bytes <= most_bytes
+    timed = np.flatnonzero(fits.any(axis=0))
+    if not len(timed):
+        return figures
+    some, work = at.take(timed), None if work is None else work.taken(timed)
+    time = timing(recipe, cluster, some, rates, tokens, needed_bytes[:, timed], work)
+    joules = spent(recipe, cluster, some, rates, prices.pue, time, work)[1] if needs_energy else None
+    values = {"step_s": time.step_s, "wall_s": time.wall_s, "cost_usd": paid(prices, time.gpu_h, joules)}
+    if joules is not None:
+        values["energy_j"] = joules.total
+    for name, value in values.items():
+        figures[FIGURES.index(name)][:, timed] = np.where(fits[:, timed], value, np.inf)
+    return figures
