@@ -184,7 +184,7 @@ def _beyond_links_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates
     """
     n, r = group.size, group.inside
     nic: Value = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    if np.all(group.linked == r):
+    if (group.linked == r).all():
         return nic
     pcie = np.where(group.linked < r, payload_bytes * (n - 1) / n / rates.pcie_bytes_per_s, 0.0)
     return np.maximum(nic, pcie)

@@ -131,7 +131,7 @@ def _measured_attention(recipe: Recipe, work: Work, surface: Surface, rates: Rat
 def _merges(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value]:
     """Forward the results of all chunks of keys and values are added up, backward the gradients of q, k and v."""
     at = work.at
-    if np.all(at.cp == 1):
+    if (at.cp == 1).all():
         return 0.0, 0.0
     element_s = (at.cp - 1.0) * MERGE_BYTES * rates.fusion_ratio / rates.memory_bytes_per_s
     out = work.tokens * recipe.model.heads * recipe.model.value_dim / at.tp

@@ -192,7 +192,7 @@ def memory_items(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = 
     shards = shard_params(recipe, at)
     common = _everywhere(recipe, at, work, shards, rates)
     first = _stage(recipe, at, common, shards, rates, last=False)
-    if np.all(at.pp == 1):
+    if (at.pp == 1).all():
         return first
     final = _stage(recipe, at, common, shards, rates, last=True)
     fuller = np.asarray(final.total) > np.asarray(first.total)

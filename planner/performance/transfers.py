@@ -90,7 +90,7 @@ def tensor_transfers(
         product_s: one product that takes a whole input and splits its output: such a message hides behind no more.
         rates: mid values or draws.
     """
-    if np.all(at.tp == 1):
+    if (at.tp == 1).all():
         return ()
     group = place_on(cluster, at.tp)
     payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
@@ -123,7 +123,7 @@ def context_transfers(
     recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
 ) -> tuple[Transfer, ...]:
     """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence."""
-    if np.all(at.cp == 1):
+    if (at.cp == 1).all():
         return ()
     model = recipe.model
     group = place_on(cluster, at.cp, at.tp)
@@ -274,7 +274,7 @@ def _between_replicas(
     recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, rates: Rates
 ) -> tuple[Transfer, ...]:
     """Hybrid sharding: the groups that each hold a whole copy all-reduce their gradient shards once per step."""
-    if np.all(at.replicas == 1):
+    if (at.replicas == 1).all():
         return ()
     ranks = np.maximum(1, at.dp * at.cp // at.replicas)
     group = place_on(cluster, at.replicas, at.tp * ranks)
