@@ -211,10 +211,18 @@ def _measured(passes: Passes, slower: Value, unaligned_ratio: Value, power: Prod
         seconds = seconds * power.clock(power.held_w) / power.clock(alone_w)
     spent, times = seconds * passes.runs, ProductTimes(forward=0.0, backward=0.0)
     for halved in sorted(set(passes.halvings.ravel().tolist())):
-        by_pass = np.where(passes.halvings == halved, spent, 0.0).sum(axis=1)
+        by_pass = _summed(np.where(passes.halvings == halved, spent, 0.0).swapaxes(0, 1))
         longer = slower * unaligned_ratio**-halved
-        times = times.plus(ProductTimes(forward=by_pass[0] * longer, backward=by_pass[1:].sum(axis=0) * longer))
+        times = times.plus(ProductTimes(forward=by_pass[0] * longer, backward=_summed(by_pass[1:]) * longer))
     return times
+
+
+def _summed(values: Floats) -> Floats:
+    """The sum along the first axis, in order: that of numpy depends on the other axes in its last bit.
+
+    A layout is then the same alone and among others.
+    """
+    return np.asarray(sum(values[1:], values[0])) if len(values) else np.zeros(values.shape[1:])
 
 
 def _stacked(values: Sequence[Value]) -> Floats:
@@ -292,6 +300,6 @@ def _full_power_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates, shares:
         passes = passes_alone(alike, surface, recipe, rates, shares)
         alone_w = power.alone_w(passes.m, passes.n, passes.k, passes.seconds)
         seconds = passes.seconds * passes.runs / power.clock(alone_w)
-        drawn = drawn + (seconds * power.limited_ratio(alone_w)).sum(axis=(0, 1))
-        held = held + seconds.sum(axis=(0, 1))
+        drawn = drawn + _summed(_summed(seconds * power.limited_ratio(alone_w)))
+        held = held + _summed(_summed(seconds))
     return drawn, held
