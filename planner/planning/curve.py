@@ -18,7 +18,7 @@ from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout, enumerate_
 from planner.performance.evaluation import Evaluation, Score
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose_each
-from planner.planning.footprint import booked
+from planner.planning.footprint import cost_of
 from planner.planning.targets import Targets, probability
 from planner.rates.terms import Draws
 from planner.units import DAY_S, MWH_J
@@ -146,7 +146,7 @@ def near_nodes(nodes: float) -> list[int]:
 
 def _point(case: Case, choice: Choice, targets: Targets, draws: Draws) -> CurvePoint:
     drawn = case.evaluate(choice.winner, draws)
-    cost = booked(case, choice.gpus, drawn, draws).cost_usd
+    cost = cost_of(case, choice.gpus, drawn, draws)
     priced = case.price.usd_per_gpu_h is not None
     return CurvePoint(
         gpu=case.cluster.gpu.id,
