@@ -185,13 +185,14 @@ def parse_decimal(text: str) -> Decimal | None:
     return value if value == 0 or Decimal(1) / LARGEST_AMOUNT <= abs(value) <= LARGEST_AMOUNT else None
 
 
-def parse_rows(text: str, name: str, columns: Iterable[str] = ()) -> Iterator[Row]:
+def parse_rows(text: str, name: str, columns: Iterable[str] = (), *, left_out: int = 0) -> Iterator[Row]:
     """Read CSV text with a header line (comma, `"` quotes); blank lines are skipped.
 
     Args:
         text: content of the file.
         name: the file's name, for errors.
         columns: columns that must be there even if the file has no lines; any other is checked when it is asked for.
+        left_out: lines of the file that the text lacks after the header, for the numbers of the others.
 
     Raises:
         InputFileError: a column is missing, or (while the rows are taken) a line has too few or too many cells.
@@ -204,12 +205,13 @@ def parse_rows(text: str, name: str, columns: Iterable[str] = ()) -> Iterator[Ro
             for cells in reader:
                 if not any(cells):
                     continue
+                line = reader.line_num + left_out
                 if len(cells) != len(header):
-                    raise miscounted(name, reader.line_num, len(header), len(cells))
+                    raise miscounted(name, line, len(header), len(cells))
                 values = dict(zip(header, map(str.strip, cells), strict=True))
-                yield Row(file=name, line=reader.line_num, cells=values)
+                yield Row(file=name, line=line, cells=values)
         except csv.Error as error:
-            raise not_csv(name, reader.line_num, error) from None
+            raise not_csv(name, reader.line_num + left_out, error) from None
 
     return rows()
 
@@ -341,6 +343,8 @@ class Catalogue(Generic[T]):
 
     def get(self, name: str) -> T | None:
         """The value of an id or another name; None where no row has it."""
+        if name in self.by_id:  # before the other names are read
+            return self.by_id[name]
         id_ = self._by_compact_name.get(compact(name))
         return None if id_ is None else self.by_id[id_]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.evidence import Evidence, EvidenceKind
 from planner.files import read_text
-from planner.kernels.surface import Axis, Floats, Surface
+from planner.kernels.surface import Axis, Surface
 from planner.lazy import dataclass
 from planner.rows import CATALOG, Row, keyed, parse_rows, read_rows
 from planner.units import GB, MICRO
@@ -104,15 +104,20 @@ def kernel_rows() -> Mapping[str, KernelRow]:
 
 
 @cache
-def _lines() -> list[str]:
-    return read_text(POINTS).split("\n")
+def _lines() -> tuple[str, dict[str, tuple[int, list[str]]]]:
+    """The header, and by surface how many lines come before its first, and its own, which follow one another."""
+    header, *lines = read_text(POINTS).split("\n")
+    by_surface: dict[str, tuple[int, list[str]]] = {}
+    for number, line in enumerate(lines):
+        by_surface.setdefault(line.partition(",")[0], (number, []))[1].append(line)
+    return header, by_surface
 
 
 def _points(name: str) -> Iterator[Row]:
-    """The rows of one surface: other lines are blanked unread, since the file is large, and keep the line numbers."""
-    header, *lines = _lines()
-    own = (line if line.startswith(f"{name},") else "" for line in lines)
-    return parse_rows("\n".join([header, *own]), POINTS.name, ("surface",))
+    """The rows of one surface: of a large file other lines are left unread."""
+    header, by_surface = _lines()
+    before, own = by_surface[name]
+    return parse_rows("\n".join([header, *own]), POINTS.name, left_out=before)
 
 
 @cache
@@ -137,12 +142,12 @@ def load_surface(name: str) -> Surface:
     )
 
 
-def _line(row: Row, known: KernelRow) -> Floats:
+def _line(row: Row, known: KernelRow) -> list[float]:
     """The nodes along the last axis."""
     try:
-        rates = np.array([float(word) for word in row.text("rates").split()])
+        rates = [float(word) for word in row.text("rates").split()]
     except ValueError:
-        rates = np.zeros(0)
-    if len(rates) != known.axes[-1].count or not (rates > 0).all():
+        rates = []
+    if len(rates) != known.axes[-1].count or not min(rates) > 0:
         raise row.fail("rates", f"{known.axes[-1].count} positive numbers")
     return rates

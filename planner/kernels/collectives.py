@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -61,8 +61,9 @@ def bus_bytes(operation: str, message_bytes: Value, gpus: Value) -> Value:
     return message_bytes * share * (2.0 if operation == "all_reduce" else 1.0)
 
 
+@lru_cache(maxsize=512)
 def large_bytes_per_s(surface: Surface) -> float:
-    """Rate on the bus of a large message over the largest measured group."""
+    """Rate on the bus of a large message over the largest measured group; every evaluation asks for it."""
     return float(surface.rate(MOST_MEASURED, LARGE_BYTES))
 
 

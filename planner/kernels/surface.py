@@ -7,6 +7,7 @@ point of the box: the time grows with the work, and no launch takes less than th
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -70,30 +71,35 @@ class Surface:
         return np.maximum(work * np.exp(-self._log_rate_at(sizes)), self.floor_s)
 
     def _log_rate_at(self, sizes: Sequence[Value]) -> Floats:
-        """Multilinear interpolation in the logarithms, clamped to the box."""
+        """Multilinear interpolation in the logarithms, clamped to the box: along one axis after the other."""
         base: npt.NDArray[np.intp] | int = 0
-        corners: list[tuple[Floats | float, int]] = [(1.0, 0)]
+        beyond: list[Floats] = []
         for axis, size, stride in zip(self.axes, sizes, _strides(self.axes), strict=True):
             if axis.count == 1:
                 base = base + np.zeros(np.shape(size), dtype=np.intp)  # it broadcasts as any other
                 continue
             at = np.minimum(np.maximum(np.log2(size) - axis.first, 0.0), axis.count - 1.0)
             cell = np.minimum(at.astype(np.intp), axis.count - 2)
-            beyond = at - cell
-            sides = ((1.0 - beyond, 0), (beyond, stride))
-            corners = [(weight * share, offset + step) for weight, offset in corners for share, step in sides]
+            beyond.append(at - cell)
             base = base + cell * stride
-        flat = self.log_rate.ravel()
-        total: Floats | float = 0.0
-        for weight, offset in corners:
-            total = total + weight * flat[base + offset]
-        return np.asarray(total)
+        nodes = self.log_rate.ravel()[np.add.outer(_corners(self.axes), base)]
+        for share in beyond:  # of the first axis, which halves the corners
+            near, far = nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
+            nodes = near + share * (far - near)
+        return np.asarray(nodes[0])
 
 
 @cache
 def _strides(axes: tuple[Axis, ...]) -> tuple[int, ...]:
     """Places between two nodes of each axis in the flattened table."""
     return tuple(math.prod(axis.count for axis in axes[number + 1 :]) for number in range(len(axes)))
+
+
+@cache
+def _corners(axes: tuple[Axis, ...]) -> npt.NDArray[np.intp]:
+    """Places of the corners of a cell in the flattened table, those at the first node of the first axis first."""
+    steps = ((0, stride) for axis, stride in zip(axes, _strides(axes), strict=True) if axis.count > 1)
+    return np.array([sum(corner) for corner in itertools.product(*steps)], dtype=np.intp)
 
 
 MATMUL_AXES = (Axis(name="n", first=9, count=8), Axis(name="k", first=9, count=8), Axis(name="m", first=4, count=12))

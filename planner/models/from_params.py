@@ -54,6 +54,8 @@ class _Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
+    """A shape of about the size asked for."""
+
     shape: ModelShape
     deviation: float
     """Distance from the families' depth, width and feed-forward, summed over logarithms."""

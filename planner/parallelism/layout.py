@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layouts:
-    """Many layouts as integer arrays of one shape `[layout]`."""
+    """Many layouts as integer arrays of one shape: `[layout]`, or `[layout, 1]` where each meets every draw."""
 
     tp: Ints
     pp: Ints
@@ -77,6 +78,8 @@ class Layouts:
     act_ckpt: Ints
     """Index into `ACT_CKPT`."""
     replicas: Ints
+    kinds: int = 1
+    """So many in a row differ in checkpointing alone, all over again in the same order."""
 
     def __len__(self) -> int:
         return int(self.tp.shape[0])
@@ -91,9 +94,24 @@ class Layouts:
         """Sequences per step of each layout, `[layout]`."""
         return self.dp * self.micro_batch * self.grad_accum
 
+    @property
+    def column(self) -> Layouts:
+        """The same as `[layout, 1]`: what is computed of them under draws, `[draw]`, is `[layout, draw]`."""
+        return Layouts(**{name: getattr(self, name)[:, None] for name in COLUMNS})
+
+    @property
+    def by_kind(self) -> Layouts:
+        """One of each row, `[layout]`, with all its kinds of checkpointing: what these change is `[kind, layout]`."""
+        if self.kinds == 1:
+            return self
+        rows = {name: getattr(self, name)[:: self.kinds] for name in COLUMNS}
+        return Layouts(**rows | {"act_ckpt": self.act_ckpt[: self.kinds, None]})
+
     def take(self, index: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Layouts:
-        """The layouts at an index, mask or slice."""
-        return Layouts(**{name: getattr(self, name)[index] for name in COLUMNS})
+        """The layouts at an index, mask or slice; all kinds of each where there are several."""
+        taken = {name: getattr(self, name) for name in COLUMNS}
+        shared = self.act_ckpt.ndim > self.tp.ndim
+        return Layouts(**{n: v if shared and n == "act_ckpt" else v[index] for n, v in taken.items()})
 
     def only(self, i: int) -> Layouts:
         """One layout as columns of length 1."""
@@ -109,19 +127,22 @@ class Layouts:
     def joined(cls, parts: Sequence[Layouts]) -> Layouts:
         """The layouts of some columns, one after the other."""
         none = np.zeros(0, dtype=np.int64)
-        return cls(**{name: np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in COLUMNS})
+        columns: dict[str, Any] = {
+            name: np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in COLUMNS
+        }
+        return cls(**columns)
 
     @classmethod
     def of(cls, *layouts: Layout) -> Layouts:
         """Columns of the given layouts."""
-        columns = {
-            f.name: np.array([getattr(layout, f.name) for layout in layouts], dtype=np.int64)
-            for f in fields(cls)
-            if f.name != "act_ckpt"
+        columns: dict[str, Any] = {
+            name: np.array([getattr(layout, name) for layout in layouts], dtype=np.int64)
+            for name in COLUMNS
+            if name != "act_ckpt"
         }
         codes = np.array([ACT_CKPT.index(layout.act_ckpt) for layout in layouts], dtype=np.int64)
         return cls(act_ckpt=codes, **columns)
 
 
-COLUMNS = tuple(f.name for f in fields(Layouts))
+COLUMNS = tuple(f.name for f in fields(Layouts) if f.name != "kinds")
 """Names of the columns of `Layouts`: a search takes parts of them thousands of times."""

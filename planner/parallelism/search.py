@@ -244,18 +244,24 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, most_gpus:
     """tp, cp, pp, vp, ep, micro_batch: everything but the data parallel size, on up to so many GPUs."""
     model = recipe.model
     experts = expert_sizes(model.experts)
-    tp, cp, pp, vp, ep, mb = _grid(
-        _one(fixed.tp, tensor_sizes(recipe, cluster)),
-        _one(fixed.cp, context_sizes(recipe, most_gpus)),
+    pp, vp = _grid(
         _one(fixed.pp, pipeline_depths(recipe, on_given_gpus=fixed.on_given_gpus)),
         _one(fixed.vp, _virtual_sizes(recipe)),
+    )
+    keep = (vp == 1) | ((pp > 1) & even_chunks(model.layers, pp * vp))
+    pp, vp = pp[keep], vp[keep]
+    tp, cp, pipeline, ep, mb = _grid(
+        _one(fixed.tp, tensor_sizes(recipe, cluster)),
+        _one(fixed.cp, context_sizes(recipe, most_gpus)),
+        list(range(len(pp))),
         _one(fixed.ep, experts),
         _one(fixed.micro_batch, micro_batches(recipe, on_given_gpus=fixed.on_given_gpus)),
     )
-    keep = (vp == 1) | ((pp > 1) & even_chunks(model.layers, pp * vp))
+    axes = [tp, cp, pp[pipeline], vp[pipeline], ep, mb]
     if fixed.micro_batch is None and recipe.seq_len >= 8192:
-        keep &= mb * (recipe.seq_len // np.maximum(cp, 1)) <= 262144
-    return [axis[keep] for axis in (tp, cp, pp, vp, ep, mb)]
+        keep = mb * (recipe.seq_len // np.maximum(cp, 1)) <= 262144
+        axes = [axis[keep] for axis in axes]
+    return axes
 
 
 def enumerate_layouts(
@@ -335,18 +341,21 @@ def _finish(
         keep &= dp == fixed.dp
     tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))
     ckpts = [ACT_CKPT.index(fixed.act_ckpt)] if fixed.act_ckpt else list(range(len(ACT_CKPT)))
-    index, zero, ckpt = _grid(list(range(len(tp))), stages, ckpts)
+    index, zero = _grid(list(range(len(tp))), stages)
     if fixed.zero is None:
         # Under a pipeline FSDP keeps its parameters gathered and its gradients whole: hardly leaner than ZeRO 1.
         keep = (zero < 2) | (pp[index] == 1)
         # Nothing to shard over: one stage stands for all, but for those that send gradients or parameters to the host.
         alone = (dp[index] * cp[index] == 1) & ((zero < 2) | (recipe.offload != "optimizer"))
         keep &= (zero == stages[0]) | ~alone
-        index, zero, ckpt = index[keep], zero[keep], ckpt[keep]
+        index, zero = index[keep], zero[keep]
         zero = np.where(alone[keep], 0, zero)
+    kinds = np.array(ckpts, dtype=np.int64)
+    every = np.repeat(index, len(kinds))
     return Layouts(
-        tp=tp[index], pp=pp[index], vp=vp[index], cp=cp[index], ep=ep[index], dp=dp[index], zero=zero,
-        micro_batch=mb[index], grad_accum=accum[index], act_ckpt=ckpt, replicas=np.ones_like(ckpt),
+        tp=tp[every], pp=pp[every], vp=vp[every], cp=cp[every], ep=ep[every], dp=dp[every],
+        zero=np.repeat(zero, len(kinds)), micro_batch=mb[every], grad_accum=accum[every],
+        act_ckpt=np.tile(kinds, len(index)), replicas=np.ones_like(every), kinds=len(kinds),
     )  # fmt: skip
 
 

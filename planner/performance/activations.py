@@ -21,15 +21,15 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     v and the attention output, the inner activations, dropout masks of one byte, and with naive attention the
     probabilities, their dropout and its mask.
     """
-    each = recipe.policy.activation_bytes
+    each, spread = recipe.policy.activation_bytes, work.splits.spread
     hidden = work.split_elements
     ffn, routed = _inner_elements(recipe, work), recipe.model.moe_share * work.routed_elements
-    attention_out = work.tokens * recipe.model.heads * recipe.model.value_dim / at.tp
+    attention_out = work.tokens * recipe.model.heads * recipe.model.value_dim / work.at.tp
     into_attention, into_mlp = _read_again(recipe)
-    norms = 0.5 * (into_attention + into_mlp) * _norm_outputs(recipe, work, at, rates)
+    norms = 0.5 * (into_attention + into_mlp) * _norm_outputs(recipe, work, rates)
     made_again = norms + into_mlp * ffn
     inputs = made_again + attention_out + into_mlp * routed
-    others = 2.0 * hidden + _heads_kept(recipe, work, at) + (_inner_tensors(recipe) - 1.0) * ffn + routed
+    others = 2.0 * hidden + _heads_kept(recipe, work) + (_inner_tensors(recipe) - 1.0) * ffn + routed
     masks = 2.0 * hidden if recipe.dropout else 0.0
     plain = others * each + inputs * _input_bytes(recipe) + masks
     scores: Value = 0.0
@@ -45,11 +45,10 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     else:
         # Per-operation policy of torchtitan: every second product's output (q, v, the first of the feed-forward, its
         # last), attention's, and the layer's input.
-        selective = (2.0 * hidden + _queries_and_values(recipe, work, at) + attention_out + ffn) * each
-    full = hidden * each
-    whole_share = FULL_SHARE[at.act_ckpt]
-    kept = np.where(at.act_ckpt == SELECTIVE, selective, none + whole_share * (full - none))
-    return kept, none
+        selective = (2.0 * hidden + _queries_and_values(recipe, work) + attention_out + ffn) * each
+    freed, whole = spread(hidden * each - none), spread(none)
+    kept = np.where(at.act_ckpt == SELECTIVE, spread(selective), whole + FULL_SHARE[at.act_ckpt] * freed)
+    return kept, whole
 
 
 def in_flight(at: Layouts, *, last: bool = False) -> Value:
@@ -75,8 +74,8 @@ def working_bytes(recipe: Recipe, work: Work, at: Layouts, whole: Value) -> Valu
     working = np.where(FULL_SHARE[at.act_ckpt] > 0, whole, 0.25 * whole)
     if recipe.sequence_parallel:
         # A product's gathered input and its gradient, over the whole sequence.
-        gathered = np.where(at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0)
-        working = working + gathered * recipe.policy.activation_bytes
+        gathered = np.where(work.at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0)
+        working = working + work.splits.spread(gathered * recipe.policy.activation_bytes)
     return working
 
 
@@ -98,7 +97,7 @@ def _input_bytes(recipe: Recipe) -> float:
     return 1.0 if policy.linear_compute == "fp8" else 0.5
 
 
-def _norm_outputs(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> Value:
+def _norm_outputs(recipe: Recipe, work: Work, rates: Rates) -> Value:
     """Inputs of the two products that follow a norm.
 
     Under sequence parallelism a product takes the gathered sequence. Megatron keeps this rank's part and gathers it
@@ -108,20 +107,20 @@ def _norm_outputs(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> Valu
     split = 2.0 * work.split_elements
     if recipe.fused or not recipe.sequence_parallel:
         return split
-    return split * (1.0 + rates.gathered_input_ratio * (at.tp - 1.0))
+    return split * (1.0 + rates.gathered_input_ratio * (work.at.tp - 1.0))
 
 
-def _heads_kept(recipe: Recipe, work: Work, at: Layouts) -> Value:
+def _heads_kept(recipe: Recipe, work: Work) -> Value:
     """Elements of q, k and v; eager PyTorch repeats keys and values for every query head (`repeat_kv`)."""
     if recipe.stack != "eager":
         return work.head_elements
     model = recipe.model
-    return work.tokens * model.heads / at.tp * (2.0 * model.head_dim + model.value_dim)
+    return work.tokens * model.heads / work.at.tp * (2.0 * model.head_dim + model.value_dim)
 
 
-def _queries_and_values(recipe: Recipe, work: Work, at: Layouts) -> Value:
+def _queries_and_values(recipe: Recipe, work: Work) -> Value:
     model = recipe.model
-    queries = work.tokens * model.heads * model.head_dim / at.tp
+    queries = work.tokens * model.heads * model.head_dim / work.at.tp
     return queries + (work.head_elements - queries) * model.value_dim / (model.head_dim + model.value_dim)
 
 

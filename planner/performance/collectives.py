@@ -55,9 +55,14 @@ def place(
         near: GPUs that reach each other without the network.
         linked: of these, GPUs with one kind of link between them; None: all.
     """
-    inside = np.clip(near // np.asarray(stride), 1, size).astype(np.float64)
-    joined = inside if linked is None else np.clip(linked // np.asarray(stride), 1, size).astype(np.float64)
+    inside = _held(near, size, stride)
+    joined = inside if linked is None or linked == near else _held(linked, size, stride)
     return RankGroup(size=size.astype(np.float64), inside=inside, linked=joined)
+
+
+def _held(gpus: int, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int) -> Array:
+    """Ranks of a group that so many neighbouring GPUs hold: itself at least, and no more than there are."""
+    return np.asarray(np.minimum(np.maximum(gpus // np.asarray(stride), 1), size), dtype=np.float64)
 
 
 def place_on(cluster: Cluster, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int = 1) -> RankGroup:
@@ -127,15 +132,15 @@ def _with_measured(
         return _measured_s(operation, surface, payload_bytes, group, rates, messages)
     where = np.flatnonzero(inside)  # few layouts: most groups of a large cluster leave the domain
     within = RankGroup(size=group.size[where], inside=group.inside[where], linked=group.linked[where])
-    drawn = {name: _at(getattr(rates, name), where) for name in ("nvlink_bytes_per_s", "hop_latency_s")}
-    there = rates.replaced(**drawn)
-    result = np.array(line_s)
-    result[where] = _measured_s(operation, surface, _at(payload_bytes, where), within, there, _at(messages, where))
+    measured_s = _measured_s(operation, surface, _at(payload_bytes, where), within, rates, _at(messages, where))
+    shape = np.broadcast_shapes(np.shape(line_s), (1, *np.shape(measured_s)[1:]))
+    result = np.array(np.broadcast_to(line_s, shape))
+    result[where] = measured_s
     return result
 
 
 def _at(values: Array | Value, where: npt.NDArray[np.intp]) -> Value:
-    """Values of some layouts, from values by layout (a draw for each, or none) or one for all."""
+    """Values of some layouts, from values by layout or one for all."""
     array = np.asarray(values)
     return array if array.size == 1 else array[where]
 
@@ -179,7 +184,7 @@ def _beyond_links_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates
     """
     n, r = group.size, group.inside
     nic: Value = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    if np.all(group.linked == r):
+    if (group.linked == r).all():
         return nic
     pcie = np.where(group.linked < r, payload_bytes * (n - 1) / n / rates.pcie_bytes_per_s, 0.0)
     return np.maximum(nic, pcie)
@@ -235,7 +240,7 @@ def all_to_all_s(
 
 def send_s(
     message_bytes: Array | Value,
-    crosses: npt.NDArray[np.bool_],
+    crosses: npt.NDArray[np.bool_] | bool,
     rates: Rates,
     bridged: npt.NDArray[np.bool_] | bool = False,
 ) -> Value:

@@ -14,7 +14,7 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.performance.compression import coding_s
 from planner.performance.compute import LayerTime
-from planner.performance.operations import EACH_ALONE, Array, Work, expert_tp
+from planner.performance.operations import Array, Work, expert_tp
 from planner.performance.shards import Shards, gathered_bytes, reduced_bytes, trained_share
 from planner.performance.transfers import (
     Transfer,
@@ -65,14 +65,14 @@ def _sent_s(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Ra
 
 
 def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> LayerComm:
-    """Exposed communication inside a layer, `[layout]` or `[draw]`; that of layouts which split it alike only once."""
-    splits = EACH_ALONE if rates.drawn else work.splits  # layouts under draws of their own share nothing
-    where = (recipe, cluster, splits.distinct(work.tokens), splits.layouts(at))
-    products_s = splits.distinct(split_product_s(recipe, at, layer))
+    """Exposed communication inside a layer, `[layout]` or `[draw]`; `layer` is by split, as its messages are."""
+    where, splits = (recipe, cluster, work.tokens, work.at), work.splits
+    products_s = split_product_s(recipe, work.at, layer)
     tensor, expert = tensor_transfers(*where, products_s, rates), expert_transfers(*where, rates)
     context = context_transfers(*where, rates)
     again = FULL_SHARE[at.act_ckpt]
-    attention = layer.attention + recipe.backward_share * again * layer.attention_forward
+    attention_again = recipe.backward_share * again * splits.spread(layer.attention_forward)
+    attention = splits.spread(layer.attention) + attention_again
 
     def passed(forward_s: Iterable[Value], busy_s: Iterable[Value]) -> Value:
         return in_passes(recipe, again, splits.spread(_summed(forward_s)), splits.spread(_summed(busy_s)))
@@ -87,7 +87,7 @@ def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer:
 
 
 def split_product_s(recipe: Recipe, at: Layouts, layer: LayerTime) -> Value:
-    """Forward time of one of a layer's products that take a whole input and split its output, `[layout]` or `[draw]`.
+    """Forward time of one of a layer's products that take a whole input and split its output, in the shape of `layer`.
 
     There are two: of queries, keys and values, and into the MLP; of experts that are not split the first alone.
     """

@@ -1,13 +1,19 @@
-"""Time of the work of one layer and of the output layer: matrix products, attention, memory-bound operations."""
+"""Time of the work of one layer and of the output layer: matrix products, attention, memory-bound operations.
+
+Layouts that split a layer alike take the same time for it: all here is by split, `[split]`, and with draws
+`[split, draw]` (`[draw]` for one layout).
+"""
 
 from __future__ import annotations
+
+from dataclasses import fields
 
 import numpy as np
 
 from planner.kernels.surface import Surface, attention_s, large_flop_per_s
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.performance.operations import MatMul, Work
+from planner.performance.operations import MatMul, Splits, Work
 from planner.performance.products import cast_s, head_shares, product_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -33,7 +39,7 @@ read and written (pytorch/pytorch, `torch/distributed/tensor/experimental/_atten
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionTime:
-    """Seconds of the attention core of one layer and micro-batch, `[layout]` or `[draw]`."""
+    """Seconds of the attention core of one layer and micro-batch."""
 
     forward: Value
     total: Value
@@ -44,7 +50,7 @@ class AttentionTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTime:
-    """Seconds of one layer (mean of dense and MoE layers) for one micro-batch, `[layout]` or `[draw]`."""
+    """Seconds of one layer (mean of dense and MoE layers) for one micro-batch."""
 
     matmul: Value
     matmul_forward: Value
@@ -54,6 +60,10 @@ class LayerTime:
     memory_forward: Value
     scores_forward: Value
     """Of `memory_forward`, the passes over the score matrix (naive attention only)."""
+
+    def by_layout(self, splits: Splits) -> LayerTime:
+        """The same `[layout]`, or with draws."""
+        return LayerTime(**{f.name: splits.spread(getattr(self, f.name)) for f in fields(self)})
 
     @property
     def total(self) -> Value:
@@ -73,13 +83,17 @@ class HeadTime:
     matmul: Value
     memory: Value
 
+    def by_layout(self, splits: Splits) -> HeadTime:
+        """The same `[layout]`, or with draws."""
+        return HeadTime(matmul=splits.spread(self.matmul), memory=splits.spread(self.memory))
+
     @property
     def total(self) -> Value:
         """Forward and backward."""
         return self.matmul + self.memory
 
 
-def attention_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> AttentionTime:
+def attention_time(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
     """Time of the attention core: the scores, and their products with the values."""
     if recipe.attention == "naive":
         return _naive_attention(recipe, work, rates)
@@ -91,7 +105,7 @@ def attention_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> Att
     else:
         forward = _measured_attention(recipe, work, surface, rates)
         backward = backward / rates.attention_backward_ratio
-    merge_forward, merge_backward = _merges(recipe, work, at, rates)
+    merge_forward, merge_backward = _merges(recipe, work, rates)
     total = forward * (1.0 + backward) + merge_forward + merge_backward
     return AttentionTime(forward=forward + merge_forward, total=total)
 
@@ -109,19 +123,15 @@ def _naive_attention(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
 
 def _measured_attention(recipe: Recipe, work: Work, surface: Surface, rates: Rates) -> Value:
     """Forward on a surface, at the shape of one kernel: a chunk of keys and values under context parallelism."""
-    model, splits = recipe.model, work.splits
-    chunks = splits.distinct(work.attention_chunks)
-    flop, heads, length = (
-        splits.distinct(values) for values in (work.attention_flop, work.attention_heads, work.attention_length)
-    )
-    head_dim = 0.5 * (model.head_dim + model.value_dim)
-    seconds = chunks * attention_s(surface, flop / chunks, head_dim, heads, length)
-    return splits.spread(seconds) * (large_flop_per_s(surface) / rates.attention_flop_per_s)
+    chunks, head_dim = work.attention_chunks, 0.5 * (recipe.model.head_dim + recipe.model.value_dim)
+    one_s = attention_s(surface, work.attention_flop / chunks, head_dim, work.attention_heads, work.attention_length)
+    return chunks * one_s * (large_flop_per_s(surface) / rates.attention_flop_per_s)
 
 
-def _merges(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
+def _merges(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value]:
     """Forward the results of all chunks of keys and values are added up, backward the gradients of q, k and v."""
-    if np.all(at.cp == 1):
+    at = work.at
+    if (at.cp == 1).all():
         return 0.0, 0.0
     element_s = (at.cp - 1.0) * MERGE_BYTES * rates.fusion_ratio / rates.memory_bytes_per_s
     out = work.tokens * recipe.model.heads * recipe.model.value_dim / at.tp
@@ -152,7 +162,7 @@ ADAPTER_PRODUCTS = 3.0
 """Of an adapter's matrix: forward, the gradient of its input, and its own."""
 
 
-def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTime:
+def layer_time(recipe: Recipe, work: Work, rates: Rates) -> LayerTime:
     """Mean layer of the model: dense and MoE layers weighted by their number."""
     share = recipe.model.moe_share
     forward: Value = 0.0
@@ -163,16 +173,16 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
     unpack: Value = 0.0
     for ops, weight, moe in ((work.dense_layer, 1.0 - share, False), (work.moe_layer, share, True)):
         if weight > 0:
-            products = product_times(ops, work.splits, recipe, rates)
+            products = product_times(ops, recipe, rates)
             forward, total = forward + weight * products.forward, total + weight * products.total
             casts = casts + weight * sum((cast_s(op, recipe, rates) for op in ops), 0.0)
             memory = memory + weight * _memory(recipe, work, rates, moe)
             accumulate = accumulate + weight * _accumulate_s(ops, recipe, rates)
             unpack = unpack + weight * _unpack_s(ops, recipe, rates)
-    attention = attention_time(recipe, work, at, rates)
+    attention = attention_time(recipe, work, rates)
     gaps = kernels(recipe, rates) * rates.kernel_s
-    memory = memory + attention.scores + casts + gaps + _adapters_s(recipe, work, at, rates)
-    norms = _magnitudes_s(recipe, at, rates)
+    memory = memory + attention.scores + casts + gaps + _adapters_s(recipe, work, rates)
+    norms = _magnitudes_s(recipe, work.at, rates)
     memory_forward = memory * FORWARD_SHARE + unpack + norms
     again, share = recipe.forward_passes - 1.0, recipe.backward_share
     memory_backward = memory * (1.0 - FORWARD_SHARE) + unpack
@@ -187,7 +197,7 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
     )
 
 
-def _adapters_s(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> Value:
+def _adapters_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
     """Adapters of one layer, forward and backward: products of a small rank take the time of their operands.
 
     What enters and leaves an adapted weight is read and written by the products with both small matrices, by their
@@ -195,7 +205,7 @@ def _adapters_s(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> Value:
     """
     if not recipe.adapted:
         return 0.0
-    sizes = work.tokens * sum(weight.met * (weight.inputs + weight.outputs) for weight in recipe.adapted) / at.tp
+    sizes = work.tokens * sum(weight.met * (weight.inputs + weight.outputs) for weight in recipe.adapted) / work.at.tp
     moved_bytes = sizes * rates.adapter_passes * rates.fusion_ratio * recipe.policy.activation_bytes
     flop = 2.0 * ADAPTER_PRODUCTS * recipe.lora_rank * sizes
     longer: Value = np.maximum(moved_bytes / rates.memory_bytes_per_s, flop / rates.other_flop_per_s)
@@ -235,7 +245,7 @@ def _weights(ops: tuple[MatMul, ...]) -> Value:
 def head_time(recipe: Recipe, work: Work, rates: Rates) -> HeadTime:
     """Output layer (three products when trained), loss over the vocabulary, embedding gather and scatter."""
     model = recipe.model
-    products = product_times((work.head,), work.splits, recipe, rates, head_shares(recipe)).total
+    products = product_times((work.head,), recipe, rates, head_shares(recipe)).total
     passes = 1.0 + (recipe.forward_passes - 1.0) * FORWARD_SHARE
     loss = work.logit_elements * rates.logit_bytes * (recipe.policy.activation_bytes / 2.0) * passes
     embedding = 6.0 * work.tokens * model.hidden * recipe.policy.activation_bytes

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.models.images.catalogue import network_of
-from planner.parallelism.layout import Layouts
+from planner.parallelism.layout import FULL_SHARE, SELECTIVE, Layouts
 from planner.performance.images.step import image_memory, image_step
 from planner.performance.memory import MemoryItems, memory_items, usable_bytes
 from planner.performance.operations import Work, recomputed_flop_per_token, work_of, worked_flop_per_token
@@ -22,7 +22,7 @@ from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_en
 from planner.performance.shards import shard_params
 from planner.performance.step import StepTimes, allocator_s, step_times
 from planner.rates.terms import Rates, Value
-from planner.training.recipe import ACT_CKPT, Recipe
+from planner.training.recipe import Recipe
 from planner.units import HOUR_S, KWH_J
 
 Floats = npt.NDArray[np.float64]
@@ -44,7 +44,7 @@ class UnitPrices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Everything about a set of layouts, `[layout]`, or about one layout under drawn rates, `[draw]`."""
+    """Everything about a set of layouts, `[layout]`, or under drawn rates about one, `[draw]`, or `[layout, draw]`."""
 
     step: StepTimes
     step_s: Value
@@ -63,6 +63,18 @@ class Evaluation:
     cost_usd: Value
     """GPU rental, and electricity where it is paid separately; 0 where no price is known."""
     carbon_kg: Value
+
+    def of_row(self, row: int) -> Evaluation:
+        """That of one layout, `[draw]`, of several that were evaluated in a column, `[layout, draw]`."""
+        return Evaluation(**{f.name: _of_row(getattr(self, f.name), row) for f in fields(self)})
+
+
+def _of_row(value: Any, row: int) -> Any:
+    if isinstance(value, MemoryItems):
+        return value.of_row(row)
+    if isinstance(value, StepTimes | RunEnergy):
+        return type(value)(**{f.name: _of_row(getattr(value, f.name), row) for f in fields(value)})
+    return value[row] if np.ndim(value) == 2 else value
 
 
 def step_of(
@@ -106,13 +118,61 @@ def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
 def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
     """FLOP per token that checkpointing does again, `[layout]`; vision models are planned without."""
     if recipe.model.has_network:
-        return np.zeros(len(at))
-    return np.array([recomputed_flop_per_token(recipe, name) for name in ACT_CKPT])[at.act_ckpt]
+        return np.zeros(at.tp.shape)
+    selective, full = (recomputed_flop_per_token(recipe, name) for name in ("selective", "full"))
+    return np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)
 
 
 def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Value:
     """GPU-seconds of a step at the dense peak, below which no draw can go: neither MFU nor HFU is above 1."""
     return flop_per_step / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long the run of each layout takes, `[layout]`, or that of one layout under draws, `[draw]`."""
+
+    step: StepTimes
+    step_s: Value
+    goodput_ratio: Value
+    busy_s: Value
+    wall_s: Value
+    gpu_h: Value
+
+
+def timing(
+    recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, tokens: float, memory_bytes: Value, work: Work | None
+) -> Timing:
+    """The step and the run, of layouts that need so much memory; arguments as of `evaluate`."""
+    gpus, step_tokens = at.gpus.astype(np.float64), tokens_per_step(recipe, at)
+    least_s = least_step_s(recipe, cluster, step_tokens * (flop_of(recipe) + recomputed_flop(recipe, at))) / gpus
+    drawn = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
+    step, step_s = drawn.at_least(least_s)
+    goodput = goodput_ratio(gpus, rates)
+    busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
+    if recipe.lengths_assumed:
+        busy_s = busy_s * rates.example_length_ratio
+    wall_s = busy_s / goodput
+    return Timing(
+        step=step, step_s=step_s, goodput_ratio=goodput, busy_s=busy_s, wall_s=wall_s, gpu_h=gpus * wall_s / HOUR_S
+    )
+
+
+def spent(
+    recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, pue: Value, time: Timing, work: Work | None
+) -> tuple[Value, RunEnergy]:
+    """Mean board power of a GPU during steps in watts, and the energy of the run; arguments as of `evaluate`."""
+    step_j = gpu_step_j(time.step, rates, draw_ratio_of(recipe, at, rates, work))
+    power = np.minimum(step_j / time.step_s, cluster.limit_w)
+    return power, run_energy(power, at.gpus.astype(np.float64), time.busy_s, time.wall_s, rates, pue)
+
+
+def paid(prices: UnitPrices, gpu_h: Value, energy: RunEnergy | None) -> Value:
+    """USD for GPUs by the hour, and for electricity where it is a line of its own."""
+    rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h
+    if prices.usd_per_kwh is None or energy is None:
+        return rental
+    return rental + energy.total / KWH_J * prices.usd_per_kwh
 
 
 def evaluate(
@@ -123,56 +183,39 @@ def evaluate(
     prices: UnitPrices,
     tokens: float,
     memory: MemoryItems | None = None,
-    work: Work | None = None,
 ) -> Evaluation:
-    """Evaluate layouts (`rates` scalar) or one layout under draws (`rates` drawn).
+    """Evaluate layouts (`rates` scalar), or one layout or a column of some under draws (`rates` drawn).
 
     Args:
         recipe: what is trained.
         cluster: on which machines.
-        at: the layouts, `[layout]`; with drawn rates exactly one.
+        at: the layouts, `[layout]`; with drawn rates exactly one, or `[layout, 1]`.
         rates: mid values or draws.
         prices: unit prices, scalars or draws.
         tokens: length of the run.
         memory: what the layouts need, where it is known already.
-        work: of the layouts, where it is known already.
     """
-    flop, gpus = flop_of(recipe), at.gpus.astype(np.float64)
-    if work is None and not recipe.model.has_network:
-        work = work_of(recipe, at, rates)  # three parts read it
+    work = None if recipe.model.has_network else work_of(recipe, at, rates)  # three parts read it
     memory = memory or memory_of(recipe, at, rates, work if recipe.lengths is None else None)
     memory_bytes = memory.total
-    step_tokens = tokens_per_step(recipe, at)
-    least_s = least_step_s(recipe, cluster, step_tokens * (flop + recomputed_flop(recipe, at))) / gpus
-    drawn = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
-    step, step_s = drawn.at_least(least_s)
-    per_gpu = step_tokens / step_s / gpus
-    goodput = goodput_ratio(gpus, rates)
-    busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
-    if recipe.lengths_assumed:
-        busy_s = busy_s * rates.example_length_ratio
-    wall_s = busy_s / goodput
-    gpu_h = gpus * wall_s / HOUR_S
-    power = np.minimum(gpu_step_j(step, rates, draw_ratio_of(recipe, at, rates, work)) / step_s, cluster.limit_w)
-    energy = run_energy(power, gpus, busy_s, wall_s, rates, prices.pue)
-    facility_kwh = energy.total / KWH_J
-    rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h
-    electricity = facility_kwh * prices.usd_per_kwh if prices.usd_per_kwh is not None else 0.0
+    time = timing(recipe, cluster, at, rates, tokens, memory_bytes, work)
+    power, energy = spent(recipe, cluster, at, rates, prices.pue, time, work)
+    per_gpu = tokens_per_step(recipe, at) / time.step_s / at.gpus.astype(np.float64)
     return Evaluation(
-        step=step,
-        step_s=step_s,
+        step=time.step,
+        step_s=time.step_s,
         memory=memory,
         memory_bytes=memory_bytes,
         tokens_per_s_per_gpu=per_gpu,
-        model_flop_per_s_per_gpu=per_gpu * flop,
-        goodput_ratio=goodput,
-        busy_s=busy_s,
-        wall_s=wall_s,
-        gpu_h=gpu_h,
+        model_flop_per_s_per_gpu=per_gpu * flop_of(recipe),
+        goodput_ratio=time.goodput_ratio,
+        busy_s=time.busy_s,
+        wall_s=time.wall_s,
+        gpu_h=time.gpu_h,
         gpu_power_w=power,
         energy=energy,
-        cost_usd=rental + electricity,
-        carbon_kg=facility_kwh * prices.kg_co2e_per_kwh,
+        cost_usd=paid(prices, time.gpu_h, energy),
+        carbon_kg=energy.total / KWH_J * prices.kg_co2e_per_kwh,
     )
 
 
@@ -180,11 +223,12 @@ def evaluate(
 class Score:
     """What a search keeps of every layout, `[layout]` each."""
 
-    step_s: npt.NDArray[np.float64]
-    wall_s: npt.NDArray[np.float64]
-    memory_bytes: npt.NDArray[np.float64]
-    cost_usd: npt.NDArray[np.float64]
-    energy_j: npt.NDArray[np.float64]
+    step_s: Floats
+    wall_s: Floats
+    memory_bytes: Floats
+    cost_usd: Floats
+    energy_j: Floats | None
+    """None where it was not asked for, and no money rests on it."""
 
 
 def score(
@@ -195,41 +239,51 @@ def score(
     prices: UnitPrices,
     tokens: float,
     most_bytes: float = math.inf,
+    *,
+    energy: bool = False,
 ) -> Score:
-    """Evaluate any number of layouts chunk by chunk and keep the five figures that a choice needs.
+    """Evaluate any number of layouts chunk by chunk and keep the figures that a choice needs.
 
-    Layouts that need more than `most_bytes` are not timed: their other figures are infinite. Further arguments as of
-    `evaluate`.
+    Layouts that need more than `most_bytes` are not timed: their other figures are infinite. `energy`: whether it is
+    one of the figures. Further arguments as of `evaluate`.
     """
-    parts: list[Evaluation] = []
-    needed: list[Value] = []
-    for start in range(0, len(at), CHUNK):
-        chunk = at.take(slice(start, start + CHUNK))
-        has_work = not recipe.model.has_network and recipe.lengths is None
-        work = work_of(recipe, chunk, rates) if has_work else None
-        memory = memory_of(recipe, chunk, rates, work)
-        needed.append(memory.total)
-        timed = np.flatnonzero(needed[-1] <= most_bytes)
-        if len(timed) == len(chunk):
-            parts.append(evaluate(recipe, cluster, chunk, rates, prices, tokens, memory, work))
-        elif len(timed):
-            parts.append(evaluate(recipe, cluster, chunk.take(timed), rates, prices, tokens, memory.taken(timed)))
-    memory_bytes = _joined(needed)
-    timed = np.flatnonzero(memory_bytes <= most_bytes)
-
-    def of_all(values: Iterable[Value]) -> Floats:
-        spread = np.full(len(at), np.inf)
-        spread[timed] = _joined(values)
-        return spread
-
-    return Score(
-        step_s=of_all(p.step_s for p in parts),
-        wall_s=of_all(p.wall_s for p in parts),
-        memory_bytes=memory_bytes,
-        cost_usd=of_all(p.cost_usd for p in parts),
-        energy_j=of_all(p.energy.total for p in parts),
-    )
+    needs_energy = energy or prices.usd_per_kwh is not None
+    every, rows = at.by_kind, max(CHUNK // at.kinds, 1)
+    chunks = (every.take(slice(start, start + rows)) for start in range(0, len(every), rows))
+    parts = [
+        _figures(recipe, cluster, chunk, at.kinds, rates, prices, tokens, most_bytes, needs_energy) for chunk in chunks
+    ]
+    by_layout = [part.transpose(0, 2, 1).reshape(len(FIGURES), -1) for part in parts]
+    figures = dict(zip(FIGURES, np.concatenate([np.zeros((len(FIGURES), 0)), *by_layout], axis=1), strict=True))
+    return Score(**figures | ({} if needs_energy else {"energy_j": None}))
 
 
-def _joined(values: Iterable[Value]) -> Floats:
-    return np.concatenate([np.zeros(0), *(np.asarray(value, dtype=np.float64) for value in values)])
+FIGURES = tuple(f.name for f in fields(Score))
+"""Names of the figures of a score, in their order."""
+
+
+def _figures(
+    recipe: Recipe, cluster: Cluster, at: Layouts, kinds: int, rates: Rates, prices: UnitPrices, tokens: float,
+    most_bytes: float, needs_energy: bool,
+) -> Floats:  # fmt: skip
+    """The figures of some layouts with each of some kinds of checkpointing, `[figure, kind, layout]`.
+
+    A layout is timed with all kinds or none, since most of its time is the same with all.
+    """
+    work = None if recipe.model.has_network else work_of(recipe, at, rates)
+    figures = np.full((len(FIGURES), kinds, len(at)), np.inf)
+    needed_bytes = figures[FIGURES.index("memory_bytes")]
+    needed_bytes[:] = memory_of(recipe, at, rates, work if recipe.lengths is None else None).total
+    fits = needed_bytes <= most_bytes
+    timed = np.flatnonzero(fits.any(axis=0))
+    if not len(timed):
+        return figures
+    some, work = at.take(timed), None if work is None else work.taken(timed)
+    time = timing(recipe, cluster, some, rates, tokens, needed_bytes[:, timed], work)
+    joules = spent(recipe, cluster, some, rates, prices.pue, time, work)[1] if needs_energy else None
+    values = {"step_s": time.step_s, "wall_s": time.wall_s, "cost_usd": paid(prices, time.gpu_h, joules)}
+    if joules is not None:
+        values["energy_j"] = joules.total
+    for name, value in values.items():
+        figures[FIGURES.index(name)][:, timed] = np.where(fits[:, timed], value, np.inf)
+    return figures

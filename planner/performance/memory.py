@@ -19,7 +19,16 @@ from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.performance.activations import in_flight, stored_bytes_per_layer, working_bytes
 from planner.performance.compression import residual_bytes
-from planner.performance.model_states import gradient_copies, low_copies, passing, states, step_gradients, sums_wider
+from planner.performance.model_states import (
+    Passing,
+    copies_at_work,
+    gradient_copies,
+    kept_copies,
+    passing,
+    states,
+    step_gradients,
+    sums_wider,
+)
 from planner.performance.operations import Work, work_of
 from planner.performance.shards import Shards, shard_params, trained_share
 from planner.rates.terms import Rates, Value
@@ -67,8 +76,15 @@ class MemoryItems:
         values = {name: getattr(self, name) for name in ITEMS}
         return MemoryItems(**{name: value[index] if np.ndim(value) else value for name, value in values.items()})
 
+    def of_row(self, row: int) -> MemoryItems:
+        """Those of one layout, `[draw]`, of several in a column, `[layout, draw]`."""
+        values = {name: getattr(self, name) for name in ITEMS}
+        return MemoryItems(**{name: value[row] if np.ndim(value) == 2 else value for name, value in values.items()})
+
     def scaled(self, ratio: Value) -> MemoryItems:
         """Every item times a ratio."""
+        if isinstance(ratio, float) and ratio == 1.0:  # at mid nothing is left out
+            return self
         return MemoryItems(**{name: getattr(self, name) * ratio for name in ITEMS})
 
 
@@ -87,20 +103,44 @@ def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) ->
     return np.where(at.grad_accum == 1, np.maximum(gradients - activations, 0.0), gradients)
 
 
-def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates, *, last: bool) -> MemoryItems:
-    held = states(recipe, shards, at, last=last)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Everywhere:
+    """What is the same on every pipeline stage, in bytes, `[layout]` or `[draw]`."""
+
+    kept: Value
+    """What a layer keeps of one micro-batch for its backward pass."""
+    logits: Value
+    """Where the stage has the output layer."""
+    working: Value
+    """What exists once, while one layer is run backward."""
+    copies_at_work: Value
+    """Casts of the weights of the layer at work."""
+    passing: Passing
+    comm_buffers: Value
+    framework: Value
+
+
+def _everywhere(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates) -> _Everywhere:
     kept, whole = stored_bytes_per_layer(recipe, work, at, rates)
-    layers = shards.layers_last if last else shards.layers_most
-    held_layers = 2.0 if recipe.offload == "activations" else layers * in_flight(at, last=last)
-    stored = kept * recipe.backward_share * held_layers
-    working = working_bytes(recipe, work, at, whole)
-    logits = _logit_bytes(recipe, work, at, rates, last=last)
-    copies, copies_in_layer = low_copies(recipe, shards, at, last=last)
-    gathered = passing(recipe, shards, at)
-    at_loss = logits + gathered.at_loss > working + gathered.in_layer + copies_in_layer
-    activations = stored + np.where(at_loss, 0.0, working)
-    logits = np.where(at_loss, logits, 0.0)
     axes = (at.tp > 1) * 1.0 + (at.pp > 1) * 1.0 + (at.cp > 1) * 1.0 + (at.ep > 1) * 1.0 + (at.dp > 1) * 1.0
+    return _Everywhere(
+        kept=kept * recipe.backward_share, logits=_logit_bytes(recipe, work, rates),
+        working=working_bytes(recipe, work, at, whole), copies_at_work=copies_at_work(recipe, shards, at),
+        passing=passing(recipe, shards, at), comm_buffers=axes * rates.nccl_bytes,
+        framework=rates.context_bytes + np.zeros(at.tp.shape),
+    )  # fmt: skip
+
+
+def _stage(
+    recipe: Recipe, at: Layouts, common: _Everywhere, shards: Shards, rates: Rates, *, last: bool
+) -> MemoryItems:
+    held, gathered = states(recipe, shards, at, last=last), common.passing
+    layers = shards.layers_last if last else shards.layers_most
+    stored = common.kept * (2.0 if recipe.offload == "activations" else layers * in_flight(at, last=last))
+    logits = common.logits if last else np.where(at.pp == 1, common.logits, 0.0)
+    at_loss = logits + gathered.at_loss > common.working + gathered.in_layer + common.copies_at_work
+    activations = stored + np.where(at_loss, 0.0, common.working)
+    logits = np.where(at_loss, logits, 0.0)
     gradients = _alive(held.gradients, activations + logits, recipe, at)
     at_step = step_gradients(recipe, shards, at, last=last)
     gradients = gradients + np.maximum(at_step - activations - logits, 0.0)  # no activation is left at the update
@@ -112,10 +152,10 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
         optimizer_states=held.optimizer_states,
         activations=activations,
         logits=logits,
-        fp8_copies=copies + np.where(at_loss, 0.0, copies_in_layer),
+        fp8_copies=kept_copies(recipe, shards, at, last=last) + np.where(at_loss, 0.0, common.copies_at_work),
         gathered_params=gathered.held + np.where(at_loss, gathered.at_loss, gathered.in_layer),
-        comm_buffers=axes * rates.nccl_bytes,
-        framework=rates.context_bytes + np.zeros(len(at)),
+        comm_buffers=common.comm_buffers,
+        framework=common.framework,
         fragmentation=0.0,
     )
     # Frozen weights lie in blocks that are never given back.
@@ -127,8 +167,8 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     return replace(scaled, weights=held.weights + 0.0 * scaled.weights)  # of as many bytes as the file they were in
 
 
-def _logit_bytes(recipe: Recipe, work: Work, at: Layouts, rates: Rates, *, last: bool) -> Value:
-    """Logits with what the loss keeps beside them, where this stage has the output layer.
+def _logit_bytes(recipe: Recipe, work: Work, rates: Rates) -> Value:
+    """Logits with what the loss keeps beside them, where a stage has the output layer.
 
     Fused with the output layer, only those of some tokens at a time lie there, about as many elements as the hidden
     state has (Liger-Kernel, `fused_linear_cross_entropy.py`: chunks of tokens times hidden over vocabulary).
@@ -137,7 +177,7 @@ def _logit_bytes(recipe: Recipe, work: Work, at: Layouts, rates: Rates, *, last:
     elements = work.logit_elements
     if recipe.fused_head:
         elements = elements / max(1, math.ceil(recipe.model.vocab / recipe.model.hidden))
-    return np.where((at.pp == 1) | last, elements * per_logit, 0.0)
+    return work.splits.spread(elements * per_logit)
 
 
 def memory_left_out(rates: Rates) -> Value:
@@ -150,10 +190,11 @@ def memory_items(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = 
     """Itemised peak of the fullest pipeline stage, `[layout]` or `[draw]`; `work` where it is known already."""
     work = work_of(recipe.longest, at, rates) if work is None else work
     shards = shard_params(recipe, at)
-    first = _stage(recipe, at, work, shards, rates, last=False)
-    if np.all(at.pp == 1):
+    common = _everywhere(recipe, at, work, shards, rates)
+    first = _stage(recipe, at, common, shards, rates, last=False)
+    if (at.pp == 1).all():
         return first
-    final = _stage(recipe, at, work, shards, rates, last=True)
+    final = _stage(recipe, at, common, shards, rates, last=True)
     fuller = np.asarray(final.total) > np.asarray(first.total)
     return MemoryItems(**{name: np.where(fuller, getattr(final, name), getattr(first, name)) for name in ITEMS})
 
@@ -182,6 +223,11 @@ def fits_probability(total_bytes: Value, gpu: Gpu) -> float:
 def memory_risk(total_bytes: Value, gpu: Gpu) -> float:
     """Probability, 0..1, of running out of memory; arguments as of `fits_probability`."""
     return 1.0 - fits_probability(total_bytes, gpu)
+
+
+def memory_risks(total_bytes: npt.NDArray[np.float64], gpu: Gpu) -> npt.NDArray[np.float64]:
+    """The same of each of some layouts, `[layout]`, by their drawn peaks, `[layout, draw]`."""
+    return np.asarray(1.0 - np.mean(total_bytes <= usable_bytes(gpu), axis=1))
 
 
 def memory_range_gib(total_bytes: Value) -> Estimate:

@@ -148,28 +148,47 @@ def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
     )
 
 
-def low_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> tuple[Value, Value]:
-    """Casts of the linear weights: those kept between forward and backward, and those of the layer at work.
+def kept_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
+    """Casts of the linear weights of a stage that are kept between forward and backward.
 
     Autocast keeps its casts of trained weights (ZeRO 3 gathers them cast), Transformer Engine its FP8 weights in both
-    layouts; torchao casts a weight when it is used and keeps the original (`Float8Linear`). 4-bit weights are unpacked,
-    and then cast, one product at a time.
+    layouts; torchao casts a weight when it is used and keeps the original (`Float8Linear`).
     """
-    policy = recipe.policy
     layer = shards.dense_per_layer + shards.expert_per_layer
-    low = policy.linear_compute in ("fp8", "fp4")
-    model = recipe.model
+    if not _casts_weights(recipe):
+        return 0.0 * layer
+    layers = shards.layers_last if last else shards.layers_most
+    return np.where(_keeps_casts(recipe, at), layers * layer * recipe.policy.low_weight_copy_bytes, 0.0)
+
+
+def copies_at_work(recipe: Recipe, shards: Shards, at: Layouts) -> Value:
+    """Casts of the weights of the layer at work; 4-bit weights are unpacked, and then cast, one product at a time."""
+    policy, model = recipe.policy, recipe.model
+    layer = shards.dense_per_layer + shards.expert_per_layer
     product = model.hidden * (model.ffn_hidden or model.expert_ffn) / at.tp
     unpacked: Value = product * policy.activation_bytes if recipe.how.low_bits else 0.0
-    if not policy.low_weight_copy_bytes or not (low or recipe.trains_all):
-        return 0.0 * layer, unpacked + 0.0 * layer  # frozen weights already lie in the compute type
-    layers = shards.layers_last if last else shards.layers_most
-    if recipe.how.adapts and recipe.fused:
-        return 0.0 * layer, unpacked + 0.0 * layer  # they lie in the low type themselves
-    kept = (at.zero != 3) & (not recipe.how.adapts) & (recipe.fused or not low)
+    if not _casts_weights(recipe):
+        return unpacked + 0.0 * layer
     at_once = product if recipe.how.low_bits else 2.0 * layer
-    at_work = np.where(kept | policy.autocast, 0.0, at_once * policy.low_weight_copy_bytes)
-    return np.where(kept, layers * layer * policy.low_weight_copy_bytes, 0.0), at_work + unpacked
+    kept = _keeps_casts(recipe, at) | policy.autocast
+    return np.where(kept, 0.0, at_once * policy.low_weight_copy_bytes) + unpacked
+
+
+def _casts_weights(recipe: Recipe) -> bool:
+    """Whether linear weights are cast: frozen ones lie in the compute type, where Megatron adapts in the low type."""
+    if not recipe.policy.low_weight_copy_bytes or (recipe.how.adapts and recipe.fused):
+        return False
+    return recipe.trains_all or _is_low(recipe.policy)
+
+
+def _keeps_casts(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
+    """Where casts of trained weights stay until the backward pass, `[layout]`."""
+    keeps = not recipe.how.adapts and (recipe.fused or not _is_low(recipe.policy))
+    return np.asarray((at.zero != 3) & keeps)
+
+
+def _is_low(policy: PrecisionPolicy) -> bool:
+    return policy.linear_compute in ("fp8", "fp4")
 
 
 def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:

@@ -1,7 +1,7 @@
 """The operations of one micro-batch on one GPU, by their real shapes after sharding.
 
-Every quantity is an array over layouts, `[layout]`, or a scalar that broadcasts. The matrix products of a layer are
-listed once, forward; backward is the same product twice (input gradient, weight gradient) with the dimensions
+Every quantity is an array over ways to split a layer, `[split]`, or a scalar that broadcasts. The matrix products of a
+layer are listed once, forward; backward is the same product twice (input gradient, weight gradient) with the dimensions
 permuted.
 """
 
@@ -16,7 +16,7 @@ from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts, full_share
 from planner.parallelism.slowest import busiest_ratio
-from planner.rates.terms import Rates
+from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 Array = npt.NDArray[np.float64]
@@ -38,46 +38,36 @@ class MatMul:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splits:
-    """Which layouts split a layer alike, so that what depends on shapes alone is computed once for all of them."""
+    """Which layouts split a layer alike, so that what depends on its shapes alone is computed once for all of them."""
 
-    first: npt.NDArray[np.intp] | None
-    """One layout of each distinct split, `[split]`; None: nothing is gained."""
     inverse: npt.NDArray[np.intp] | None
-    """The split of each layout, `[layout]`."""
-    experts_apart: bool = False
-    """The load of the experts is drawn for each layout: no two share the shapes of grouped products."""
+    """The split of each layout, `[layout]`; None: each has its own."""
 
-    def of(self, *, grouped: bool) -> Splits:
-        """Those of grouped products, or of all others."""
-        return EACH_ALONE if grouped and self.experts_apart else self
+    def spread(self, values: Value) -> Value:
+        """Values by layout, from values by split (or one for all); further axes stay."""
+        if self.inverse is None or isinstance(values, float) or len(values) == 1:
+            return values
+        spread: Value = values[self.inverse]
+        return spread
 
-    def layouts(self, at: Layouts) -> Layouts:
-        """One layout of each distinct split."""
-        return at if self.first is None else at.take(self.first)
-
-    def distinct(self, values: Array | float) -> Array:
-        """Values by split, from values by layout (or one for all)."""
-        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
-        return array if self.first is None or len(array) == 1 else array[self.first]
-
-    def spread(self, values: Array) -> Array:
-        """Values by layout, from values by split."""
-        return values if self.inverse is None or len(values) == 1 else values[self.inverse]
+    def take(self, index: npt.NDArray[np.intp]) -> Splits:
+        """Those of the layouts at an index."""
+        return Splits(inverse=index if self.inverse is None else self.inverse[index])
 
 
-EACH_ALONE = Splits(first=None, inverse=None)
+EACH_ALONE = Splits(inverse=None)
 """No two layouts share anything."""
 
 
-def distinct_splits(recipe: Recipe, at: Layouts) -> Splits:
-    """The distinct combinations of what shapes depend on: micro-batch, tensor, context and expert parallel sizes."""
+def distinct_splits(recipe: Recipe, at: Layouts) -> tuple[Layouts, Splits]:
+    """One layout of each way to split a layer: by micro-batch, tensor, context and expert parallel sizes."""
     if len(at) < FEWEST_LAYOUTS:
-        return EACH_ALONE
+        return at, EACH_ALONE
     key = (at.micro_batch * 4096 + at.tp) * 4096 + at.cp
     if recipe.model.experts:
         key = (key * 8192 + at.ep) * 2 + (expert_tp(recipe, at) == at.tp)
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return Splits(first=first, inverse=inverse)
+    _, first, inverse = np.unique(key.ravel(), return_index=True, return_inverse=True)
+    return at.take(first), Splits(inverse=inverse)
 
 
 FEWEST_LAYOUTS = 16
@@ -86,36 +76,42 @@ FEWEST_LAYOUTS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one GPU does for one micro-batch in one layer of each kind, and at the ends of the model."""
+    """What one GPU does for one micro-batch in one layer of each kind, and at the ends of the model, `[split]` each."""
 
-    tokens: Array
-    """Tokens of a micro-batch in this context shard (every tensor parallel rank sees them all), `[layout]`."""
+    at: Layouts
+    """One layout of each way to split a layer."""
     splits: Splits
-    """Which layouts share the shapes of their products."""
+    """Which of them each layout has."""
+    tokens: Array
+    """Tokens of a micro-batch in this context shard (every tensor parallel rank sees them all)."""
     dense_layer: tuple[MatMul, ...]
     moe_layer: tuple[MatMul, ...]
     head: MatMul
     attention_flop: Array
-    """Forward FLOP of the attention core of one layer as the kernel runs it, `[layout]`."""
+    """Forward FLOP of the attention core of one layer as the kernel runs it."""
     attention_heads: Array
-    """Query heads on this GPU times sequences of a micro-batch, `[layout]`."""
+    """Query heads on this GPU times sequences of a micro-batch."""
     attention_length: Array
-    """Length of the causal sequence whose queries meet as many keys as in one kernel, `[layout]`."""
+    """Length of the causal sequence whose queries meet as many keys as in one kernel."""
     attention_chunks: Array
-    """Chunks of keys and values that a query meets one after the other, each in a kernel of its own, `[layout]`."""
+    """Chunks of keys and values that a query meets one after the other, each in a kernel of its own."""
     attention_scores: Array
-    """Elements of the score matrices of one layer (traffic of naive attention), `[layout]`."""
+    """Elements of the score matrices of one layer (traffic of naive attention)."""
     split_elements: Array
-    """Norm and residual elements of one layer, counted once each, `[layout]`."""
+    """Norm and residual elements of one layer, counted once each."""
     ffn_elements: Array
-    """Elements of the feed-forward's inner activation of one dense layer, `[layout]`."""
+    """Elements of the feed-forward's inner activation of one dense layer."""
     expert_elements: Array
     """The same of one MoE layer."""
     routed_elements: Array
     """Elements of the hidden size that one MoE layer sends to its experts, once for each expert of a token."""
     head_elements: Array
-    """Elements of q, k, v of one layer (rotary embedding, layout changes), `[layout]`."""
+    """Elements of q, k, v of one layer (rotary embedding, layout changes)."""
     logit_elements: Array
+
+    def taken(self, index: npt.NDArray[np.intp]) -> Work:
+        """That of the layouts at an index."""
+        return replace(self, splits=self.splits.take(index))
 
 
 def expert_tp(recipe: Recipe, at: Layouts) -> npt.NDArray[np.int64]:
@@ -141,7 +137,7 @@ def _keys(model: ModelShape, length: Array | float) -> Array | float:
     if isinstance(length, float):
         return attended_tokens(model, length)
     distinct, inverse = np.unique(length, return_inverse=True)
-    return np.array([attended_tokens(model, float(each)) for each in distinct])[inverse]
+    return np.array([attended_tokens(model, float(each)) for each in distinct])[inverse].reshape(length.shape)
 
 
 def attended_tokens(model: ModelShape, seq_len: float, causal_half: bool = True) -> float:
@@ -223,20 +219,19 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
 
 
 def work_of(recipe: Recipe, at: Layouts, rates: Rates) -> Work:
-    """`count_work` on the GPU whose experts have the most tokens."""
-    load_sd_ratio = rates.expert_load_sd_ratio
-    apart = bool(recipe.model.experts) and np.size(load_sd_ratio) > 1
-    return count_work(recipe, at, busiest_ratio(recipe.model, at.ep, load_sd_ratio), experts_apart=apart)
+    """`count_work` on the GPU whose experts have the most tokens, once for layouts that split a layer alike."""
+    alike, splits = distinct_splits(recipe, at)
+    imbalance = busiest_ratio(recipe.model, alike.ep, rates.expert_load_sd_ratio)
+    return replace(count_work(recipe, alike, imbalance), splits=splits)
 
 
-def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, experts_apart: bool = False) -> Work:
-    """Shapes and element counts of one micro-batch on one GPU, `[layout]` each.
+def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> Work:
+    """Shapes and element counts of one micro-batch on one GPU, each layout alone.
 
     Args:
         recipe: what is trained.
         at: the layouts.
         imbalance: tokens of the busiest GPU of an expert parallel group over the mean.
-        experts_apart: it is drawn for each layout.
 
     Source: Megatron sharding (arXiv 1909.08053, 2205.05198); GQA and MLA shapes from the models' public configs.
     """
@@ -257,8 +252,9 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, e
     local_tokens = tokens / tp if model.experts else tokens
     expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
     return Work(
+        at=at,
+        splits=EACH_ALONE,
         tokens=tokens,
-        splits=replace(distinct_splits(recipe, at), experts_apart=experts_apart),
         dense_layer=(*products, *_mlp(model, tokens, model.ffn_hidden / tp)) if model.ffn_hidden else products,
         moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
         head=MatMul(m=tokens * model.head_ratio, n=model.vocab / tp, k=float(model.hidden), low_precision=False),

@@ -79,7 +79,7 @@ def offload_s(
 ) -> Value:  # fmt: skip
     """Exposed transfers over PCIe and the host's update, `[layout]` or `[draw]`."""
     if recipe.offload == "none":
-        return np.zeros(len(at))
+        return np.zeros(at.tp.shape)
     if recipe.offload == "optimizer":
         host = host_bytes_per_s(cluster, at, rates)
         behind_s, exposed_s = _states_moved_s(recipe, shards, at, host, rates)

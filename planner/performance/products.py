@@ -1,8 +1,7 @@
 """Time and power of matrix products, forward and backward, from measured surfaces by shape or the law of a roofline.
 
 Backward is the same product twice with the dimensions permuted: `[m, n] x [n, k]` for the gradient of the input and
-`[n, m] x [m, k]` for that of the weight. Layouts that split a layer alike have the same products: surfaces are looked
-up once for each distinct split.
+`[n, m] x [m, k]` for that of the weight. Layouts that split a layer alike have the same products.
 """
 
 from __future__ import annotations
@@ -10,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Floats, Surface, large_flop_per_s, product_s
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.performance.operations import Array, MatMul, Splits, Work, work_of
+from planner.performance.operations import Array, MatMul, Work, work_of
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductTimes:
-    """Seconds of a list of products of one layer and micro-batch, `[layout]` or `[draw]`."""
+    """Seconds of a list of products of one layer and micro-batch, `[split]`, `[draw]` or `[split, draw]`."""
 
     forward: Value
     """Once."""
@@ -69,37 +67,35 @@ def head_shares(recipe: Recipe) -> PassShares:
 
 
 def product_times(
-    ops: Sequence[MatMul], splits: Splits, recipe: Recipe, rates: Rates, shares: PassShares | None = None
+    ops: Sequence[MatMul], recipe: Recipe, rates: Rates, shares: PassShares | None = None
 ) -> ProductTimes:
     """Time of a list of products.
 
     Args:
         ops: the products, forward.
-        splits: which layouts split a layer alike.
         recipe: what is trained; frozen weights get no gradient.
         rates: mid values or draws; their surfaces are used where there are any.
         shares: how often each backward pass is run; None: those of a layer.
     """
     shares = shares or layer_shares(recipe)
     times = ProductTimes(forward=0.0, backward=0.0)
-    for name, alike, shared in _alike(ops, splits):
+    for name, alike in _alike(ops):
         surface = rates.surface(name)
         if surface is None:
             times = times.plus(_by_law(alike, recipe, rates, shares))
         else:
             slower = large_flop_per_s(surface) / getattr(rates, name)
-            passes = passes_alone(alike, shared, surface, recipe, rates, shares)
-            times = times.plus(_measured(passes, shared, slower, rates.unaligned_product_ratio, rates.power(name)))
+            passes = passes_alone(alike, surface, recipe, rates, shares)
+            times = times.plus(_measured(passes, slower, rates.unaligned_product_ratio, rates.power(name)))
     return times
 
 
-def _alike(ops: Sequence[MatMul], splits: Splits) -> Iterator[tuple[str, list[MatMul], Splits]]:
-    """Products by the term that is their rate and by the layouts that share their shapes, none of them empty."""
+def _alike(ops: Sequence[MatMul]) -> Iterator[tuple[str, list[MatMul]]]:
+    """Products by the term that is their rate, those with drawn rows (of experts whose load is drawn) apart."""
     for name, low in (("linear_flop_per_s", True), ("other_flop_per_s", False)):
-        for grouped in (False, True) if splits.experts_apart else (None,):
-            alike = [op for op in ops if op.low_precision is low and grouped in (None, op.grouped)]
-            if alike:
-                yield name, alike, splits.of(grouped=bool(grouped))
+        rated = [op for op in ops if op.low_precision is low]
+        for shape in dict.fromkeys(op.m.shape for op in rated):
+            yield name, [op for op in rated if op.m.shape == shape]
 
 
 def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates, shares: PassShares) -> ProductTimes:
@@ -172,7 +168,7 @@ def _power_of_two_in(numbers: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """Forward and backward products of a list as they run alone, `[pass, product, split]`."""
+    """Forward and backward products of a list as they run alone: `[pass, product, split]`, with draws or without."""
 
     m: Floats
     n: Floats
@@ -182,34 +178,32 @@ class Passes:
     runs: Value
     """How many times as long a layer spends on it; by pass, too."""
     halvings: Floats
-    """How far each misses the alignment that tensor cores want, `[product, split]` or one for all."""
+    """How far each misses the alignment that tensor cores want, `[product, ...]` or one for all."""
 
 
-def passes_alone(
-    ops: Sequence[MatMul], splits: Splits, surface: Surface, recipe: Recipe, rates: Rates, shares: PassShares
-) -> Passes:
+def passes_alone(ops: Sequence[MatMul], surface: Surface, recipe: Recipe, rates: Rates, shares: PassShares) -> Passes:
     """Products and their backward passes on a surface, in one look-up.
 
     A grouped kernel of `count` products is measured as one that is `count` times as wide: as many tiles, the same
     weights read.
     """
-    m, n, k, count = (_stacked([getattr(op, name) for op in ops], splits) for name in ("m", "n", "k", "count"))
-    grouped = np.array([op.grouped for op in ops])[:, None]
-    wide, runs = np.where(grouped, count, 1.0), count
-    if grouped.any():
-        runs = np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
+    sizes = _stacked([getattr(op, name) for name in ("m", "n", "k", "count") for op in ops])
+    m, n, k, count = sizes.reshape(4, len(ops), *sizes.shape[1:])
+    wide: Value = 1.0
+    runs: Value = count
+    if any(op.grouped for op in ops):
+        grouped = np.array([op.grouped for op in ops]).reshape(-1, *(1,) * (count.ndim - 1))
+        wide, runs = np.where(grouped, count, 1.0), np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
     halved = halvings(n, k, recipe, rates) if ops[0].low_precision else np.zeros(1)
     passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m), (m, n * wide, k)]
     counts = (1.0, shares.inputs, shares.weights, shares.reference)
     passes = [sizes for sizes, times in zip(passes, counts, strict=True) if times]
-    m, n, k = (np.stack(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
-    times = np.array([each for each in counts if each])[:, None, None]
+    m, n, k = (_stacked(sizes) for sizes in zip(*passes, strict=True))
+    times = np.array([each for each in counts if each]).reshape(-1, *(1,) * count.ndim)
     return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs * times, halvings=halved)
 
 
-def _measured(
-    passes: Passes, splits: Splits, slower: Value, unaligned_ratio: Value, power: ProductPower | None
-) -> ProductTimes:
+def _measured(passes: Passes, slower: Value, unaligned_ratio: Value, power: ProductPower | None) -> ProductTimes:
     """Times on a surface; a product that draws less than a lower power limit keeps more of its clock."""
     seconds = passes.seconds
     if power is not None and power.limit_w < power.held_w:
@@ -217,16 +211,26 @@ def _measured(
         seconds = seconds * power.clock(power.held_w) / power.clock(alone_w)
     spent, times = seconds * passes.runs, ProductTimes(forward=0.0, backward=0.0)
     for halved in sorted(set(passes.halvings.ravel().tolist())):
-        by_pass = np.where(passes.halvings == halved, spent, 0.0).sum(axis=1)
+        by_pass = _summed(np.where(passes.halvings == halved, spent, 0.0).swapaxes(0, 1))
         longer = slower * unaligned_ratio**-halved
-        forward, backward = splits.spread(by_pass[0]) * longer, splits.spread(by_pass[1:].sum(0)) * longer
-        times = times.plus(ProductTimes(forward=forward, backward=backward))
+        times = times.plus(ProductTimes(forward=by_pass[0] * longer, backward=_summed(by_pass[1:]) * longer))
     return times
 
 
-def _stacked(values: Sequence[Array | float], splits: Splits) -> npt.NDArray[np.float64]:
-    """One row per product, `[product, split]`."""
-    return np.stack(np.broadcast_arrays(*(splits.distinct(value) for value in values), np.zeros(1))[:-1])
+def _summed(values: Floats) -> Floats:
+    """The sum along the first axis, in order: that of numpy depends on the other axes in its last bit.
+
+    A layout is then the same alone and among others.
+    """
+    return np.asarray(sum(values[1:], values[0])) if len(values) else np.zeros(values.shape[1:])
+
+
+def _stacked(values: Sequence[Value]) -> Floats:
+    """Arrays that broadcast, one after the other along a new first axis."""
+    result = np.empty((len(values), *np.broadcast(*values).shape))
+    for row, value in zip(result, values, strict=True):
+        row[...] = value
+    return result
 
 
 def cast_bytes_per_s(recipe: Recipe, rates: Rates) -> Value:
@@ -272,18 +276,16 @@ def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates, work: Work | 
     )
     for ops, times, shares in parts:
         if times > 0:
-            ops_drawn, ops_held = _full_power_s(ops, work.splits, recipe, rates, shares)
+            ops_drawn, ops_held = _full_power_s(ops, recipe, rates, shares)
             drawn, held = drawn + times * ops_drawn, held + times * ops_held
-    return drawn / held
+    return work.splits.spread(drawn / held)
 
 
-def _full_power_s(
-    ops: tuple[MatMul, ...], splits: Splits, recipe: Recipe, rates: Rates, shares: PassShares
-) -> tuple[Value, Value]:
+def _full_power_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates, shares: PassShares) -> tuple[Value, Value]:
     """Seconds of some products, weighted by their power over that of products which hold the limit, and unweighted."""
     drawn: Value = 0.0
     held: Value = 0.0
-    for name, alike, shared in _alike(ops, splits):
+    for name, alike in _alike(ops):
         surface, power = rates.surface(name), rates.power(name)
         if surface is None:
             for op in alike:
@@ -292,12 +294,12 @@ def _full_power_s(
                 drawn, held = drawn + seconds * ratio, held + seconds
             continue
         if power is None:
-            seconds = product_times(alike, shared, recipe, rates, shares).total
+            seconds = product_times(alike, recipe, rates, shares).total
             drawn, held = drawn + seconds, held + seconds
             continue
-        passes = passes_alone(alike, shared, surface, recipe, rates, shares)
+        passes = passes_alone(alike, surface, recipe, rates, shares)
         alone_w = power.alone_w(passes.m, passes.n, passes.k, passes.seconds)
         seconds = passes.seconds * passes.runs / power.clock(alone_w)
-        drawn = drawn + shared.spread((seconds * power.limited_ratio(alone_w)).sum(axis=(0, 1)))
-        held = held + shared.spread(seconds.sum(axis=(0, 1)))
+        drawn = drawn + _summed(_summed(seconds * power.limited_ratio(alone_w)))
+        held = held + _summed(_summed(seconds))
     return drawn, held

@@ -80,10 +80,11 @@ class StepTimes:
         Args:
             centre: which draw has every input at its mid; None: these are no draws about a mid.
         """
-        total = self.total
-        if centre is None or np.ndim(total) == 0:
+        total = np.asarray(self.total)
+        if centre is None or total.ndim == 0:
             return self
-        return self._stretched(np.asarray(total)[centre] / middle(total))
+        middles = np.array([middle(steps_s) for steps_s in np.reshape(total, (-1, total.shape[-1]))])
+        return self._stretched((total[..., centre].ravel() / middles).reshape(*total.shape[:-1], 1))
 
     def _stretched(self, stretch: Value) -> StepTimes:
         return StepTimes(**{name: getattr(self, name) * stretch for name in ITEMS})
@@ -139,9 +140,9 @@ class StageTime:
 
 def slowest_stage(recipe: Recipe, cluster: Cluster, work: Work, shards: Shards, at: Layouts, rates: Rates) -> StageTime:
     """What the critical path passes for every micro-batch."""
-    layer = layer_time(recipe, work, at, rates)
-    comm = layer_comm(recipe, cluster, work, at, layer, rates)
-    head = head_time(recipe, work, rates)
+    by_split = layer_time(recipe, work, rates)
+    comm = layer_comm(recipe, cluster, work, at, by_split, rates)
+    layer, head = by_split.by_layout(work.splits), head_time(recipe, work, rates).by_layout(work.splits)
     recompute = _recompute(layer, recipe, at)
     per_layer = layer.total + recompute + comm.total
     layers, with_head = _stages(shards, per_layer, head.total, at)

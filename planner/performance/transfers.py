@@ -90,6 +90,8 @@ def tensor_transfers(
         product_s: one product that takes a whole input and splits its output: such a message hides behind no more.
         rates: mid values or draws.
     """
+    if (at.tp == 1).all():
+        return ()
     group = place_on(cluster, at.tp)
     payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
     exposed = 1.0 - np.where(group.size <= group.linked, rates.overlap_tp_ratio, 0.0)
@@ -121,6 +123,8 @@ def context_transfers(
     recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
 ) -> tuple[Transfer, ...]:
     """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence."""
+    if (at.cp == 1).all():
+        return ()
     model = recipe.model
     group = place_on(cluster, at.cp, at.tp)
     kv_heads = model.kv_heads / np.minimum(at.tp, model.kv_heads)
@@ -172,7 +176,7 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     crosses = stride * at.pp > cluster.near_gpus
     beyond = np.where(crosses, np.where(2 * stride <= cluster.near_gpus, 0.5, 1.0), 0.0)
     bridged = (stride * at.pp > cluster.linked_gpus) & (cluster.linked_gpus < cluster.near_gpus)
-    whole = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes
+    whole = work.splits.spread(work.tokens) * recipe.model.hidden * recipe.policy.activation_bytes
     in_parts = recipe.sequence_parallel or recipe.fused
     message = whole / at.tp if in_parts else whole
     gathered: Value = 0.0
@@ -182,7 +186,7 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
     inside = np.where(crosses, 1.0, 2.0)
     pair = RankGroup(size=np.full(1, 2.0), inside=inside, linked=np.where(bridged, 1.0, inside))
-    between, within = (send_s(message, np.full(len(at), outside), rates, bridged) for outside in (True, False))
+    between, within = (send_s(message, outside, rates, bridged) for outside in (True, False))
     return Transfer(
         operation="send", carries="stage_outputs", payload_bytes=message, group=pair,
         once_s=beyond * between + (1.0 - beyond) * within + gathered, times=2.0, forward_times=1.0,
@@ -270,7 +274,7 @@ def _between_replicas(
     recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, rates: Rates
 ) -> tuple[Transfer, ...]:
     """Hybrid sharding: the groups that each hold a whole copy all-reduce their gradient shards once per step."""
-    if np.all(at.replicas == 1):
+    if (at.replicas == 1).all():
         return ()
     ranks = np.maximum(1, at.dp * at.cp // at.replicas)
     group = place_on(cluster, at.replicas, at.tp * ranks)

@@ -34,7 +34,8 @@ Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
 LEAST_LOW = 0.001
 """Least low end over mid that is drawn: a range down to 0 has no logarithm."""
 TIMED_UP_TO = 1.25
-"""Need of memory over what a process gets, up to which a search asks how fast a layout would be."""
+"""Need of memory over what a process gets, up to which a search asks how fast a layout would be, where plans say which
+other layouts lost; else only what fits is timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,27 @@ class Case:
             self.needed[key] = memory_of(self.recipe, at, self.rates.sample(draws))
         return self.needed[key]
 
+    def evaluate_ahead(self, layouts: Layouts, draws: Draws) -> None:
+        """Evaluate some layouts under draws in one pass, for `evaluate` to know each."""
+        new = _unknown(layouts, draws, self.drawn)
+        if len(new) < 2:
+            return
+        rates, prices = self.rates.sample(draws), self.unit_prices(draws)
+        together = evaluate(self.recipe, self.cluster, layouts.take(new).column, rates, prices, self.tokens)
+        for row, i in enumerate(new.tolist()):
+            evaluation = together.of_row(row)
+            self.needed[layouts.at(i), draws] = evaluation.memory
+            self.drawn[layouts.at(i), draws] = self._with_bill(layouts.only(i), evaluation, prices)
+
+    def need_ahead(self, layouts: Layouts, draws: Draws) -> None:
+        """The peak memory of some layouts under draws in one pass, for `memory` to know that of each."""
+        new = _unknown(layouts, draws, self.needed)
+        if len(new) < 2:
+            return
+        together = memory_of(self.recipe, layouts.take(new).column, self.rates.sample(draws))
+        for row, i in enumerate(new.tolist()):
+            self.needed[layouts.at(i), draws] = together.of_row(row)
+
     def host_bytes(self, at: Layouts) -> float:
         """What one layout keeps in the memory of each host: an offloaded optimizer, or paged states without room."""
         held = float(np.max(offloaded_bytes(self.recipe, at)))
@@ -133,19 +155,25 @@ class Case:
         prices = self.unit_prices(draws)
         memory = self.memory(at, draws) if draws else None
         evaluation = evaluate(self.recipe, self.cluster, at, rates, prices, self.tokens, memory)
+        return self._with_bill(at, evaluation, prices)
+
+    def _with_bill(self, at: Layouts, evaluation: Evaluation, prices: UnitPrices) -> Evaluation:
+        """The same with everything that is booked for the GPUs."""
         if not self.ledger.has_lines:
             return evaluation
         gpus = at.gpus.astype(np.float64)
         run = self.run_draws(gpus, evaluation.gpu_h, evaluation.energy.total, prices)
         return replace(evaluation, cost_usd=total_draws_usd(run, self.billed))
 
-    def score(self, at: Layouts) -> Score:
-        """Many layouts at mid values; those far beyond the memory are not timed."""
-        prices, most_bytes = self.unit_prices(), TIMED_UP_TO * usable_bytes(self.cluster.gpu)
-        scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens, most_bytes)
+    def score(self, at: Layouts, *, energy: bool = False) -> Score:
+        """Many layouts at mid values, their energy if asked for; what is too large is not timed (`TIMED_UP_TO`)."""
+        prices, most_bytes = self.unit_prices(), usable_bytes(self.cluster.gpu) * (TIMED_UP_TO if self.whole else 1.0)
+        energy = energy or self.ledger.has_lines
+        scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens, most_bytes, energy=energy)
         timed = np.flatnonzero(np.isfinite(scores.wall_s))
         if not self.ledger.has_lines or not len(timed):
             return scores
+        assert scores.energy_j is not None
         gpus = at.gpus[timed].astype(np.float64)
         run = self.run_draws(gpus, gpus * scores.wall_s[timed] / HOUR_S, scores.energy_j[timed], prices)
         cost_usd = np.full(len(at), np.inf)
@@ -190,6 +218,11 @@ class Case:
             energy=Energy(j=np.broadcast_to(np.asarray(energy_j, dtype=np.float64), hours.shape)),
             usd_per_kwh=like_hours(prices.usd_per_kwh),
         )
+
+
+def _unknown(layouts: Layouts, draws: Draws, known: Mapping[tuple[Layout, Draws], object]) -> npt.NDArray[np.intp]:
+    """Indices of the layouts of which nothing is known under the draws."""
+    return np.array([i for i in range(len(layouts)) if (layouts.at(i), draws) not in known], dtype=np.intp)
 
 
 def drawn(estimate: Estimate, name: str, draws: Draws | None) -> Value:

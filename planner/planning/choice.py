@@ -20,7 +20,7 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Score, step_of
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.planning.risk import CHOICE_DRAWS, MOST_RISK, Risks, drawn_bytes, risk_of, under_draws
+from planner.planning.risk import CHOICE_DRAWS, MOST_RISK, Risks, drawn_bytes, risk_of
 from planner.training.recipe import Recipe
 
 Bools = npt.NDArray[np.bool_]
@@ -169,6 +169,8 @@ def choose_each(
         likely = {name: [i for i in some.tolist() if risks.is_likely_safe(i)] for name, some in near.items()}
         short_of_memory |= {name for name, some in near.items() if len(likely[name]) < len(some)}
         expected = _expected(risks, [i for some in likely.values() if len(some) > 1 for i in some])
+        first = [_simplest_of_the_best(some, simplicity, expected) for some in likely.values() if some]
+        risks.ask(i for winner in first for i in winner[:2])
         found = {name: _safe_winner(some, simplicity, expected, risks) for name, some in likely.items()}
         for name in [name for name, winner in found.items() if winner is not None or not len(left[name])]:
             winners[name] = found[name]
@@ -211,9 +213,13 @@ def _or_faster(
     """
     if winner is None:
         return None
-    front = _faster_the_more_memory(scores, pace_s, group)
-    front = front[SIMPLER * pace_s[front] < pace_s[winner[0]]]
-    too_much_bytes = scores.memory_bytes[np.intersect1d(group, risks.unsafe)].min(initial=np.inf)
+    faster = group[SIMPLER * pace_s[group] < pace_s[winner[0]]]
+    if not len(faster):
+        return winner
+    front = _faster_the_more_memory(scores, pace_s, faster)
+    here = np.zeros(len(pace_s), dtype=np.bool_)
+    here[group] = True
+    too_much_bytes = min((scores.memory_bytes[i] for i in risks.unsafe if here[i]), default=np.inf)
     low, high = 0, int(np.searchsorted(scores.memory_bytes[front], too_much_bytes))
     while low < high:
         middle = (low + high) // 2
@@ -356,18 +362,17 @@ def _expected(risks: Risks, compared: list[int]) -> dict[int, float]:
     if not compared:
         return {}
     some = risks.layouts.take(np.array(compared, dtype=np.intp))
-    paces = _paces(risks.case, some, np.concatenate([risks.needed[i] for i in compared]))
+    paces = _paces(risks.case, some, np.stack([risks.needed[i] for i in compared]))
     return dict(zip(compared, (paces * tokens_ratio(some, risks.case.recipe)).tolist(), strict=True))
 
 
 def expected_paces(case: Case, layouts: Layouts) -> Floats:
     """Mean seconds per sequence over the draws of the choice, `[layout]`."""
-    return _paces(case, layouts, drawn_bytes(case, layouts).ravel())
+    return _paces(case, layouts, drawn_bytes(case, layouts))
 
 
 def _paces(case: Case, layouts: Layouts, memory_bytes: Floats) -> Floats:
-    """Mean seconds per sequence over draws in one pass, `[layout]`, from `memory_bytes`, `[layout * draw]`."""
-    every, repeated = under_draws(layouts, case.rates.sample(CHOICE_DRAWS))
-    steps_s = step_of(case.recipe, case.cluster, every, memory_bytes, repeated).total
-    mean_s = np.broadcast_to(steps_s, len(every)).reshape(len(layouts), -1).mean(axis=1)
+    """Mean seconds per sequence over draws in one pass, `[layout]`, from `memory_bytes`, `[layout, draw]`."""
+    steps_s = step_of(case.recipe, case.cluster, layouts.column, memory_bytes, case.rates.sample(CHOICE_DRAWS)).total
+    mean_s = np.broadcast_to(steps_s, memory_bytes.shape).mean(axis=1)
     return np.asarray(mean_s / layouts.global_batch)

@@ -18,7 +18,7 @@ from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout, enumerate_
 from planner.performance.evaluation import Evaluation, Score
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose_each
-from planner.planning.footprint import booked
+from planner.planning.footprint import cost_of
 from planner.planning.targets import Targets, probability
 from planner.rates.terms import Draws
 from planner.units import DAY_S, MWH_J
@@ -115,9 +115,11 @@ def _looked_at(case: Case, fixed: FixedLayout, counts: Sequence[int]) -> _Search
 def _points(case: Case, search: _Search, counts: Sequence[int], targets: Targets, draws: Draws) -> Iterator[CurvePoint]:
     layouts, scores = search.layouts, search.scores
     groups = [np.flatnonzero(search.fits & (layouts.gpus == count)) for count in counts]
-    for choice in choose_each(case, layouts, scores, groups, len(layouts)):
-        if choice.best is not None and choice.safe:
-            yield _point(case, choice, targets, draws)
+    choices = choose_each(case, layouts, scores, groups, len(layouts))
+    safe = [choice for choice in choices if choice.best is not None and choice.safe]
+    case.evaluate_ahead(Layouts.joined([choice.winner for choice in safe]), draws)
+    for choice in safe:
+        yield _point(case, choice, targets, draws)
 
 
 def _first_cheap(search: _Search, counts: Sequence[int]) -> Iterator[int]:
@@ -144,7 +146,7 @@ def near_nodes(nodes: float) -> list[int]:
 
 def _point(case: Case, choice: Choice, targets: Targets, draws: Draws) -> CurvePoint:
     drawn = case.evaluate(choice.winner, draws)
-    cost = booked(case, choice.gpus, drawn, draws).cost_usd
+    cost = cost_of(case, choice.gpus, drawn, draws)
     priced = case.price.usd_per_gpu_h is not None
     return CurvePoint(
         gpu=case.cluster.gpu.id,

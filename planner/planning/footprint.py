@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.costs.bill import run_bill, scaled
+from planner.costs.bill import RunDraws, run_bill, scaled
 from planner.costs.carbon import embodied_kg, operation_kg, sci_kg_per_1e21_flop, sci_kg_per_run
 from planner.costs.facility_power import NodePower, gpus_under_cap, mean_power, peak_power
 from planner.costs.prices import CostLine
@@ -57,9 +57,7 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
         draws: the common draws.
     """
     n = draws.count
-    run = case.run_draws(
-        float(gpus), _drawn(evaluation.gpu_h, n), _drawn(evaluation.energy.total, n), case.unit_prices(draws)
-    )
+    run = _run(case, gpus, evaluation, draws)
     cost, lines = run_bill(run, case.billed)
     energy, wall_h = Energy(j=_drawn(evaluation.energy.total, n)), _drawn(evaluation.wall_s, n) / HOUR_S
     energy_mid = Energy(j=middle(energy.j))
@@ -88,6 +86,16 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
         sci_kg_per_run=score,
         sci_kg_per_1e21_flop=scaled(score, float(sci_kg_per_1e21_flop(1.0, flop))),
     )
+
+
+def cost_of(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Estimate | None:
+    """What is booked for one plan in all, without its footprint; None where no line is known. Arguments as above."""
+    return run_bill(_run(case, gpus, evaluation, draws), case.billed)[0]
+
+
+def _run(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> RunDraws:
+    n, prices = draws.count, case.unit_prices(draws)
+    return case.run_draws(float(gpus), _drawn(evaluation.gpu_h, n), _drawn(evaluation.energy.total, n), prices)
 
 
 def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate | None]:

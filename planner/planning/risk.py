@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import memory_of
-from planner.performance.memory import memory_risk, usable_bytes
+from planner.performance.memory import memory_risk, memory_risks, usable_bytes
 from planner.planning.case import Case
-from planner.rates.terms import Draws, Rates
+from planner.rates.terms import Draws
 from planner.units import GIB
 
 Floats = npt.NDArray[np.float64]
@@ -61,20 +61,28 @@ class Risks:
         new = [i for i in dict.fromkeys(indices) if i not in self.needed]
         needed_bytes = drawn_bytes(self.case, self.layouts.take(np.array(new, dtype=np.intp)))
         self.needed.update(zip(new, needed_bytes, strict=True))
+        may = memory_risks(needed_bytes, self.case.cluster.gpu) <= self.allowed + UNSURE
+        self._likely.update(zip(new, may.tolist(), strict=True))
+
+    def ask(self, indices: Iterable[int]) -> None:
+        """Draw the memory of some layouts many times in one pass where `is_safe` will."""
+        open_ = [i for i in dict.fromkeys(indices) if i not in self._safe and not self._is_surely_safe(i)]
+        self.case.need_ahead(self.layouts.take(np.array(open_, dtype=np.intp)), RISK_DRAWS)
 
     def is_likely_safe(self, i: int) -> bool:
         """Whether a layout that was drawn may be safe, as far as the few draws tell."""
-        if i not in self._likely:
-            self._likely[i] = memory_risk(self.needed[i], self.case.cluster.gpu) <= self.allowed + UNSURE
         return self._likely[i]
 
     def is_safe(self, i: int) -> bool:
         """Whether a layout's risk is within what is allowed, by many draws where the few leave it open."""
         if i not in self._safe:
-            room_bytes = SURELY * usable_bytes(self.case.cluster.gpu)
-            surely = i in self.needed and float(self.needed[i].max()) <= room_bytes
-            self._safe[i] = surely or risk_of(self.case, self.layouts.only(i)) <= self.allowed
+            self._safe[i] = self._is_surely_safe(i) or risk_of(self.case, self.layouts.only(i)) <= self.allowed
         return self._safe[i]
+
+    def _is_surely_safe(self, i: int) -> bool:
+        """Whether all of the few draws stay so far below the memory that more would change nothing."""
+        room_bytes = SURELY * usable_bytes(self.case.cluster.gpu)
+        return i in self.needed and float(self.needed[i].max()) <= room_bytes
 
     @property
     def unsafe(self) -> list[int]:
@@ -86,12 +94,5 @@ def drawn_bytes(case: Case, layouts: Layouts) -> Floats:
     """Peak memory of every layout under every draw of the choice in one pass, `[layout, draw]`."""
     if not len(layouts):
         return np.zeros((0, CHOICE_DRAWS.count))
-    every, repeated = under_draws(layouts, case.rates.sample(CHOICE_DRAWS))
-    needed_bytes = memory_of(case.recipe, every, repeated).total
-    return np.broadcast_to(np.asarray(needed_bytes, dtype=np.float64), len(every)).reshape(len(layouts), -1)
-
-
-def under_draws(layouts: Layouts, rates: Rates) -> tuple[Layouts, Rates]:
-    """Every layout once for each draw of the choice, and the draws once for each layout."""
-    number = len(layouts)
-    return layouts.take(np.repeat(np.arange(number), CHOICE_DRAWS.count)), rates.repeated(number)
+    needed_bytes = memory_of(case.recipe, layouts.column, case.rates.sample(CHOICE_DRAWS)).total
+    return np.broadcast_to(np.asarray(needed_bytes, dtype=np.float64), (len(layouts), CHOICE_DRAWS.count))

@@ -64,17 +64,6 @@ class Rates:
         """Which draw has every input at its mid; None where no draw is known to."""
         return self._centre
 
-    @property
-    def drawn(self) -> bool:
-        """Whether any value is drawn."""
-        return any(np.ndim(value) for value in vars(self).values())
-
-    def repeated(self, times: int) -> Rates:
-        """The same draws over and over, for that many layouts one after the other."""
-        drawn = {name: np.asarray(value) for name, value in vars(self).items() if np.ndim(value)}
-        every = vars(self) | {name: np.concatenate([value] * times) for name, value in drawn.items()}
-        return Rates(self._surfaces, self._powers, **every)
-
     def surface(self, name: str) -> Surface | None:
         """How the rate of that name (a collective: of that operation) differs by shape; None: nobody measured it."""
         return self._surfaces.get(name)
@@ -194,10 +183,17 @@ def _normal(count: int, seed: int, name: str) -> Floats:
     what is close to a product of powers of the inputs is its value at mid, whatever the seed.
     """
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    half = random.permutation(_sizes(count // 2)) * random.choice([-1.0, 1.0], count // 2)
-    drawn = np.concatenate([half, -half, np.zeros(1)])
+    drawn = _mirrored(random.permutation(_sizes(count // 2)) * SIGNS[random.integers(0, 2, count // 2)])
     drawn.flags.writeable = False
     return drawn
+
+
+SIGNS = np.array([-1.0, 1.0])
+
+
+def _mirrored(half: Floats) -> Floats:
+    """Draws of which half are given, `[..., draw]`: then come their opposites, and the mid."""
+    return np.concatenate([half, -half, np.zeros((*half.shape[:-1], 1))], axis=-1)
 
 
 @cache
@@ -219,7 +215,7 @@ def _standard(draws: Draws, names: tuple[str, ...]) -> Floats:
     if len(names) > MOST_ROWS_RATIO * draws.count:
         return drawn
     factor = np.linalg.cholesky(drawn @ drawn.T / draws.count)
-    return np.asarray(np.linalg.solve(factor, drawn))
+    return _mirrored(np.linalg.solve(factor, drawn[:, : draws.count // 2]))
 
 
 @lru_cache(maxsize=8)

@@ -88,7 +88,8 @@ class Lengths:
         distinct, inverse = np.unique(np.asarray(examples, dtype=np.float64), return_inverse=True)
         steps = np.arange(len(self.quantiles) + 1) / len(self.quantiles)
         weights = steps[1:] ** distinct[:, None] - steps[:-1] ** distinct[:, None]
-        longest: Floats = (weights @ np.asarray(self.quantiles))[inverse]
+        # not as a matrix product, whose last bit depends on how many sizes are asked about at once
+        longest: Floats = (weights * np.asarray(self.quantiles)).sum(axis=1)[inverse]
         return longest.reshape(np.shape(examples))
 
 

@@ -68,7 +68,7 @@ def _listed(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
 
 def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> ProductUse:
     shares = head_shares(recipe) if where == "head" else layer_shares(recipe)
-    times = product_times((op,), work.splits, recipe, rates, shares)
+    times = product_times((op,), recipe, rates, shares)
     surface = rates.surface("linear_flop_per_s" if op.low_precision else "other_flop_per_s")
     m, n, k, count = (only(size) for size in (op.m, op.n, op.k, op.count))
     step_s = only(times.total)
@@ -112,7 +112,7 @@ def attention_used(recipe: Recipe, at: Layouts, rates: Rates) -> AttentionUse | 
     if recipe.attention == "naive":
         return None
     work, surface = work_of(recipe, at, rates), rates.surface("attention_flop_per_s")
-    step_s = only(attention_time(recipe, work, at, rates).total)
+    step_s = only(attention_time(recipe, work, rates).total)
     flop = only(work.attention_flop) * (1.0 + FLASH_BACKWARD)
     return AttentionUse(
         heads=only(work.attention_heads), head_dim=0.5 * (recipe.model.head_dim + recipe.model.value_dim),

@@ -131,6 +131,25 @@ def test_a_line_that_is_not_csv_is_named():
         list(parse_rows("id\n" + "x" * 200_000 + "\n", "f.csv"))
 
 
+def test_lines_that_were_left_out_count_in_the_numbers_of_those_after_them():
+    (row,) = parse_rows("id\nx\n", "f.csv", left_out=7)
+
+    assert row.line == 9
+    with pytest.raises(InputFileError, match=r"^f\.csv:9: expected 1 cells, found 2"):
+        list(parse_rows("id\nx,y\n", "f.csv", left_out=7))
+
+
+def test_an_id_is_found_before_the_other_names_are_read(tmp_path):
+    def others() -> dict[str, str]:
+        raise AssertionError("read")
+
+    catalogue = Catalogue(write(tmp_path, "id\nx-1\n"), lambda row: row.text("id"), aliases=others)
+
+    assert catalogue.get("x-1") == "x-1"
+    with pytest.raises(AssertionError, match="read"):
+        catalogue.get("X 1")
+
+
 def test_a_missing_file_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="cannot read"):
         read_rows(tmp_path / "none.csv")

@@ -68,7 +68,7 @@ def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layo
 
 def image_memory(network: ImageNetwork, recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
     """Itemised peak: states, what all operations keep for the backward pass, and gradients of what is kept."""
-    policy, zero = recipe.policy, np.zeros(len(at))
+    policy, zero = recipe.policy, np.zeros(at.tp.shape)
     images: Value = at.micro_batch.astype(np.float64)
     activations = images * recipe_traffic(network, recipe).saved * rates.image_activation_ratio
     items = MemoryItems(

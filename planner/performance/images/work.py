@@ -23,7 +23,8 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 Column = npt.NDArray[np.float64]
-"""One number for each shape of a network, `[shape, 1]`: they meet images or draws along the second axis."""
+"""One number for each shape of a network, `[shape, 1, 1]`: they meet layouts along the second axis, draws along the
+third."""
 
 ROOF = 4.0
 """Order of the norm that joins arithmetic and operand traffic of a layer: near the greater of the two, a fifth above
@@ -41,7 +42,7 @@ GROUPS_AT_BEST = 32.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Convolutions:
-    """All convolutions of a network, `[shape, 1]` each."""
+    """All convolutions of a network, `[shape, 1, 1]` each."""
 
     inputs: Column
     outputs: Column
@@ -62,7 +63,7 @@ class _Convolutions:
 
 
 def _column(values: Iterable[float]) -> Column:
-    return np.array(list(values), dtype=np.float64).reshape(-1, 1)
+    return np.array(list(values), dtype=np.float64).reshape(-1, 1, 1)
 
 
 @lru_cache(maxsize=1024)
@@ -121,8 +122,10 @@ def _wide_rate(recipe: Recipe, rates: Rates) -> Value:
 
 
 def _dense_rate(c: _Convolutions, recipe: Recipe, rates: Rates) -> Value:
-    """Rate of convolutions without groups, `[shape, 1]` or `[shape, draw]`; more than is computed where Winograd saves
-    multiplications. To allow TF32 only adds algorithms: none is slower for it.
+    """Rate of convolutions without groups, `[shape, 1, 1]` or `[shape, 1, draw]`.
+
+    It is more than is computed where Winograd saves multiplications. To allow TF32 only adds algorithms: none is slower
+    for it.
     """
     compute, wide = recipe.policy.linear_compute, _wide_rate(recipe, rates) * rates.image_conv_ratio
     saved = np.where(c.winograd, rates.image_winograd_ratio, 1.0)
@@ -211,20 +214,17 @@ def image_work(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rate
 
     Args:
         network: what is trained.
-        images: of one micro-batch, `[layout]`, or a number where rates are drawn.
+        images: of one micro-batch, `[layout]`, or `[layout, 1]` where each meets every draw.
         recipe: the precision, the order of the channels, and which attention.
         rates: mid values or draws, `[draw]`.
     """
-    traffic = recipe_traffic(network, recipe)
-    convolutions, passes = _convolution_s(network, images, recipe, rates)
-    attention, scores = _attention_s(network, images, recipe, rates)
-    kernels = traffic.kernels
-    return ImageWork(
-        products=convolutions + _linear_s(network, images, recipe, rates),
-        attention=attention,
-        memory=passes + scores + _passes_s(traffic, images, rates) + kernels * rates.kernel_s,
-        kernels=kernels,
-    )
+    traffic, each = recipe_traffic(network, recipe), np.reshape(images, (-1, 1))
+    convolutions, passes = _convolution_s(network, each, recipe, rates)
+    attention, scores = _attention_s(network, each, recipe, rates)
+    products = convolutions + _linear_s(network, each, recipe, rates)
+    memory = passes + scores + _passes_s(traffic, each, rates) + traffic.kernels * rates.kernel_s
+    flat = np.asarray if np.ndim(images) == 2 else np.ravel
+    return ImageWork(products=flat(products), attention=flat(attention), memory=flat(memory), kernels=traffic.kernels)
 
 
 def update_kernels(network: ImageNetwork) -> float:

@@ -179,8 +179,8 @@ def _cheaper(search: CountSearch, found: Choice) -> Choice:
     np.minimum.at(least_gpu_s, inverse, (layouts.gpus * scores.wall_s)[fits])
     cheapest = least_gpu_s.argsort()[:MOST_CHEAPER]
     promising = counts[cheapest[least_gpu_s[cheapest] < found.gpus * _wall_s(found)]]
-    more = (choice for choice in search.choices(layouts, scores, fits, sorted(promising.tolist())) if choice.safe)
-    able = [found, *(choice for choice in more if search.meets(choice))]
+    more = [choice for choice in search.choices(layouts, scores, fits, sorted(promising.tolist())) if choice.safe]
+    able = [found, *(choice for choice in search.foreseen(more) if search.meets(choice))]
     return first_cheap(case, able, search.draws)
 
 

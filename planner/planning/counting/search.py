@@ -107,6 +107,13 @@ class CountSearch:
             found = choose_each(self.case, layouts, scores, groups, self.near.evaluated)
             yield from (choice for choice in found if choice.best is not None)
 
+    def foreseen(self, choices: Iterable[Choice]) -> list[Choice]:
+        """The same choices, of which those that could meet the targets were evaluated under the draws in one pass."""
+        found = list(choices)
+        able = [choice.winner for choice in found if self.could_meet(choice)]
+        self.case.evaluate_ahead(Layouts.joined(able), self.draws)
+        return found
+
     def first_met(
         self, layouts: Layouts, scores: Score, fits: Bools, slack: float = SLACK
     ) -> tuple[Choice | None, Choice | None]:
@@ -119,7 +126,7 @@ class CountSearch:
             if not counts:
                 return None, risky
             looked_at.update(counts)
-            for choice in self.choices(layouts, scores, fits, counts):
+            for choice in self.foreseen(self.choices(layouts, scores, fits, counts)):
                 if (choice.safe or risky is None) and self.could_meet(choice) and self.meets(choice):
                     if choice.safe:
                         return choice, risky

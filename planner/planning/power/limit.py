@@ -125,7 +125,8 @@ class _Candidates:
 
     def least(self, question: Question, case: Case) -> tuple[float, float]:
         """USD and joules at mid on the GPUs that a plan would take; infinite where no layout does."""
-        scores = case.score(self.layouts)
+        scores = case.score(self.layouts, energy=True)
+        assert scores.energy_j is not None
         met = np.ones(len(self.layouts), dtype=bool)
         if question.deadline_s is not None:
             met &= scores.wall_s * self.wall_ratio <= question.deadline_s

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 
 from planner.hardware.catalogue import load_gpus
-from planner.kernels.catalogue import kernel_rows, load_surface
+from planner.kernels.catalogue import POINTS, kernel_rows, load_surface
 from planner.kernels.collectives import COLLECTIVES, large_bytes_per_s
 from planner.kernels.surface import attention_s, product_s
 
@@ -14,6 +16,12 @@ def test_every_surface_is_of_a_catalogued_gpu_and_has_a_source_with_a_date():
         assert row.gpu in load_gpus()
         assert "@" in row.evidence.source
         assert row.evidence.date
+
+
+def test_the_lines_of_a_surface_follow_one_another():
+    surfaces = [line.partition(",")[0] for line in POINTS.read_text().splitlines()[1:]]
+
+    assert len([name for name, _ in groupby(surfaces)]) == len(set(surfaces)) == len(kernel_rows())
 
 
 def test_a_product_on_an_h100_takes_what_was_measured_less_the_gain_of_a_short_burst():

@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.parallelism.layout import FULL_SHARE, Layouts
+from planner.parallelism.layout import COLUMNS, FULL_SHARE, Layouts
+from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.training.recipe import ACT_CKPT
-from tests.planner.build import layout, layouts_of, shape
+from tests.planner.build import cluster, layout, layouts_of, recipe, shape
 
 ANY = layouts_of(shape(experts=16, top_k=2, expert_ffn=64))
 
@@ -25,6 +26,21 @@ def test_columns_give_back_every_layout(some):
 @given(ANY)
 def test_a_layout_uses_the_product_of_its_axes(one):
     assert one.gpus == one.tp * one.cp * one.dp * one.pp
+
+
+def test_all_kinds_of_checkpointing_of_a_row_are_the_layouts_that_follow_one_another():
+    one = recipe("llama-3.1-8b")
+    every = enumerate_layouts(one, cluster(), FixedLayout(), gpus=64)
+    rows = every.by_kind
+
+    assert every.kinds == len(ACT_CKPT)
+    for name in COLUMNS:
+        values = np.broadcast_to(getattr(rows, name), (every.kinds, len(rows)))
+        assert np.array_equal(values.T.ravel(), getattr(every, name))
+    assert len(rows.take(slice(0, 3))) == 3
+    assert rows.take(slice(0, 3)).act_ckpt.shape == (every.kinds, 1)
+    single = enumerate_layouts(one, cluster(), FixedLayout(act_ckpt="full"), gpus=64)
+    assert single.by_kind is single
 
 
 def test_some_of_many_are_taken_by_mask_index_or_slice():

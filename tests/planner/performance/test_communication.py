@@ -38,7 +38,7 @@ def axes(one, where: Layout, rates=None, gpu: str = "h100-sxm5-80gb"):
     at = Layouts.of(where)
     rates = rates or links()
     work = count_work(one, at)
-    return layer_comm(one, cluster(gpu), work, at, layer_time(one, work, at, rates), rates)
+    return layer_comm(one, cluster(gpu), work, at, layer_time(one, work, rates), rates)
 
 
 def seconds(value) -> float:
@@ -260,7 +260,7 @@ def test_faster_links_never_cost_time(setting):
     at = Layouts.of(where)
     rates = mid_rates(one, machine)
     work, shards = count_work(one, at), shard_params(one, at)
-    layer = layer_time(one, work, at, rates)
+    layer = layer_time(one, work, rates)
     for name in ("nvlink_bytes_per_s", "nic_bytes_per_s"):
         faster = rates.replaced(**{name: 2 * getattr(rates, name)})
         slow, fast = (layer_comm(one, machine, work, at, layer, r) for r in (rates, faster))

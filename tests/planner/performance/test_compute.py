@@ -30,7 +30,7 @@ def compute_bound(rate: float = 1e12, **changes: float) -> Rates:
 
 def layer(one, **changes: float):
     at = layouts()
-    return layer_time(one, count_work(one, at), at, compute_bound(**changes))
+    return layer_time(one, count_work(one, at), compute_bound(**changes))
 
 
 @pytest.mark.parametrize(("method", "passes"), [("pretrain", 3), ("sft", 3), ("lora", 2), ("qlora", 2)])
@@ -57,7 +57,7 @@ H100 = load_surface("attention:h100-sxm5-80gb:bf16")
 def measured_attention(one, at, **changes: float):
     """Attention on a surface, in a step that slows nothing down."""
     rates = {"attention_flop_per_s": large_flop_per_s(H100), "memory_bytes_per_s": FAST}
-    return attention_time(one, count_work(one, at), at, plain_rates({"attention_flop_per_s": H100}, **rates | changes))
+    return attention_time(one, count_work(one, at), plain_rates({"attention_flop_per_s": H100}, **rates | changes))
 
 
 def test_measured_attention_takes_what_its_surface_says_at_the_heads_and_sequences_of_a_gpu():
@@ -144,7 +144,7 @@ def test_routing_moves_the_hidden_state_of_each_token_once_per_pass_and_chosen_e
     at = layouts(tp=tp)
     nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "fusion_ratio": 1.5}
     rates = compute_bound(memory_bytes_per_s=1e12, other_flop_per_s=FAST, moe_passes=10.0, **nothing_else)
-    times = layer_time(one, count_work(one, at), at, rates)
+    times = layer_time(one, count_work(one, at), rates)
 
     # 10 passes of 2 bytes (BF16), half as much again for what is not fused, at 1 TB/s
     assert float(times.memory[0]) == pytest.approx(elements * 10 * 2 * 1.5 / 1e12)
@@ -156,7 +156,7 @@ def test_4_bit_weights_are_unpacked_once_forward_and_once_for_the_gradients_of_t
     weights = model.matrix_params_active / model.layers - model.head_params / model.layers
     rates = compute_bound(memory_bytes_per_s=1e12, norm_passes=0.0, qkv_passes=0.0, ffn_passes=0.0, unpacked_bytes=8.0)
     packed, plain = (
-        layer_time(one, count_work(one, layouts(tp=2)), layouts(tp=2), rates)
+        layer_time(one, count_work(one, layouts(tp=2)), rates)
         for one in (recipe(model, method="qlora"), recipe(model, method="lora"))
     )
 
@@ -212,7 +212,7 @@ def test_a_faster_gpu_never_takes_longer(setting, name, factor):
     rates = mid_rates(one, machine)
     faster = rates.replaced(**{name: getattr(rates, name) * factor})
     work = count_work(one, at)
-    slow, fast = (layer_time(one, work, at, r) for r in (rates, faster))
+    slow, fast = (layer_time(one, work, r) for r in (rates, faster))
 
     for item in fields(slow):
         assert np.all(np.ravel(getattr(fast, item.name)) <= np.ravel(getattr(slow, item.name)) * ROUNDING)

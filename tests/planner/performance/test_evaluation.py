@@ -73,13 +73,14 @@ MANY = enumerate_layouts(BIG, cluster(), FixedLayout(), gpus_between=(8, 256))
 
 @pytest.mark.parametrize("chunk", [1, 7, 100, 10**9])
 def test_the_answer_is_the_same_in_chunks_of_any_size(chunk, monkeypatch):
-    some = MANY.take(slice(0, 400))
+    some = enumerate_layouts(BIG, cluster(), FixedLayout(tp=8), gpus=64)
     rates = mid_rates(BIG, cluster())
     whole = score(BIG, cluster(), some, rates, PRICES, 1e9)
     monkeypatch.setattr(evaluation, "CHUNK", chunk)
     parts = score(BIG, cluster(), some, rates, PRICES, 1e9)
 
-    assert len(some) == 400
+    assert len(some) > 100
+    assert some.kinds == 5
     for item in fields(whole):
         assert np.array_equal(getattr(parts, item.name), getattr(whole, item.name))
 
@@ -91,6 +92,19 @@ def test_a_layout_s_figures_do_not_depend_on_its_neighbours():
 
     assert np.array_equal(together.step_s, backwards.step_s[::-1])
     assert np.array_equal(together.memory_bytes, backwards.memory_bytes[::-1])
+    assert MANY.kinds == 5  # what checkpointing does not change was worked out once for all of them together
+
+
+def test_what_does_not_fit_has_no_time_though_another_kind_of_checkpointing_fits():
+    rates = mid_rates(BIG, cluster())
+    whole = score(BIG, cluster(), MANY, rates, PRICES, 1e9)
+    most_bytes = float(np.median(whole.memory_bytes))
+    fitting = score(BIG, cluster(), MANY, rates, PRICES, 1e9, most_bytes)
+
+    fits = whole.memory_bytes <= most_bytes
+    assert np.array_equal(np.isfinite(fitting.step_s), fits)
+    assert np.array_equal(fitting.wall_s[fits], whole.wall_s[fits])
+    assert np.array_equal(fitting.memory_bytes, whole.memory_bytes)
 
 
 def test_no_layouts_give_no_figures():
@@ -240,6 +254,39 @@ def test_draws_of_a_step_lie_about_the_step_at_mid_and_keep_their_width(setting)
         assert np.std(np.log(drawn.step_s)) == pytest.approx(np.std(as_drawn), rel=1e-9)
 
 
+@examples(40)
+@given(settings_of_recipes())
+def test_a_column_of_layouts_meets_every_draw_as_each_does_alone(setting):
+    one, where, machine = setting
+    several = Layouts.of(*[where, replace(where, micro_batch=2 * where.micro_batch)] * 10)
+    drawn = resolve_rates(machine, one).sample(Draws(count=11, seed=1))
+    needed = memory_of(one, several.column, drawn).total
+    steps_s = step_of(one, machine, several.column, needed, drawn).total
+
+    for row in (0, 1, 19):
+        at = several.only(row)
+        alone = memory_of(one, at, drawn).total
+        assert np.broadcast_to(needed, (20, 11))[row] == pytest.approx(np.broadcast_to(alone, 11), rel=1e-12)
+        assert np.broadcast_to(steps_s, (20, 11))[row] == pytest.approx(step_of(one, machine, at, alone, drawn).total)
+
+
+@examples(40)
+@given(settings_of_recipes())
+def test_each_layout_of_a_column_is_evaluated_as_it_is_alone(setting):
+    one, where, machine = setting
+    several = Layouts.of(where, replace(where, micro_batch=2 * where.micro_batch))
+    drawn = resolve_rates(machine, one).sample(Draws(count=11, seed=1))
+    together = evaluate(one, machine, several.column, drawn, PRICES, tokens=1e9)
+
+    for row in (0, 1):
+        ours, alone = together.of_row(row), evaluate(one, machine, several.only(row), drawn, PRICES, tokens=1e9)
+        for name in ("step_s", "memory_bytes", "wall_s", "gpu_power_w", "cost_usd", "carbon_kg", "goodput_ratio"):
+            assert np.ravel(getattr(ours, name)) == pytest.approx(np.ravel(getattr(alone, name)), rel=1e-12)
+        assert items(ours.step) == close(items(alone.step))
+        assert items(ours.memory) == close(items(alone.memory))
+        assert items(ours.energy) == close(items(alone.energy))
+
+
 def test_rates_that_are_moved_and_not_drawn_have_no_middle():
     rates = resolve_rates(cluster(), recipe())
     moved = rates.moved({"launch_s.tuned": np.array([0.0, 3.0, -3.0])})
@@ -248,4 +295,3 @@ def test_rates_that_are_moved_and_not_drawn_have_no_middle():
 
     assert moved.centre is None
     assert steps[0] == pytest.approx(number(mid), rel=1e-12)
-    assert rates.sample(Draws(count=11, seed=0)).repeated(2).centre is None

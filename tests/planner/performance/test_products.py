@@ -12,7 +12,7 @@ from planner.kernels.catalogue import load_surface
 from planner.kernels.surface import Surface, large_flop_per_s, product_s
 from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import UnitPrices, evaluate
-from planner.performance.operations import MatMul, Splits, count_work, distinct_splits
+from planner.performance.operations import MatMul, count_work, distinct_splits, work_of
 from planner.performance.products import ProductTimes, cast_s, law_s, product_times, products_draw_ratio
 from planner.rates.terms import Rates
 from tests.planner.build import (
@@ -89,7 +89,6 @@ def test_casts_cost_memory_traffic_in_fp8_and_nothing_otherwise():
 
 
 H100 = load_surface("matmul:h100-sxm5-80gb:bf16")
-ALONE = Splits(first=None, inverse=None)
 
 
 def measured(surface: Surface = H100, **changes: float) -> Rates:
@@ -98,7 +97,7 @@ def measured(surface: Surface = H100, **changes: float) -> Rates:
 
 
 def times(op: MatMul, rates: Rates, method: str = "pretrain") -> ProductTimes:
-    return product_times((op,), ALONE, recipe(method=method), rates)
+    return product_times((op,), recipe(method=method), rates)
 
 
 def test_a_measured_product_takes_what_its_surface_says_forward_and_with_permuted_shapes_backward():
@@ -124,9 +123,9 @@ def test_a_measured_product_takes_what_its_surface_says_forward_and_with_permute
 def test_rows_that_end_within_a_line_of_memory_make_a_product_of_a_layer_slower(n, k, policy, times_as_long, surface):
     trained, at = recipe(policy=policy), {"aligned_bytes": 128.0, "unaligned_product_ratio": 0.9}
     op, (plain, slow) = product(n=n, k=k), (compute_bound(surface=surface, **more) for more in ({}, at))
-    seconds = [product_times((op,), ALONE, trained, rates).total for rates in (plain, slow)]
+    seconds = [product_times((op,), trained, rates).total for rates in (plain, slow)]
     vocabulary = replace(op, low_precision=False)
-    padded = [product_times((vocabulary,), ALONE, trained, rates).total for rates in (plain, slow)]
+    padded = [product_times((vocabulary,), trained, rates).total for rates in (plain, slow)]
 
     assert float(np.max(seconds[1])) == pytest.approx(times_as_long * float(np.max(seconds[0])))
     assert padded[0] == padded[1]
@@ -185,30 +184,36 @@ def test_kernels_that_only_cast_run_as_measured_and_casts_within_others_at_the_b
 
 def test_layouts_that_split_a_layer_alike_are_looked_up_once_and_get_the_same_time():
     at = Layouts.of(*(layout(tp=tp, dp=dp) for tp in (1, 2) for dp in range(1, 21)))
-    splits = distinct_splits(recipe(), at)
-    work = count_work(recipe(), at)
+    alike, splits = distinct_splits(recipe(), at)
 
-    assert splits.first is not None
-    assert len(splits.first) == 2
-    together = product_times(work.dense_layer, splits, recipe(), measured()).total
-    alone = product_times(work.dense_layer, ALONE, recipe(), measured()).total
-    assert together == pytest.approx(alone)
+    assert len(alike) == 2
+    once = product_times(count_work(recipe(), alike).dense_layer, recipe(), measured()).total
+    alone = product_times(count_work(recipe(), at).dense_layer, recipe(), measured()).total
+    assert splits.spread(once) == pytest.approx(alone)
+    assert splits.take(np.array([39, 0])).spread(once) == pytest.approx(alone[[39, 0]])
+
+
+def test_of_few_layouts_each_is_its_own():
+    at = Layouts.of(layout(tp=1), layout(tp=1), layout(tp=2))
+    alike, splits = distinct_splits(recipe(), at)
+
+    assert len(alike) == 3
+    assert splits.take(np.array([2, 0])).spread(np.array([1.0, 2.0, 3.0])) == pytest.approx(np.array([3.0, 1.0]))
 
 
 def test_where_the_load_of_experts_is_drawn_all_other_products_are_still_looked_up_once():
     one = recipe(shape(experts=8, top_k=2, expert_ffn=4096))
-    at = Layouts.of(*(layout(tp=tp, dp=8) for tp in (1, 2) for _ in range(10)))
-    load = np.linspace(1.0, 1.5, len(at))
-    work = count_work(one, at, load, experts_apart=True)
-    once = sum(1 for op in work.moe_layer if not op.grouped)
+    at = Layouts.of(*(layout(tp=tp, dp=8, ep=8) for tp in (1, 2) for _ in range(10)))
+    load = np.linspace(0.0, 0.5, 7)
+    work = work_of(one, at.column, plain_rates(expert_load_sd_ratio=load))
 
-    assert work.splits.first is not None
-    assert len(work.splits.first) == 2
-    assert 0 < once < len(work.moe_layer)
-    drawn = product_times(work.moe_layer, work.splits, one, measured())
-    alone = product_times(work.moe_layer, ALONE, one, measured())
-    assert drawn.total == pytest.approx(alone.total)
-    assert len(np.unique(drawn.total)) == len(at)  # the load of each layout tells in its time
+    assert {op.m.shape for op in work.moe_layer if not op.grouped} == {(2, 1)}
+    assert {op.m.shape for op in work.moe_layer if op.grouped} == {(2, 7)}
+    drawn = work.splits.spread(product_times(work.moe_layer, one, measured()).total)
+    assert drawn.shape == (20, 7)
+    for row, draw in ((0, 0), (19, 6)):
+        alone = work_of(one, at.only(row), plain_rates(expert_load_sd_ratio=float(load[draw])))
+        assert drawn[row, draw] == pytest.approx(float(product_times(alone.moe_layer, one, measured()).total[0]))
 
 
 FREE = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)

@@ -66,10 +66,27 @@ def test_one_input_of_the_same_name_is_drawn_alike_everywhere():
     assert np.array_equal(first.unit_prices(DRAWS).usd_per_gpu_h, second.unit_prices(DRAWS).usd_per_gpu_h)
 
 
+def test_what_is_evaluated_ahead_is_what_each_layout_gives_alone():
+    one, other = make(params="1B"), make(params="1B")
+    some = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=8).take(slice(0, 40, 13))
+    one.need_ahead(some.take(slice(0, 3)), DRAWS)
+    one.evaluate_ahead(some, DRAWS)
+
+    assert len(one.drawn) == len(one.needed) == len(some)
+    for i in range(len(some)):
+        ahead, alone = one.evaluate(some.only(i), DRAWS), other.evaluate(some.only(i), DRAWS)
+        assert ahead is one.drawn[some.at(i), DRAWS]
+        assert ahead.wall_s == pytest.approx(alone.wall_s, rel=1e-12)
+        assert ahead.cost_usd == pytest.approx(alone.cost_usd, rel=1e-12)
+        assert one.memory(some.only(i), DRAWS).total == pytest.approx(
+            other.memory(some.only(i), DRAWS).total, rel=1e-12
+        )
+
+
 def test_scores_are_the_figures_of_the_evaluation():
     one = make(params="1B")
     some = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=8)
-    scores, whole = one.score(some), one.evaluate(some)
+    scores, whole = one.score(some, energy=True), one.evaluate(some)
 
     timed = np.isfinite(scores.step_s)
     assert np.array_equal(scores.memory_bytes, whole.memory_bytes)
@@ -78,6 +95,10 @@ def test_scores_are_the_figures_of_the_evaluation():
     assert np.array_equal(scores.step_s[timed], whole.step_s[timed])
     assert np.array_equal(scores.energy_j[timed], whole.energy.total[timed])
     assert np.array_equal(scores.cost_usd[timed], whole.cost_usd[timed])
+    assert one.score(some).energy_j is None
+    brief = replace(one, whole=False).score(some)
+    assert np.array_equal(np.isfinite(brief.wall_s), one.fits(scores))
+    assert np.array_equal(brief.wall_s[one.fits(scores)], scores.wall_s[one.fits(scores)])
 
 
 def test_one_layout_under_draws_gives_as_many_figures():

@@ -8,13 +8,13 @@ import pytest
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.cluster import make_cluster
 from planner.kernels.surface import large_flop_per_s, product_s
-from planner.performance.operations import MatMul, distinct_splits
+from planner.performance.operations import MatMul
 from planner.performance.products import law_s, product_times
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Rates
 from planner.units import PICO
-from tests.planner.build import cluster, layouts, recipe
+from tests.planner.build import cluster, recipe
 
 EDGE = 8192.0
 GPUS = load_gpus()
@@ -56,9 +56,9 @@ def test_a_flop_in_tf32_takes_more_energy_than_one_in_bf16_and_about_twice_as_mu
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("gpu", with_types("fp8", "bf16"))
 def test_no_power_limit_makes_large_products_in_fp8_slower_than_in_bf16(gpu, limit):
-    square, splits = MatMul(m=np.array([EDGE]), n=EDGE, k=EDGE), distinct_splits(recipe(), layouts(dp=8))
+    square = MatMul(m=np.array([EDGE]), n=EDGE, k=EDGE)
     fp8_s, bf16_s = (
-        float(np.ravel(product_times([square], splits, recipe(policy=policy), rates).total)[0])
+        float(np.ravel(product_times([square], recipe(policy=policy), rates).total)[0])
         for policy, rates in ((policy, rates_of(gpu, policy, limit)) for policy in ("fp8", "bf16"))
     )
 

@@ -31,7 +31,7 @@ NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_pe
 
 def layer(one, at=None, **rates):
     where = layouts() if at is None else at
-    return layer_time(one, count_work(one, where), where, plain_rates(**rates))
+    return layer_time(one, count_work(one, where), plain_rates(**rates))
 
 
 MOVED = {"memory_bytes_per_s": 1e12, "other_flop_per_s": 1e30}

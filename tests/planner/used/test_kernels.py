@@ -15,7 +15,7 @@ def test_the_products_of_a_layer_add_up_to_the_time_of_its_products():
     rates, work = mid_rates(one, cluster()), count_work(recipe("llama-3.1-8b"), AT)
     used = products_used(one, AT, rates)
 
-    layer = product_times(work.dense_layer, work.splits, one, rates)
+    layer = product_times(work.dense_layer, one, rates)
     assert sum(use.step_s for use in used if use.where == "layer") == pytest.approx(float(layer.total[0]), rel=1e-5)
     assert [(use.m, use.n, use.k) for use in used] == [
         # queries, keys and values; output; gate and up; down; output layer over 128 256 tokens
