@@ -82,7 +82,7 @@ def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
         sums.add(kind, pause)
     rows = [Spent(kind="steps", seconds=counted * median, count=round(counted), longest_s=median)]
     if pace.slow_s > 0:
-        longest = float(np.nanmax(durations.seconds))
+        longest = float(np.max(durations.seconds[durations.steady]))
         rows.append(Spent(kind="slow", seconds=pace.slow_s, count=pace.slow_lines, longest_s=longest))
     if log.attempts > 1 and done_again > 0:
         lost_s = float(np.sum(seconds * replayed))
