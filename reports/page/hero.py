@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.answer.plan import LOWER_IS_BETTER
+from planner.question.asked import FROM_THE_USER
 from planner.training.method import PRETRAIN
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
 from reports.document.redact import left_out
@@ -230,7 +231,7 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
 
 def _prices(facts: Facts, words: Words) -> str:
     """The source of the prices, their date and the age of the rows."""
-    if facts.source_of("price") in ("flag", "file", "variable"):
+    if facts.source_of("price") in FROM_THE_USER:
         return words("trust.price_given")
     rows = [row for row in facts.evidence_for(MARKET) if "cost_usd.gpu_hour" in row["used_in"]]
     dates = _years([str(row["date"]) for row in rows if row["date"]])

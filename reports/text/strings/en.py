@@ -631,7 +631,7 @@ TEXT: dict[str, str] = {
     "question.derived": "A shape derived from published models",
     "given.flag": "given",
     "given.file": "from the settings file",
-    "given.variable": "from the environment",
+    "given.environment": "from the environment",
     "given.default": "default",
     "given.catalogue": "catalogue",
     "given.derived": "derived",

@@ -611,7 +611,7 @@ TEXT: dict[str, str] = {
     "question.lead": "{model}：{params} 参数，每个词元激活其中 {active}。",
     "given.flag": "用户给出",
     "given.file": "来自配置文件",
-    "given.variable": "来自环境变量",
+    "given.environment": "来自环境变量",
     "given.default": "默认",
     "given.catalogue": "目录",
     "given.derived": "推算",
