@@ -174,9 +174,8 @@ def meets_the_same_phases(step_s: float, window_s: float) -> bool:
 
 def energy_use(power: PowerReading, scope: str, iteration_s: float | None) -> EnergyUse:
     """Energy of an iteration that takes `iteration_s`; None: there is no iteration (idle)."""
-    known = power.mean_w is not None and iteration_s is not None
     return EnergyUse(
-        j_per_iteration=power.mean_w * iteration_s if known else None,  # type: ignore[operator]
+        j_per_iteration=None if power.mean_w is None or iteration_s is None else power.mean_w * iteration_s,
         window_s=power.window_s,
         ticks=power.ticks,
         tick_period_s=power.tick_period_s,
