@@ -178,7 +178,8 @@ def _apart(used: StoredRecord, earlier: StoredRecord) -> Message | None:
 
 def _ahead(records: Sequence[RecordSummary]) -> list[Message]:
     """That records are dated after today, and count as the oldest."""
-    named = tuple(Message.of("record.ahead", record=one.name, date=str(one.facts.day)) for one in records[:SHOWN_ASIDE])
+    shown = records[:SHOWN_ASIDE]
+    named = tuple(Message.of("record.ahead", record=record.name, date=str(record.facts.day)) for record in shown)
     return [Message.of("warning.records_ahead", records=named)] if named else []
 
 

@@ -92,7 +92,7 @@ class RecordShelf:
 
     def before(self, record: StoredRecord) -> StoredRecord | None:
         """The user's record of such a device before the one that is used; None where there is none that can be read."""
-        used = next((one for one in self.listed if one.path == record.path and not one.shipped), None)
+        used = next((own for own in self.listed if own.path == record.path and not own.shipped), None)
         earlier = None if used is None else record_before(used, self.listed)
         try:
             return None if earlier is None else self.read(earlier)
