@@ -22,7 +22,7 @@ from planner.records.check import time_against
 from planner.records.home import CPU_LOCAL, user_path
 from planner.records.measurement import SEVERAL_RANKS
 from planner.records.store import StoredRecord, fleet_size, open_record, record_of_gpu
-from planner.records.summary import RecordSummary, facts_of, resuming
+from planner.records.summary import RecordSummary, resuming
 from planner.training.support import why_unable
 from probes.device.device import cpu_name
 
@@ -59,7 +59,7 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
             )
         return tuple({record.path: record for record in chosen}.values())
     shown = open_record(path)
-    if facts_of(shown.file, shown.verdict).numerics_only:
+    if shown.facts.numerics_only:
         return ()  # it tells of precisions on any device, and of no rate
     record = record_of_gpu(path, gpus[0] if len(gpus) == 1 else None)
     if record.gpu not in gpus:
@@ -77,9 +77,8 @@ def _must_be_of_use(record: StoredRecord, name: str) -> None:
     Raises:
         InputFileError: it does.
     """
-    facts = facts_of(record.file, record.verdict)
     kinds = {point.kind for point in record.file.measurements}
-    if facts.collectives or not kinds <= {"training", "numerics", *SEVERAL_RANKS}:
+    if record.facts.collectives or not kinds <= {"training", "numerics", *SEVERAL_RANKS}:
         return
     measured = " and ".join(sorted(kinds))
     raise InputFileError(
@@ -155,7 +154,7 @@ class ChosenRecords:
 
 def _part(used: StoredRecord, part: RecordSummary) -> Message:
     """That a newer record is not used, and what it lacks."""
-    lacking = part.facts.lacks(facts_of(used.file, used.verdict))
+    lacking = part.facts.lacks(used.facts)
     return Message.of(
         "warning.record_part", record=part.name, name=used.name, lacking=lacking, command=resuming(part.facts)
     )
@@ -209,7 +208,7 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
         if not named:
             return ChosenRecords(records={})
         (record,) = named
-        facts, gpu = facts_of(record.file, record.verdict), str(record.gpu)
+        facts, gpu = record.facts, str(record.gpu)
         kernels = facts.kernels or not facts.collectives
         return ChosenRecords(
             records={gpu: record} if kernels else {}, networks={gpu: record} if facts.collectives else {}
@@ -221,9 +220,7 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
     parts = {
         gpu: part
         for gpu, record in records.items()
-        if record is not None
-        and (part := shelf.newer_part(gpu)) is not None
-        and part.facts.lacks(facts_of(record.file, record.verdict))
+        if record is not None and (part := shelf.newer_part(gpu)) is not None and part.facts.lacks(record.facts)
     }
     return ChosenRecords(
         parts=parts,
