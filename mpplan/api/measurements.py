@@ -21,7 +21,7 @@ from planner.rates.terms import Term
 from planner.records.check import time_against
 from planner.records.home import CPU_LOCAL, user_path
 from planner.records.measurement import SEVERAL_RANKS
-from planner.records.store import StoredRecord, fleet_size, open_record, record_of_gpu
+from planner.records.store import StoredRecord, fleet_size, must_be_of_gpu
 from planner.records.summary import RecordSummary, resuming
 from planner.training.support import why_unable
 from probes.device.device import cpu_name
@@ -46,9 +46,8 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
         UsageError: there is no such file or folder, or the folder has no trustworthy record of any of the GPUs.
         InputFileError: no line of the file can be used, or it is a record of another GPU.
     """
-    path = user_path(name)
-    if path.is_dir():
-        own = RecordShelf(name) if shelf is None else shelf
+    own = RecordShelf(name) if shelf is None else shelf
+    if user_path(name).is_dir():
         chosen = [record for gpu in gpus for record in (own.newest(gpu), own.newest_network(gpu)) if record is not None]
         if not chosen and own.of_training_alone:
             return ()
@@ -58,10 +57,10 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
                 hint=f"`mpplan check FILE` says what is wrong with one; leave out {RECORDS.flag} for your own store",
             )
         return tuple({record.path: record for record in chosen}.values())
-    shown = open_record(path)
-    if shown.facts.numerics_only:
+    record = own.named_file()
+    if record.facts.numerics_only:
         return ()  # it tells of precisions on any device, and of no rate
-    record = record_of_gpu(path, gpus[0] if len(gpus) == 1 else None)
+    must_be_of_gpu(record, gpus[0] if len(gpus) == 1 else None)
     if record.gpu not in gpus:
         raise InputFileError(
             f"{name}:1: device_name: expected a record of {' or '.join(gpus)}, found `{record.device_name}`",

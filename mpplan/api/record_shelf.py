@@ -64,6 +64,15 @@ class RecordShelf:
         self._read[path] = open_record(path)
         return (summarise(self._read[path]),)
 
+    def named_file(self) -> StoredRecord:
+        """The record in the file that was named.
+
+        Raises:
+            UsageError: it is missing or unreadable.
+        """
+        path = user_path(str(self.named))
+        return self._read[path] if path in self._read else open_record(path)
+
     def read(self, summary: RecordSummary) -> StoredRecord:
         """A record in full.
 

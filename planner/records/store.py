@@ -198,18 +198,27 @@ def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
         InputFileError: no line can be used, or it is a record of another GPU.
     """
     record = open_record(path)
+    must_be_of_gpu(record, gpu)
+    return record
+
+
+def must_be_of_gpu(record: StoredRecord, gpu: str | None) -> None:
+    """Check a record that the user named, which is open already, as `record_of_gpu` does.
+
+    Raises:
+        InputFileError: no line can be used, or it is a record of another GPU.
+    """
     if not record.file.measurements:
         first = record.file.problems[0] if record.file.problems else RecordProblem(line=0, key=None, what="empty")
         hint = "update mpplan to read it" if record.file.is_newer else "measure again with `mpplan probe`"
-        raise InputFileError(first.said_of(str(path)), hint=hint)
+        raise InputFileError(first.said_of(str(record.path)), hint=hint)
     if gpu is not None and record.gpu != gpu:
         is_a = f", which is `{record.gpu}`" if record.gpu else ""
         other_record = f"pass a record of `{gpu}`"
         raise InputFileError(
-            f"{path}:1: device_name: expected a record of `{gpu}`, found `{record.device_name}`{is_a}",
+            f"{record.path}:1: device_name: expected a record of `{gpu}`, found `{record.device_name}`{is_a}",
             hint=f"plan with `--gpu {record.gpu}`, or {other_record}" if record.gpu else other_record,
         )
-    return record
 
 
 def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, prefix: bool = False) -> RecordSummary:
