@@ -31,7 +31,7 @@ class InputValue:
     value: object
     """A string, number, bool, list or None: plain JSON; or a message."""
     source: str
-    """One of `SOURCES`."""
+    """flag, environment, file, default, catalogue, derived or record."""
     note: Message | None = None
 
 
