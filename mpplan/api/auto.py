@@ -163,8 +163,8 @@ def _quoted(ask: Ask) -> str | None:
 def _enough(ask: Ask, methods: tuple[str | None, ...], parameters: Parameters | None) -> Message:
     """What to change where no GPU does what is asked: the budget that one of them keeps, or what else is left."""
     enough = min(
-        (found for method in methods for found in _budgets(_with(ask, method=method, gpu=None), parameters)),
-        default=None, key=lambda found: found[1],
+        (budget for method in methods for budget in _budgets(_with(ask, method=method, gpu=None), parameters)),
+        default=None, key=lambda budget: budget[1],
     )  # fmt: skip
     if enough is not None:
         gpu, usd = enough
@@ -278,9 +278,9 @@ def _cases(
         if looked_at is not None:
             looked_at.add(gpu)
         if why_unable(question.model, question.asked, cluster.gpu) is None:
-            one = replace(question, clusters=(cluster,))
-            yield one, make_case(
-                one, one.asked, cluster, priced.prices[gpu], priced.site, None, priced.ledgers[gpu],
+            alone = replace(question, clusters=(cluster,))
+            yield alone, make_case(
+                alone, alone.asked, cluster, priced.prices[gpu], priced.site, None, priced.ledgers[gpu],
                 parameters=parameters,
             )  # fmt: skip
 

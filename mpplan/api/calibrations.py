@@ -163,9 +163,9 @@ def unknown_words_told(rows: Sequence[Mapping[str, str]]) -> list[str]:
     from planner.validation.columns import unknown_words
     from reports.text.messages import word
 
-    found = list(unknown_words(rows).items())
-    lines = [f"{_named(ids, SHOWN)}: {word(told)}" for told, ids in found[:SHOWN_WORDS]]
-    left = len(found) - SHOWN_WORDS
+    unknown = list(unknown_words(rows).items())
+    lines = [f"{_named(ids, SHOWN)}: {word(told)}" for told, ids in unknown[:SHOWN_WORDS]]
+    left = len(unknown) - SHOWN_WORDS
     return [*lines, f"{left} more words are not known: taken as blank"] if left > 0 else lines
 
 

@@ -124,11 +124,11 @@ def _lengths(ask: Ask) -> tuple[int, ...]:
     text = ask.text(SEQ_LEN)
     if text is None:
         return ()
-    one = ungrouped(text)
-    if one not in (None, text):
+    length = ungrouped(text)
+    if length not in (None, text):
         raise UsageError(
             f"{SEQ_LEN.flag}: `{text}` may be one length or several",
-            hint=f"write {one} for one, or another order for several",
+            hint=f"write {length} for one, or another order for several",
         )
     return tuple(dict.fromkeys(SEQ_LEN.parse(part.strip(), SEQ_LEN.flag) for part in text.split(",")))
 

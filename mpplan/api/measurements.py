@@ -21,8 +21,8 @@ from planner.rates.terms import Term
 from planner.records.check import time_against
 from planner.records.home import CPU_LOCAL, user_path
 from planner.records.measurement import SEVERAL_RANKS
-from planner.records.store import StoredRecord, fleet_size, open_record, record_of_gpu
-from planner.records.summary import RecordSummary, facts_of, resuming
+from planner.records.store import StoredRecord, fleet_size, must_be_of_gpu
+from planner.records.summary import RecordSummary, resuming
 from planner.training.support import why_unable
 from probes.device.device import cpu_name
 
@@ -46,9 +46,8 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
         UsageError: there is no such file or folder, or the folder has no trustworthy record of any of the GPUs.
         InputFileError: no line of the file can be used, or it is a record of another GPU.
     """
-    path = user_path(name)
-    if path.is_dir():
-        own = RecordShelf(name) if shelf is None else shelf
+    own = RecordShelf(name) if shelf is None else shelf
+    if user_path(name).is_dir():
         chosen = [record for gpu in gpus for record in (own.newest(gpu), own.newest_network(gpu)) if record is not None]
         if not chosen and own.of_training_alone:
             return ()
@@ -58,10 +57,10 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
                 hint=f"`mpplan check FILE` says what is wrong with one; leave out {RECORDS.flag} for your own store",
             )
         return tuple({record.path: record for record in chosen}.values())
-    shown = open_record(path)
-    if facts_of(shown.file, shown.verdict).numerics_only:
+    record = own.named_file()
+    if record.facts.numerics_only:
         return ()  # it tells of precisions on any device, and of no rate
-    record = record_of_gpu(path, gpus[0] if len(gpus) == 1 else None)
+    must_be_of_gpu(record, gpus[0] if len(gpus) == 1 else None)
     if record.gpu not in gpus:
         raise InputFileError(
             f"{name}:1: device_name: expected a record of {' or '.join(gpus)}, found `{record.device_name}`",
@@ -77,9 +76,8 @@ def _must_be_of_use(record: StoredRecord, name: str) -> None:
     Raises:
         InputFileError: it does.
     """
-    facts = facts_of(record.file, record.verdict)
     kinds = {point.kind for point in record.file.measurements}
-    if facts.collectives or not kinds <= {"training", "numerics", *SEVERAL_RANKS}:
+    if record.facts.collectives or not kinds <= {"training", "numerics", *SEVERAL_RANKS}:
         return
     measured = " and ".join(sorted(kinds))
     raise InputFileError(
@@ -155,7 +153,7 @@ class ChosenRecords:
 
 def _part(used: StoredRecord, part: RecordSummary) -> Message:
     """That a newer record is not used, and what it lacks."""
-    lacking = part.facts.lacks(facts_of(used.file, used.verdict))
+    lacking = part.facts.lacks(used.facts)
     return Message.of(
         "warning.record_part", record=part.name, name=used.name, lacking=lacking, command=resuming(part.facts)
     )
@@ -178,7 +176,8 @@ def _apart(used: StoredRecord, earlier: StoredRecord) -> Message | None:
 
 def _ahead(records: Sequence[RecordSummary]) -> list[Message]:
     """That records are dated after today, and count as the oldest."""
-    named = tuple(Message.of("record.ahead", record=one.name, date=str(one.facts.day)) for one in records[:SHOWN_ASIDE])
+    shown = records[:SHOWN_ASIDE]
+    named = tuple(Message.of("record.ahead", record=record.name, date=str(record.facts.day)) for record in shown)
     return [Message.of("warning.records_ahead", records=named)] if named else []
 
 
@@ -208,7 +207,7 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
         if not named:
             return ChosenRecords(records={})
         (record,) = named
-        facts, gpu = facts_of(record.file, record.verdict), str(record.gpu)
+        facts, gpu = record.facts, str(record.gpu)
         kernels = facts.kernels or not facts.collectives
         return ChosenRecords(
             records={gpu: record} if kernels else {}, networks={gpu: record} if facts.collectives else {}
@@ -220,9 +219,7 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
     parts = {
         gpu: part
         for gpu, record in records.items()
-        if record is not None
-        and (part := shelf.newer_part(gpu)) is not None
-        and part.facts.lacks(facts_of(record.file, record.verdict))
+        if record is not None and (part := shelf.newer_part(gpu)) is not None and part.facts.lacks(record.facts)
     }
     return ChosenRecords(
         parts=parts,

@@ -64,6 +64,15 @@ class RecordShelf:
         self._read[path] = open_record(path)
         return (summarise(self._read[path]),)
 
+    def named_file(self) -> StoredRecord:
+        """The record in the file that was named.
+
+        Raises:
+            UsageError: it is missing or unreadable.
+        """
+        path = user_path(str(self.named))
+        return self._read[path] if path in self._read else open_record(path)
+
     def read(self, summary: RecordSummary) -> StoredRecord:
         """A record in full.
 
@@ -92,7 +101,7 @@ class RecordShelf:
 
     def before(self, record: StoredRecord) -> StoredRecord | None:
         """The user's record of such a device before the one that is used; None where there is none that can be read."""
-        used = next((one for one in self.listed if one.path == record.path and not one.shipped), None)
+        used = next((own for own in self.listed if own.path == record.path and not own.shipped), None)
         earlier = None if used is None else record_before(used, self.listed)
         try:
             return None if earlier is None else self.read(earlier)

@@ -121,12 +121,12 @@ def odd_words(odd: Sequence[Odd], rows: Sequence[OwnRow]) -> list[str]:
     ]
 
 
-def _asked(odd: Sequence[Odd], one: str, several: str) -> Iterator[str]:
+def _asked(odd: Sequence[Odd], of_one: str, of_several: str) -> Iterator[str]:
     if not odd:
         return
     left = len(odd) - SHOWN
     more = f" (and {left} row{'' if left == 1 else 's'} more)" if left > 0 else ""
-    yield f"{'; '.join(entry.words for entry in odd[:SHOWN])}{more}: {one if len(odd) == 1 else several}"
+    yield f"{'; '.join(entry.words for entry in odd[:SHOWN])}{more}: {of_one if len(odd) == 1 else of_several}"
 
 
 def _cause(observation: Observation, ratio: float) -> str | None:

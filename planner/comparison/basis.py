@@ -25,6 +25,9 @@ from planner.validation.runs import PublishedRun
 
 T = TypeVar("T")
 
+MFU_INPUTS = ("model", "gpu", "gpus", "seq_len", "global_batch", "precision")
+"""What an MFU is worked out from, by the names of inputs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
@@ -75,8 +78,7 @@ class Basis:
     @property
     def missing(self) -> tuple[str, ...]:
         """What an MFU lacks, as names of inputs."""
-        names = ("model", "gpu", "gpus", "seq_len", "global_batch", "precision")
-        return tuple(name for name in names if getattr(self, name) is None)
+        return tuple(name for name in MFU_INPUTS if getattr(self, name) is None)
 
 
 def precision_of(log: RunLog) -> str | None:
@@ -92,9 +94,9 @@ def settle(log: RunLog, planned: Planned | None, given: Given) -> Basis:
     sources: dict[str, str] = {}
     differs: list[str] = []
 
-    def first(name: str, said: T | None, logged: T | None, plan: Callable[[Planned], T | None]) -> T | None:
+    def first(name: str, flagged: T | None, logged: T | None, plan: Callable[[Planned], T | None]) -> T | None:
         expected = None if planned is None else plan(planned)
-        for source, value in (("flag", said), ("log", logged), ("plan", expected)):
+        for source, value in (("flag", flagged), ("log", logged), ("plan", expected)):
             if value is not None:
                 sources[name] = source
                 if source != "plan" and expected is not None and value != expected:

@@ -81,7 +81,7 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
     last, source = _length(log, planned, basis)
     price = unit_price(planned, given)
     rates = printed_rates(log, basis, durations, held)
-    found = (
+    revealed = (
         reveal_tflops(basis, log.steps.tflops_per_gpu, rates),
         reveal_mfu(basis, log.steps.mfu_ratio, log.steps.tflops_per_gpu, rates),
     )
@@ -103,7 +103,7 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
         tokens_per_s_per_gpu=rate,
         printed_rate=held,
         utilisations=utilisations(basis, rate),
-        revealed=tuple(figure for figure in found if figure is not None),
+        revealed=tuple(figure for figure in revealed if figure is not None),
         use=use,
         parts=parts,
         gap=None if planned is None or pace is None

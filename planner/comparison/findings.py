@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.comparison.basis import MFU_INPUTS
 from planner.comparison.bill import OnceCost
 from planner.comparison.compare import Comparison
 from planner.comparison.conventions import Count, Peak, Reading, Revealed, peaks_of
@@ -25,8 +26,6 @@ TIMERS = {
 
 CLOCK_S = 2.0
 """Times of day have whole seconds in some logs: one at either end."""
-MFU_INPUTS = ("model", "gpu", "gpus", "seq_len", "global_batch", "precision")
-"""Inputs of an MFU, one of which is wrong where it is above 1."""
 ATTENTION = {
     "causal": "compare.attention.causal", "full": "compare.attention.full", "none": "compare.attention.none",
 }  # fmt: skip
@@ -167,7 +166,7 @@ def _beyond(comparison: Comparison) -> list[Message]:
     basis, use = comparison.basis, comparison.use
     mfu = comparison.utilisations[0].mfu_dense_ratio if comparison.utilisations else None
     if mfu is not None and mfu > 1.0 and basis.gpu is not None and basis.model is not None:
-        names = tuple(Message.of("compare.flag", name=name) for name in MFU_INPUTS)
+        names = tuple(Message.of("compare.flag", name=name) for name in MFU_INPUTS)  # one of them is wrong
         told.append(Message.of("compare.beyond.mfu", mfu_ratio=mfu, gpu=basis.gpu.id, names=names))
     printed = next((revealed.printed for revealed in comparison.revealed if revealed.figure == "mfu"), None)
     if printed is not None and printed > 1.0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.comparison.basis import Basis
-from planner.comparison.lost import TimeUse
+from planner.comparison.lost import OUTSIDE, TimeUse
 from planner.comparison.pace import Pace
 from planner.comparison.planned import Planned
 from planner.evidence import Estimate
@@ -18,8 +18,6 @@ PLAN_PARTS = {
     "other": ("jitter", "allocator"),
 }
 """Items of a plan's step by the part that timers tell."""
-OUTSIDE = ("slow", "replayed", "stops", "checkpoint", "evaluation", "start", "other", "untold")
-"""Kinds of time that are no steady step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

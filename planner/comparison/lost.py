@@ -8,10 +8,14 @@ from planner.comparison.pace import Durations, Pace
 from planner.lazy import dataclass
 from planner.runlog.log import RunLog
 
-KINDS = ("steps", "slow", "replayed", "stops", "checkpoint", "evaluation", "start", "other", "untold")
-"""`steps` at the median; what slow ones took beyond it; steps done again after a restart; from the last step before a
-restart to the first one after it; pauses with a checkpoint; with an evaluation; until the first step; other pauses; the
+PAUSES = ("stops", "checkpoint", "evaluation", "start", "other")
+"""From the last step before a restart to the first one after it; with a checkpoint; with an evaluation; until the first
+step; others."""
+OUTSIDE = ("slow", "replayed", *PAUSES, "untold")
+"""Time that is no steady step: what slow steps took beyond the median; steps done again after a restart; pauses; the
 wall time that none of them holds."""
+KINDS = ("steps", *OUTSIDE)
+"""All kinds of time: of `steps` what they take at the median."""
 UNTOLD_RATIO = 0.01
 """Of the wall time: a smaller rest is rounding."""
 LEAST_PAUSE_RATIO = 0.5
@@ -28,6 +32,7 @@ class Spent:
     count: int
     """How often; of steps, how many."""
     longest_s: float
+    """The longest pause; of `steps` and `slow` one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,29 +73,21 @@ def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
         return TimeUse(wall_s=_wall(log, 0.0), spent=(), goodput_ratio=None)
     median = pace.step_s.mid
     kept, replayed = _steps(log)
-    counted = float(np.sum(kept))
+    counted, done_again = float(np.sum(kept)), float(np.sum(replayed))
     if counted == 0 and not np.any(log.steps.number):  # lines without numbers: what the closing line says
         counted = pace.steps
     seconds = np.where(np.isnan(durations.seconds), median, durations.seconds)
-    done_again = float(np.sum(seconds * replayed))
-    if log.attempts > 1 and np.sum(replayed) > 0:
-        sums.by_kind["replayed"] = [done_again]
     _pauses(log, durations, median, sums)
     for kind, pause in durations.pauses:
         sums.add(kind, pause)
-    rows = [
-        Spent(kind="steps", seconds=counted * median, count=round(counted), longest_s=median),
-    ]
+    rows = [Spent(kind="steps", seconds=counted * median, count=round(counted), longest_s=median)]
     if pace.slow_s > 0:
-        longest = float(np.nanmax(durations.seconds))
+        longest = float(np.max(durations.seconds[durations.steady]))
         rows.append(Spent(kind="slow", seconds=pace.slow_s, count=pace.slow_lines, longest_s=longest))
-    rows += [spent for kind in KINDS[2:] if (spent := sums.spent(kind)) is not None]
-    if "replayed" in sums.by_kind:
-        rows = [
-            Spent(kind="replayed", seconds=row.seconds, count=round(float(np.sum(replayed))), longest_s=row.longest_s)
-            if row.kind == "replayed" else row
-            for row in rows
-        ]  # fmt: skip
+    if log.attempts > 1 and done_again > 0:
+        lost_s = float(np.sum(seconds * replayed))
+        rows.append(Spent(kind="replayed", seconds=lost_s, count=round(done_again), longest_s=lost_s))
+    rows += [spent for kind in PAUSES if (spent := sums.spent(kind)) is not None]
     useful = rows[0].seconds
     wall = _wall(log, useful)
     rest = 0.0 if wall is None else wall - sum(row.seconds for row in rows)

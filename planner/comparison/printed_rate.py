@@ -77,32 +77,32 @@ def printed_rates(log: RunLog, basis: Basis, durations: Durations, held: Printed
 def hold(log: RunLog, basis: Basis, planned: Planned | None, durations: Durations) -> tuple[Basis, PrintedRate | None]:
     """The run as its printed rate tells it, and what that tells; None where none is printed or too much is unknown."""
     steady = durations.steady
-    printed, made = log.steps.tokens_per_s_per_gpu[steady], step_rates(log, basis, durations)[steady]
-    both = ~np.isnan(printed) & ~np.isnan(made)
+    printed, of_steps = log.steps.tokens_per_s_per_gpu[steady], step_rates(log, basis, durations)[steady]
+    both = ~np.isnan(printed) & ~np.isnan(of_steps)
     if not np.any(both) or basis.gpus is None:
         return basis, None
-    ratio = float(np.median(printed[both] / made[both]))
-    value, expected = float(np.median(printed[both])), float(np.median(made[both]))
+    ratio = float(np.median(printed[both] / of_steps[both]))
+    value, expected = float(np.median(printed[both])), float(np.median(of_steps[both]))
 
-    def found(verdict: str, planned: int | None = None) -> PrintedRate:
+    def judged(verdict: str, planned: int | None = None) -> PrintedRate:
         return PrintedRate(verdict=verdict, printed=value, expected=expected, planned=planned)
 
     filled = 1.0 if basis.recipe is None else basis.recipe.mean_len / basis.recipe.seq_len
     if _near(ratio) or _near(ratio * filled):  # padding may count
-        return basis, found("agrees")
+        return basis, judged("agrees")
     above, counted = _above_peak(basis, value), _counted(log, basis, value)
     all_gpus = basis.gpus > 1 and _near(ratio / basis.gpus)
     if all_gpus and (above or (counted is not None and counted < LEAST_COUNT)):
-        return basis, found("total")
+        return basis, judged("total")
     if above:
-        return basis, found("impossible")
+        return basis, judged("impossible")
     one_gpu = counted is not None and LEAST_COUNT <= counted <= MOST_COUNT
     if filled < 1.0 or (not one_gpu and (all_gpus or counted is not None)):
-        return basis, found("differs")
+        return basis, judged("differs")
     told = _told(log, basis, planned, ratio)
     if told is None:
-        return basis, found("differs")
-    return told, found("gpus" if told.gpus != basis.gpus else "global_batch", _planned(told, basis))
+        return basis, judged("differs")
+    return told, judged("gpus" if told.gpus != basis.gpus else "global_batch", _planned(told, basis))
 
 
 def _planned(told: Basis, basis: Basis) -> int | None:

@@ -18,9 +18,9 @@ from planner.costs.lines import (
     electricity_usd,
     gpu_rental_usd,
     hosts_usd,
-    minimum_term_usd,
     share_usd,
     storage_usd,
+    unused_term_gpu_h,
 )
 from planner.costs.prices import NO_DATA, NO_LEDGER, Beside, CostLine, GpuPrice, Ledger, OwnedPrice, Quote
 from planner.costs.quantity import DataSize, Energy, Value
@@ -173,7 +173,7 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
     lines = []
     billed = np.maximum(run.gpus, quote.minimum_gpus)
     unused = np.asarray(
-        minimum_term_usd(billed, run.wall_h, quote.minimum_term_h, 1.0) + (billed - run.gpus) * run.wall_h,
+        unused_term_gpu_h(billed, run.wall_h, quote.minimum_term_h) + (billed - run.gpus) * run.wall_h,
         dtype=np.float64,
     )
     if (unused > 0).any():
@@ -247,8 +247,8 @@ def _beside_lines(
     """
     ids = () if beside.evidence is None else (beside.evidence.id,)
     per_gpu_h = prices.gpu.usd_per_gpu_h
-    price = per_gpu_h if run.usd_per_kwh is None else None  # else two prices make the line
-    wire = None if per_gpu_h is None else scaled(per_gpu_h, beside.network_ratio)
+    work_price = per_gpu_h if run.usd_per_kwh is None else None  # else two prices make the line
+    network_price = None if per_gpu_h is None else scaled(per_gpu_h, beside.network_ratio)
 
     def line(
         name: str, label: Message, usd: Value, quantity: Value | None = None, unit: str | None = None,
@@ -272,15 +272,15 @@ def _beside_lines(
         return line(name, label, usd, quantity, "GPU-hour", unit_price, base_usd)
 
     every = [
-        share("network", Message.of("cost.network"), rental, beside.network_ratio, run.gpu_h, wire),
+        share("network", Message.of("cost.network"), rental, beside.network_ratio, run.gpu_h, network_price),
         _storage_line(run, beside, ids),
         line("egress", Message.of("cost.egress"), egress_usd(beside.egress, beside.egress_usd_per_gb),
              beside.egress.gb, "GB", Estimate.exactly(beside.egress_usd_per_gb)),
         line("cpu_hosts", Message.of("cost.cpu_hosts"), hosts_usd(beside.hosts, run.wall_h, beside.usd_per_host_h),
              beside.hosts * run.wall_h, "host-hour", Estimate.exactly(beside.usd_per_host_h)),
         share("failed_work", Message.of("cost.failed_work"), worked, beside.failed_ratio,
-              run.gpu_h * beside.failed_ratio, price),
+              run.gpu_h * beside.failed_ratio, work_price),
         share("experiments", Message.of("cost.experiments"), worked, beside.experiments_ratio,
-              run.gpu_h * beside.experiments_ratio, price),
+              run.gpu_h * beside.experiments_ratio, work_price),
     ]  # fmt: skip
     return [drawn for drawn in every if (drawn.usd > 0).any()]

@@ -27,9 +27,9 @@ def gpu_rental_usd(gpu_h: Value, usd_per_gpu_h: Value) -> Value:
     return gpu_h * usd_per_gpu_h
 
 
-def minimum_term_usd(gpus: Value, wall_h: Value, term_h: float, usd_per_gpu_h: Value) -> Value:
-    """What a minimum term bills beyond the run: the hours of the term that the run does not use."""
-    return gpus * np.maximum(term_h - np.asarray(wall_h, dtype=np.float64), 0.0) * usd_per_gpu_h
+def unused_term_gpu_h(gpus: Value, wall_h: Value, term_h: float) -> Value:
+    """GPU-hours that a minimum term bills beyond the run: those of the term that the run does not use."""
+    return gpus * np.maximum(term_h - np.asarray(wall_h, dtype=np.float64), 0.0)
 
 
 def electricity_usd(energy: Energy, usd_per_kwh: Value) -> Value:

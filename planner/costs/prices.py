@@ -23,7 +23,7 @@ class GpuPrice:
     gpu: str
     """Catalogue id."""
     usd_per_gpu_h: Estimate | None
-    """None where no row was found: totals become lower bounds."""
+    """None where no price is known: then the cost of a run is unknown, too."""
     basis: Message
     """How the price was found, for example the median over 6 providers."""
     evidence: tuple[Evidence, ...]
@@ -31,7 +31,7 @@ class GpuPrice:
     gap: Gap | None = None
     """Set where the price is missing or stale."""
     commitment: str = "on-demand"
-    """on-demand, spot, 1y, 3y, quote or owned."""
+    """on-demand, spot, 1y, 3y or owned; that of an offer is as quoted."""
     provider: str | None = None
     """The provider chosen; None for the market."""
     region: str | None = None
@@ -126,7 +126,7 @@ class Quote:
 
     vendor: str
     price: GpuPrice
-    """With commitment as quoted."""
+    """Of a GPU-hour, with the commitment that is quoted."""
     minimum_term_h: float
     """Hours billed at least; 0 where there is no minimum."""
     minimum_gpus: int

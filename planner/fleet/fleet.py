@@ -135,8 +135,8 @@ def _left_out(names: Sequence[tuple[str, str]], asked: Sequence[str]) -> set[str
     left = len(names) - len(out)
     if left < 2:
         word = "is" if left == 1 else "are"
-        found = f"of {len(names)} members {left} {word} left" if out else "there is one member"
-        raise UsageError(f"a fleet has at least two members: {found}", hint="give one record for each node or GPU")
+        count = f"of {len(names)} members {left} {word} left" if out else "there is one member"
+        raise UsageError(f"a fleet has at least two members: {count}", hint="give one record for each node or GPU")
     return out
 
 
@@ -176,8 +176,8 @@ def _merged(
         if unable or (known and not results):
             lines.append(failed_line(unable or known))
             if results:
-                who = [(reading.record, _why_lacking(reading.record, own, staying)) for reading in unable]
-                missing.append(Missing(probe_id=probe_id, kept=False, lacking=tuple(who)))
+                lacking = [(reading.record, _why_lacking(reading.record, own, staying)) for reading in unable]
+                missing.append(Missing(probe_id=probe_id, kept=False, lacking=tuple(lacking)))
             continue
         chosen = _chosen(results, records, slowest)
         have = {reading.record for reading in chosen or results if chosen or reading.is_quiet}

@@ -151,19 +151,19 @@ def judged_members(
     temperatures, clocks = _table(readings, "temperature_c"), _table(readings, "sm_clock_hz")
     limits, slowed = _typical(_table(readings, "power_limit_w", at_rest=True)), _slowed(readings)
     why: dict[str, list[Why]] = {}
-    for found in (_slow(pace), _hot(temperatures), _limited(limits), _slowed_down(slowed), _clocked(clocks)):
-        for name, reason in found.items():
+    for by_name in (_slow(pace), _hot(temperatures), _limited(limits), _slowed_down(slowed), _clocked(clocks)):
+        for name, reason in by_name.items():
             why.setdefault(name, []).append(reason)
-    powers, warm, clock = (_typical(t) for t in (_table(readings, "power_w"), temperatures, clocks))
+    power_w, temperature_c, clock_hz = (_typical(t) for t in (_table(readings, "power_w"), temperatures, clocks))
     return tuple(
         Member(
             name=name,
             record=record,
             points=pace[name][1] if name in pace else 0,
             pace_ratio=exp(pace[name][0]) if name in pace else None,
-            power_w=powers.get(name),
-            temperature_c=warm.get(name),
-            sm_clock_hz=clock.get(name),
+            power_w=power_w.get(name),
+            temperature_c=temperature_c.get(name),
+            sm_clock_hz=clock_hz.get(name),
             power_limit_w=limits.get(name),
             slowed_ratio=slowed.get(name),
             left_out=name in left_out,

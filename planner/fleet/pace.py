@@ -22,30 +22,31 @@ SPREADS = 3.5
 """Spreads beyond which a member is far: of 1,000 normal ones 0.2 are."""
 _MAD_TO_SD = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
+LEAST_SHARE = 0.5
+"""A point counts where at least this share of the members has it: of fewer the median may be anybody's."""
 _PRIOR_MEMBERS = 8
 """Members that the usual spread counts for beside the measured one, which few members do not tell well."""
 
 
-def against_median(table: Table, least_share: int = 2) -> dict[str, tuple[float, int]]:
+def against_median(table: Table) -> dict[str, tuple[float, int]]:
     """For each member the median over points of the logarithm of its figure over the members' median, and the points.
 
     Args:
         table: positive figures.
-        least_share: a point counts where at least one in this many members has it.
     """
-    return _medians(table, lambda value, usual: log(value / usual), least_share)
+    return _medians(table, lambda value, usual: log(value / usual))
 
 
-def above_median(table: Table, least_share: int = 2) -> dict[str, tuple[float, int]]:
+def above_median(table: Table) -> dict[str, tuple[float, int]]:
     """The same as a difference, in the unit of the figures."""
-    return _medians(table, lambda value, usual: value - usual, least_share)
+    return _medians(table, lambda value, usual: value - usual)
 
 
-def _medians(table: Table, compare: Callable[[float, float], float], least_share: int) -> dict[str, tuple[float, int]]:
+def _medians(table: Table, compare: Callable[[float, float], float]) -> dict[str, tuple[float, int]]:
     everyone = {name for row in table.values() for name in row}
     differences: dict[str, list[float]] = {}
     for row in table.values():
-        if len(row) < 2 or least_share * len(row) < len(everyone):
+        if len(row) < 2 or len(row) < LEAST_SHARE * len(everyone):
             continue
         usual = median(row.values())
         for name, value in row.items():

@@ -7,12 +7,9 @@ from dataclasses import fields, replace
 
 from planner.lazy import dataclass
 from planner.records.communication import RankFigures
-from planner.records.figures import TimeStatistics
+from planner.records.figures import SLOWED_DOWN_MASK, TimeStatistics
 from planner.records.measurement import SEVERAL_RANKS, Measurement
 
-SLOWED_MASK = 8 | 32 | 64 | 128
-"""NVML's clock event reasons that are no power cap: the hardware's slow-down, heat by software and by hardware, and an
-external brake."""
 _LISTS = ("time_s", "power_w", "energy_j", "temperature_c", "sm_clock_hz", "power_limit_w", "memory_bytes")
 """Figures of the ranks, in the order of their names."""
 
@@ -64,7 +61,7 @@ def reading_of(record: str, point: Measurement, members: Sequence[str]) -> Readi
     """
     if point.ranks.names:
         return Reading(record=record, point=point, ranks=_in_fleet(record, point.ranks))
-    slowed = bool((point.device_state.clock_event_mask or 0) & SLOWED_MASK)
+    slowed = bool((point.device_state.clock_event_mask or 0) & SLOWED_DOWN_MASK)
     single = {
         "time_s": point.time.median_s,
         "power_w": point.power.mean_w,

@@ -18,6 +18,11 @@ from planner.text import shortened
 
 T = TypeVar("T")
 
+FROM_THE_USER = ("flag", "environment", "file")
+"""Sources of an input that the user gave."""
+SOURCES = (*FROM_THE_USER, "default", "catalogue", "derived", "record")
+"""Where the value of an input may be from."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputValue:
@@ -41,7 +46,8 @@ class Ask:
     texts: Mapping[str, str]
     """What was typed, by the name of the input; an input that was not given is absent."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """`flag`, `file` or `environment` by the name of the input; one without an entry counts as `flag`."""
+    """One of `SOURCES` by the name of the input, of the user's or of what chose the text for them; one without an entry
+    counts as `flag`."""
 
     def __post_init__(self) -> None:
         for name in self.texts:

@@ -1,4 +1,4 @@
-"""The inputs about prices, power, carbon and evidence: the second half of `planner.question.inputs`."""
+"""The inputs about prices, power, carbon and evidence, each declared once (see `planner.question.inputs`)."""
 
 from __future__ import annotations
 

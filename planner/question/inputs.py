@@ -1,8 +1,10 @@
 """The inputs of `mpplan estimate`, each declared once.
 
 The flags, the keys of `mpplan.toml`, the variables, shell completion, the arguments of `mpplan.estimate` and the echo
-in the answer are made from these declarations. To add an input, declare it here, list it in `INPUTS`, and read it in
-`planner.question.resolve`. Nothing heavy is imported here: `mpplan estimate --help` needs this module.
+in the answer are made from these declarations. To add an input, declare it here, in `cost_inputs` (money, evidence) or
+in `tuning_inputs` (data, fine-tuning, images), list it in `INPUTS`, and read it where the question is resolved
+(`planner.question.resolve` and the modules beside it). Nothing heavy is imported here: `mpplan estimate --help` needs
+this module.
 """
 
 from __future__ import annotations

@@ -185,8 +185,8 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         node = per_node or cards or gpu.gpus_per_node
         between = parse_network(network, NETWORK.flag, node) if network else None
         sized = bool(cards and read.value(GPUS) and not per_node and not is_of_a_server(network or ""))
-        made = make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w, sized_by_number=sized)
-        clusters.append(made)
+        cluster = make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w, sized_by_number=sized)
+        clusters.append(cluster)
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
     if taken := tuple(short[1] for short in usual if short):
         read.note(GPU, read.inputs[GPU.name].value, "derived", Message.of("note.usual_names", names=taken))

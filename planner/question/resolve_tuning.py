@@ -202,23 +202,22 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
         raise UsageError(
             Message.of("error.dispatcher_without_experts", model=model.name), hint=Message.of("hint.dispatcher")
         )
-    rank, targets, layers = LORA_RANK, LORA_TARGETS, TRAINED_LAYERS
-    given_layers = read.value_or_default(layers) if method.trains == "last-layers" else 0
-    if given_layers > model.layers:
+    layers = read.value_or_default(TRAINED_LAYERS) if method.trains == "last-layers" else 0
+    if layers > model.layers:
         raise UsageError(
-            f"{layers.flag}: {given_layers} of the {model.layers} layers of {model.name}",
+            f"{TRAINED_LAYERS.flag}: {layers} of the {model.layers} layers of {model.name}",
             hint=f"{METHOD.flag} sft trains all of them",
         )
-    given_rank = read.value_or_default(rank) if method.adapts else 0
-    if given_rank > model.hidden:
+    rank = read.value_or_default(LORA_RANK) if method.adapts else 0
+    if rank > model.hidden:
         raise UsageError(
-            f"{rank.flag}: {given_rank:,} is more than the {model.hidden:,} inputs of the layers of {model.name}",
+            f"{LORA_RANK.flag}: {rank:,} is more than the {model.hidden:,} inputs of the layers of {model.name}",
             hint=f"{METHOD.flag} sft trains all weights, and there are fewer of them",
         )
     return Tuning(
-        lora_rank=given_rank,
-        lora_targets=read.value_or_default(targets) if method.adapts else ALL_LINEAR,
-        trained_layers=given_layers,
+        lora_rank=rank,
+        lora_targets=read.value_or_default(LORA_TARGETS) if method.adapts else ALL_LINEAR,
+        trained_layers=layers,
         double_quant=not read.value(SINGLE_QUANT),
         in_backward=bool(read.value(IN_BACKWARD)),
         loss=read.value(LOSS),
@@ -257,10 +256,7 @@ def _check_used(read: Reader, method: Method) -> None:
 
 
 def tuning_length(read: Reader, model: ModelShape, usual: int) -> int:
-    """The longest sequence of a fine-tuning where nobody says.
-
-    Noted as a default.
-    """
+    """The longest sequence of a fine-tuning where nobody says: the usual one, or the model's if that is shorter."""
     seq_len = min(usual, model.context)
     read.note(SEQ_LEN, seq_len, "default")
     return seq_len
@@ -273,62 +269,66 @@ def asked_grad_compression(read: Reader) -> GradCompression | None:
         UsageError: no such method or rank.
     """
     text = read.value_or_default(GRAD_COMPRESSION).strip().lower()
-    how = find_grad_compression(text)
-    if how is not None:
-        read.note(GRAD_COMPRESSION, f"{how.id}{OF_RANK}{how.rank}" if how.rank else how.id)
-    return how
+    scheme = find_grad_compression(text)
+    if scheme is not None:
+        read.note(GRAD_COMPRESSION, f"{scheme.id}{OF_RANK}{scheme.rank}" if scheme.rank else scheme.id)
+    return scheme
 
 
 def stack_with(
-    read: Reader, how: GradCompression | None, stack: str, framework: Framework | None
+    read: Reader, scheme: GradCompression | None, stack: str, framework: Framework | None
 ) -> tuple[str, Framework | None]:
     """The stack and framework as they are, or where nobody gave one the usual stack that has the method.
 
     Args:
         read: the question.
-        how: what gradients are compressed with; None: nothing.
+        scheme: what gradients are compressed with; None: nothing.
         stack: as given or usual.
         framework: behind it, where it has a name.
 
     Raises:
         UsageError: a stack was given that has no such method.
     """
-    if how is None or not how.stacks or stack in how.stacks:
+    if scheme is None or not scheme.stacks or stack in scheme.stacks:
         return stack, framework
     if read.value(STACK) is not None:
         raise UsageError(
-            Message.of("error.compression_stack", name=how.name, home=how.home, stack=stack),
-            hint=Message.of("hint.compression_stack", stacks=how.stacks),
+            Message.of("error.compression_stack", name=scheme.name, home=scheme.home, stack=stack),
+            hint=Message.of("hint.compression_stack", stacks=scheme.stacks),
         )
-    read.note(STACK, how.stacks[0], "derived", Message.of("note.compression_stack", name=how.name, home=how.home))
-    return how.stacks[0], None
+    read.note(
+        STACK, scheme.stacks[0], "derived", Message.of("note.compression_stack", name=scheme.name, home=scheme.home)
+    )
+    return scheme.stacks[0], None
 
 
 def check_grad_compression(
-    read: Reader, how: GradCompression | None, optimizer: Optimizer, clusters: tuple[Cluster, ...]
+    read: Reader, scheme: GradCompression | None, optimizer: Optimizer, clusters: tuple[Cluster, ...]
 ) -> None:
     """Refuse what the method does not go with.
 
     Raises:
         UsageError: the ZeRO stage, the optimizer or a GPU.
     """
-    if how is None:
+    if scheme is None:
         return
     zero = read.value(ZERO)
-    if zero is not None and zero > how.most_zero:
-        some = how.most_zero > 0
+    if zero is not None and zero > scheme.most_zero:
+        some = scheme.most_zero > 0
         raise UsageError(
-            Message.of("error.compression_zero" if some else "error.compression_no_zero", name=how.name, zero=zero),
-            hint=Message.of("hint.compression_zero" if some else "hint.compression_no_zero", most=how.most_zero),
+            Message.of("error.compression_zero" if some else "error.compression_no_zero", name=scheme.name, zero=zero),
+            hint=Message.of("hint.compression_zero" if some else "hint.compression_no_zero", most=scheme.most_zero),
         )
-    if how.optimizers and optimizer.id not in how.optimizers:
+    if scheme.optimizers and optimizer.id not in scheme.optimizers:
         raise UsageError(
-            Message.of("error.compression_optimizer", name=how.name, optimizer=optimizer.id),
-            hint=Message.of("hint.compression_optimizer", optimizers=how.optimizers),
+            Message.of("error.compression_optimizer", name=scheme.name, optimizer=optimizer.id),
+            hint=Message.of("hint.compression_optimizer", optimizers=scheme.optimizers),
         )
-    lacking = [cluster.gpu.id for cluster in clusters if how.compute and how.compute not in cluster.gpu.peak_flop_per_s]
-    if how.compute and lacking:
+    lacking = [
+        cluster.gpu.id for cluster in clusters if scheme.compute and scheme.compute not in cluster.gpu.peak_flop_per_s
+    ]
+    if scheme.compute and lacking:
         raise UsageError(
-            Message.of("error.compression_gpu", name=how.name, gpus=tuple(lacking)),
-            hint=Message.of("hint.compression_gpu", compute=how.compute),
+            Message.of("error.compression_gpu", name=scheme.name, gpus=tuple(lacking)),
+            hint=Message.of("hint.compression_gpu", compute=scheme.compute),
         )

@@ -1,4 +1,4 @@
-"""The inputs about the data of a run and about fine-tuning, each declared once."""
+"""The inputs about the data of a run, images and fine-tuning, each declared once (see `planner.question.inputs`)."""
 
 from __future__ import annotations
 

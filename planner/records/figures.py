@@ -140,6 +140,11 @@ class PowerDraw:
     """Mean while nothing ran."""
 
 
+SLOWED_DOWN_MASK = 0x8 | 0x20 | 0x40 | 0x80
+"""NVML's clock event reasons that are no power cap: the hardware's slow-down, heat by software and by hardware, and an
+external brake."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceState:
     """Temperatures, clocks and the power limit while the point was timed: over its window, or its own batches."""
@@ -157,7 +162,7 @@ class DeviceState:
     memory_clock_hz: float | None = None
     """Memory clock at the end."""
     clock_event_mask: int | None = None
-    """NVML's clock event reasons, all samples OR-ed: 4 power cap (normal under load); 8, 32, 64, 128 slow-downs."""
+    """NVML's clock event reasons, all samples OR-ed: 4 power cap (normal under load); `SLOWED_DOWN_MASK` slow-downs."""
     power_limit_w: float | None = None
     """Enforced power limit."""
 

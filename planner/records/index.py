@@ -25,9 +25,8 @@ from planner.rows import CATALOG
 
 SCHEMA = "mpplan.index/1"
 FILE_NAME = "index.json"
-MODULES = ("check.py", "flat.py", "jsonl.py", "lines.py", "measurement.py", "origin.py", "store.py", "summary.py")
-RULES = (*(Path(__file__).parent / name for name in MODULES), CATALOG / "gpus.csv")
-"""What decides what a summary says: modules of this package, and the peaks that rates are held against."""
+RULES = (*sorted(Path(__file__).parent.glob("*.py")), CATALOG / "gpus.csv")
+"""What decides what a summary says: the modules of this package, and the peaks that rates are held against."""
 SETTLED_NS = 2_000_000_000
 """A file written less than two seconds ago may be written again with the same times: it is not remembered."""
 

@@ -46,14 +46,25 @@ class StoredRecord:
     path: Path
     shipped: bool
     """True: came with the package, cannot be removed."""
-    gpu: str | None
-    """Catalogue id of the device, `cpu-local` for a CPU, None where no row matches."""
-    device_name: str | None
-    """None where no line could be used."""
-    date: str | None
-    """ISO 8601 time of the last point."""
-    verdict: Verdict
     file: MeasurementFile
+    verdict: Verdict
+    facts: RecordFacts
+    """What it says in short."""
+
+    @property
+    def gpu(self) -> str | None:
+        """Catalogue id of the device, `cpu-local` for a CPU, None where no row matches."""
+        return self.facts.gpu
+
+    @property
+    def device_name(self) -> str | None:
+        """None where no line could be used."""
+        return self.facts.device_name
+
+    @property
+    def date(self) -> str | None:
+        """ISO 8601 time of the last point."""
+        return self.facts.date
 
 
 def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
@@ -63,18 +74,10 @@ def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
         UsageError: the file is missing or unreadable.
     """
     file = read_measurements(path)
-    last = file.measurements[-1] if file.measurements else None
-    gpu = gpu_of(last) if last else None
-    return StoredRecord(
-        name=_name(path),
-        path=path,
-        shipped=shipped,
-        gpu=gpu,
-        device_name=last.device.name if last else None,
-        date=max((point.timestamp_utc for point in file.measurements if point.timestamp_utc), default=None),
-        verdict=check_record(file, load_gpus().get(gpu or "")),
-        file=file,
-    )
+    gpu = gpu_of(file.measurements[-1]) if file.measurements else None
+    verdict = check_record(file, load_gpus().get(gpu or ""))
+    facts = facts_of(file, verdict)
+    return StoredRecord(name=_name(path), path=path, shipped=shipped, file=file, verdict=verdict, facts=facts)
 
 
 def gpu_of(point: Measurement) -> str | None:
@@ -95,8 +98,7 @@ def fleet_size(points: Iterable[Measurement]) -> int:
 
 def summarise(record: StoredRecord) -> RecordSummary:
     """A record in short."""
-    facts = facts_of(record.file, record.verdict)
-    return RecordSummary(name=record.name, path=record.path, shipped=record.shipped, gpu=record.gpu, facts=facts)
+    return RecordSummary(name=record.name, path=record.path, shipped=record.shipped, gpu=record.gpu, facts=record.facts)
 
 
 def list_records(directory: Path | None = None) -> tuple[RecordSummary, ...]:
@@ -196,18 +198,27 @@ def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
         InputFileError: no line can be used, or it is a record of another GPU.
     """
     record = open_record(path)
+    must_be_of_gpu(record, gpu)
+    return record
+
+
+def must_be_of_gpu(record: StoredRecord, gpu: str | None) -> None:
+    """Check a record that the user named, which is open already, as `record_of_gpu` does.
+
+    Raises:
+        InputFileError: no line can be used, or it is a record of another GPU.
+    """
     if not record.file.measurements:
         first = record.file.problems[0] if record.file.problems else RecordProblem(line=0, key=None, what="empty")
         hint = "update mpplan to read it" if record.file.is_newer else "measure again with `mpplan probe`"
-        raise InputFileError(first.said_of(str(path)), hint=hint)
+        raise InputFileError(first.said_of(str(record.path)), hint=hint)
     if gpu is not None and record.gpu != gpu:
         is_a = f", which is `{record.gpu}`" if record.gpu else ""
         other_record = f"pass a record of `{gpu}`"
         raise InputFileError(
-            f"{path}:1: device_name: expected a record of `{gpu}`, found `{record.device_name}`{is_a}",
+            f"{record.path}:1: device_name: expected a record of `{gpu}`, found `{record.device_name}`{is_a}",
             hint=f"plan with `--gpu {record.gpu}`, or {other_record}" if record.gpu else other_record,
         )
-    return record
 
 
 def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, prefix: bool = False) -> RecordSummary:

@@ -146,15 +146,15 @@ def _spaced(table: dict[str, Floats], attempt: Whole) -> tuple[dict[str, Floats]
     elapsed, number = table["end_s"], table["number"]
     apart = max(SHORTEST_BAR_S, float(np.nanmax(elapsed)) / BAR_INTERVALS)
     kept: list[int] = []
-    for one in range(int(attempt[-1]) + 1):
-        rows = np.flatnonzero(attempt == one)
+    for start in range(int(attempt[-1]) + 1):
+        rows = np.flatnonzero(attempt == start)
         last = None
         for row in rows:
             if last is None or elapsed[row] - elapsed[last] >= apart:
                 kept.append(int(row))
                 last = row
         if len(rows) and kept[-1] != rows[-1] and number[rows[-1]] > number[kept[-1]]:
-            alone = len(kept) > 1 and attempt[kept[-2]] == one
+            alone = len(kept) > 1 and attempt[kept[-2]] == start
             if alone:  # the last interval is short: it joins the one before
                 kept.pop()
             kept.append(int(rows[-1]))

@@ -45,7 +45,7 @@ def money_facts(answer: Answer, question: Question, priced: Priced, points: Iter
         quotes=tuple(_quotes(priced)),
         owned=tuple(_owned(priced)),
         here=here,
-        elsewhere=tuple(place for plan in plans for place in _elsewhere(plan, priced, money, here)),
+        elsewhere=tuple(place for plan in plans for place in _elsewhere(plan, money, here)),
         start_hours=tuple(hours for plan in plans for hours in _start_hours(plan, priced)),
         power_limits=_power_limits(plans, question, priced, tuple(points)),
     )
@@ -112,7 +112,7 @@ def _owned(priced: Priced) -> Iterator[OwnedBeside]:
             )
 
 
-def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None) -> tuple[PlaceBeside, ...]:
+def _elsewhere(plan: Plan, money: MoneyInputs, here: str | None) -> tuple[PlaceBeside, ...]:
     """The places where the plan would cost less or emit less."""
     assert plan.gpu_hours is not None
     assert plan.energy_mwh is not None

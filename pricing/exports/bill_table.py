@@ -103,8 +103,8 @@ def one_plan(
     Raises:
         UsageError: the document has no such plan with a cost.
     """
-    said = document.get("question", {}).get("precision", {}).get("value")
-    asked = precision or said
+    question_precision = document.get("question", {}).get("precision", {}).get("value")
+    asked = precision or question_precision
     plans = [plan for plan in billed_plans(document) if plan.total.view == view]
     meant = None if gpu is None else named_among("gpu", gpu, [plan.total.gpu for plan in plans]) or gpu
     chosen = [plan for plan in plans if asked in (None, plan.total.precision) and meant in (None, plan.total.gpu)]
@@ -112,7 +112,7 @@ def one_plan(
         have = ", ".join(dict.fromkeys(f"{plan.total.precision} on {plan.total.gpu}" for plan in plans)) or "none"
         on = f" on {gpu}" if gpu else ""
         raise UsageError(f"no plan with a cost in {asked or 'any precision'}{on}", hint=f"the document has {have}")
-    leading = leading_gpu(document["plans"], said or chosen[0].total.precision)
+    leading = leading_gpu(document["plans"], question_precision or chosen[0].total.precision)
     return min(chosen, key=lambda plan: plan.total.gpu != leading)
 
 

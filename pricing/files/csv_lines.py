@@ -65,10 +65,10 @@ def csv_lines(
         parts = [record]
         if len(taken) > 1 and (isinstance(cells, csv.Error) or len(cells) != len(header)):
             first = number - len(taken) + 1
-            parts = [(first + at, [line], _cells(line)) for at, line in enumerate(taken)]
-        for at, texts, found in parts:
-            if isinstance(found, csv.Error) or any(found):
-                line = _line(at, "".join(texts), found, header, name)
+            parts = [(first + index, [line], _cells(line)) for index, line in enumerate(taken)]
+        for last, texts, own_cells in parts:
+            if isinstance(own_cells, csv.Error) or any(own_cells):
+                line = _line(last, "".join(texts), own_cells, header, name)
                 if only is None or not isinstance(line.content, Row) or line.content.cells[only[0]] == only[1]:
                     yield line
 

@@ -42,14 +42,14 @@ def live_intensity(zone: str, token: str, *, address: str = ADDRESS) -> Fact:
     if isinstance(grams, bool) or not isinstance(grams, int | float) or not 0 < grams <= 2000:
         raise UsageError(f"no live grid intensity: the answer for `{zone}` is {shortened(repr(grams))}", hint=_WITHOUT)
     at = shortened(str(answer.get("datetime", "")))
-    how = shortened(str(answer.get("emissionFactorType", "unknown scope")))
+    scope = shortened(str(answer.get("emissionFactorType", "unknown scope")))
     guessed = ", estimated by the service" if answer.get("isEstimated") else ""
     return Fact(
         estimate=Estimate.exactly(kg_from_g(float(grams))),
         evidence=Evidence(
             id=f"grid:live:{zone}",
             kind=EvidenceKind.PUBLISHED,
-            what=f"{zone} at {at}: {grams:g} g CO2e per kWh, location-based, {how}, of one hour{guessed}",
+            what=f"{zone} at {at}: {grams:g} g CO2e per kWh, location-based, {scope}, of one hour{guessed}",
             source="Electricity Maps, carbon-intensity/latest",
             date=at or None,
             used_in=("carbon_tco2e",),

@@ -129,9 +129,9 @@ def why_no_cuda() -> tuple[str, str | None]:
     try:
         torch.cuda.init()
     except (RuntimeError, AssertionError) as error:
-        if (found := _CUDA_ERROR.search(str(error))) is not None:
-            help_ = _HELP.get(int(found[1]), _DRIVER)
-            return f"there is an NVIDIA GPU, but CUDA does not start: error {found[1]}, {found[2].strip()}", help_
+        if (match := _CUDA_ERROR.search(str(error))) is not None:
+            help_ = _HELP.get(int(match[1]), _DRIVER)
+            return f"there is an NVIDIA GPU, but CUDA does not start: error {match[1]}, {match[2].strip()}", help_
         if shown is not None and _NONE_SHOWN in str(error):
             hidden = f"{VISIBLE}=`{shown}` shows this process none of the machine's GPUs"
             return hidden, f"unset {VISIBLE}, or name them"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -60,18 +61,25 @@ def power_over(readings: Sequence[Reading], start_s: float, end_s: float) -> Pow
     inside = [r.power_instant_w for r in readings if start_s <= r.time_s <= end_s and r.power_instant_w is not None]
     p95 = float(np.quantile(inside, 0.95)) if inside else None
     period = float(np.median(np.diff([t for t, _ in ticks]))) if len(ticks) > 2 else None
-    window = ticks[-1][0] - ticks[0][0] if len(ticks) > 1 else 0.0
-    if window > 0:
-        counter = (ticks[-1][1] - ticks[0][1]) / window
-        quality = _quality(counter, instant, end_s - start_s, len(ticks))
-        reason = f"counter {counter:.0f} W, power field {instant:.0f} W" if quality == "inconsistent" else None
-        return _reading(counter, p95, instant, average, window, len(ticks), period, "counter", quality, reason)
+    unknown = PowerReading(
+        mean_w=None, p95_w=p95, instant_mean_w=instant, average_mean_w=average, window_s=end_s - start_s,
+        ticks=len(ticks), tick_period_s=None, source="none", quality=None,
+        reason="neither the energy counter nor the power field could be read",
+    )  # fmt: skip
+    between_ticks_s = ticks[-1][0] - ticks[0][0] if len(ticks) > 1 else 0.0
+    if between_ticks_s > 0:
+        counter_w = (ticks[-1][1] - ticks[0][1]) / between_ticks_s
+        quality = _quality(counter_w, instant, end_s - start_s, len(ticks))
+        reason = f"counter {counter_w:.0f} W, power field {instant:.0f} W" if quality == "inconsistent" else None
+        return replace(
+            unknown, mean_w=counter_w, window_s=between_ticks_s, tick_period_s=period, source="counter",
+            quality=quality, reason=reason,
+        )  # fmt: skip
     if instant is not None:
         why = "the energy counter is missing or does not tick; the mean of the power field is used"
         quality = "single" if end_s - start_s >= MIN_WINDOW_S else "short"
-        return _reading(instant, p95, instant, average, end_s - start_s, len(ticks), None, "instant", quality, why)
-    why = "neither the energy counter nor the power field could be read"
-    return _reading(None, None, None, average, end_s - start_s, len(ticks), None, "none", None, why)
+        return replace(unknown, mean_w=instant, source="instant", quality=quality, reason=why)
+    return unknown
 
 
 def counter_ticks(readings: Sequence[Reading]) -> list[tuple[float, float]]:
@@ -98,29 +106,3 @@ def _step_mean(values: Sequence[tuple[float, float | None]], start_s: float, end
         if span > 0:
             total, weight = total + value * span, weight + span
     return total / weight if weight > 0 else None
-
-
-def _reading(
-    mean_w: float | None,
-    p95_w: float | None,
-    instant_w: float | None,
-    average_w: float | None,
-    window_s: float,
-    ticks: int,
-    period_s: float | None,
-    source: str,
-    quality: str | None,
-    reason: str | None,
-) -> PowerReading:
-    return PowerReading(
-        mean_w=mean_w,
-        p95_w=p95_w,
-        instant_mean_w=instant_w,
-        average_mean_w=average_w,
-        window_s=window_s,
-        ticks=ticks,
-        tick_period_s=period_s,
-        source=source,
-        quality=quality,
-        reason=reason,
-    )

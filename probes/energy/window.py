@@ -23,7 +23,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from planner.lazy import dataclass
-from planner.records.figures import DeviceState, EnergyUse, PowerDraw
+from planner.records.figures import SLOWED_DOWN_MASK, DeviceState, EnergyUse, PowerDraw
 from probes.device.clock import Batch, Clock, CpuClock
 from probes.energy.power import PowerReading, power_over
 from probes.precisions.interface import PrecisionRecipe
@@ -49,8 +49,6 @@ for 4 % of such a window, which reads 3 % low; without, a step of 100 ms with 70
 read with an error of 22 % (root mean square over 200 simulated windows), with them of 5 %."""
 BATCH_FACTORS = (0.7, 1.3)
 """Range of the lengths of batches over the usual one."""
-SLOWDOWN_MASK = 0x8 | 0x20 | 0x40 | 0x80
-"""Clock event reasons that mean a forced slow-down; 0x4, the power cap, is normal under sustained load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,9 +174,8 @@ def meets_the_same_phases(step_s: float, window_s: float) -> bool:
 
 def energy_use(power: PowerReading, scope: str, iteration_s: float | None) -> EnergyUse:
     """Energy of an iteration that takes `iteration_s`; None: there is no iteration (idle)."""
-    known = power.mean_w is not None and iteration_s is not None
     return EnergyUse(
-        j_per_iteration=power.mean_w * iteration_s if known else None,  # type: ignore[operator]
+        j_per_iteration=None if power.mean_w is None or iteration_s is None else power.mean_w * iteration_s,
         window_s=power.window_s,
         ticks=power.ticks,
         tick_period_s=power.tick_period_s,
@@ -221,7 +218,7 @@ def device_state(states: Sequence[State]) -> DeviceState:
 
 def slowed_down(states: Sequence[State]) -> bool:
     """Whether heat or an external brake slowed the device down."""
-    return any((state.clock_event_mask or 0) & SLOWDOWN_MASK for state in states)
+    return any((state.clock_event_mask or 0) & SLOWED_DOWN_MASK for state in states)
 
 
 def heat_soak(

@@ -188,9 +188,9 @@ class Run:
         was = self.job.model.training
         self.job.model.eval()
         with self._region():
-            found = self.job.held_out(self.job.model)
+            figures = self.job.held_out(self.job.model)
         self.job.model.train(was)
-        return found
+        return figures
 
     def state(self) -> dict[str, Any]:
         """Weights, optimizer, step and generators (dropout draws from them), for runs that go on from here."""

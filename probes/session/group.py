@@ -91,10 +91,10 @@ def _build(point: Point, bench: Bench, built: list[Built]) -> PointResult | None
 
     Its steps are taken when all ranks have made theirs: in a collective they would wait for one that has not.
     """
-    made: list[tuple[Trial, Baseline]] = []
-    failed = _guarded(point, lambda: made.append(_made(point, bench)), bench)
+    trials: list[tuple[Trial, Baseline]] = []
+    failed = _guarded(point, lambda: trials.append(_made(point, bench)), bench)
     if failed is None:
-        failed = _guarded(point, lambda: built.append(_ready(point, *made.pop(), bench)), bench)
+        failed = _guarded(point, lambda: built.append(_ready(point, *trials.pop(), bench)), bench)
     return failed
 
 

@@ -95,10 +95,6 @@ class Subject:
     attempts: int = 1
     stop_reason: str | None = None
 
-    def samples(self, batches: Sequence[Batch]) -> list[float]:
-        """All samples of some batches."""
-        return [sample for batch in batches for sample in batch.samples_s]
-
 
 def measure(
     subjects: Sequence[Subject],
@@ -199,7 +195,7 @@ def _take_batch(subject: Subject, clock: Clock, rules: Rules) -> Batch:
 
 def _why_stop(subject: Subject, rules: Rules) -> str | None:
     """`ci`, `cap`, or None to go on. Other load is looked at before precision."""
-    quiet = subject.samples(subject.quiet)
+    quiet = _samples(subject.quiet)
     total_s = sum(quiet) * subject.iterations
     if subject.rounds < rules.rounds:
         return None
@@ -220,7 +216,7 @@ def _why_stop(subject: Subject, rules: Rules) -> str | None:
 
 def result_of(subject: Subject) -> Timing:
     """The quiet samples where there are enough; otherwise all, and the result is called contended."""
-    quiet = subject.samples(subject.quiet)
+    quiet = _samples(subject.quiet)
     enough = bool(quiet) and (not subject.loud or len(quiet) >= MIN_QUIET_SAMPLES)
     used = subject.quiet if enough else [*subject.quiet, *subject.loud]
     loads = subject.quiet_loads if enough else [*subject.quiet_loads, *subject.loud_loads]
@@ -228,13 +224,13 @@ def result_of(subject: Subject) -> Timing:
     own = [sample for batch in used for sample in batch.own_s]
     ratios = [batch.canary_ratio for batch in used if batch.canary_ratio is not None]
     return Timing(
-        summary=summarise(subject.samples(used)),
+        summary=summarise(_samples(used)),
         phases_s={
             name: float(np.median([t for batch in used for t in batch.phases_s.get(name, ())])) for name in names
         },
         quality="ok" if enough else "contended",
         other_load_ratio=float(np.mean(loads)) if loads else None,
-        samples_gated=len(subject.samples(subject.loud)),
+        samples_gated=len(_samples(subject.loud)),
         rounds=subject.rounds,
         attempts=subject.attempts,
         iterations_per_sample=subject.iterations,
@@ -244,6 +240,11 @@ def result_of(subject: Subject) -> Timing:
         canary_ratio=float(np.median(ratios)) if ratios else None,
         own_median_s=float(np.median(own)) if own else None,
     )
+
+
+def _samples(batches: Sequence[Batch]) -> list[float]:
+    """All samples of some batches, seconds per iteration."""
+    return [sample for batch in batches for sample in batch.samples_s]
 
 
 def _compilations() -> int:

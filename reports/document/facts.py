@@ -21,13 +21,13 @@ LADDER = tuple(kind.value for kind in EvidenceKind)
 SHOWN = tuple(reversed((*PRECISIONS, *EXTRA_PRECISIONS)))
 """Precisions in the order of the report, lowest first."""
 
-MARKET = "cost_usd"
+COST = "cost_usd"
 DURATION = "duration_days"
 ENERGY = "energy_mwh"
 CARBON = "carbon_tco2e"
 
 QUANTITY = {
-    MARKET: "money",
+    COST: "money",
     DURATION: "days",
     "gpu_hours": "gpu_hours",
     ENERGY: "energy",
@@ -41,7 +41,7 @@ QUANTITY = {
 
 
 RESTS_ON = {
-    MARKET: ("cost_usd", "price"),
+    COST: ("cost_usd", "price"),
     DURATION: (
         "step_s",
         "tokens_per_s_per_gpu",
@@ -154,7 +154,7 @@ class Facts:
 
     def lead_metric(self, view: str = "plans") -> str:
         """The figure that a view is compared by: cost where one of its plans has one, else GPU-hours."""
-        return MARKET if any(plan[MARKET] for plan in self.fitting(view=view)) else "gpu_hours"
+        return COST if any(plan[COST] for plan in self.fitting(view=view)) else "gpu_hours"
 
     def references(self) -> list[str]:
         """Precisions to compare the requested one with, BF16 and TF32 first.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
+from reports.document.facts import COST, DURATION, ENERGY, QUANTITY, Doc, Facts
 from reports.text.language import Words
 from reports.text.numbers import LONG, Rung, rung_for
 
-ONE_UNIT = (MARKET, ENERGY, "gpu_hours")
+ONE_UNIT = (COST, ENERGY, "gpu_hours")
 """Figures that an answer tells in sentences and several tables: all of them take one unit."""
 
 

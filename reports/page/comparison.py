@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.csv_table import csv_table
 from reports.charts import linear_ticks
-from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
+from reports.document.facts import CARBON, COST, DURATION, ENERGY, QUANTITY, Doc, Facts, memory_range
 from reports.document.redact import left_out, redacted
 from reports.page.build import checked
 from reports.page.hero import headline, signed
@@ -23,7 +23,7 @@ from reports.view.bars import range_bar, range_chart
 from reports.view.cells import figure_cell, none_cell
 
 COMPARISON_SCHEMA = "mpplan.comparison/1"
-FIGURES = (MARKET, DURATION, "gpu_hours", ENERGY, CARBON, "mfu")
+FIGURES = (COST, DURATION, "gpu_hours", ENERGY, CARBON, "mfu")
 SAME = 0.005
 """A relative change up to which two figures are as much."""
 TIMES_FROM = 3.0
@@ -90,7 +90,7 @@ def _answers(pair: Pair) -> tuple[Doc | None, Doc | None]:
 
 def _hero(pair: Pair, called: tuple[str, str], words: Words) -> Hero:
     before, after = _answers(pair)
-    metric = MARKET if before and after and before[MARKET] and after[MARKET] else "gpu_hours"
+    metric = COST if before and after and before[COST] and after[COST] else "gpu_hours"
     return Hero(
         headline=_headline(pair, called, metric, words),
         budget=(),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from planner.answer.plan import LOWER_IS_BETTER
+from planner.question.asked import FROM_THE_USER
 from planner.training.method import PRETRAIN
-from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
+from reports.document.facts import COST, DURATION, ENERGY, QUANTITY, SHOWN, Doc, Facts, rung_of
 from reports.document.redact import left_out
 from reports.document.told import stand_ins
 from reports.document.units import ONE_UNIT, unit_of
@@ -28,7 +29,7 @@ def hero(facts: Facts, words: Words) -> Hero:
         setting=(*_setting(facts, answer, words), *_break_even(facts, words)),
         trust=_trust(facts, words),
         alerts=_alerts(facts, words),
-        tiles=tuple(_tile(facts, answer, name, words) for name in (MARKET, DURATION, ENERGY) if answer[name])
+        tiles=tuple(_tile(facts, answer, name, words) for name in (COST, DURATION, ENERGY) if answer[name])
         if answer
         else (),
         chart=_chart(facts, metric, words),
@@ -70,13 +71,13 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
     answer = facts.answer
     if answer is None:
         return words.spans("headline.none", **common, reason=why_none(facts, words))
-    cost = _figure(facts, answer, MARKET, words)
+    cost = _figure(facts, answer, COST, words)
     metric = facts.lead_metric()
     no_cost = "headline.time_alone" if "prices" in left_out(facts.doc) else "headline.time"
     key = no_cost if cost is None else "headline.at_least" if cost.at_least else "headline.cost"
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
-    where = "headline.on_first" if not answer[MARKET] and facts.gpu == facts.gpus[0] else "headline.on_gpu"
+    where = "headline.on_first" if not answer[COST] and facts.gpu == facts.gpus[0] else "headline.on_gpu"
     gpu = words(where, gpu=pretty_gpu(facts.gpu)) if len(facts.gpus) > 1 else ""
     sentence = words.spans(key, **common, figure=figure, on_gpu=gpu, compared=_compared(facts, metric, words))
     return (*sentence, *would_save(facts, metric, words))
@@ -129,7 +130,7 @@ def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
         assert amount is not None
         return words.spans("would.save", other=other, amount=amount, share=shown.figure)
     compared = saving_phrase(shown, words.name("precision", facts.asked), words)
-    return words.spans("would.cost" if metric == MARKET else "would.take", other=other, compared=compared)
+    return words.spans("would.cost" if metric == COST else "would.take", other=other, compared=compared)
 
 
 def _figure(facts: Facts, answer: Doc, metric: str, words: Words) -> Figure | None:
@@ -161,7 +162,7 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     answer = facts.answer
     if answer is None:
         return ()
-    cost = _figure(facts, answer, MARKET, words)
+    cost = _figure(facts, answer, COST, words)
     likes: tuple[Span, ...] = ()
     for gpu, like in stand_ins(facts.doc) if cost is not None else ():
         key = "budget.like" if gpu == answer["gpu"] else "budget.like_beside"
@@ -215,7 +216,7 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
     doc = facts.doc
     parts = [_speeds(facts, words)]
     prices = _prices(facts, words)
-    if prices and any(plan[MARKET] for plan in facts.fitting()):
+    if prices and any(plan[COST] for plan in facts.fitting()):
         parts.append(Cell(text=prices, href="#sources"))
     parts.append(Cell(text=words.count("trust.assumptions", len(doc["assumptions"])), href="#assumptions"))
     gaps = len(doc["gaps"])
@@ -230,9 +231,9 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
 
 def _prices(facts: Facts, words: Words) -> str:
     """The source of the prices, their date and the age of the rows."""
-    if facts.source_of("price") in ("flag", "file", "variable"):
+    if facts.source_of("price") in FROM_THE_USER:
         return words("trust.price_given")
-    rows = [row for row in facts.evidence_for(MARKET) if "cost_usd.gpu_hour" in row["used_in"]]
+    rows = [row for row in facts.evidence_for(COST) if "cost_usd.gpu_hour" in row["used_in"]]
     dates = _years([str(row["date"]) for row in rows if row["date"]])
     day = facts.given("as_of")
     if not rows:
@@ -334,7 +335,7 @@ def _flat_span(saving: Doc, words: Words) -> str:
 def evidence_line(facts: Facts, metric: str, words: Words) -> str:
     """Kinds of evidence for a figure, best first, in words."""
     kinds = facts.kinds_for(metric)
-    if metric in (MARKET, ENERGY):
+    if metric in (COST, ENERGY):
         kinds = [source["kind"] for name in (metric, DURATION) for source in facts.evidence_for(name)]
     names = [words.name("evidence", kind) for kind in sorted(set(kinds), key=rung_of)]
     return " · ".join(names)

@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.lazy import dataclass
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J
-from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, Doc, Facts
+from reports.document.facts import CARBON, COST, DURATION, ENERGY, Doc, Facts
 from reports.text.language import Words
 
 KWH_PER_MWH = MWH_J / KWH_J
@@ -175,7 +175,7 @@ def base_of(plan: Doc, quote: Doc | None = None) -> Base:
         plan: of the document.
         quote: the row of `money.quotes` that the plan is billed by.
     """
-    cost = _ends(plan[MARKET]) if plan[MARKET] and plan[MARKET]["mid"] > 0 else None
+    cost = _ends(plan[COST]) if plan[COST] and plan[COST]["mid"] > 0 else None
     rental, power, work = _usd(plan, *GPU_LINES), _usd(plan, "electricity"), _usd(plan, *WORK_LINES)
     if cost and not plan["cost_lines"]:
         rental = cost[1]
@@ -277,7 +277,7 @@ def sliders(knobs: Knobs, words: Words, amount: str = "tokens") -> tuple[Slider,
 
 
 def _at_least(plan: Doc) -> bool:
-    return bool(plan[MARKET] and plan[MARKET].get("at_least"))
+    return bool(plan[COST] and plan[COST].get("at_least"))
 
 
 def _else_none(own: Knobs, shared: Knobs) -> dict[str, Any] | None:

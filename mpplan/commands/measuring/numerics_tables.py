@@ -96,17 +96,17 @@ def _long_run(usual: Plain) -> str:
     basis, late = usual["steady_basis"], usual["late_skipped_step_ratio"]
     if basis is None or usual["steps"] < SETTLED_STEPS or (basis == "arithmetic" and late):
         return UNKNOWN
-    how = "by arithmetic" if basis == "arithmetic" else "measured"
-    return f"{percent(usual['steady_skipped_step_ratio'])}, {how}"
+    source = "by arithmetic" if basis == "arithmetic" else "measured"
+    return f"{percent(usual['steady_skipped_step_ratio'])}, {source}"
 
 
 def _exponents(document: Plain) -> str:
     rows = []
     for row in document["histograms"]:
         for tensor, seen in row["overall"].get("tensors", {}).items():
-            for element, found in seen["formats"].items():
+            for element, lost in seen["formats"].items():
                 if element != "bf16" and seen["values"]:
-                    rows.append(_exponent_row(row["task"], tensor, element, found, seen["zeros_ratio"]))
+                    rows.append(_exponent_row(row["task"], tensor, element, lost, seen["zeros_ratio"]))
     if not rows:
         return ""
     headers = ("task", "tensor", "format", "flushed to 0", "at the best scale", "best scale", "too large",
@@ -139,16 +139,16 @@ def _loss_scale(task: str, overall: Plain) -> str | None:
     )
 
 
-def _exponent_row(task: str, tensor: str, element: str, found: Plain, zeros: float) -> tuple[str, ...]:
-    best = found["best_scale_log2"]
+def _exponent_row(task: str, tensor: str, element: str, lost: Plain, zeros: float) -> tuple[str, ...]:
+    best = lost["best_scale_log2"]
     return (
         task,
         tensor.replace("_", " "),
         element,
-        percent(found["flushed_ratio"]),
-        percent(found["flushed_at_best_ratio"]),
+        percent(lost["flushed_ratio"]),
+        percent(lost["flushed_at_best_ratio"]),
         UNKNOWN if best is None else power_of_two(best),
-        percent(found["saturated_ratio"]),
+        percent(lost["saturated_ratio"]),
         percent(zeros),
     )
 

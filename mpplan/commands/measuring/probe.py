@@ -212,16 +212,16 @@ def _newest(kind: str, several: Several) -> str:
     from probes.device.device import cpu_name
 
     records_dir()
-    found = [
+    own = [
         record
         for record in list_records()
         if not record.shipped and record.facts.device_kind == kind and record.facts.imported is None
         and not record.facts.numerics_only and record.facts.several_ranks == (several.ranks * several.nnodes > 1)
     ]  # fmt: skip
-    here = [record for record in found if record.facts.device_name == cpu_name()] if kind == "cpu" else found
-    if not found:
+    here = [record for record in own if record.facts.device_name == cpu_name()] if kind == "cpu" else own
+    if not own:
         raise UsageError("there is no record to continue", hint="start one without `--resume`")
-    return str((here or found)[0].path)
+    return str((here or own)[0].path)
 
 
 def _run(settings: Options, *, quiet: bool) -> Ended:
@@ -248,10 +248,10 @@ def _report(ended: Ended, settings: Options, *, json: bool, quiet: bool, to_stdo
         document = verify_document(points) if settings.verify else _document(ended, points, settings)
         typer.echo(dumps(document, indent=2, ensure_ascii=False))
     else:
-        found = ranks_text(points) if settings.ranks * settings.nnodes > 1 else summary_text(summarise_run(points))
+        table = ranks_text(points) if settings.ranks * settings.nnodes > 1 else summary_text(summarise_run(points))
         typer.echo(
             _unsupported_text(points)
-            + found
+            + table
             + (f"\n{verify_text(verify_document(points))}" if settings.verify else ""),
             nl=False,
         )

@@ -44,7 +44,7 @@ def with_recipe(command: Callable[..., None]) -> Callable[..., None]:
             _refuse_settings(given)
             command(**values)
         else:
-            _write(recipe, values, given, typed=[name for name, how in sources(context).items() if how == "flag"])
+            _write(recipe, values, given, typed=[name for name, source in sources(context).items() if source == "flag"])
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in [*own, *added]]

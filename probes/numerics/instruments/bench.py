@@ -158,10 +158,10 @@ def change_of(losses: Sequence[float | None], base: Sequence[float | None], marg
         margin: of the test, where its verdict is wanted.
     """
     pairs = [(low, high) for low, high in zip(losses, base, strict=False) if high is not None]
-    found = compare([math.nan if low is None else low - high for low, high in pairs], margin)
-    broken = found.diverged > 0
+    comparison = compare([math.nan if low is None else low - high for low, high in pairs], margin)
+    broken = comparison.diverged > 0
     return {
-        "seeds": len(pairs), "diverged": found.diverged, "verdict": found.verdict,
-        "loss_change": None if broken else found.difference_mid,
-        "loss_change_low": found.difference_low, "loss_change_high": found.difference_high,
+        "seeds": len(pairs), "diverged": comparison.diverged, "verdict": comparison.verdict,
+        "loss_change": None if broken else comparison.difference_mid,
+        "loss_change_low": comparison.difference_low, "loss_change_high": comparison.difference_high,
     }  # fmt: skip

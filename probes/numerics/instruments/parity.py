@@ -197,23 +197,23 @@ def _pair(
     reached: Plain,
 ) -> Plain:  # fmt: skip
     counts = [(run["real_layers"], run["lowered_layers"]) for run in runs[name]]
-    how = place.ran(recipe, counts) if recipe is not None else _plain_fp32()
+    execution = place.ran(recipe, counts) if recipe is not None else _plain_fp32()
     both = list(zip(runs[name], runs[BASELINE], strict=False))
     values = [(_figure(low, metric), _figure(high, metric)) for low, high in both]
     usable = [(low, high) for low, high in values if math.isfinite(high)]
-    found = asdict(compare([low - high for low, high in usable], margin))
+    outcome = asdict(compare([low - high for low, high in usable], margin))
     if len(usable) < len(values):
         broken = len(values) - len(usable)
-        found["reason"] += f"; {broken} run{'' if broken == 1 else 's'} of FP32 itself ended without a finite figure"
+        outcome["reason"] += f"; {broken} run{'' if broken == 1 else 's'} of FP32 itself ended without a finite figure"
     if (why := reached["why_not_applied"]) is not None:
-        found |= {"verdict": NOT_APPLIED, "reason": why}
+        outcome |= {"verdict": NOT_APPLIED, "reason": why}
     elif not values:
-        found |= {"verdict": NOT_RUN, "reason": "no pair was trained"}
+        outcome |= {"verdict": NOT_RUN, "reason": "no pair was trained"}
     skipped = sum(run["skipped"] for run in runs[name])
     taken = sum(run["steps"] for run in runs[name])
     return {
-        "precision": name, "baseline": BASELINE, **how, "lowered_matrices": reached["lowered_matrices"],
-        "matrices": reached["matrices"], "metric": metric, **found,
+        "precision": name, "baseline": BASELINE, **execution, "lowered_matrices": reached["lowered_matrices"],
+        "matrices": reached["matrices"], "metric": metric, **outcome,
         "differences": [_or_none(low - high) for low, high in values],
         "skipped_step_ratio": skipped / taken if recipe is not None and recipe.loss_scaling and taken else None,
         "mean": _mean(runs[name], metric), "baseline_mean": _mean([high for _, high in both], metric),

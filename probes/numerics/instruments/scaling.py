@@ -329,8 +329,8 @@ def _warm_limit(run: Run, last: Plain, until: Slice, keep: Keep, cut: list[str])
             until.must_last()
             middle = (low + high) // 2
             low, high = (low, middle) if static_scale(run, start, middle, recipe).overflows else (middle, high)
-        found = low > settled - WARM_OCTAVES
-        return {"warm_steps": steps, "largest_without_overflow_warm_log2": low if found else None}
+        is_known = low > settled - WARM_OCTAVES
+        return {"warm_steps": steps, "largest_without_overflow_warm_log2": low if is_known else None}
 
     try:
         if last["settled_skipped_step_ratio"] is not None:

@@ -55,13 +55,13 @@ def errors_only(layers: Sequence[str], errors: Sequence[float | None]) -> Turned
 
 def one_at_a_time(layers: Sequence[str], measure: Measure) -> list[Turned]:
     """Every layer by itself, as long as there is time."""
-    found = []
+    turned = []
     for layer in layers:
         try:
-            found.append(measure((layer,)))
+            turned.append(measure((layer,)))
         except OutOfTimeError:
             break
-    return found
+    return turned
 
 
 def by_halving(layers: Sequence[str], measure: Measure) -> list[Turned]:
@@ -90,9 +90,9 @@ def by_halving(layers: Sequence[str], measure: Measure) -> list[Turned]:
     return waiting
 
 
-def ranked(found: Sequence[Turned]) -> list[Turned]:
+def ranked(turned: Sequence[Turned]) -> list[Turned]:
     """From the worst to the mildest, each told from the next one or not."""
-    rows = sorted(found, key=damage, reverse=True)
+    rows = sorted(turned, key=damage, reverse=True)
     told = [_told(row, after) for row, after in pairwise(rows)]
     return [replace(row, told_from_next=apart) for row, apart in zip(rows, [*told, None], strict=False)]
 
@@ -186,9 +186,9 @@ class Losses:
     def change(self, layers: Sequence[str]) -> Plain:
         """Their change against FP32, as fields of `Turned`."""
         losses, base = ([row["loss"] for row in self.of(those)] for those in (layers, ()))
-        found = change_of(losses, base)
-        del found["verdict"]
-        return found
+        change = change_of(losses, base)
+        del change["verdict"]
+        return change
 
     def _trained(self, layers: tuple[str, ...], seed: int) -> Plain:
         self._until.must_last(self._run_s)

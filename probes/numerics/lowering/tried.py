@@ -43,9 +43,9 @@ def why_not_real(recipe: LowerRecipe, device: torch.device) -> str | None:
     x = (torch.randn(ROWS, INNER, generator=generator) * spread).bfloat16().float().to(device)
     dy = torch.randn(ROWS, COLUMNS, generator=generator).bfloat16().float().to(device)
     try:
-        wanted = _results(linear, held, x, dy, recipe)
-        got = _results(on_matrix_units, held, x, dy, recipe)
-        error = max(float((real - exact).norm() / exact.norm()) for real, exact in zip(got, wanted, strict=True))
+        exact = _results(linear, held, x, dy, recipe)
+        real = _results(on_matrix_units, held, x, dy, recipe)
+        error = max(float((own - true).norm() / true.norm()) for own, true in zip(real, exact, strict=True))
     except Exception as problem:  # whatever a library says of a kernel that it lacks
         if is_lost(problem):
             raise DeviceLost(cleaned(problem)) from problem

@@ -259,9 +259,9 @@ class NumericsSession:
             if self.device.kind == "cuda" and isinstance(error, Exception) and is_lost(error):
                 raise DeviceLost(cleaned(error)) from error
             if ":" in task:
-                said = "it called sys.exit" if isinstance(error, SystemExit) else cleaned(error)
+                reason = "it called sys.exit" if isinstance(error, SystemExit) else cleaned(error)
                 raise UsageError(
-                    f"--task: `{task}` failed in {what}: {said}",
+                    f"--task: `{task}` failed in {what}: {reason}",
                     hint="train it without mpplan for a step with the same batch",
                 ) from error
             raise

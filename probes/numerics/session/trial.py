@@ -44,16 +44,16 @@ def scaled_beside_fp32(task: Task, place: Place, until: Slice, keep: Keep) -> Pl
     Raises:
         UntrainedError: it does not, so that what FP16 skipped says nothing of FP16.
     """
-    found = loss_scaling(task, place, until, keep)
-    usual = next((run for run in found["dynamic"] if run["name"] == "usual"), None)
+    scaling = loss_scaling(task, place, until, keep)
+    usual = next((run for run in scaling["dynamic"] if run["name"] == "usual"), None)
     if usual is None or (usual["late_skipped_step_ratio"] or 0.0) <= MOST_SKIPPED_RATIO > usual["skipped_step_ratio"]:
-        return found
+        return scaling
     steps = min(usual["steps"], CONTROL_STEPS)
     deadline = time.monotonic() + max(until.left_s, CONTROL_LEAST_S)
     control = keep("fp32", lambda: {"why": breakdown(Run(task, 0, place).train(steps, deadline).losses)})
     if control["why"] is not None:
         raise UntrainedError(f"--task: `{task.id}`: FP32 itself does not train it: {control['why']}", hint=REMEDY)
-    return found
+    return scaling
 
 
 def breakdown(losses: Sequence[float]) -> str | None:

@@ -65,16 +65,16 @@ def _job(name: str, factory: Callable[..., Any], seed: int, device: Any) -> Job:
     torch.manual_seed(seed)
     takes_seed = "seed" in inspect.signature(factory).parameters
     try:
-        made = factory(seed=seed) if takes_seed else factory()
+        returned = factory(seed=seed) if takes_seed else factory()
     except (Exception, SystemExit) as error:
         raise UsageError(
             f"--task: `{name}` failed: {_said(error)}", hint=f"call it without mpplan; it has to {EXPECTED}"
         ) from error
-    if not isinstance(made, tuple) or len(made) not in (3, 4) or not isinstance(made[0], torch.nn.Module):
-        raise UsageError(f"--task: `{name}` returned {_kind(made)}", hint=f"it has to {EXPECTED}")
-    model, batches, loss = made[:3]
+    if not isinstance(returned, tuple) or len(returned) not in (3, 4) or not isinstance(returned[0], torch.nn.Module):
+        raise UsageError(f"--task: `{name}` returned {_kind(returned)}", hint=f"it has to {EXPECTED}")
+    model, batches, loss = returned[:3]
     _check_fp32(name, model)
-    optimizer = made[3] if len(made) == 4 else (lambda parameters: torch.optim.AdamW(parameters, lr=RATE))
+    optimizer = returned[3] if len(returned) == 4 else (lambda parameters: torch.optim.AdamW(parameters, lr=RATE))
     if not callable(loss) or not callable(optimizer):
         raise UsageError(f"--task: `{name}` gave a loss or optimizer that is no function", hint=f"it has to {EXPECTED}")
     draw = batches if callable(batches) and not hasattr(batches, "__iter__") else _repeated(name, batches)
@@ -86,13 +86,13 @@ def _job(name: str, factory: Callable[..., Any], seed: int, device: Any) -> Job:
     )
 
 
-def _kind(made: object) -> str:
+def _kind(returned: object) -> str:
     """What a factory gave, in words: a tuple by its length or its first part."""
-    if not isinstance(made, tuple):
-        return f"`{type(made).__name__}`"
-    if len(made) in (3, 4):
-        return f"a tuple that begins with `{type(made[0]).__name__}`, not with a torch.nn.Module"
-    return f"a tuple of {len(made)}"
+    if not isinstance(returned, tuple):
+        return f"`{type(returned).__name__}`"
+    if len(returned) in (3, 4):
+        return f"a tuple that begins with `{type(returned[0]).__name__}`, not with a torch.nn.Module"
+    return f"a tuple of {len(returned)}"
 
 
 def _check_fp32(name: str, model: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.document.facts import DURATION, MARKET, Doc, Facts
+from reports.document.facts import COST, DURATION, Doc, Facts
 from reports.text.language import Words
 from reports.view import Cell
 
@@ -17,16 +17,16 @@ SAME_COST_RATIO = 0.005
 def unused(facts: Facts, words: Words) -> Cell | None:
     """How much of the cost is the offer's minimum that the plan does not use; None where it is little or nothing."""
     plan = facts.answer
-    if plan is None or plan[MARKET] is None:
+    if plan is None or plan[COST] is None:
         return None
     quote = next((row for row in (facts.doc.get("money") or {}).get("quotes", ()) if row["gpu"] == plan["gpu"]), None)
     line = next((row for row in plan["cost_lines"] or () if row["id"] == LINE), None)
-    if quote is None or line is None or line["usd"]["mid"] < WORTH_TELLING * plan[MARKET]["mid"]:
+    if quote is None or line is None or line["usd"]["mid"] < WORTH_TELLING * plan[COST]["mid"]:
         return None
     more = _sooner(plan, quote["minimum_gpus"], facts.curve)
     text = words(
         "brief.unused" if more is None else "brief.unused_sooner", least=_least(quote, words), gpus=more,
-        unused=words.value("money", line["usd"]["mid"]), cost=words.value("money", plan[MARKET]["mid"]),
+        unused=words.value("money", line["usd"]["mid"]), cost=words.value("money", plan[COST]["mid"]),
     )  # fmt: skip
     return Cell(text=text)
 
@@ -40,12 +40,12 @@ def _least(quote: Doc, words: Words) -> str:
 
 def _sooner(plan: Doc, most: int, points: list[Doc]) -> int | None:
     """The GPUs within the offer's minimum that were planned, cost no more and end soonest; None where none do."""
-    cost = plan[MARKET]
+    cost = plan[COST]
     same = [
         point
         for point in points
         if plan["gpus"] < point["gpus"] <= most
-        and all(point[MARKET][end] <= cost[end] * (1.0 + SAME_COST_RATIO) for end in ("mid", "high"))
+        and all(point[COST][end] <= cost[end] * (1.0 + SAME_COST_RATIO) for end in ("mid", "high"))
         and point[DURATION]["mid"] < plan[DURATION]["mid"]
     ]
     soonest = min(same, key=lambda point: point[DURATION]["mid"], default=None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 from planner.costs.rounding import MOST_DECIMALS, QUANTITY_DECIMALS, apportioned, line_usd
-from reports.document.facts import CARBON, ENERGY, MARKET, Doc, Facts
+from reports.document.facts import CARBON, COST, ENERGY, Doc, Facts
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
 from reports.text.language import Figure, Span, Words
 from reports.text.messages import sentence
@@ -152,7 +152,7 @@ def _cost_table(answer: Doc, words: Words) -> Table:
                 )
             )
         )
-    last = _amount_cell(sum(map(_usd, lines), Decimal(0)), answer[MARKET], rung, words)
+    last = _amount_cell(sum(map(_usd, lines), Decimal(0)), answer[COST], rung, words)
     rows.append(TableRow(cells=(Cell(text=words("cost.total")), Cell(text=""), Cell(text=""), last), strong=True))
     return Table(
         caption=words("table.cost", precision=words.name("precision", answer["precision"])),
@@ -160,7 +160,7 @@ def _cost_table(answer: Doc, words: Words) -> Table:
             Column(head=words("column.line")),
             Column(head=words("column.quantity"), numeric=True),
             Column(head=words("column.unit_price"), numeric=True),
-            Column(head=words.head(words.name("metric", MARKET), rung), numeric=True),
+            Column(head=words.head(words.name("metric", COST), rung), numeric=True),
         ),
         rows=tuple(rows),
         sortable=False,

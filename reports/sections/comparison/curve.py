@@ -17,7 +17,7 @@ from reports.charts import (
     polyline,
     ticks_on,
 )
-from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
+from reports.document.facts import COST, DURATION, ENERGY, QUANTITY, Doc, Facts
 from reports.document.units import column_unit
 from reports.text.described import described
 from reports.text.language import Span, Words, strong
@@ -26,13 +26,13 @@ from reports.text.numbers import Rung, axis_labels
 from reports.view import Block, Cell, Column, CurveChart, Section, Table, TableRow
 from reports.view.cells import count_cell, figure_cell, none_cell
 
-METRICS = (DURATION, MARKET, ENERGY)
-DRAWN = (DURATION, MARKET)
+METRICS = (DURATION, COST, ENERGY)
+DRAWN = (DURATION, COST)
 TARGETS = {"in_time": "column.in_time", "in_budget": "column.in_budget"}
 """What a point may say of the targets, and the heads of these columns."""
 MARKS = {"chosen": "curve.is_chosen", "knee": "curve.is_knee"}
 """What a point may be, and what it is called."""
-LIMITS = {DURATION: ("deadline", "chart.deadline"), MARKET: ("budget", "chart.budget")}
+LIMITS = {DURATION: ("deadline", "chart.deadline"), COST: ("budget", "chart.budget")}
 """The target of a figure, and the text at its line."""
 DIGITS = 3
 """Significant digits of a position: a panel is a hundred pixels high."""
@@ -93,8 +93,8 @@ def _beyond(points: Sequence[Doc], knee: int, words: Words) -> tuple[Span, ...]:
         return ()
     half, plan = around[:2]
     longer_ratio = plan[DURATION]["mid"] / half[DURATION]["mid"]
-    priced = half[MARKET] and plan[MARKET] and half[MARKET]["mid"]
-    dearer_ratio = plan[MARKET]["mid"] / half[MARKET]["mid"] if priced else longer_ratio * plan["gpus"] / half["gpus"]
+    priced = half[COST] and plan[COST] and half[COST]["mid"]
+    dearer_ratio = plan[COST]["mid"] / half[COST]["mid"] if priced else longer_ratio * plan["gpus"] / half["gpus"]
     if dearer_ratio <= 1.0 or longer_ratio >= 1.0:
         return ()
     return words.spans(

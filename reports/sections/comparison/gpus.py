@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.charts import linear_ticks
-from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
+from reports.document.facts import CARBON, COST, DURATION, ENERGY, QUANTITY, Doc, Facts
 from reports.document.units import column_unit
 from reports.sections.comparison.precisions import comparison_table
 from reports.sections.comparison.risky import marked, risk_notes
@@ -22,7 +22,7 @@ def gpus(facts: Facts, words: Words) -> Section | None:
         return None
     asked = [plan for gpu in facts.gpus if (plan := facts.plan(facts.asked, gpu)) is not None]
     fitting = [plan for plan in asked if plan["fits"]]  # one that lacks the precision trains something else: no bar
-    metric = MARKET if any(plan[MARKET] for plan in fitting) else "gpu_hours"
+    metric = COST if any(plan[COST] for plan in fitting) else "gpu_hours"
     blocks: list[Block] = []
     if any(plan[metric] for plan in fitting):
         blocks.append(_chart(facts, fitting, metric, words))
@@ -56,7 +56,7 @@ def _chart(facts: Facts, plans: list[Doc], metric: str, words: Words) -> RangeCh
 def _table(facts: Facts, words: Words) -> Table:
     metrics = [
         (metric, column_unit(facts, metric, [p[metric] for p in facts.doc["plans"] if p["fits"] and p[metric]], words))
-        for metric in (DURATION, "gpu_hours", MARKET, ENERGY, CARBON)
+        for metric in (DURATION, "gpu_hours", COST, ENERGY, CARBON)
         if any(plan["fits"] and plan[metric] for plan in facts.doc["plans"])
     ]
     rows = [_row(facts, gpu, metrics, words) for gpu in sorted(facts.gpus, key=lambda gpu: _is_unranked(facts, gpu))]
@@ -82,7 +82,7 @@ def _risks(facts: Facts, words: Words) -> tuple[str, ...]:
 def _is_unranked(facts: Facts, gpu: str) -> bool:
     """Whether a GPU cannot be compared in money: it has no price, another precision, or no plan."""
     plan = facts.plan(facts.asked, gpu)
-    return plan is None or not plan[MARKET]
+    return plan is None or not plan[COST]
 
 
 def _row(facts: Facts, gpu: str, metrics: list[tuple[str, Rung]], words: Words) -> TableRow:
@@ -103,6 +103,6 @@ def _row(facts: Facts, gpu: str, metrics: list[tuple[str, Rung]], words: Words) 
 
 def _cell(plan: Doc, metric: str, rung: Rung, words: Words) -> Cell:
     """A figure; a cost that is not known says why, and has no rank among those that are."""
-    if metric == MARKET and plan[metric] is None:
+    if metric == COST and plan[metric] is None:
         return Cell(text=words("gpus.unpriced"), tone="quiet")
     return figure_cell(words.figure(QUANTITY[metric], plan[metric], rung), words)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from reports.charts import Bar, linear_ticks, scale_top
-from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
+from reports.document.facts import CARBON, COST, DURATION, ENERGY, QUANTITY, Doc, Facts, memory_range
 from reports.document.units import column_unit
 from reports.sections.comparison.layout import global_batch, layout_text
 from reports.sections.comparison.risky import marked, risk_notes
@@ -21,7 +21,7 @@ from reports.view.cells import count_cell, figure_cell, none_cell, saving_tone
 
 T = TypeVar("T")
 
-OVERVIEW = (MARKET, DURATION, ENERGY)
+OVERVIEW = (COST, DURATION, ENERGY)
 ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
 
 
@@ -163,7 +163,7 @@ def comparison_table(
     """
     plans = [plan for plan in facts.plans(gpu, view) if only is None or plan["precision"] in only]
     columns = metric_columns(facts, [plan for plan in plans if plan["fits"]], metrics, words)
-    lead = MARKET if any(m == MARKET for m, _, _ in columns) else "gpu_hours"
+    lead = COST if any(m == COST for m, _, _ in columns) else "gpu_hours"
     first = sum(m in OVERVIEW for m, _, _ in columns)
     counted = view != "plans"
     rows = []

@@ -114,9 +114,7 @@ _INPUT_QUANTITY = {
     "samples": "plain",
     "examples": "plain",
     "params": "params",
-    "deadline_days": "days",
     "budget": "money",
-    "budget_usd": "money",
 }
 
 
@@ -128,7 +126,7 @@ def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
     if isinstance(value, int | float):
         return words.value(_INPUT_QUANTITY[name], value) if name in _INPUT_QUANTITY else _number(value)
     if isinstance(value, list):
-        return ", ".join(pretty_gpu(str(entry)) if name == "gpu" else clean(entry) for entry in value)
+        return ", ".join(pretty_gpu(str(item)) if name == "gpu" else clean(item) for item in value)
     if isinstance(value, dict):
         return ", ".join(f"{clean(key)} {clean(inner)}" for key, inner in value.items())
     return pretty_gpu(str(value)) if name == "gpu" else sentence(entry, "value", words.lang).text

@@ -150,9 +150,9 @@ def closing(facts: Facts, words: Words) -> Block:
 
 def compression_text(facts: Facts, words: Words) -> str:
     """What the plan's compression of gradients sends, and what its paper found; empty without one."""
-    how = facts.given("grad_compression")
-    known = load_grad_compressions().get(str(how).split(OF_RANK)[0]) if how else None
-    return "" if known is None else words(f"compression.{known.id}", name=known.name)
+    given = facts.given("grad_compression")
+    compression = load_grad_compressions().get(str(given).split(OF_RANK)[0]) if given else None
+    return "" if compression is None else words(f"compression.{compression.id}", name=compression.name)
 
 
 UNTRAINED = "tf32"

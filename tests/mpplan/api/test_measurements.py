@@ -10,6 +10,7 @@ import pytest
 from mpplan.api.measurements import chosen_records, damage, named_records
 from mpplan.api.record_shelf import RecordShelf
 from planner.errors import InputFileError, UsageError
+from planner.records import store
 from planner.records.flat import nest
 from planner.records.jsonl import to_line
 from reports.text.messages import word
@@ -60,6 +61,16 @@ def test_a_file_of_the_asked_gpu_is_taken(whole):
 
     assert record.path == whole
     assert damage([record]) == ()
+
+
+def test_a_file_is_read_once_for_an_answer(whole, monkeypatch):
+    paths = []
+    read = store.read_measurements
+    monkeypatch.setattr(store, "read_measurements", lambda path: paths.append(path) or read(path))
+
+    chosen = chosen_records(RecordShelf(str(whole)), ["h200-sxm-141gb"])
+
+    assert [record.path for record in chosen.all] == paths == [whole]
 
 
 def test_a_folder_gives_its_record_of_each_asked_gpu(whole):

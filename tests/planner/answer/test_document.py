@@ -50,11 +50,14 @@ def test_it_has_the_keys_of_the_design(document):
     assert set(document["question"]["tokens"]) >= {"value", "source"}
 
 
-def test_a_plan_that_does_not_fit_has_null_figures(document):
-    lacking = [one for one in document["plans"] if not one["fits"]]
+def test_a_plan_that_does_not_fit_has_null_figures():
+    adapters = question(params="8B", method="lora", gpus="1", gpu="rtx-4090")
+    answer = to_document(estimate(adapters, prices(adapters), site(), version="0.1"))
+    lacking = [plan for plan in answer["plans"] if not plan["fits"]]
 
-    assert all(one[name] is None for one in lacking for name in (*METRICS, "memory_gib", "step_s", "layout"))
-    assert all(one["why_not"] for one in lacking)
+    assert {plan["precision"] for plan in lacking} == {"fp32", "tf32"}  # frozen weights of 32 GB
+    assert all(plan[name] is None for plan in lacking for name in (*METRICS, "memory_gib", "step_s", "layout"))
+    assert all(plan["why_not"] for plan in lacking)
 
 
 @pytest.mark.parametrize(

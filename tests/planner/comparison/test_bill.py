@@ -109,5 +109,5 @@ def test_the_text_counts_a_fee_once_beside_what_the_hours_cost(lang):
     assert comparison.forecast is not None
     assert comparison.forecast.spent_usd is not None
     assert comparison.forecast.spent_usd.mid == pytest.approx(198 / 3600 * 64 * 2.1)
-    assert {"en": "one-off costs  $25,000, counted once", "zh": "一次性费用  $25,000，只计一次"}[lang] in text
-    assert {"en": "Set-up fee $25,000", "zh": "开通费 $25,000"}[lang] in text
+    assert {"en": "one-off costs  $25,000, counted once", "zh": "一次性费用  25,000 美元，只计一次"}[lang] in text
+    assert {"en": "Set-up fee $25,000", "zh": "开通费 25,000 美元"}[lang] in text

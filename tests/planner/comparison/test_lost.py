@@ -116,3 +116,11 @@ def test_one_line_alone_has_a_pace_and_no_wall():
 
     assert comparison.use.wall_s is None
     assert kinds(comparison)["steps"] == (1, pytest.approx(2.0))
+
+
+def test_the_longest_slow_step_is_none_that_warmed_up():
+    comparison = compared(log_of(megatron_log([60.0] + [2.0] * 40 + [9.0] * 2 + [2.0] * 40, of=1000)[0]))
+
+    slow = comparison.use.of("slow")
+    assert slow is not None
+    assert (slow.count, slow.longest_s) == (2, pytest.approx(9.0))

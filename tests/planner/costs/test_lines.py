@@ -17,9 +17,9 @@ from planner.costs.lines import (
     electricity_usd,
     gpu_rental_usd,
     hosts_usd,
-    minimum_term_usd,
     share_usd,
     storage_usd,
+    unused_term_gpu_h,
 )
 from planner.costs.quantity import DataSize, Power
 from planner.errors import Message
@@ -128,7 +128,7 @@ def test_more_hours_never_cost_less(hours, more, price, gpus, term_h):
         rental = gpu_rental_usd(gpus * wall_h, price)
         return sum([
             rental,
-            minimum_term_usd(gpus, wall_h, term_h, price),
+            gpu_rental_usd(unused_term_gpu_h(gpus, wall_h, term_h), price),
             hosts_usd(4.0, wall_h, 0.5),
             storage_usd(gigabytes(500.0), wall_h / 730.0, 0.02),
             share_usd(rental, 0.1),
@@ -145,7 +145,7 @@ def test_one_arithmetic_serves_a_number_and_ten_thousand_layouts():
 
 
 def test_a_minimum_term_bills_the_hours_that_are_not_used():
-    assert minimum_term_usd(256, np.array([1000.0, 3000.0]), 2160.0, 2.0).tolist() == [256 * 1160 * 2.0, 0.0]
+    assert unused_term_gpu_h(256, np.array([1000.0, 3000.0]), 2160.0).tolist() == [256 * 1160.0, 0.0]
 
 
 def test_storage_and_egress_are_billed_in_decimal_gigabytes():

@@ -158,16 +158,17 @@ def test_the_index_holds_what_a_choice_needs() -> None:
     }  # fmt: skip
 
 
-def test_rates_are_held_anew_against_peaks_that_changed(
-    opened: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("rule", ["gpus.csv", "check.py", "figures.py", "work.py"])
+def test_records_are_judged_anew_once_what_judges_them_has_changed(
+    opened: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rule: str
 ) -> None:
     a_record("one.jsonl")
     store.list_records()
     opened.clear()
     assert (store.list_records(), opened) == (store.list_records(), [])
-    catalogue = next(path for path in index.RULES if path.name == "gpus.csv")
-    (tmp_path / "gpus.csv").write_bytes(catalogue.read_bytes() + b"\n")
-    changed = tuple(tmp_path / "gpus.csv" if path == catalogue else path for path in index.RULES)
+    shipped = next(path for path in index.RULES if path.name == rule)
+    (tmp_path / rule).write_bytes(shipped.read_bytes() + b"\n")
+    changed = tuple(tmp_path / rule if path == shipped else path for path in index.RULES)
     monkeypatch.setattr(index, "RULES", changed)
     index._rules.cache_clear()
 

@@ -225,6 +225,14 @@ def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_as
     ]
 
 
+@pytest.mark.parametrize("source", ["flag", "environment", "file"])
+def test_the_trust_line_says_that_a_price_is_the_user_s_wherever_they_gave_it(source):
+    document = sample.document()
+    document["question"]["price"] = {"value": 2.1, "source": source, "note": None}
+
+    assert "price as given" in [part.text for part in view_of(document).hero.trust]
+
+
 def with_stand_in(gpu):
     values = {"gpu": gpu, "like": "h800-sxm5-80gb", "hour": "$2.50"}
     document = sample.document()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from planner.question.asked import SOURCES
 from planner.question.inputs import INPUTS
 from reports.document.facts import Facts
 from reports.page.build import build, checked
@@ -27,6 +28,11 @@ def test_a_document_without_gaps_assumptions_and_inputs_has_neither_part():
 
     assert assumptions(facts, WORDS) is None
     assert question(facts, WORDS) is None
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_source_of_an_input_has_a_label(lang):
+    assert [source for source in SOURCES if not words_for(lang).has(f"given.{source}")] == []
 
 
 def test_a_short_view_is_the_first_screen_and_short_answer_of_the_whole_one():
