@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from planner.errors import Message
 from planner.lazy import dataclass
+from planner.question.asked import FROM_THE_USER
 from planner.question.batch import tuning_band
 from planner.question.question import Question
 from planner.training.adapters import ALL_LINEAR
@@ -129,5 +130,5 @@ def _without(question: Question, variant: Variant) -> Iterator[Message]:
     of_adapters, of_layers = ("lora_rank", "lora_targets"), ("trained_layers",)
     for name in (*(() if method.adapts else of_adapters), *(() if method.trains == "last-layers" else of_layers)):
         given = question.inputs.get(name)
-        if given is not None and given.source in ("flag", "environment", "file") and given.value is not None:
+        if given is not None and given.source in FROM_THE_USER and given.value is not None:
             yield Message.of("hint.without", input=name, value=str(given.value))
