@@ -12,7 +12,6 @@ from planner.answer.leading import leading_gpu, leading_plan
 from planner.errors import UsageError
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
-from planner.parallelism.routing import DISPATCHERS
 from planner.training.adapters import ALL_LINEAR
 from planner.training.lengths import Lengths
 from planner.training.method import PRETRAIN
@@ -143,6 +142,5 @@ def _recipe(document: Document, plan: Mapping[str, Any], seq_len: int, asked_bat
         chunked_loss=_asked(document, "loss") in ("chunked", "fused"),
         fused_head=_asked(document, "loss") == "fused",
         update_in_backward=bool(_asked(document, "in_backward")),
-        moe_dispatcher=str(_asked(document, "moe_dispatcher") or DISPATCHERS[0]),
         lora_targets=str(_asked(document, "lora_targets") or ALL_LINEAR),
     )

@@ -20,9 +20,10 @@ DISPATCHERS = ("deepep", "alltoall")
 like); or once for each expert (the `alltoall` dispatcher of Megatron-Core, torchtitan's `standard`)."""
 
 BF16_BYTES = 2.0
+"""Bytes of an activation in the widest format that DeepEP sends."""
 
 DEEPEP_YEAR = 2025.5
-"""Half a year after DeepEP came out: Megatron-Core 0.12 of May 2025 was the first to take it in (its
+"""From then on frameworks are taken to have DeepEP: Megatron-Core added it in version 0.12 of May 2025 (its
 megatron/core/transformer/moe/README.md)."""
 
 

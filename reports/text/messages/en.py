@@ -547,8 +547,8 @@ TEMPLATES: dict[str, str] = {
     "compare.row.missing": "the row for `mpplan calibrate` lacks {columns}: fill them in",
     "compare.row.none": "no row for `mpplan calibrate`: the log has no time of a step",
     "compare.row.conflict": "no row for `mpplan calibrate`: the tokens/s that the log prints do not agree with the GPUs and the batch; give `--gpus` and `--global-batch`",
-    "assumption.sent_once": "From BF16 on down a token is sent to a server once, however many of its experts lie there, as DeepEP and its like do; `--moe-dispatcher alltoall` sends it once per expert.",
-    "assumption.sent_to_each": "A token is sent once per expert, however many of them lie on one server, as a plain all-to-all does; `--moe-dispatcher deepep` sends it to a server once.",
+    "assumption.sent_once": "In BF16 and narrower formats, a token is sent to each server once, however many of its experts are there, as DeepEP does; with `--moe-dispatcher alltoall` it is sent once per expert.",
+    "assumption.sent_to_each": "A token is sent once per expert, even where several of them are on one server, as a plain all-to-all does; with `--moe-dispatcher deepep` it is sent to each server once.",
     # compressed gradients
     "assumption.grad_compression": "Gradients are reduced with {name} ({home}): traffic, encoding time and memory are modelled; accuracy is not, and is reported only for the models in its paper ({source}).",
     "error.compression_no_zero": "{name} does not work with ZeRO {zero}: it needs the momentum, which each rank must hold whole",
