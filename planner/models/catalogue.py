@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.evidence import Evidence, EvidenceKind
+from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 from planner.rows import CATALOG, Catalogue, Row
 
@@ -35,12 +36,17 @@ def _shape(row: Row) -> ModelShape:
         kv_lora_rank=row.opt_integer("kv_lora_rank", low=1),
         rope_head_dim=count("rope_head_dim"),
         v_head_dim=row.opt_integer("v_head_dim", low=1),
+        attention_layers=row.opt_integer("attention_layers"),
+        gated_attention=row.opt_text("gated_attention") == "yes",
+        linear=_linear(row),
+        ffn_layers=row.opt_integer("ffn_layers"),
         experts=count("experts"),
         top_k=count("top_k"),
         expert_groups=count("expert_groups"),
         token_groups=count("token_groups"),
         shared_experts=count("shared_experts"),
         expert_ffn=count("expert_ffn"),
+        expert_hidden=row.opt_integer("expert_hidden", low=1),
         dense_layers=count("dense_layers"),
         moe_every=count("moe_every", 1),
         cross_attention_layers=count("cross_attention_layers"),
@@ -56,6 +62,20 @@ def _shape(row: Row) -> ModelShape:
             source=row.text("source"),
             date=row.text("date"),
         ),
+    )
+
+
+def _linear(row: Row) -> LinearAttention | None:
+    layers = row.opt_integer("linear_layers", low=1)
+    if layers is None:
+        return None
+    return LinearAttention(
+        layers=layers,
+        key_heads=row.integer("linear_key_heads", low=1),
+        key_dim=row.integer("linear_key_dim", low=1),
+        value_heads=row.integer("linear_value_heads", low=1),
+        value_dim=row.integer("linear_value_dim", low=1),
+        head_inputs=row.integer("linear_head_inputs", low=1),
     )
 
 

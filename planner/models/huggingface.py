@@ -46,8 +46,8 @@ def shape_from_config(text: str, name: str) -> ModelShape:
     return replace(shape, name=label, evidence=evidence)
 
 
-MISSPELT = 0.75
-"""Similarity (difflib) from which a name is taken for a misspelt one: `mamba` is no misspelt `llama`."""
+MISSPELT = 0.85
+"""Similarity (difflib) from which a name is taken for a misspelt one: `mamba` is no misspelt `bamba`."""
 
 
 def _family(config: ConfigJson) -> tuple[ConfigJson, str]:

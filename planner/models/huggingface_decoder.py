@@ -60,13 +60,14 @@ def decoder(config: ConfigJson, **fields: Any) -> ModelShape:
     shape: dict[str, Any] = {
         "name": "config",
         "kind": "decoder",
-        "layers": config.count("num_hidden_layers", "n_layer", "n_layers"),
         "hidden": hidden,
         "gated_mlp": True,
         "vocab": config.count("vocab_size", low=2),
         "context": context_of(config),
         "tied_embeddings": config.flag("tie_word_embeddings", False),
     }
+    if "layers" not in fields:
+        shape["layers"] = config.count("num_hidden_layers", "n_layer", "n_layers")
     if "heads" not in fields:
         shape |= heads_of(config, hidden)
     if "ffn_hidden" not in fields:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from planner.models import huggingface_hybrids as hybrids
 from planner.models import huggingface_mixtures as mixtures
 from planner.models.huggingface_decoder import decoder, heads_of, window_of
 from planner.models.huggingface_json import ConfigJson
@@ -180,6 +181,9 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "qwen2_moe": mixtures.qwen_moe,
     "qwen3": _qwen,
     "qwen3_moe": mixtures.qwen_moe,
+    "qwen3_next": hybrids.qwen_next_moe,
+    "qwen3_5_text": hybrids.qwen_next,
+    "qwen3_5_moe_text": hybrids.qwen_next_moe,
     "deepseek_v2": mixtures.deepseek,
     "deepseek_v3": mixtures.deepseek,
     "kimi_k2": mixtures.deepseek,
@@ -197,6 +201,8 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "bloom": _bloom,
     "mpt": _mpt,
     "falcon": _falcon,
+    "falcon_h1": hybrids.falcon_h1,
+    "bamba": hybrids.bamba,
     "gemma": _gemma,
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,
@@ -207,6 +213,7 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "phi": _phi,
     "phi3": _mistral,
     "nemotron": _nemotron,
+    "nemotron_h": hybrids.nemotron_h,
     "starcoder2": _starcoder2,
     "cohere": _cohere,
     "smollm3": _llama,
@@ -220,6 +227,7 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "hunyuan_v1_dense": _llama,
     "granite": _llama,
     "granitemoe": mixtures.mixtral,
+    "granitemoehybrid": hybrids.granite_hybrid,
     "phimoe": mixtures.mixtral,
     "exaone4": _olmo3,
     "apertus": _nemotron,
@@ -227,6 +235,13 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
 }
 """Builder of a shape by the `model_type` of the file."""
 
+_DELTA: dict[str, Any] = {
+    "head_dim": 256, "linear_num_key_heads": 16, "linear_key_head_dim": 128, "linear_num_value_heads": 32,
+    "linear_value_head_dim": 128,
+}  # fmt: skip
+_MAMBA: dict[str, Any] = {
+    "num_key_value_heads": 8, "mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256,
+}  # fmt: skip
 DEFAULTS: dict[str, dict[str, Any]] = {
     "llama4_text": {"num_key_value_heads": 8},
     "mistral": {"num_key_value_heads": 8, "sliding_window": 4096},
@@ -234,6 +249,18 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "qwen2_moe": {"shared_expert_intermediate_size": 5632},
     "qwen3": {"head_dim": 128},
     "qwen3_moe": {"num_key_value_heads": 4},
+    "qwen3_next": _DELTA | {"num_key_value_heads": 2, "shared_expert_intermediate_size": 512},
+    "qwen3_5_text": _DELTA | {"num_key_value_heads": 4},
+    "qwen3_5_moe_text": _DELTA | {"num_key_value_heads": 2, "shared_expert_intermediate_size": 512},
+    "nemotron_h": {
+        "num_key_value_heads": 8, "head_dim": 128, "mamba_num_heads": 128, "mamba_head_dim": 64, "n_groups": 8,
+        "ssm_state_size": 128, "n_shared_experts": 1,
+    },
+    "falcon_h1": _MAMBA | {"mamba_d_ssm": 1024},
+    "bamba": _MAMBA,
+    "granitemoehybrid": {
+        "mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256, "shared_intermediate_size": 1024,
+    },
     "deepseek_v2": {"n_shared_experts": 2, "q_lora_rank": 1536, "topk_method": "greedy"},
     "deepseek_v3": {
         "n_shared_experts": 1, "q_lora_rank": 1536, "first_k_dense_replace": 3, "n_group": 8, "topk_group": 4,
@@ -266,5 +293,6 @@ takes something else. Left out is not null: `"q_lora_rank": null` says that quer
 OTHER_NAMES = {
     "RefinedWeb": "falcon", "RefinedWebModel": "falcon", "gemma3": "gemma3_text", "llama4": "llama4_text",
     "mistral3": "mistral", "qwen2_vl": "qwen2", "qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_moe": "qwen3_moe",
+    "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text",
 }  # fmt: skip
 """Older spellings of a `model_type`, and multimodal models whose text part is under `text_config`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from planner.models.huggingface_decoder import decoder, window_of
 from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
@@ -44,8 +46,8 @@ def _leading_dense(config: ConfigJson) -> int:
     return len(named)
 
 
-def qwen_moe(config: ConfigJson) -> ModelShape:
-    """Some layers dense, and shared experts given by their size."""
+def qwen_moe(config: ConfigJson, **fields: Any) -> ModelShape:
+    """Some layers dense, and shared experts given by their size; `fields` are those of the family."""
     experts = experts_of(config, ("num_experts", "num_local_experts"), "moe_intermediate_size")
     dense = _leading_dense(config)
     every = config.opt_count("decoder_sparse_step") or 1
@@ -59,6 +61,7 @@ def qwen_moe(config: ConfigJson) -> ModelShape:
         dense_layers=dense,
         moe_every=every,
         **experts,
+        **fields,
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from planner.evidence import Evidence
 from planner.lazy import dataclass
 from planner.models.image_network import ImageNetwork
+from planner.models.linear_attention import LinearAttention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +19,8 @@ class ModelShape:
     kind: str
     """`decoder`, `encoder`, `encoder-decoder`; or `image`, a vision model."""
     layers: int
-    """Transformer layers (encoder plus decoder layers for an encoder-decoder)."""
+    """Transformer layers (encoder plus decoder layers for an encoder-decoder). Where attention, linear attention and
+    feed-forwards are layers of their own (Nemotron-H), two of those count as one here."""
     hidden: int
     heads: int
     """Query heads."""
@@ -49,6 +53,14 @@ class ModelShape:
     """MLA: rotary part of the query/key head (included in `head_dim`)."""
     v_head_dim: int | None = None
     """Size of one value head; None: `head_dim`."""
+    attention_layers: int | None = None
+    """Layers that have attention; None: all."""
+    gated_attention: bool = False
+    """Whether the output of attention is gated, by as many numbers as a query has (Qwen3-Next)."""
+    linear: LinearAttention | None = None
+    """Of a hybrid: its layers with linear attention."""
+    ffn_layers: int | None = None
+    """Layers that have a feed-forward, dense or with experts; None: all."""
     experts: int = 0
     """Routed experts per MoE layer; 0 for a dense model."""
     top_k: int = 0
@@ -60,6 +72,9 @@ class ModelShape:
     shared_experts: int = 0
     expert_ffn: int = 0
     """Inner size of one expert."""
+    expert_hidden: int | None = None
+    """Size to which a token is projected before it is routed, and from which it is projected back; None: routed
+    experts take the hidden state as it is."""
     dense_layers: int = 0
     """MoE: leading layers with a dense feed-forward."""
     moe_every: int = 1
@@ -88,7 +103,8 @@ class ModelShape:
     @property
     def moe_layers(self) -> int:
         """Number of layers with routed experts."""
-        return 0 if not self.experts else -(-(self.layers - self.dense_layers) // self.moe_every)
+        fed = self.layers if self.ffn_layers is None else self.ffn_layers
+        return 0 if not self.experts else -(-(fed - self.dense_layers) // self.moe_every)
 
     @property
     def moe_share(self) -> float:
@@ -101,17 +117,64 @@ class ModelShape:
         return self.cross_attention_layers / max(self.layers, 1)
 
     @property
+    def attention_share(self) -> float:
+        """Layers with attention over all layers."""
+        return 1.0 if self.attention_layers is None else self.attention_layers / max(self.layers, 1)
+
+    @property
+    def linear_share(self) -> float:
+        """Layers with linear attention over all layers."""
+        return 0.0 if self.linear is None else self.linear.layers / max(self.layers, 1)
+
+    @property
+    def dense_ffn_share(self) -> float:
+        """Layers with a dense feed-forward over those without experts."""
+        if self.ffn_layers is None:
+            return 1.0
+        return (self.ffn_layers - self.moe_layers) / max(self.layers - self.moe_layers, 1)
+
+    @property
     def value_dim(self) -> int:
         """Size of one value head."""
         return self.head_dim if self.v_head_dim is None else self.v_head_dim
 
     @property
+    def heads_to_split(self) -> int:
+        """What a tensor parallel size must divide: the query heads, and with them those of linear attention."""
+        return self.heads if self.linear is None else math.gcd(self.heads, self.linear.value_heads)
+
+    @property
+    def query_outputs(self) -> int:
+        """Outputs of the product that gives the queries, with the gate where there is one."""
+        return self.heads * (self.head_dim + self.gated_attention * self.value_dim)
+
+    @property
+    def expert_width(self) -> int:
+        """Size of what a routed expert takes and gives."""
+        return self.hidden if self.expert_hidden is None else self.expert_hidden
+
+    @property
+    def mixer_params(self) -> float:
+        """Matrix parameters of attention and linear attention in the mean layer."""
+        linear = 0.0 if self.linear is None else self.linear_share * self.linear.matrix_params(self.hidden)
+        return self.attention_share * self.attention_params + linear
+
+    @property
+    def mixer_out_params(self) -> float:
+        """Those of `mixer_params` that give the hidden state back."""
+        linear = 0.0 if self.linear is None else self.linear_share * self.linear.inner
+        return self.hidden * (self.attention_share * self.heads * self.value_dim + linear)
+
+    @property
     def attention_params(self) -> float:
-        """Matrix parameters of attention in the mean layer: q, k, v, o (or the MLA chain), cross-attention included."""
+        """Matrix parameters of attention in the mean layer that has it: q, k, v, o, or the chain of latent attention.
+
+        Cross-attention is included.
+        """
         h, d, dv, n_q, n_kv = self.hidden, self.head_dim, self.value_dim, self.heads, self.kv_heads
         out = n_q * dv * h
         if self.kv_lora_rank is None:
-            self_attention = float(h * (n_q * d + n_kv * (d + dv)) + out)
+            self_attention = float(h * (self.query_outputs + n_kv * (d + dv)) + out)
             positions = n_q * d * h if self.relative_positions else 0.0
             return self_attention * (1.0 + self.cross_share) + positions
         nope = d - self.rope_head_dim
@@ -131,8 +194,14 @@ class ModelShape:
 
     @property
     def expert_params(self) -> float:
-        """Matrix parameters of one expert."""
-        return float(self.mlp_matrices * self.hidden * self.expert_ffn)
+        """Matrix parameters of one routed expert."""
+        return float(self.mlp_matrices * self.expert_width * self.expert_ffn)
+
+    @property
+    def shared_params(self) -> float:
+        """Matrix parameters of the shared experts of one MoE layer, and of the projections around the routed ones."""
+        shared = float(self.mlp_matrices * self.hidden * self.shared_experts * self.expert_ffn)
+        return shared + (0.0 if self.expert_hidden is None else 2.0 * self.hidden * self.expert_hidden)
 
     @property
     def routed_params(self) -> float:
@@ -151,14 +220,13 @@ class ModelShape:
 
     @property
     def layer_params_dense(self) -> float:
-        """Matrix parameters of one dense layer."""
-        return self.attention_params + self.dense_mlp_params
+        """Matrix parameters of one layer without experts; of a hybrid, of the mean one."""
+        return self.mixer_params + self.dense_ffn_share * self.dense_mlp_params
 
     @property
     def layer_params_moe(self) -> float:
         """Matrix parameters of one MoE layer, all experts included."""
-        shared = self.shared_experts * self.expert_params
-        return self.attention_params + self.routed_params + shared + self.hidden * self.experts
+        return self.mixer_params + self.routed_params + self.shared_params + self.hidden * self.experts
 
     @property
     def layer_params_moe_active(self) -> float:
@@ -173,7 +241,8 @@ class ModelShape:
             per_layer += 2.0 * self.hidden
             per_layer += self.heads * self.head_dim + 2.0 * self.kv_heads * self.head_dim + self.hidden
             per_layer += self.ffn_hidden + self.hidden
-        return self.layers * per_layer + self.hidden
+        linear = 0.0 if self.linear is None else self.linear.layers * self.linear.vector_params
+        return self.layers * per_layer + linear + self.hidden
 
     @property
     def params_total(self) -> float:

@@ -57,8 +57,9 @@ def divisors(number: int) -> list[int]:
 
 def tensor_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
     """Powers of two inside one NVLink domain (at most 16), or one node without NVLink, that divide the heads."""
-    limit = min(cluster.nvlink_domain if cluster.nvlink_domain > 1 else cluster.gpus_per_node, 16, recipe.model.heads)
-    return [t for t in _powers(limit) if recipe.model.heads % t == 0]
+    heads = recipe.model.heads_to_split
+    limit = min(cluster.nvlink_domain if cluster.nvlink_domain > 1 else cluster.gpus_per_node, 16, heads)
+    return [t for t in _powers(limit) if heads % t == 0]
 
 
 STAGE_MULTIPLE = 4
@@ -199,10 +200,10 @@ def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
 
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     model = recipe.model
-    if fixed.tp and model.heads % fixed.tp:
+    if fixed.tp and model.heads_to_split % fixed.tp:
         raise UsageError(
-            Message.of("error.tp_heads", tp=fixed.tp, heads=model.heads, model=model.name),
-            hint=Message.of("hint.one_of", values=tuple(d for d in divisors(model.heads) if d <= 64)),
+            Message.of("error.tp_heads", tp=fixed.tp, heads=model.heads_to_split, model=model.name),
+            hint=Message.of("hint.one_of", values=tuple(d for d in divisors(model.heads_to_split) if d <= 64)),
         )
     if fixed.pp and fixed.pp > model.layers:
         raise UsageError(

@@ -18,23 +18,25 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     """Bytes one layer keeps for backward and one micro-batch, as checkpointed, and without checkpointing.
 
     Per token: two norm inputs (split under sequence parallelism) and the two product inputs that the norms give, q, k,
-    v and the attention output, the inner activations, dropout masks of one byte, and with naive attention the
-    probabilities, their dropout and its mask.
+    v and the attention output, what enters and leaves the scan of linear attention, the inner activations, dropout
+    masks of one byte, and with naive attention the probabilities, their dropout and its mask.
     """
     each, spread = recipe.policy.activation_bytes, work.splits.spread
     hidden = work.split_elements
     ffn, routed = _inner_elements(recipe, work), recipe.model.moe_share * work.routed_elements
-    attention_out = work.tokens * recipe.model.heads * recipe.model.value_dim / work.at.tp
+    attended = recipe.model.attention_share
+    mixed = attended * work.attention_out + work.scan_out
     into_attention, into_mlp = _read_again(recipe)
     norms = 0.5 * (into_attention + into_mlp) * _norm_outputs(recipe, work, rates)
     made_again = norms + into_mlp * ffn
-    inputs = made_again + attention_out + into_mlp * routed
-    others = 2.0 * hidden + _heads_kept(recipe, work) + (_inner_tensors(recipe) - 1.0) * ffn + routed
+    inputs = made_again + mixed + into_mlp * routed
+    others = 2.0 * hidden + attended * _heads_kept(recipe, work) + (_inner_tensors(recipe) - 1.0) * ffn + routed
+    others = others + work.scan_elements + work.scan_out
     masks = 2.0 * hidden if recipe.dropout else 0.0
     plain = others * each + inputs * _input_bytes(recipe) + masks
     scores: Value = 0.0
     if recipe.attention == "naive":
-        scores = work.attention_scores * ((2.0 * each + 1.0) if recipe.dropout else each)
+        scores = attended * work.attention_scores * ((2.0 * each + 1.0) if recipe.dropout else each)
     none = (plain + scores) * rates.stored_activation_ratio
     selective: Value
     if recipe.attention == "naive" or recipe.fused:
@@ -45,7 +47,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     else:
         # Per-operation policy of torchtitan: every second product's output (q, v, the first of the feed-forward, its
         # last), attention's, and the layer's input.
-        selective = (2.0 * hidden + _queries_and_values(recipe, work) + attention_out + ffn) * each
+        heads = attended * _queries_and_values(recipe, work)
+        selective = (2.0 * hidden + heads + mixed + 0.5 * work.scan_elements + ffn) * each
     freed, whole = spread(hidden * each - none), spread(none)
     kept = np.where(at.act_ckpt == SELECTIVE, spread(selective), whole + FULL_SHARE[at.act_ckpt] * freed)
     return kept, whole

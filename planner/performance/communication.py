@@ -92,11 +92,11 @@ def split_product_s(recipe: Recipe, at: Layouts, layer: LayerTime) -> Value:
     There are two: of queries, keys and values, and into the MLP; of experts that are not split the first alone.
     """
     model = recipe.model
-    attention = model.attention_params - model.hidden * model.heads * model.value_dim
+    mixer = model.mixer_params - model.mixer_out_params
     whole = model.layer_params_moe_active if model.experts else model.layer_params_dense
-    mlp = (whole - model.attention_params) * (1.0 - 1.0 / model.mlp_matrices)
+    mlp = (whole - model.mixer_params) * (1.0 - 1.0 / model.mlp_matrices)
     split = (expert_tp(recipe, at) == at.tp) | (model.experts == 0)
-    return layer.matmul_forward * np.where(split, (attention + mlp) / 2.0, attention) / whole
+    return layer.matmul_forward * np.where(split, (mixer + mlp) / 2.0, mixer) / whole
 
 
 def in_passes(recipe: Recipe, again: Value, forward: Value, both: Value) -> Value:

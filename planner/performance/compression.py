@@ -71,15 +71,20 @@ def _low_rank_share(matrices: list[Matrix], rank: int) -> Value:
 
 
 def _matrices(model: ModelShape, at: Layouts) -> Iterator[Matrix]:
-    """The matrices of a transformer: attention as four, feed-forward, experts, and those of the vocabulary."""
+    """The matrices of a transformer: attention as four, feed-forward, experts, and those of the vocabulary.
+
+    Of a hybrid, attention and linear attention together as four in each layer.
+    """
     hidden, tp = float(model.hidden), at.tp.astype(np.float64)
-    yield 4.0 * model.layers, hidden, model.attention_params / (4.0 * hidden) / tp
-    dense = model.layers - model.moe_layers
+    yield 4.0 * model.layers, hidden, model.mixer_params / (4.0 * hidden) / tp
+    dense = model.dense_ffn_share * (model.layers - model.moe_layers)
     if dense and model.ffn_hidden:
         yield float(model.mlp_matrices * dense), hidden, model.ffn_hidden / tp
     if model.moe_layers:
-        experts = (model.experts + model.shared_experts) * model.mlp_matrices * model.moe_layers
-        yield experts / at.ep.astype(np.float64), hidden, float(model.expert_ffn)
+        each = float(model.mlp_matrices * model.moe_layers)
+        yield each * model.experts / at.ep.astype(np.float64), float(model.expert_width), float(model.expert_ffn)
+        if model.shared_experts:
+            yield each, hidden, model.shared_experts * model.expert_ffn / tp
     tables = 1.0 if model.tied_embeddings else 2.0
     yield tables, hidden, model.vocab / tp
 

@@ -39,13 +39,17 @@ read and written (pytorch/pytorch, `torch/distributed/tensor/experimental/_atten
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionTime:
-    """Seconds of the attention core of one layer and micro-batch."""
+    """Seconds of the attention core of one layer that has it and one micro-batch."""
 
     forward: Value
     total: Value
     """Forward and backward."""
     scores: Value = 0.0
     """Memory traffic of the score matrices (naive attention only), forward and backward."""
+
+    def of_mean_layer(self, share: float) -> AttentionTime:
+        """The same where only a share of the layers has attention."""
+        return AttentionTime(forward=share * self.forward, total=share * self.total, scores=share * self.scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +138,7 @@ def _merges(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value]:
     if (at.cp == 1).all():
         return 0.0, 0.0
     element_s = (at.cp - 1.0) * MERGE_BYTES * rates.fusion_ratio / rates.memory_bytes_per_s
-    out = work.tokens * recipe.model.heads * recipe.model.value_dim / at.tp
-    return out * element_s, work.head_elements * element_s
+    return work.attention_out * element_s, work.head_elements * element_s
 
 
 def _memory(recipe: Recipe, work: Work, rates: Rates, moe: bool) -> Value:
@@ -143,11 +146,19 @@ def _memory(recipe: Recipe, work: Work, rates: Rates, moe: bool) -> Value:
     norm = rates.norm_passes + (rates.dropout_passes if recipe.dropout else 0.0)
     if recipe.autocasts:
         norm = norm * rates.autocast_ratio
-    elements = work.split_elements * norm + work.head_elements * rates.qkv_passes
+    elements = work.split_elements * norm + recipe.model.attention_share * work.head_elements * rates.qkv_passes
     elements = elements + (work.expert_elements if moe else work.ffn_elements) * rates.ffn_passes
     if moe:
         elements = elements + work.routed_elements * rates.moe_passes
     return elements * each * rates.fusion_ratio / rates.memory_bytes_per_s
+
+
+def _scan_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
+    """Linear attention between its products, forward and backward: convolution, scan and gated norm."""
+    if recipe.model.linear is None:
+        return 0.0
+    moved_bytes = work.scan_elements * recipe.policy.activation_bytes * rates.scan_passes * rates.fusion_ratio
+    return moved_bytes / rates.memory_bytes_per_s
 
 
 def kernels(recipe: Recipe, rates: Rates) -> Value:
@@ -179,9 +190,9 @@ def layer_time(recipe: Recipe, work: Work, rates: Rates) -> LayerTime:
             memory = memory + weight * _memory(recipe, work, rates, moe)
             accumulate = accumulate + weight * _accumulate_s(ops, recipe, rates)
             unpack = unpack + weight * _unpack_s(ops, recipe, rates)
-    attention = attention_time(recipe, work, rates)
+    attention = attention_time(recipe, work, rates).of_mean_layer(recipe.model.attention_share)
     gaps = kernels(recipe, rates) * rates.kernel_s
-    memory = memory + attention.scores + casts + gaps + _adapters_s(recipe, work, rates)
+    memory = memory + attention.scores + casts + gaps + _adapters_s(recipe, work, rates) + _scan_s(recipe, work, rates)
     norms = _magnitudes_s(recipe, work.at, rates)
     memory_forward = memory * FORWARD_SHARE + unpack + norms
     again, share = recipe.forward_passes - 1.0, recipe.backward_share

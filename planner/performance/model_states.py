@@ -165,7 +165,8 @@ def copies_at_work(recipe: Recipe, shards: Shards, at: Layouts) -> Value:
     """Casts of the weights of the layer at work; 4-bit weights are unpacked, and then cast, one product at a time."""
     policy, model = recipe.policy, recipe.model
     layer = shards.dense_per_layer + shards.expert_per_layer
-    product = model.hidden * (model.ffn_hidden or model.expert_ffn) / at.tp
+    into_mixer = 0 if model.linear is None else model.linear.outputs
+    product = model.hidden * max(model.ffn_hidden or model.expert_ffn, into_mixer) / at.tp
     unpacked: Value = product * policy.activation_bytes if recipe.how.low_bits else 0.0
     if not _casts_weights(recipe):
         return unpacked + 0.0 * layer

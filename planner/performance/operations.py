@@ -88,7 +88,7 @@ class Work:
     moe_layer: tuple[MatMul, ...]
     head: MatMul
     attention_flop: Array
-    """Forward FLOP of the attention core of one layer as the kernel runs it."""
+    """Forward FLOP of the attention core of one layer that has it, as the kernel runs it."""
     attention_heads: Array
     """Query heads on this GPU times sequences of a micro-batch."""
     attention_length: Array
@@ -96,7 +96,7 @@ class Work:
     attention_chunks: Array
     """Chunks of keys and values that a query meets one after the other, each in a kernel of its own."""
     attention_scores: Array
-    """Elements of the score matrices of one layer (traffic of naive attention)."""
+    """Elements of the score matrices of one layer with attention (traffic of naive attention)."""
     split_elements: Array
     """Norm and residual elements of one layer, counted once each."""
     ffn_elements: Array
@@ -106,7 +106,13 @@ class Work:
     routed_elements: Array
     """Elements of the hidden size that one MoE layer sends to its experts, once for each expert of a token."""
     head_elements: Array
-    """Elements of q, k, v of one layer (rotary embedding, layout changes)."""
+    """Elements of q, k, v of one layer with attention (rotary embedding, layout changes)."""
+    attention_out: Array
+    """Elements of what one layer with attention gives to the product that follows."""
+    scan_elements: Array
+    """Elements of gate, values, keys and queries of linear attention in the mean layer."""
+    scan_out: Array
+    """Elements of what it gives to the product that follows."""
     logit_elements: Array
 
     def taken(self, index: npt.NDArray[np.intp]) -> Work:
@@ -172,12 +178,25 @@ def _further_products(model: ModelShape, tokens: Array, seq_len: Array | float, 
     return tuple(products)
 
 
+def _mixers(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array) -> tuple[MatMul, ...]:
+    """Products of attention and of linear attention; of a hybrid, as often as the mean layer has them."""
+    attention = _attention_products(model, tokens, tp) + _further_products(model, tokens, seq_len, tp)
+    linear = model.linear
+    if model.attention_share < 1.0:
+        attention = tuple(replace(product, count=model.attention_share) for product in attention)
+    if linear is None:
+        return attention
+    outputs = (linear.outputs - 2 * linear.keys) / tp + 2 * linear.keys / np.minimum(tp, linear.key_heads)
+    into = MatMul(m=tokens, n=outputs, k=float(model.hidden), count=model.linear_share)
+    return (*attention, into, MatMul(m=tokens, n=float(model.hidden), k=linear.inner / tp, count=model.linear_share))
+
+
 def _attention_products(model: ModelShape, tokens: Array, tp: Array) -> tuple[MatMul, ...]:
     h, d, dv = float(model.hidden), model.head_dim, model.value_dim
     kv_split = np.minimum(tp, model.kv_heads)
     out = MatMul(m=tokens, n=h, k=model.heads * dv / tp)
     if model.kv_lora_rank is None:
-        return (MatMul(m=tokens, n=model.heads * d / tp + model.kv_heads * (d + dv) / kv_split, k=h), out)
+        return (MatMul(m=tokens, n=model.query_outputs / tp + model.kv_heads * (d + dv) / kv_split, k=h), out)
     nope = d - model.rope_head_dim
     down = float(model.kv_lora_rank + model.rope_head_dim)
     products = [
@@ -198,7 +217,7 @@ def _mlp(
     model: ModelShape, tokens: Array, ffn: Array | float, count: Array | float = 1.0, grouped: bool = False
 ) -> tuple[MatMul, ...]:
     ups = model.mlp_matrices - 1
-    h = float(model.hidden)
+    h = float(model.expert_width if grouped else model.hidden)
     return (
         MatMul(m=tokens, n=ups * ffn, k=h, count=count, grouped=grouped),
         MatMul(m=tokens, n=h, k=ffn, count=count, grouped=grouped),
@@ -212,10 +231,23 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
     # Tokens of the whole expert group, sent to this GPU's experts; ranks of one tensor group hold 1/tp of them each.
     rows = tokens * model.top_k * local * (etp / tp) * imbalance
     products = _mlp(model, rows, model.expert_ffn / etp, count=1.0 / local, grouped=True)
-    router = MatMul(m=tokens / tp, n=float(model.experts), k=float(model.hidden), low_precision=False)
+    h = float(model.hidden)
+    products = (*products, MatMul(m=tokens / tp, n=float(model.experts), k=h, low_precision=False))
+    if model.expert_hidden is not None:
+        latent = float(model.expert_hidden)
+        products = (*products, MatMul(m=tokens / tp, n=latent, k=h), MatMul(m=tokens / tp, n=h, k=latent))
     if not model.shared_experts:
-        return (*products, router)
-    return (*products, router, *_mlp(model, tokens, model.shared_experts * model.expert_ffn / tp))
+        return products
+    return (*products, *_mlp(model, tokens, model.shared_experts * model.expert_ffn / tp))
+
+
+def _scanned(model: ModelShape, tokens: Array, tp: Array) -> tuple[Array, Array]:
+    """Elements that enter the scan of the mean layer, the gate with them, and those that leave it."""
+    linear = model.linear
+    if linear is None:
+        return np.zeros_like(tokens), np.zeros_like(tokens)
+    keys, values = linear.keys / np.minimum(tp, linear.key_heads), linear.inner / tp
+    return model.linear_share * tokens * 2.0 * (values + keys), model.linear_share * tokens * values
 
 
 def work_of(recipe: Recipe, at: Layouts, rates: Rates) -> Work:
@@ -240,7 +272,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     length = computed_length(recipe, at)
     tokens = at.micro_batch * (length / at.cp)
     split = tp if recipe.sequence_parallel else 1.0
-    products = _attention_products(model, tokens, tp) + _further_products(model, tokens, length, tp)
+    products = _mixers(model, tokens, length, tp)
     # Naive attention computes the whole square and masks afterwards, whatever the window.
     square = length * (1.0 + model.cached_segments)
     keys = _keys(model, length) if recipe.attention == "flash" else square
@@ -251,11 +283,15 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     kv_heads = model.kv_heads / np.minimum(tp, model.kv_heads)  # more ranks than key/value heads: each keeps a copy
     local_tokens = tokens / tp if model.experts else tokens
     expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
+    queries = model.query_outputs / tp
+    fed = model.dense_ffn_share
+    feed_forward = _mlp(model, tokens, model.ffn_hidden / tp, fed) if model.ffn_hidden else ()
+    scan_elements, scan_out = _scanned(model, tokens, tp)
     return Work(
         at=at,
         splits=EACH_ALONE,
         tokens=tokens,
-        dense_layer=(*products, *_mlp(model, tokens, model.ffn_hidden / tp)) if model.ffn_hidden else products,
+        dense_layer=(*products, *feed_forward),
         moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
         head=MatMul(m=tokens * model.head_ratio, n=model.vocab / tp, k=float(model.hidden), low_precision=False),
         attention_flop=2.0 * scored * tokens * keys * heads * (model.head_dim + model.value_dim),
@@ -264,10 +300,13 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
         attention_chunks=at.cp.astype(np.float64),
         attention_scores=tokens * scores * heads,
         split_elements=tokens * model.hidden / split * (1.0 + 0.5 * model.cross_share),
-        ffn_elements=tokens * model.ffn_hidden / tp,
+        ffn_elements=fed * tokens * model.ffn_hidden / tp,
         expert_elements=expert_elements,
-        routed_elements=tokens * model.hidden * model.top_k / tp,
-        head_elements=tokens * (heads * model.head_dim + kv_heads * (model.head_dim + model.value_dim)),
+        routed_elements=tokens * model.expert_width * model.top_k / tp,
+        head_elements=tokens * (queries + kv_heads * (model.head_dim + model.value_dim)),
+        attention_out=tokens * heads * model.value_dim,
+        scan_elements=scan_elements,
+        scan_out=scan_out,
         logit_elements=tokens * model.head_ratio * model.vocab / tp,
     )
 
@@ -315,9 +354,14 @@ def matrix_flop_per_token(recipe: Recipe) -> float:
 
 
 def attention_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: bool = True) -> float:
-    """Forward FLOP per token of the attention core (scores and their product with the values), all layers."""
+    """Forward FLOP per token of what has no weights, all layers.
+
+    Scores and their product with the values; of a hybrid, the scan of linear attention as well.
+    """
     keys = attended_tokens(model, seq_len, causal_half=causal_half)
-    return 2.0 * model.layers * keys * model.heads * (model.head_dim + model.value_dim)
+    attended = model.layers * model.attention_share
+    scan = 0.0 if model.linear is None else model.linear.layers * model.linear.scan_flop
+    return 2.0 * attended * keys * model.heads * (model.head_dim + model.value_dim) + scan
 
 
 def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: bool = True) -> float:

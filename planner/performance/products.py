@@ -107,9 +107,10 @@ def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     """Seconds of the forward product where no surface is known; each backward product takes as long.
 
     `flop / rate + operand bytes / bandwidth + fixed`: the sum, less a share of the lesser of the two, since the tail of
-    one hides little of the other; it gives the loss of efficiency of small shapes without a table.
+    one hides little of the other; it gives the loss of efficiency of small shapes without a table. A `count` below 1 is
+    the share of the layers that have the product.
     """
-    return _law_alone(op, recipe, rates)[0] * op.count + rates.kernel_s
+    return _law_alone(op, recipe, rates)[0] * op.count + np.minimum(op.count, 1.0) * rates.kernel_s
 
 
 def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
@@ -290,7 +291,7 @@ def _full_power_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates, shares:
         if surface is None:
             for op in alike:
                 alone_s, ratio = _law_alone(op, recipe, rates)
-                seconds = (alone_s * op.count + rates.kernel_s) * shares.total
+                seconds = (alone_s * op.count + np.minimum(op.count, 1.0) * rates.kernel_s) * shares.total
                 drawn, held = drawn + seconds * ratio, held + seconds
             continue
         if power is None:

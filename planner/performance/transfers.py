@@ -66,8 +66,8 @@ class Transfer:
 
 
 CARRIED = (
-    "activations", "inputs_again", "input_gradients", "keys_and_values", "key_and_value_gradients", "tokens",
-    "stage_outputs", "parameters", "expert_parameters", "gradients", "expert_gradients", "gradient_shards",
+    "activations", "inputs_again", "input_gradients", "keys_and_values", "key_and_value_gradients", "scan_inputs",
+    "tokens", "stage_outputs", "parameters", "expert_parameters", "gradients", "expert_gradients", "gradient_shards",
 )  # fmt: skip
 """What messages hold."""
 
@@ -122,7 +122,11 @@ def tensor_transfers(
 def context_transfers(
     recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
 ) -> tuple[Transfer, ...]:
-    """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence."""
+    """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence.
+
+    Linear attention exchanges parts of the sequence for heads, and back (NVIDIA/Megatron-LM,
+    `megatron/core/ssm/mamba_context_parallel.py`).
+    """
     if (at.cp == 1).all():
         return ()
     model = recipe.model
@@ -130,15 +134,26 @@ def context_transfers(
     kv_heads = model.kv_heads / np.minimum(at.tp, model.kv_heads)
     width = kv_heads * (model.head_dim + model.value_dim)
     payload = tokens * at.cp * width * recipe.policy.activation_bytes
+    times = model.attention_share
     gather = Transfer(
         operation="all_gather", carries="keys_and_values", payload_bytes=payload, group=group,
-        once_s=gather_s(payload, group, rates), times=2.0, forward_times=1.0,
+        once_s=gather_s(payload, group, rates), times=2.0 * times, forward_times=times,
     )  # fmt: skip
     scatter = Transfer(
         operation="reduce_scatter", carries="key_and_value_gradients", payload_bytes=payload, group=group,
-        once_s=scatter_s(payload, group, rates), times=1.0,
+        once_s=scatter_s(payload, group, rates), times=times,
     )  # fmt: skip
-    return gather, scatter
+    if model.linear is None:
+        return gather, scatter
+    linear = model.linear
+    keys = linear.keys / np.minimum(at.tp, linear.key_heads)
+    sent = tokens * (3.0 * linear.inner / at.tp + 2.0 * keys) * recipe.policy.activation_bytes
+    exchange = Transfer(
+        operation="all_to_all", carries="scan_inputs", payload_bytes=sent, group=group,
+        once_s=all_to_all_s(sent, group, rates, 1.0), times=2.0 * model.linear_share,
+        forward_times=model.linear_share,
+    )  # fmt: skip
+    return gather, scatter, exchange
 
 
 def expert_transfers(
@@ -151,7 +166,7 @@ def expert_transfers(
     etp = expert_tp(recipe, at)
     group = place_on(cluster, at.ep, np.where(etp < at.tp, 1, at.tp))
     split = at.tp if recipe.sequence_parallel else 1
-    sent = tokens / split * model.top_k * model.hidden * recipe.policy.activation_bytes
+    sent = tokens / split * model.top_k * model.expert_width * recipe.policy.activation_bytes
     busiest = sent * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio)
     crossing = sent_share(recipe.moe_dispatcher, model, np.maximum(group.size / group.inside, 1.0))
     share = model.moe_share

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 
@@ -33,15 +35,31 @@ def adapted_weights(model: ModelShape, targets: str, *, fused: bool) -> tuple[Ad
     """
     beside_attention, beside_mlp = _attention(model, fused=fused), _mlp(model, fused=fused)
     if targets == "qv":
-        q, kv = model.heads * model.head_dim, model.kv_heads * model.value_dim
-        return (Adapted(inputs=model.hidden, outputs=q), Adapted(inputs=model.hidden, outputs=kv))
-    by_name = {ALL_LINEAR: (*beside_attention, *beside_mlp), "attention": beside_attention, "mlp": beside_mlp}
-    return by_name[targets]
+        q, kv = model.query_outputs, model.kv_heads * model.value_dim
+        weights = (Adapted(inputs=model.hidden, outputs=q), Adapted(inputs=model.hidden, outputs=kv))
+        return _as_often(weights, model.attention_share)
+    beside_attention = _as_often(beside_attention, model.attention_share)
+    every = (*beside_attention, *_linear_attention(model), *beside_mlp)
+    return {ALL_LINEAR: every, "attention": beside_attention, "mlp": beside_mlp}[targets]
+
+
+def _as_often(weights: tuple[Adapted, ...], share: float) -> tuple[Adapted, ...]:
+    """Weights that a share of the layers has, once each."""
+    return weights if share == 1.0 else tuple(replace(weight, copies=share, met=share) for weight in weights)
+
+
+def _linear_attention(model: ModelShape) -> tuple[Adapted, ...]:
+    """Into and out of linear attention."""
+    linear = model.linear
+    if linear is None:
+        return ()
+    into = Adapted(inputs=model.hidden, outputs=linear.outputs)
+    return _as_often((into, Adapted(inputs=linear.inner, outputs=model.hidden)), model.linear_share)
 
 
 def _attention(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
     """Queries, keys, values and output, or the chain of latent attention."""
-    h, q = model.hidden, model.heads * model.head_dim
+    h, q = model.hidden, model.query_outputs
     out = Adapted(inputs=model.heads * model.value_dim, outputs=h)
     if model.kv_lora_rank is not None:
         nope = model.head_dim - model.rope_head_dim
@@ -60,19 +78,24 @@ def _attention(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
 def _mlp(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
     """Up, gate and down of dense layers, of routed experts and of shared ones, as the mean layer has them."""
     moe = model.moe_share
+    dense = (1.0 - moe) * model.dense_ffn_share
     kinds = (
-        (model.ffn_hidden, 1.0 - moe, 1.0 - moe),
-        (model.expert_ffn, moe * model.experts, moe * model.top_k),
-        (model.expert_ffn, moe * model.shared_experts, moe * model.shared_experts),
+        (model.hidden, model.ffn_hidden, dense, dense),
+        (model.expert_width, model.expert_ffn, moe * model.experts, moe * model.top_k),
+        (model.hidden, model.expert_ffn, moe * model.shared_experts, moe * model.shared_experts),
     )
     ups = model.mlp_matrices - 1
     weights: list[Adapted] = []
-    for inner, copies, met in kinds:
+    for outer, inner, copies, met in kinds:
         if inner and copies:
             wide = (
-                [Adapted(inputs=model.hidden, outputs=ups * inner, copies=copies, met=met)]
+                [Adapted(inputs=outer, outputs=ups * inner, copies=copies, met=met)]
                 if fused
-                else [Adapted(inputs=model.hidden, outputs=inner, copies=copies, met=met)] * ups
+                else [Adapted(inputs=outer, outputs=inner, copies=copies, met=met)] * ups
             )
-            weights += [*wide, Adapted(inputs=inner, outputs=model.hidden, copies=copies, met=met)]
+            weights += [*wide, Adapted(inputs=inner, outputs=outer, copies=copies, met=met)]
+    latent = model.expert_hidden
+    if moe and latent is not None:
+        weights.append(Adapted(inputs=model.hidden, outputs=latent, copies=moe, met=moe))
+        weights.append(Adapted(inputs=latent, outputs=model.hidden, copies=moe, met=moe))
     return tuple(weights)

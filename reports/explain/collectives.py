@@ -17,6 +17,7 @@ CONTENTS = {
     "activations": "activations", "inputs_again": "inputs, again for the weight gradients",
     "input_gradients": "gradients of the inputs",
     "keys_and_values": "keys and values", "key_and_value_gradients": "the gradients of keys and values",
+    "scan_inputs": "what linear attention scans, and gives",
     "tokens": "routed tokens", "stage_outputs": "activations and their gradients between stages",
     "parameters": "parameters", "expert_parameters": "parameters of experts", "gradients": "gradients",
     "expert_gradients": "gradients of experts", "gradient_shards": "gradient shards among copies of the states",

@@ -14,6 +14,7 @@ from reports.launch.rules import (
     ENVIRONMENT,
     FILLED,
     NO_ADAPTERS,
+    NO_HYBRIDS,
     NO_PAIRS,
     NOT_CHUNKED,
     NOT_IN_BACKWARD,
@@ -308,6 +309,7 @@ FRAMEWORK = Framework(
     refuses=(
         UNEVEN_NODES,
         DECODERS,
+        NO_HYBRIDS,
         NO_PAIRS,
         NO_ADAPTERS,
         FILLED,

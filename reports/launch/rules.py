@@ -29,6 +29,11 @@ DECODERS = Rule(
     what="it trains decoders only",
 )
 
+NO_HYBRIDS = Rule(
+    applies=lambda run: bool(run.shape.get("linear")),
+    what="it builds a hybrid from the order of its layers, which is not in a plan",
+)
+
 NO_PAIRS = Rule(
     applies=lambda run: run.how.pairs,
     what="it does not train on pairs of answers",

@@ -48,12 +48,26 @@ class OneLayout(Parts):
         """What is left of a message of the backward pass that runs beside a product of the layer."""
         if not self.r.trains_all:
             return message_s
-        m, attention = self.m, self.m.attention_params
-        into = attention - m.heads * m.value_dim * m.hidden
-        mlp = (m.top_k + m.shared_experts) * m.expert_params + m.hidden * m.experts if m.experts else m.dense_mlp_params
+        m = self.m
+        mixer = sum(self.mixer_params(kind) for kind in self.layers) / m.layers
+        into = mixer - sum(
+            m.hidden * (kind.attends * m.heads * m.value_dim + (m.linear.inner if kind.scans else 0))
+            for kind in self.layers
+        ) / m.layers  # fmt: skip
+        mlp = self.fed_params()
         if not (m.experts and self.etp < self.y.tp):
             into = (into + mlp * (m.mlp_matrices - 1) / m.mlp_matrices) / 2
-        return message_s - self.q.overlap_dp_ratio * min(message_s, products_s * into / (attention + mlp))
+        return message_s - self.q.overlap_dp_ratio * min(message_s, products_s * into / (mixer + mlp))
+
+    def fed_params(self) -> float:
+        """Parameters that a token meets in the feed-forward: of a layer with experts, else of the mean one."""
+        m = self.m
+        if not m.experts:
+            return m.dense_mlp_params * sum(kind.feeds for kind in self.layers) / m.layers
+        routed = m.top_k * m.mlp_matrices * self.routed_width() * m.expert_ffn
+        shared = m.shared_experts * m.mlp_matrices * m.hidden * m.expert_ffn
+        around = 2 * m.hidden * m.expert_hidden if m.expert_hidden else 0
+        return routed + shared + around + m.hidden * m.experts
 
     def tensor_calls_s(self) -> float:
         """Host time of the tensor parallel collectives of one layer."""
@@ -70,7 +84,10 @@ class OneLayout(Parts):
             return 0.0
         payload = self.tokens * y.cp * self.kv_heads_here() * (m.head_dim + m.value_dim) * self.a
         ranks = self.ranks(y.cp, y.tp)
-        passes = (2 + again) * self.gather(payload, ranks) + self.scatter(payload, ranks)
+        attending, scanning = (sum(getattr(k, has) for k in self.layers) / m.layers for has in ("attends", "scans"))
+        passes = attending * ((2 + again) * self.gather(payload, ranks) + self.scatter(payload, ranks))
+        values, keys, _ = self.scan_sizes()
+        passes += scanning * (2 + again) * self.all_to_all(self.tokens * (3 * values + 2 * keys) * self.a, ranks, 1.0)
         return max(0.0, passes - self.q.overlap_cp_ratio * (layer["attention"] + again * layer["attention_f"]))
 
     def expert_s(self) -> float:
@@ -82,10 +99,12 @@ class OneLayout(Parts):
         met = domains * (1 - (1 - 1 / domains) ** m.top_k)
         if m.expert_groups:
             met = domains * (1 - self.missed_by(m.expert_groups / domains))
-        sent = self.tokens / self.split * m.top_k * m.hidden * self.a * self.busiest_ratio()
+        sent = self.tokens / self.split * m.top_k * self.routed_width() * self.a * self.busiest_ratio()
         each = 1.0 if self.r.moe_dispatcher == "alltoall" else min(1.0, met / m.top_k)
         once = self.all_to_all(sent, group, each)
-        return (4 + 2 * self.run_again) * once * (1 - q.overlap_ep_ratio) * sum(self.is_moe) / m.layers
+        return (
+            (4 + 2 * self.run_again) * once * (1 - q.overlap_ep_ratio) * sum(k.routes for k in self.layers) / m.layers
+        )
 
     def missed_by(self, held: float) -> float:
         """The probability that a node with so many of the groups of experts has none of a token's."""
@@ -303,22 +322,27 @@ class OneLayout(Parts):
         queries = self.tokens * m.heads * m.head_dim / y.tp
         heads = queries * 2 + attention_out if eager else self.head_elements()
         kept = []
-        for moe in self.is_moe:
-            ffn = self.inner_elements(moe)
-            routed = self.tokens * m.hidden * m.top_k / y.tp if moe else 0.0
+        scan_values, scan_keys, _ = self.scan_sizes()
+        for kind in self.layers:
+            ffn = self.inner_elements(kind)
+            routed = self.tokens * self.routed_width() * m.top_k / y.tp if kind.routes else 0.0
             made_again = 2 * (hidden + gathered) + ffn
-            inputs = made_again + attention_out + routed
-            others = 2 * hidden + heads + (inner - 1) * ffn + routed
-            kept.append((others * a + inputs * as_input + (2 * hidden if r.dropout else 0), ffn, made_again * as_input))
-        plain, ffn, made_again = (sum(one[i] for one in kept) / len(kept) for i in (0, 1, 2))
-        scores = self.tokens * r.seq_len * m.heads / y.tp * ((2 * a + 1) if r.dropout else a)
+            scanned = kind.scans * self.tokens * 2 * (scan_values + scan_keys)
+            mixed = kind.attends * attention_out + kind.scans * self.tokens * scan_values
+            inputs = made_again + mixed + routed
+            others = 2 * hidden + kind.attends * heads + (inner - 1) * ffn + routed
+            others += scanned + kind.scans * self.tokens * scan_values
+            whole = others * a + inputs * as_input + (2 * hidden if r.dropout else 0)
+            kept.append((whole, ffn, made_again * as_input, mixed + scanned / 2, kind.attends))
+        plain, ffn, made_again, mixed, attends = (sum(one[i] for one in kept) / len(kept) for i in range(5))
+        scores = attends * self.tokens * r.seq_len * m.heads / y.tp * ((2 * a + 1) if r.dropout else a)
         whole = (plain + (scores if r.attention == "naive" else 0)) * self.q.stored_activation_ratio
         if y.act_ckpt == "selective":
             if r.attention == "naive" or own_kernels:
                 left = plain if r.attention == "naive" or not m.experts else plain - made_again
                 return left * self.q.stored_activation_ratio, whole
             values = (self.head_elements() - queries) * m.value_dim / (m.head_dim + m.value_dim)
-            return (2 * hidden + queries + values + attention_out + ffn) * a, whole
+            return (2 * hidden + attends * (queries + values) + mixed + ffn) * a, whole
         return self.run_again * hidden * a + (1 - self.run_again) * whole, whole
 
     def in_flight(self, last: bool) -> float:
@@ -425,7 +449,8 @@ class OneLayout(Parts):
         """Casts of weights that stay, and those of the layer at work."""
         r, p, y = self.r, self.p, self.y
         low = p.linear_compute in ("fp8", "fp4")
-        product = self.m.hidden * (self.m.ffn_hidden or self.m.expert_ffn) / y.tp  # the largest, of 4-bit weights
+        wide = max(self.m.ffn_hidden or self.m.expert_ffn, self.m.linear.outputs if self.m.linear else 0)
+        product = self.m.hidden * wide / y.tp  # the largest, of 4-bit weights
         unpacked = product * self.a if r.method == "qlora" else 0.0
         if r.method in ("lora", "qlora") and (not low or r.kernels in ("tuned", "classic")):
             return 0.0, unpacked

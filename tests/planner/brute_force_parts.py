@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.hardware.cluster import Cluster
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface
+from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
 from planner.rates.terms import Rates
 from planner.training.recipe import Recipe
@@ -70,6 +71,35 @@ def clock_left(power: ProductPower, watts: float) -> float:
     return clock if clock >= floor else floor * share / floor**power.law.clock_exponent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """What one layer of the model has."""
+
+    attends: bool
+    scans: bool
+    routes: bool
+    """Whether it has experts."""
+    feeds: bool
+    """Whether it has a dense feed-forward."""
+
+
+def layers_of(model: ModelShape) -> list[Layer]:
+    """One for each layer; which of a hybrid's have what makes no difference to the sum."""
+    fed = model.layers if model.ffn_layers is None else model.ffn_layers
+    attended = model.layers if model.attention_layers is None else model.attention_layers
+    scanned = model.linear.layers if model.linear else 0
+
+    def routes(i: int) -> bool:
+        return bool(model.experts) and model.dense_layers <= i < fed and (i - model.dense_layers) % model.moe_every == 0
+
+    return [
+        Layer(
+            attends=i < attended, scans=model.layers - i <= scanned, routes=routes(i), feeds=i < fed and not routes(i)
+        )
+        for i in range(model.layers)
+    ]
+
+
 class Parts:
     """Products, layers, collectives and parameters of one layout."""
 
@@ -80,10 +110,7 @@ class Parts:
         self.tokens = layout.micro_batch * recipe.seq_len / layout.cp
         self.split = layout.tp if recipe.sequence_parallel else 1
         self.etp = layout.tp if self.m.experts and (layout.cp * layout.dp) % layout.ep == 0 else 1
-        self.is_moe = [
-            bool(self.m.experts) and i >= self.m.dense_layers and (i - self.m.dense_layers) % self.m.moe_every == 0
-            for i in range(self.m.layers)
-        ]
+        self.layers = layers_of(self.m)
         self.trained = (
             1.0 if recipe.trains_all else recipe.adapter_params_per_layer * self.m.layers / self.m.params_total
         )
@@ -97,7 +124,8 @@ class Parts:
         m, t, tokens = self.m, self.y.tp, self.tokens
         out = Product(rows=tokens, columns=m.hidden, inner=m.heads * m.value_dim / t)
         if m.kv_lora_rank is None:
-            wide = m.heads * m.head_dim / t + self.kv_heads_here() * (m.head_dim + m.value_dim)
+            gate = m.heads * m.value_dim / t if m.gated_attention else 0
+            wide = m.heads * m.head_dim / t + gate + self.kv_heads_here() * (m.head_dim + m.value_dim)
             return [Product(rows=tokens, columns=wide, inner=m.hidden), out]
         content = m.head_dim - m.rope_head_dim
         chain = [
@@ -113,21 +141,41 @@ class Parts:
 
     def mlp(self, rows: float, inner: float, count: float = 1.0, grouped: bool = False) -> list[Product]:
         ups = 2 if self.m.gated_mlp else 1
+        outer = self.routed_width() if grouped else self.m.hidden
         return [
-            Product(rows=rows, columns=ups * inner, inner=self.m.hidden, count=count, grouped=grouped),
-            Product(rows=rows, columns=self.m.hidden, inner=inner, count=count, grouped=grouped),
+            Product(rows=rows, columns=ups * inner, inner=outer, count=count, grouped=grouped),
+            Product(rows=rows, columns=outer, inner=inner, count=count, grouped=grouped),
         ]
 
-    def layer_products(self, moe: bool) -> list[Product]:
+    def routed_width(self) -> int:
+        return self.m.expert_hidden or self.m.hidden
+
+    def scan_sizes(self) -> tuple[float, float, float]:
+        """Values, keys and numbers per head of a token on this GPU."""
+        linear, t = self.m.linear, self.y.tp
+        if linear is None:
+            return 0.0, 0.0, 0.0
+        keys = linear.key_heads * linear.key_dim / min(t, linear.key_heads)
+        return linear.value_heads * linear.value_dim / t, keys, linear.head_inputs * linear.value_heads / t
+
+    def scan_products(self) -> list[Product]:
+        values, keys, numbers = self.scan_sizes()
+        into = Product(rows=self.tokens, columns=2 * values + 2 * keys + numbers, inner=self.m.hidden)
+        return [into, Product(rows=self.tokens, columns=self.m.hidden, inner=values)]
+
+    def layer_products(self, kind: Layer) -> list[Product]:
         m, y = self.m, self.y
-        products = self.attention_products()
-        if not moe:
-            return products + (self.mlp(self.tokens, m.ffn_hidden / y.tp) if m.ffn_hidden else [])
+        products = (self.attention_products() if kind.attends else []) + (self.scan_products() if kind.scans else [])
+        if not kind.routes:
+            return products + (self.mlp(self.tokens, m.ffn_hidden / y.tp) if m.ffn_hidden and kind.feeds else [])
         experts_here = m.experts / y.ep
         group_tokens = self.tokens * y.ep * (self.etp / y.tp)  # of all ranks that share the experts, once each
         rows = group_tokens * m.top_k / m.experts * self.busiest_ratio()
         products += self.mlp(rows, m.expert_ffn / self.etp, experts_here, grouped=True)
         products.append(Product(rows=self.tokens / y.tp, columns=m.experts, inner=m.hidden, low=False))
+        if m.expert_hidden:
+            products.append(Product(rows=self.tokens / y.tp, columns=m.expert_hidden, inner=m.hidden))
+            products.append(Product(rows=self.tokens / y.tp, columns=m.hidden, inner=m.expert_hidden))
         if m.shared_experts:
             products += self.mlp(self.tokens, m.shared_experts * m.expert_ffn / y.tp)
         return products
@@ -195,7 +243,7 @@ class Parts:
 
     def draw_ratio(self) -> float:
         """Mean watts of all products of the model over those of products that hold the limit."""
-        products = [one for moe in self.is_moe for one in self.layer_products(moe)] + [self.head_product()]
+        products = [one for kind in self.layers for one in self.layer_products(kind)] + [self.head_product()]
         drawn = held = 0.0
         for one in products:
             name = "linear_flop_per_s" if one.low else "other_flop_per_s"
@@ -264,17 +312,19 @@ class Parts:
         out = self.tokens * m.heads / y.tp * m.value_dim
         return forward + out * sums, forward * (1 + backward) + (out + self.head_elements()) * sums
 
-    def layer(self, moe: bool) -> dict[str, float]:
+    def layer(self, kind: Layer) -> dict[str, float]:
         """Seconds of one layer and micro-batch."""
         r, m, q, y, a = self.r, self.m, self.q, self.y, self.a
-        products = self.layer_products(moe)
+        moe, products = kind.routes, self.layer_products(kind)
         forward, total = (sum(part) for part in zip(*map(self.product_times, products), strict=True))
         times = {"matmul_f": forward, "matmul": total}
         flop = 2 * self.tokens * self.keys() * m.heads / y.tp * (m.head_dim + m.value_dim)
         scores = self.tokens * r.seq_len * m.heads / y.tp
         casts = (self.p.weight_bytes, a) == (4, 2) and r.kernels in ("eager", "fsdp-compile")
         between = q.autocast_ratio if casts else 1.0
-        if r.attention == "flash":
+        if not kind.attends:
+            times["attention_f"] = times["attention"] = softmax = 0.0
+        elif r.attention == "flash":
             times["attention_f"], times["attention"] = self.fused_attention(flop)
             softmax = 0.0
         else:
@@ -284,13 +334,15 @@ class Parts:
             softmax = scores * a * between * q.score_passes * q.fusion_ratio / q.memory_bytes_per_s
         norms = q.norm_passes + (q.dropout_passes if r.dropout else 0)
         elements = self.tokens * m.hidden / self.split * norms * between
-        elements += self.head_elements() * q.qkv_passes + self.inner_elements(moe) * q.ffn_passes
+        elements += kind.attends * self.head_elements() * q.qkv_passes + self.inner_elements(kind) * q.ffn_passes
         if moe:
-            elements += self.tokens * m.hidden * m.top_k / y.tp * q.moe_passes
+            elements += self.tokens * self.routed_width() * m.top_k / y.tp * q.moe_passes
+        if kind.scans:
+            elements += self.tokens * 2 * sum(self.scan_sizes()[:2]) * q.scan_passes
         cast = sum(
             (o.rows * o.inner + o.rows * o.columns + o.columns * o.inner) * o.count for o in products if o.low
         ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio / self.cast_bytes_per_s()  # fmt: skip
-        adapted = self.adapted(moe) if r.method in ("lora", "qlora") else []
+        adapted = self.adapted(kind) if r.method in ("lora", "qlora") else []
         launched = q.kernels_per_layer + (q.kernels_per_moe_layer if moe else 0) + len(adapted) * q.kernels_per_adapter
         beside = self.tokens * sum(map(sum, adapted)) / y.tp
         moved_s = beside * q.adapter_passes * a * q.fusion_ratio / q.memory_bytes_per_s
@@ -308,35 +360,47 @@ class Parts:
         times["kernels"] = launched
         return times
 
-    def adapted(self, moe: bool) -> list[tuple[int, int]]:
+    def adapted(self, kind: Layer) -> list[tuple[int, int]]:
         """Inputs and outputs of every weight that a token of this layer passes: attention, then the feed-forward's."""
         m, h = self.m, self.m.hidden
         fused = self.r.kernels in ("tuned", "classic")  # one weight for q, k, v, and one for gate and up
         q, k, v = m.heads * m.head_dim, m.kv_heads * m.head_dim, m.kv_heads * m.value_dim
+        q += m.heads * m.value_dim if m.gated_attention else 0
         if m.kv_lora_rank is not None:
             content = m.head_dim - m.rope_head_dim
             attention = [(h, m.kv_lora_rank + m.rope_head_dim), (m.kv_lora_rank, m.heads * (content + m.value_dim))]
             attention += [(h, q)] if m.q_lora_rank is None else [(h, m.q_lora_rank), (m.q_lora_rank, q)]
         else:
             attention = [(h, q + k + v)] if fused else [(h, q), (h, k), (h, v)]
-        inner, times = (m.expert_ffn, m.top_k + m.shared_experts) if moe else (m.ffn_hidden, 1)
-        wide = 2 if m.gated_mlp else 1
-        mlp = [(h, wide * inner), (inner, h)] if fused else [*[(h, inner)] * wide, (inner, h)]
-        return [*attention, (m.heads * m.value_dim, h), *mlp * times]
+        weights = [*attention, (m.heads * m.value_dim, h)] if kind.attends else []
+        if kind.scans:
+            values = m.linear.value_heads * m.linear.value_dim
+            keys = m.linear.key_heads * m.linear.key_dim
+            weights += [(h, 2 * values + 2 * keys + m.linear.head_inputs * m.linear.value_heads), (values, h)]
+        if kind.routes:
+            weights += self.adapted_mlp(self.routed_width(), m.expert_ffn, fused) * m.top_k
+            weights += self.adapted_mlp(h, m.expert_ffn, fused) * m.shared_experts
+            weights += [(h, m.expert_hidden), (m.expert_hidden, h)] if m.expert_hidden else []
+        return weights + (self.adapted_mlp(h, m.ffn_hidden, fused) if kind.feeds else [])
+
+    def adapted_mlp(self, outer: int, inner: int, fused: bool) -> list[tuple[int, int]]:
+        wide = 2 if self.m.gated_mlp else 1
+        return [(outer, wide * inner), (inner, outer)] if fused else [*[(outer, inner)] * wide, (inner, outer)]
 
     def head_elements(self) -> float:
         m = self.m
-        per_token = m.heads / self.y.tp * m.head_dim + self.kv_heads_here() * (m.head_dim + m.value_dim)
+        gate = m.heads / self.y.tp * m.value_dim if m.gated_attention else 0
+        per_token = m.heads / self.y.tp * m.head_dim + gate + self.kv_heads_here() * (m.head_dim + m.value_dim)
         return self.tokens * per_token
 
-    def inner_elements(self, moe: bool) -> float:
+    def inner_elements(self, kind: Layer) -> float:
         m = self.m
-        if moe:
+        if kind.routes:
             return self.tokens / self.y.tp * (m.top_k + m.shared_experts) * m.expert_ffn
-        return self.tokens * m.ffn_hidden / self.y.tp
+        return kind.feeds * self.tokens * m.ffn_hidden / self.y.tp
 
     def mean_layer(self) -> dict[str, float]:
-        layers = [self.layer(moe) for moe in self.is_moe]
+        layers = [self.layer(kind) for kind in self.layers]
         return {name: sum(one[name] for one in layers) / len(layers) for name in layers[0]}
 
     def head_product(self) -> Product:
@@ -466,14 +530,21 @@ class Parts:
         """Dense and expert parameters of the mean layer on this GPU."""
         m, y = self.m, self.y
         dense = experts = 0.0
-        for moe in self.is_moe:
-            if moe:
-                shared = m.shared_experts * m.expert_params
-                dense += (m.attention_params + shared + m.hidden * m.experts) / y.tp
-                experts += m.experts * m.expert_params / (y.ep * self.etp)
-            else:
-                dense += (m.attention_params + m.dense_mlp_params) / y.tp
+        for kind in self.layers:
+            dense += self.mixer_params(kind) / y.tp
+            if kind.routes:
+                around = 2 * m.hidden * m.expert_hidden if m.expert_hidden else 0
+                shared = m.shared_experts * m.mlp_matrices * m.hidden * m.expert_ffn
+                dense += (shared + around + m.hidden * m.experts) / y.tp
+                experts += m.experts * m.mlp_matrices * self.routed_width() * m.expert_ffn / (y.ep * self.etp)
+            elif kind.feeds:
+                dense += m.dense_mlp_params / y.tp
         return (dense + m.vector_params) / m.layers, experts / m.layers
+
+    def mixer_params(self, kind: Layer) -> float:
+        m = self.m
+        params = m.attention_params if kind.attends else 0.0
+        return params + (m.hidden * (m.linear.outputs + m.linear.inner) if kind.scans else 0.0)
 
     def ends(self) -> tuple[float, float]:
         """Parameters of the ends on the first and on the last stage."""

@@ -15,6 +15,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
 from planner.kernels.surface import Surface
 from planner.models.catalogue import find_model
+from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
 from planner.question.asked import Ask
@@ -193,13 +194,31 @@ def shapes(draw: st.DrawFn) -> ModelShape:
         groups = draw(st.sampled_from((0, 0, 2, 4)))
         if groups:
             one = replace(one, expert_groups=groups, token_groups=draw(st.integers(1, groups - 1)))
-    return one
+        one = replace(one, expert_hidden=draw(st.sampled_from((None, None, 192))))
+    return draw(hybrids_of(one)) if draw(st.integers(0, 2)) == 0 else one
+
+
+@st.composite
+def hybrids_of(draw: st.DrawFn, one: ModelShape) -> ModelShape:
+    """The same with linear attention in some layers, beside attention or instead, and a feed-forward in some."""
+    layers = one.layers
+    key_heads = draw(st.sampled_from((1, 2, 8)))
+    linear = LinearAttention(
+        layers=draw(st.integers(1, layers)), key_heads=key_heads, key_dim=draw(st.sampled_from((64, 128))),
+        value_heads=key_heads * draw(st.sampled_from((2, 4))), value_dim=64,
+        head_inputs=draw(st.sampled_from((1, 2))), gated_norm=draw(st.booleans()),
+    )  # fmt: skip
+    return replace(
+        one, linear=linear, gated_attention=one.kv_lora_rank is None and draw(st.booleans()),
+        attention_layers=draw(st.one_of(st.none(), st.integers(1, layers))),
+        ffn_layers=draw(st.one_of(st.none(), st.integers(one.dense_layers + 1, layers))),
+    )  # fmt: skip
 
 
 @st.composite
 def layouts_of(draw: st.DrawFn, model: ModelShape, *, gated_pipeline: bool = True) -> Layout:
     """Any consistent layout of a model."""
-    tp = draw(st.sampled_from([t for t in (1, 2, 4, 8, 16) if model.heads % t == 0]))
+    tp = draw(st.sampled_from([t for t in (1, 2, 4, 8, 16) if model.heads_to_split % t == 0]))
     pp = draw(st.integers(1, min(4, model.layers))) if gated_pipeline else 1
     even = [v for v in (2, 3, 4) if 0 in (model.layers % (v * pp), (model.layers + 2) % (v * pp))]
     vp = draw(st.sampled_from([1, *even])) if pp > 1 else 1

@@ -114,10 +114,24 @@ def _details(model: ModelShape) -> str:
         attention = f"{model.heads} latent heads, rank {model.kv_lora_rank} for keys and values"
     if model.sliding_window is not None:
         attention += f", window {model.sliding_window}"
+    if model.gated_attention:
+        attention += ", gated"
+    if model.attention_layers is not None:
+        attention += f", in {model.attention_layers} layers"
+    linear = model.linear
+    scanned = "-" if linear is None else (
+        f"{linear.value_heads} heads of {linear.value_dim}, {linear.key_heads} key heads of {linear.key_dim}, "
+        f"in {linear.layers} layers"
+    )  # fmt: skip
     gated, batch = "gated" if model.gated_mlp else "not gated", model.global_batch_tokens
     experts = f"{model.experts} of {model.expert_ffn}, {model.top_k} per token, {model.shared_experts} shared"
     if model.expert_groups:
         experts += f", in at most {model.token_groups} of {model.expert_groups} groups"
+    if model.expert_hidden is not None:
+        experts += f", behind a projection to {model.expert_hidden}"
+    fed = f"{model.ffn_hidden}, {gated}" if model.ffn_hidden else f"experts only, {gated}"
+    if model.ffn_layers is not None:
+        fed += f", in {model.ffn_layers} layers"
     return details(
         (
             ("name", model.name),
@@ -127,7 +141,8 @@ def _details(model: ModelShape) -> str:
             ("layers", str(model.layers)),
             ("hidden", str(model.hidden)),
             ("attention", attention),
-            ("feed-forward", f"{model.ffn_hidden}, {gated}" if model.ffn_hidden else f"experts only, {gated}"),
+            ("linear attention", scanned),
+            ("feed-forward", fed),
             ("experts", experts if model.experts else "-"),
             ("vocabulary", f"{model.vocab}{', tied embeddings' if model.tied_embeddings else ''}"),
             ("training sequence", f"{model.context} tokens"),

@@ -847,6 +847,7 @@ TEXT: dict[str, str] = {
     "driver.score_passes": "memory traffic of attention scores",
     "driver.autocast_ratio": "memory traffic under autocast",
     "driver.moe_passes": "memory traffic of routing",
+    "driver.scan_passes": "memory traffic of linear attention",
     "driver.unpacked_bytes": "memory traffic of 4-bit weights",
     "driver.dropout_passes": "memory traffic of dropout",
     "driver.logit_bytes": "memory traffic of the loss",

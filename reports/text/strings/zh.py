@@ -820,6 +820,7 @@ TEXT: dict[str, str] = {
     "driver.score_passes": "注意力分数的访存",
     "driver.autocast_ratio": "自动混合精度下的访存",
     "driver.moe_passes": "路由的访存",
+    "driver.scan_passes": "线性注意力的访存",
     "driver.unpacked_bytes": "4 比特权重解包的访存",
     "driver.dropout_passes": "dropout 的访存",
     "driver.logit_bytes": "损失的访存",

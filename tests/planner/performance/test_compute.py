@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from planner.kernels.catalogue import load_surface
 from planner.kernels.surface import attention_s, large_flop_per_s
 from planner.models.catalogue import find_model
+from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layouts
 from planner.performance.compute import attention_time, head_time, kernels, layer_time
 from planner.performance.operations import count_work
@@ -149,6 +150,39 @@ def test_routing_moves_the_hidden_state_of_each_token_once_per_pass_and_chosen_e
     # 10 passes of 2 bytes (BF16), half as much again for what is not fused, at 1 TB/s
     assert float(times.memory[0]) == pytest.approx(elements * 10 * 2 * 1.5 / 1e12)
     assert float(times.memory_forward[0]) == pytest.approx(0.4 * elements * 10 * 2 * 1.5 / 1e12)
+
+
+LINEAR = LinearAttention(layers=1, key_heads=2, key_dim=64, value_heads=16, value_dim=64)
+
+
+@pytest.mark.parametrize(
+    ("tp", "elements"),
+    [
+        # 4096 tokens, a gate and values of 16 x 64 each, keys and queries of 2 x 64 each, in one of two layers
+        (1, 4096 * (2 * 1024 + 2 * 128) // 2),
+        (2, 4096 * (2 * 512 + 2 * 64) // 2),
+        (4, 4096 * (2 * 256 + 2 * 64) // 2),  # two key heads on four ranks: each keeps one
+    ],
+)
+def test_linear_attention_moves_what_it_scans_once_per_pass_in_the_layers_that_have_it(tp, elements):
+    plain, hybrid = shape(layers=2), shape(layers=2, linear=LINEAR)
+    nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "fusion_ratio": 1.5}
+    rates = compute_bound(memory_bytes_per_s=1e12, other_flop_per_s=FAST, scan_passes=100.0, **nothing_else)
+    with_scan, without = (
+        layer_time(one, count_work(one, layouts(tp=tp)), rates)
+        for one in (recipe(model, method="lora", lora_targets="mlp") for model in (hybrid, plain))
+    )
+
+    # 100 passes of 2 bytes (BF16), half as much again for what is not fused, at 1 TB/s
+    assert float(with_scan.memory[0] - without.memory[0]) == pytest.approx(elements * 100 * 2 * 1.5 / 1e12)
+
+
+def test_a_layer_without_attention_has_none_of_its_time():
+    half, all_of_it = shape(layers=2, attention_layers=1, linear=LINEAR), shape(layers=2)
+    rates = compute_bound(memory_bytes_per_s=1e12, scan_passes=100.0)
+    few, all_layers = (layer_time(one, count_work(one, layouts()), rates) for one in (recipe(half), recipe(all_of_it)))
+
+    assert float(few.attention[0]) == pytest.approx(0.5 * float(all_layers.attention[0]))
 
 
 def test_4_bit_weights_are_unpacked_once_forward_and_once_for_the_gradients_of_the_inputs():

@@ -219,3 +219,32 @@ def test_the_flop_of_a_token_count_the_causal_half_unless_the_full_convention_is
     assert model_flop_per_token(decoder, 4096) == half
     # forward and twice backward of 2 products x 2 FLOP x 2048 keys x 16 heads x 64
     assert full - half == 3 * 2 * 2 * 2048 * 16 * 64
+
+
+def test_the_flop_of_a_hybrid_are_those_of_the_layers_that_attend_and_of_those_that_scan():
+    model, seq = find_model("nemotron-3-nano"), 8192
+
+    # 6 layers of 32 heads of 128; 23 scans of 64 heads of 64 with a state of 128, 7 FLOP for each element
+    core = 6 * 2 * (seq / 2) * 32 * (128 + 128) + 23 * 7 * 4096 * 128
+    assert attention_flop_per_token(model, seq) == core
+    assert model_flop_per_token(model, seq) == 6 * model.matrix_params_active + 3 * core
+
+
+@pytest.mark.parametrize("name", ["nemotron-3-nano", "nemotron-h-56b", "nemotron-3-super", "qwen3-next", "qwen3.5-9b"])
+@pytest.mark.parametrize("tp", [1, 2, 4, 8])
+def test_the_products_of_the_mean_layer_hold_every_weight_that_a_token_meets(name, tp):
+    one = recipe(find_model(name))
+    work = count_work(one, layouts(tp=tp, dp=8))
+    share = one.model.moe_share
+
+    def flop(products):
+        return sum(2.0 * float(product.m[0]) * product.n * product.k * product.count for product in products)
+
+    layers = sum(
+        weight * float(np.ravel(flop(ops))[0])
+        for weight, ops in ((1 - share, work.dense_layer), (share, work.moe_layer)) if weight
+    )  # fmt: skip
+    head = one.model.head_params
+    copies = 1.0 if tp <= min(one.model.kv_heads, one.model.linear.key_heads) else 1.03  # more ranks than heads of keys
+    expected = 2 * float(work.tokens[0]) * (one.model.matrix_params_active - head) / one.model.layers / tp
+    assert expected * 0.9999 <= layers <= expected * copies * 1.0001

@@ -16,7 +16,19 @@ def elements(model: str, targets: str = "all-linear", *, fused: bool = False) ->
 
 
 @pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3", "qwen2.5-7b"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "llama-3.1-8b",
+        "gpt3-175b",
+        "mixtral-8x7b",
+        "deepseek-v3",
+        "qwen2.5-7b",
+        "nemotron-h-8b",
+        "nemotron-3-super",
+        "qwen3-next",
+    ],
+)
 def test_every_linear_layer_has_one_so_the_adapted_weights_are_the_model_without_its_embeddings(model, fused):
     shape = find_model(model)
     embeddings = shape.vocab * shape.hidden * (1 if shape.tied_embeddings else 2)
@@ -50,3 +62,9 @@ def test_the_parts_of_a_layer_make_the_whole():
     assert elements("llama-3.1-8b", "attention") + elements("llama-3.1-8b", "mlp") == elements("llama-3.1-8b")
     assert [elements("llama-3.1-8b", "qv")] == [32 * 4096 * (4096 + 1024)]
     assert set(LORA_TARGETS) == {"all-linear", "attention", "mlp", "qv"}
+
+
+def test_those_of_attention_are_in_the_layers_that_attend_and_none_beside_a_scan():
+    # Qwen3-Next: 12 of 48 layers attend, with 16 gated heads of 256 and 2 of keys and values
+    assert elements("qwen3-next", "attention") == 12 * 2048 * (2 * 4096 + 2 * 512 + 4096)
+    assert elements("qwen3-next", "qv") == 12 * 2048 * (2 * 4096 + 512)

@@ -31,7 +31,7 @@ def test_a_model_s_name_is_found_without_its_trailing_words(name, expected):
 
 
 def test_a_name_that_the_catalogue_lacks_is_none():
-    assert catalogue_model("Nemotron-3-Super-120B-A12B (hybrid Mamba MoE)") is None
+    assert catalogue_model("Nemotron-3-Ultra (hybrid Mamba MoE)") is None
 
 
 def test_the_row_s_own_layers_win_over_the_catalogue_s():
@@ -62,7 +62,7 @@ def test_missing_layers_follow_from_the_parameter_count():
 
 def test_a_run_without_shape_is_refused_with_the_reason():
     with pytest.raises(CannotPredictError, match="shape: n_layers, hidden, n_heads blank"):
-        model_of(run(model="Nemotron-H-56B (hybrid Mamba)", params_total="56000000000"), Filled())
+        model_of(run(model="Nemotron-3-Ultra (hybrid Mamba MoE)", params_total="500000000000"), Filled())
 
 
 def test_an_unknown_convolutional_network_is_refused():

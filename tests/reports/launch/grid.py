@@ -131,6 +131,7 @@ GRID: dict[str, dict[str, Any]] = {
     "vit": {"model": "vit-b-16", "gpu": H100, "gpus": 16, "image_size": 384, "samples": "115M"},
     "vit-fp8": {"model": "vit-b-16", "gpu": H100, "gpus": 8, "precision": "fp8", "samples": "115M"},
     "resnet": {"model": "resnet-50", "gpu": A100, "gpus": 8, "precision": "fp16"},
+    "hybrid": {"model": "nemotron-h-8b", "gpu": H100, "gpus": 8, **SHORT},
     "bert": {"model": "bert-base", "gpu": A100, "gpus": 8, "samples": "10M", "seq_len": 128},
     "fp8-sft": {"model": "qwen2.5-7b", "gpu": H100, "gpus": 8, **FSDP, "method": "sft", "precision": "fp8",
                 "tokens": "100M"},

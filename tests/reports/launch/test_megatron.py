@@ -136,3 +136,8 @@ def test_the_script_starts_torchrun_with_the_plans_arguments_and_the_readers(tmp
     assert words[:8] == ["--nnodes", "8", "--nproc-per-node", "8", "--node-rank", "3", "--master-addr", "node-0"]
     assert words[words.index("pretrain_gpt.py") + 1] == "--num-layers"
     assert words[-2:] == ["--lr", "1e-4"]
+
+
+def test_a_hybrid_is_not_built_as_if_every_layer_attended():
+    with pytest.raises(UsageError, match="it builds a hybrid from the order of its layers"):
+        file_of("megatron", "hybrid", "bf16")
