@@ -76,7 +76,7 @@ def nemotron_h(config: ConfigJson) -> ModelShape:
         attention_layers=kinds.count(ATTENTION),
         linear=_mamba_of(config, kinds.count(LINEAR), _NEMOTRON),
         ffn_layers=dense + moe,
-        dense_layers=dense,
+        dense_layers=dense if moe else 0,
         **(_nemotron_experts(config) if moe else {}),
     )
 

@@ -97,12 +97,10 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: Filled) -> Mo
         if any(not getattr(run, name) for name in ("n_layers", "hidden", "n_heads")):
             filled.take("shape", as_=f"{base.name} of the catalogue")
         return replace(
-            base,
-            layers=layers,
+            _shortened(base, layers),
             vocab=vocab,
             kv_heads=run.n_kv_heads or base.kv_heads,
             ffn_hidden=base.ffn_hidden if experts or not ffn else ffn,
-            dense_layers=min(base.dense_layers, max(layers - 1, 0)),
         )
     encoder, encoder_decoder = run.family == "bert", run.family == "encdec"
     expert_ffn = run.expert_ffn or ffn or 0
@@ -128,6 +126,25 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: Filled) -> Mo
         shared_experts=run.n_shared_experts or 0,
         expert_ffn=expert_ffn if experts else 0,
     )
+
+
+def _shortened(base: ModelShape, layers: int) -> ModelShape:
+    """A catalogue model with as many layers as a row states; a hybrid keeps its shares of each kind.
+
+    Where a hybrid's layers are counted in pairs, its publisher and its rows count each alone.
+    """
+    if base.ffn_layers is not None and layers != base.layers:
+        layers = -(-layers // 2)
+    dense = min(base.dense_layers, max(layers - 1, 0))
+    if layers == base.layers or base.linear is None:
+        return replace(base, layers=layers, dense_layers=dense)
+
+    def kept(of_base: int | None) -> int | None:
+        return None if of_base is None else max(1, round(of_base * layers / base.layers))
+
+    linear = replace(base.linear, layers=kept(base.linear.layers) or 1)
+    attended, fed = kept(base.attention_layers), kept(base.ffn_layers)
+    return replace(base, layers=layers, attention_layers=attended, linear=linear, ffn_layers=fed, dense_layers=dense)
 
 
 def _with_layers_from_params(run: PublishedRun, shape: ModelShape, filled: Filled) -> ModelShape:

@@ -40,6 +40,23 @@ def test_the_row_s_own_layers_win_over_the_catalogue_s():
     assert (model.layers, model.gated_mlp, model.kv_heads) == (21, True, 8)
 
 
+@pytest.mark.parametrize(
+    ("name", "n_layers", "expected"),
+    [
+        ("Nemotron-H-56B", "", (59, 10, 54)),
+        ("Nemotron-H-56B", "118", (59, 10, 54)),  # as its publisher counts, each block alone
+        ("Nemotron-H-56B", "24", (12, 2, 11)),
+        ("Qwen3-Next-80B-A3B", "48", (48, 12, 36)),
+        ("Qwen3-Next-80B-A3B", "8", (8, 2, 6)),
+    ],
+)
+def test_a_hybrid_of_fewer_layers_keeps_its_shares(name, n_layers, expected):
+    model = model_of(run(model=name, n_layers=n_layers), Filled())
+
+    assert model.linear is not None
+    assert (model.layers, model.attention_layers, model.linear.layers) == expected
+
+
 def test_a_shape_without_catalogue_entry_is_told_gated_from_plain_by_its_parameters():
     # MPT-like: 32 layers of 4096 with two matrices of 16384 are 6.4e9 and an embedding of 50368 rows
     cells = {"model": "our own", "n_layers": "32", "hidden": "4096", "n_heads": "32", "vocab": "50368"}
