@@ -41,6 +41,8 @@ def test_every_shape_is_possible_and_has_a_source_and_a_year():
         ("qwen3-30b-a3b", 30.5e9, 3.3e9),
         ("qwen2-57b-a14b", 57.4e9, 14.2e9),
         ("llama-4-maverick", 400e9, 17e9),
+        ("nemotron-3-nano-30b-a3b", 31.6e9, 3.6e9),  # arXiv 2512.20848: 3.6B active with the embeddings
+        ("granite-4.0-h-small", 32.2e9, 9e9),
     ],
 )
 def test_total_and_active_parameters_as_published(name, total, active):
