@@ -24,7 +24,7 @@ class Shards:
     layers_last: Array
     """Layers of the last stage (it holds the output layer)."""
     dense_per_layer: Array
-    """Parameters of one layer outside the routed experts, after tensor parallel, mean over layers."""
+    """Parameters of one layer outside the routed experts on a tensor parallel rank, mean over layers."""
     expert_per_layer: Array
     """Parameters of the routed experts of one layer on this GPU, mean over layers."""
     first_extra: Array
@@ -87,13 +87,28 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     return Shards(
         layers_most=most,
         layers_last=last,
-        dense_per_layer=matrices / tp + vectors,
+        dense_per_layer=matrices / tp + copied_per_layer(model, at.tp) + vectors,
         expert_per_layer=routed,
         first_extra=np.where(alone, both_ends, embedding),
         last_extra=np.where(alone, both_ends, head),
         dense_ranks=at.dp * at.cp / at.replicas,
         expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
     )
+
+
+def copied_per_layer(model: ModelShape, tp: npt.NDArray[np.int64]) -> Array:
+    """Matrix parameters that a tensor parallel rank holds beyond its `1 / tp` of a layer, mean over layers, `[layout]`.
+
+    Every rank has the whole of the projections down to latent states, which all heads share, and of the router; where
+    there are more ranks than key and value heads, several hold the same ones (`parallel_mode="duplicated"` in
+    Megatron-Core's `multi_latent_attention.py`; `NoParallel` in torchtitan's `deepseek_v3/infra/parallelize.py`).
+    """
+    hidden, router = model.hidden, model.hidden * model.experts * model.moe_share
+    if model.kv_lora_rank is not None:
+        down = hidden * ((model.q_lora_rank or 0) + model.kv_lora_rank + model.rope_head_dim)
+        return np.asarray((down + router) * (1.0 - 1.0 / tp))
+    kv = hidden * model.kv_heads * (model.head_dim + model.value_dim) * (1.0 + model.cross_share)
+    return np.asarray(kv * (1.0 / np.minimum(tp, model.kv_heads) - 1.0 / tp) + router * (1.0 - 1.0 / tp))
 
 
 def _head_layers(model: ModelShape) -> float:

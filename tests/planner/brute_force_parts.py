@@ -465,14 +465,13 @@ class Parts:
     def layer_params(self) -> tuple[float, float]:
         """Dense and expert parameters of the mean layer on this GPU."""
         m, y = self.m, self.y
-        dense = experts = 0.0
+        experts, dense = 0.0, m.layers * sum(op.columns * op.inner for op in self.attention_products())
         for moe in self.is_moe:
-            if moe:
-                shared = m.shared_experts * m.expert_params
-                dense += (m.attention_params + shared + m.hidden * m.experts) / y.tp
+            if moe:  # every rank has the whole router
+                dense += m.shared_experts * m.expert_params / y.tp + m.hidden * m.experts
                 experts += m.experts * m.expert_params / (y.ep * self.etp)
             else:
-                dense += (m.attention_params + m.dense_mlp_params) / y.tp
+                dense += m.dense_mlp_params / y.tp
         return (dense + m.vector_params) / m.layers, experts / m.layers
 
     def ends(self) -> tuple[float, float]:
