@@ -34,7 +34,7 @@ class OneLayout(Parts):
         group = self.ranks(y.tp, 1)
         payload = self.tokens * self.m.hidden * self.a
         seen = 1 - (q.overlap_tp_ratio if group[0] <= group[2] else 0.0)
-        blocks = 1 if self.m.experts and self.etp < y.tp else 2
+        blocks = sum(1 if moe and self.etp < y.tp else 2 for moe in self.is_moe) / self.m.layers
         if not self.r.sequence_parallel:
             reduce = self.all_reduce(payload, group)
             return blocks * seen * ((1 + self.run_again) * reduce + self.beside_product(reduce, products_s))

@@ -13,6 +13,7 @@ from planner.performance.communication import data_parallel, layer_comm
 from planner.performance.compute import layer_time
 from planner.performance.operations import count_work
 from planner.performance.shards import shard_params
+from planner.performance.transfers import tensor_transfers
 from tests.planner.build import (
     ROUNDING,
     cluster,
@@ -111,6 +112,16 @@ def test_routed_layers_hide_messages_behind_the_product_of_attention_alone():
     bare, hidden = (axes(one, layout(tp=4, ep=4), links(overlap_dp_ratio=share, **slow)).tp for share in (0.0, 1.0))
 
     assert seconds(hidden) == pytest.approx(seconds(bare) / 2)
+
+
+@pytest.mark.parametrize(("every", "blocks"), [(1, 1.0), (2, 1.5)])
+def test_the_dense_layers_of_a_mixture_reduce_behind_their_feed_forward_too(every, blocks):
+    # expert parallelism takes the four tensor parallel ranks: no expert is split, dense feed-forwards are
+    one = recipe(shape(experts=8, top_k=2, expert_ffn=2816, moe_every=every), sequence_parallel=False)
+    at = Layouts.of(layout(tp=4, ep=4))
+    reduce, _ = tensor_transfers(one, cluster(), np.array([4096.0]), at, 0.0, links())
+
+    assert float(np.ravel(reduce.times)[0]) == blocks
 
 
 def test_explicit_overlap_hides_its_share():
