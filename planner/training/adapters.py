@@ -21,6 +21,8 @@ class Adapted:
     """Such weights in the mean layer: routed experts have one each."""
     met: float = 1.0
     """How many of them a token passes through."""
+    routed: bool = False
+    """Whether it is a routed expert's, which expert parallel ranks share out."""
 
 
 def adapted_weights(model: ModelShape, targets: str, *, fused: bool) -> tuple[Adapted, ...]:
@@ -61,18 +63,17 @@ def _mlp(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
     """Up, gate and down of dense layers, of routed experts and of shared ones, as the mean layer has them."""
     moe = model.moe_share
     kinds = (
-        (model.ffn_hidden, 1.0 - moe, 1.0 - moe),
-        (model.expert_ffn, moe * model.experts, moe * model.top_k),
-        (model.expert_ffn, moe * model.shared_experts, moe * model.shared_experts),
+        (model.ffn_hidden, 1.0 - moe, 1.0 - moe, False),
+        (model.expert_ffn, moe * model.experts, moe * model.top_k, True),
+        (model.expert_ffn, moe * model.shared_experts, moe * model.shared_experts, False),
     )
     ups = model.mlp_matrices - 1
     weights: list[Adapted] = []
-    for inner, copies, met in kinds:
+    for inner, copies, met, routed in kinds:
         if inner and copies:
-            wide = (
-                [Adapted(inputs=model.hidden, outputs=ups * inner, copies=copies, met=met)]
-                if fused
-                else [Adapted(inputs=model.hidden, outputs=inner, copies=copies, met=met)] * ups
-            )
-            weights += [*wide, Adapted(inputs=inner, outputs=model.hidden, copies=copies, met=met)]
+            outputs = [ups * inner] if fused else [inner] * ups
+            sizes = (*((model.hidden, wide) for wide in outputs), (inner, model.hidden))
+            weights += [
+                Adapted(inputs=before, outputs=after, copies=copies, met=met, routed=routed) for before, after in sizes
+            ]
     return tuple(weights)
