@@ -78,8 +78,8 @@ def _matrices(model: ModelShape, at: Layouts) -> Iterator[Matrix]:
     if dense and model.ffn_hidden:
         yield float(model.mlp_matrices * dense), hidden, model.ffn_hidden / tp
     if model.moe_layers:
-        experts = (model.experts + model.shared_experts) * model.mlp_matrices * model.moe_layers
-        yield experts / at.ep.astype(np.float64), hidden, float(model.expert_ffn)
+        experts = model.experts / at.ep.astype(np.float64) + model.shared_experts
+        yield experts * model.mlp_matrices * model.moe_layers, hidden, float(model.expert_ffn)
     tables = 1.0 if model.tied_embeddings else 2.0
     yield tables, hidden, model.vocab / tp
 
