@@ -315,8 +315,11 @@ def matrix_flop_per_token(recipe: Recipe) -> float:
 
 
 def attention_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: bool = True) -> float:
-    """Forward FLOP per token of the attention core (scores and their product with the values), all layers."""
-    keys = attended_tokens(model, seq_len, causal_half=causal_half)
+    """Forward FLOP per token of the attention core (scores and their product with the values), all layers.
+
+    Cross-attention meets the whole of the encoder's output, which has as many tokens.
+    """
+    keys = attended_tokens(model, seq_len, causal_half=causal_half) + model.cross_share * seq_len
     return 2.0 * model.layers * keys * model.heads * (model.head_dim + model.value_dim)
 
 
