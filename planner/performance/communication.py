@@ -172,7 +172,8 @@ def data_parallel(
     copies = np.where(at.zero == 3, _copies_s(recipe, shards, at, passes, rates), 0.0)
     coding = coding_s(recipe, (shards.dense(last=False) + shards.expert(last=False)) * trained_share(recipe), rates)
     beside = rates.interference_ratio * np.minimum(busy, window) + copies + coding
-    apart = at.dp * at.cp > 1
+    # Where experts take tensor parallel ranks, several may hold the same ones though nothing else is data parallel.
+    copied = (at.dp * at.cp > 1) | ((shards.expert_ranks > 1) & (shards.expert_per_layer > 0))
     return DataParallel(
-        transfers=transfers, exposed_s=np.where(apart, exposed, 0.0), beside_s=np.where(apart, beside, 0.0)
+        transfers=transfers, exposed_s=np.where(copied, exposed, 0.0), beside_s=np.where(copied, beside, 0.0)
     )

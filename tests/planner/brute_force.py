@@ -133,7 +133,7 @@ class OneLayout(Parts):
 
     def data_s(self, behind_s: float) -> float:
         r, p, q, y = self.r, self.p, self.q, self.y
-        if y.dp * y.cp == 1:
+        if y.dp * y.cp == 1 and not (self.m.experts and self.expert_ranks() > 1):
             return 0.0
         dense, expert = self.layer_params()
         most = max(self.stages())
