@@ -209,13 +209,13 @@ class ZeroPasses:
 def zero_passes(recipe: Recipe, at: Layouts) -> ZeroPasses:
     """ZeRO 2 reduces after every micro-batch, since no rank keeps the whole gradient.
 
-    ZeRO 3 also gathers twice for each (once without resharding) and once more for a reference, but under a pipeline
-    once per step: parameters stay gathered over its micro-batches.
+    ZeRO 3 also gathers for each forward pass, a reference's among them, and with resharding again for the layers that
+    are run backward; but under a pipeline once per step: parameters stay gathered over its micro-batches.
     """
     every = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
     scatters = np.where(every, at.grad_accum, 1.0)
-    own = np.where((at.pp == 1) & recipe.reshard_after_forward, 2.0, 1.0)
-    gathers = scatters * (own + recipe.forward_passes - 1.0)
+    again = np.where((at.pp == 1) & recipe.reshard_after_forward, recipe.backward_share, 0.0)
+    gathers = scatters * (recipe.forward_passes + again)
     return ZeroPasses(each_micro_batch=every, scatters=scatters, gathers=gathers)
 
 

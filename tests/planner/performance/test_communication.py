@@ -13,12 +13,13 @@ from planner.performance.communication import data_parallel, layer_comm
 from planner.performance.compute import layer_time
 from planner.performance.operations import count_work
 from planner.performance.shards import shard_params
-from planner.performance.transfers import tensor_transfers
+from planner.performance.transfers import tensor_transfers, zero_passes
 from tests.planner.build import (
     ROUNDING,
     cluster,
     gpt,
     layout,
+    layouts,
     mid_rates,
     plain_rates,
     recipe,
@@ -263,6 +264,22 @@ def test_experts_are_reduced_among_the_ranks_that_hold_the_same_ones():
     # with ep = dp nobody else holds this rank's experts: only the dense parameters travel
     dense = seconds(shards.dense(last=False))
     assert step(one, layout(dp=8, ep=8, zero=1)) == pytest.approx(dense * (4 + 2) * 7 / 8 / LINK)
+
+
+def test_experts_that_take_tensor_parallel_ranks_are_reduced_where_nothing_else_is():
+    one = recipe("mixtral-8x7b")
+    experts = 32 * 2 * 3 * 4096 * 14336
+
+    # four expert parallel ranks of eight tensor parallel ones: two GPUs hold the same two of eight experts
+    assert step(one, layout(tp=8, ep=4)) == pytest.approx(2 * experts * 4 / 2 / LINK)
+    assert step(one, layout(tp=8, ep=8)) == 0.0
+
+
+def test_layers_that_are_not_run_backward_are_gathered_once():
+    frozen, every = (recipe("llama-3.1-8b", method="freeze", trained_layers=n) for n in (2, 32))
+    gathers = [float(zero_passes(one, layouts(dp=8, zero=3, grad_accum=4)).gathers[0]) for one in (frozen, every)]
+
+    assert gathers == [4 * (1 + 2 / 32), 4 * 2]
 
 
 @given(settings_of_recipes())
