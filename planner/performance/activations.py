@@ -91,10 +91,7 @@ def _read_again(recipe: Recipe) -> tuple[float, float]:
 
 def _input_bytes(recipe: Recipe) -> float:
     """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the input."""
-    policy = recipe.policy
-    if not recipe.fused or policy.linear_compute not in ("fp8", "fp4"):
-        return policy.activation_bytes
-    return 1.0 if policy.linear_compute == "fp8" else 0.5
+    return recipe.policy.operand_bytes if recipe.fused else recipe.policy.activation_bytes
 
 
 def _norm_outputs(recipe: Recipe, work: Work, rates: Rates) -> Value:

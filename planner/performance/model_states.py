@@ -178,17 +178,13 @@ def _casts_weights(recipe: Recipe) -> bool:
     """Whether linear weights are cast: frozen ones lie in the compute type, where Megatron adapts in the low type."""
     if not recipe.policy.low_weight_copy_bytes or (recipe.how.adapts and recipe.fused):
         return False
-    return recipe.trains_all or _is_low(recipe.policy)
+    return recipe.trains_all or recipe.policy.narrow
 
 
 def _keeps_casts(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
     """Where casts of trained weights stay until the backward pass, `[layout]`."""
-    keeps = not recipe.how.adapts and (recipe.fused or not _is_low(recipe.policy))
+    keeps = not recipe.how.adapts and (recipe.fused or not recipe.policy.narrow)
     return np.asarray((at.zero != 3) & keeps)
-
-
-def _is_low(policy: PrecisionPolicy) -> bool:
-    return policy.linear_compute in ("fp8", "fp4")
 
 
 def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:

@@ -121,10 +121,11 @@ def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
     power, rate = rates.power(name), getattr(rates, name)
     if op.grouped:
         rate = rate * rates.grouped_matmul_ratio
-    in_bytes = _operand_bytes(op.low_precision, recipe)
-    operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * recipe.policy.activation_bytes
+    policy = recipe.policy
+    operand_bytes = policy.operand_bytes if op.low_precision else policy.activation_bytes
+    moved_bytes = (op.m * op.k + op.n * op.k) * operand_bytes + op.m * op.n * policy.activation_bytes
     flop = 2.0 * op.m * op.n * op.k
-    arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
+    arithmetic, traffic = flop / rate, moved_bytes / rates.operand_bytes_per_s
     if op.low_precision:
         halved = halvings(np.asarray(op.n), np.asarray(op.k), recipe, rates)
         arithmetic = arithmetic * rates.unaligned_product_ratio**-halved
@@ -139,14 +140,6 @@ def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
     return joined(as_sold / power.clock(alone_w)), power.limited_ratio(alone_w)
 
 
-def _operand_bytes(low_precision: bool, recipe: Recipe) -> float:
-    """Bytes of one number of an operand."""
-    policy = recipe.policy
-    if low_precision and policy.linear_compute in ("fp8", "fp4"):
-        return 1.0 if policy.linear_compute == "fp8" else 0.5
-    return policy.activation_bytes
-
-
 def halvings(n: Array, k: Array, recipe: Recipe, rates: Rates) -> Array:
     """How often the rows of products of a layer halve what tensor cores want, in the shape of `n` and `k`.
 
@@ -155,8 +148,8 @@ def halvings(n: Array, k: Array, recipe: Recipe, rates: Rates) -> Array:
     """
     if recipe.policy.linear_compute == "fp32":  # CUDA cores
         return np.zeros(1)
-    each, wanted = _operand_bytes(True, recipe), np.max(rates.aligned_bytes)
-    lowest = np.minimum(*(_power_of_two_in(np.rint(size * each)) for size in (n, k)))
+    wanted = np.max(rates.aligned_bytes)
+    lowest = np.minimum(*(_power_of_two_in(np.rint(size * recipe.policy.operand_bytes)) for size in (n, k)))
     return np.asarray(np.log2(np.maximum(wanted / lowest, 1.0)))
 
 

@@ -144,8 +144,7 @@ def frozen_weight_bytes(recipe: Recipe) -> float | None:
     if not recipe.how.adapts:
         return None
     policy = recipe.policy
-    low = recipe.fused and policy.linear_compute in ("fp8", "fp4")
-    return policy.low_weight_copy_bytes if low else policy.activation_bytes
+    return policy.low_weight_copy_bytes if recipe.fused and policy.narrow else policy.activation_bytes
 
 
 def gathered_bytes(recipe: Recipe, at: Layouts) -> Value:
