@@ -56,7 +56,7 @@ def _summed(times_s: Iterable[Value]) -> Array:
 def _sent_s(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Value:
     """Exposed time of one activation and its gradient between stages, and what blocking sends stall.
 
-    Sends stall in a whole job or not at all, the more often the larger the job (`stall_gpus`).
+    Either all sends of a job stall or none do: those of a job of at least `stall_gpus` GPUs, a number that is drawn.
     """
     transfer = stage_transfer(recipe, cluster, work, at, rates)
     stalls = transfer.group.crosses & (at.gpus >= rates.stall_gpus)
@@ -100,7 +100,7 @@ def split_product_s(recipe: Recipe, at: Layouts, layer: LayerTime) -> Value:
 
 
 def in_passes(recipe: Recipe, again: Value, forward: Value, both: Value) -> Value:
-    """Times or seconds of messages inside a layer over all of its passes.
+    """Count or time of the messages inside a layer, over all of its passes.
 
     Args:
         recipe: what is trained: a reference passes forward alone, frozen layers have no backward pass.

@@ -95,10 +95,10 @@ def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
 def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
     """Gradients held beside the accumulated ones until they are summed or reduced.
 
-    Megatron adds a weight gradient to its buffer in the product itself, and reduces the buffer in place. Elsewhere
-    autograd hands out gradients in the type of the weights: where those are narrower than the accumulated ones both
-    exist. DistributedDataParallel's buckets are as large as the gradients (documentation: `gradient_as_bucket_view`
-    saves that much); DeepSpeed's have a fixed size.
+    Megatron accumulates a weight gradient into its buffer within the product itself, and reduces the buffer in place.
+    Elsewhere autograd returns gradients in the type of the weights: where that is narrower than the accumulated type,
+    both exist. DistributedDataParallel's buckets are as large as the gradients (documentation:
+    `gradient_as_bucket_view` saves that much); DeepSpeed's have a fixed size.
     """
     if recipe.kernels == "tuned":
         return 0.0
@@ -241,7 +241,7 @@ def _master_bytes(recipe: Recipe) -> float:
 
 
 def moment_bytes(recipe: Recipe) -> float:
-    """State bytes per trained parameter that have to be on the GPU: paged states make room for anything else."""
+    """State bytes per trained parameter that have to be on the GPU; paged states yield to anything else."""
     optimizer = recipe.optimizer
     if optimizer.paged:
         return 0.0

@@ -91,9 +91,9 @@ def offload_s(
 
 
 def host_bytes_per_s(cluster: Cluster, at: Layouts, rates: Rates) -> Value:
-    """Memory traffic of the update that one GPU's process gets of its host, `[layout]` or `[draw]`.
+    """Host memory bandwidth that the update of one GPU's process gets, `[layout]` or `[draw]`.
 
-    The processes of a node share its memory; one alone cannot fill it.
+    The processes of a node share its bandwidth; one alone cannot saturate it.
     """
     sharing = np.minimum(at.gpus, cluster.gpus_per_node)
     result: Value = np.minimum(rates.host_memory_bytes_per_s / sharing, rates.host_process_bytes_per_s)

@@ -106,8 +106,8 @@ def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates, shares: PassSha
 def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     """Seconds of the forward product where no surface is known; each backward product takes as long.
 
-    `flop / rate + operand bytes / bandwidth + fixed`: the sum, less a share of the lesser of the two, since the tail of
-    one hides little of the other; it gives the loss of efficiency of small shapes without a table.
+    `flop / rate + operand bytes / bandwidth + fixed`, less a share of the smaller of the first two, since arithmetic
+    and traffic overlap only in part. The law gives the lower efficiency of small shapes without a table.
     """
     return _law_alone(op, recipe, rates)[0] * op.count + rates.kernel_s
 
@@ -141,10 +141,11 @@ def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
 
 
 def halvings(n: Array, k: Array, recipe: Recipe, rates: Rates) -> Array:
-    """How often the rows of products of a layer halve what tensor cores want, in the shape of `n` and `k`.
+    """By how many powers of two the rows of a layer's operands miss their alignment, in the shape of `n` and `k`.
 
-    Tensor cores read operands in pieces of `aligned_bytes`; a row that is a multiple of only half, a quarter, ... of
-    that makes a product slower by `unaligned_product_ratio` each time. Vocabularies are padded, and are not looked at.
+    Tensor cores read operands in pieces of `aligned_bytes`. A row that is a multiple of only half of that, a quarter
+    and so on makes a product slower by `unaligned_product_ratio` for each halving. Vocabularies are padded, and not
+    looked at.
     """
     if recipe.policy.linear_compute == "fp32":  # CUDA cores
         return np.zeros(1)
@@ -169,7 +170,7 @@ class Passes:
     seconds: Floats
     """Of one run, sustained under the power limit as sold."""
     runs: Value
-    """How many times as long a layer spends on it; by pass, too."""
+    """How many such runs a layer's time amounts to, by pass as well; not whole for grouped products."""
     halvings: Floats
     """How far each misses the alignment that tensor cores want, `[product, ...]` or one for all."""
 
@@ -211,15 +212,15 @@ def _measured(passes: Passes, slower: Value, unaligned_ratio: Value, power: Prod
 
 
 def _summed(values: Floats) -> Floats:
-    """The sum along the first axis, in order: that of numpy depends on the other axes in its last bit.
+    """The sum along the first axis, term by term: the last bit of numpy's depends on the size of the other axes.
 
-    A layout is then the same alone and among others.
+    A layout thus gets the same figure alone and among others.
     """
     return np.asarray(sum(values[1:], values[0])) if len(values) else np.zeros(values.shape[1:])
 
 
 def _stacked(values: Sequence[Value]) -> Floats:
-    """Arrays that broadcast, one after the other along a new first axis."""
+    """Arrays broadcast to one shape and stacked along a new first axis."""
     result = np.empty((len(values), *np.broadcast(*values).shape))
     for row, value in zip(result, values, strict=True):
         row[...] = value

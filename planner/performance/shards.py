@@ -17,7 +17,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shards:
-    """Parameters on one GPU before any ZeRO sharding, and the groups that ZeRO shards over, `[layout]` each."""
+    """Parameters on one GPU before ZeRO, and the sizes of the groups that ZeRO shards them over, `[layout]` each."""
 
     layers_most: Array
     """Layers of the fullest pipeline stage."""
@@ -47,10 +47,10 @@ class Shards:
 
 
 def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> tuple[Array, Array]:
-    """Layers of the fullest and of the last stage, `[layout]`; the remainder goes to the earlier stages.
+    """Layers of the fullest and of the last stage, `[layout]`; earlier stages take the remainder.
 
-    Where chunks are even only with embedding and output layer as layers, the two ends hold one layer less than the
-    stages between them; two stages are both ends.
+    Where chunks are even only if embedding and output layer count as layers, the first and the last stage hold one
+    layer less than those between them, of which a pipeline of two stages has none.
 
     Args:
         layers: of the model.

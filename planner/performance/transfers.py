@@ -24,7 +24,7 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 LEAST_S = 1e-12
-"""No message is shorter: keeps ratios of times finite."""
+"""Lower bound of a message's time, which keeps ratios of times finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Transfer:
     carries: str
     """What is in it, one of `CARRIED`."""
     payload_bytes: Value
-    """The whole, not one rank's part; of an all-to-all and a send what one rank sends."""
+    """The whole, not one rank's part; of an all-to-all and of a send, what one rank sends."""
     group: RankGroup
     once_s: Value
     """Time of the payload."""
@@ -224,10 +224,9 @@ def data_parallel_transfers(
 ) -> tuple[Transfer, ...]:
     """Gradient reduction and parameter gathering of one step.
 
-    ZeRO 0: one all-reduce, with compressed gradients under ZeRO 1, too (as DDP's hooks do); else 1 and
-    2: reduce-scatters and one all-gather; 3: both as often as `passes` says. With LoRA
-    only the adapters are reduced, and gathered after the update. Copies of the sharded states (hybrid sharding)
-    all-reduce their gradient shards.
+    ZeRO 0 takes one all-reduce, and so does ZeRO 1 with compressed gradients (as DDP's hooks do). ZeRO 1 and 2 take
+    reduce-scatters and one all-gather, ZeRO 3 both as often as `passes` says. With LoRA only the adapters are reduced,
+    and gathered after the update. Copies of the sharded states (hybrid sharding) all-reduce their gradient shards.
     """
     trained = trained_share(recipe)
     expert_stride = at.ep * expert_tp(recipe, at)
