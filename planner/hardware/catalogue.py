@@ -9,7 +9,7 @@ from planner.errors import UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.gpu import Gpu
 from planner.rows import CATALOG, Catalogue, Row, read_rows
-from planner.units import GB, GIGA, MIB, TERA
+from planner.units import GB, GIGA, MEGA, MIB, TERA
 
 COMPUTE_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 """Compute types with a peak column of their own."""
@@ -60,7 +60,7 @@ def _gpu(row: Row) -> Gpu:
         peak_flop_per_s=_rates(row, "", "_tflops", COMPUTE_TYPES),
         l2_bytes=_scaled(row.opt_number("l2_mib", low=1, high=1024), MIB),
         sm_count=row.opt_integer("sm_count", low=10, high=1000),
-        boost_hz=_scaled(row.opt_number("boost_mhz", low=500, high=5000), 1e6),
+        boost_hz=_scaled(row.opt_number("boost_mhz", low=500, high=5000), MEGA),
         tdp_w=row.number("tdp_w", low=30, high=5000),
         power_scope=row.choice("power_scope", ("board", "module")),
         nvlink_bytes_per_s=_scaled(row.opt_number("nvlink_gb_per_s_per_direction", low=20, high=10_000), GB),

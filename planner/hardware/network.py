@@ -66,6 +66,7 @@ NETWORKS = (
 )
 
 _PER_NODE = r"(?:/\s*node|per\s+(?:node|server))"
+_PER_GPU = re.compile(r"(?:/\s*|per\s+)gpu\b", re.IGNORECASE)
 _RATE = re.compile(
     r"(?:\d+\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gbit|Gbps|Gb|GB)(?:/s|ps|\b)"
     rf"(?:\s*{_PER_NODE})?"
@@ -83,9 +84,9 @@ def fabric_of(words: str) -> str:
 def describe_network(words: str, gpus_per_node: int) -> Network:
     """Rate and fabric in a description such as `4x100Gb Omni-Path per node`, as far as it gives them.
 
-    `NxRATE`, `N x adapter RATE` and `per node` are totals of a node and are divided by its GPUs; a generation without a
-    rate counts as one port per GPU. Of a server's parts list (`accelerator: …; host: Storage: …, Compute: …`) only what
-    ranks train over is read: not the links inside the server, storage or management.
+    `NxRATE`, `N x adapter RATE` and `per node` are totals of a node and are divided by its GPUs, unless the text says
+    `per GPU`; a generation without a rate counts as one port per GPU. Of a server's parts list (`accelerator: …; host:
+    Storage: …, Compute: …`) only what ranks train over is read: not the links inside the server, storage or management.
     """
     parts = _outside_servers(words)
     part = min((part for part in parts if not _OTHER_USE.search(part)), key=_rank, default="")
@@ -129,12 +130,13 @@ def _bytes_per_s(part: str, elsewhere: str, gpus_per_node: int) -> float | None:
     """Rate per GPU that a part of a description gives; a port without a rate is of the generation named elsewhere."""
     rate, ports = _RATE.search(part), _PORTS.search(part)
     links = int(ports["links"]) if ports else 1
+    of_node = (ports or re.search(_PER_NODE, part)) and not _PER_GPU.search(part)
+    shared_by = gpus_per_node if of_node else 1
     if rate is None:
         words = part if any(row.word in part.lower() for row in NETWORKS) else elsewhere
         gbit_per_s = next((row.gbit_per_s for row in NETWORKS if row.word in words.lower()), None)
         if gbit_per_s is None:
             return None
-        return gbit_per_s * GIGA / BITS_PER_BYTE * (links / gpus_per_node if ports else 1.0)
-    of_node = ports or (re.search(_PER_NODE, part) and "per gpu" not in part.lower())
+        return gbit_per_s * GIGA / BITS_PER_BYTE * (links / shared_by if ports else 1.0)
     unit_bytes_per_s = GIGA if rate["unit"] == "GB" else GIGA / BITS_PER_BYTE
-    return float(rate["rate"]) * unit_bytes_per_s * links / (gpus_per_node if of_node else 1)
+    return float(rate["rate"]) * unit_bytes_per_s * links / shared_by

@@ -8,13 +8,9 @@ rates are sustained at the limit as sold, so that the clock there is in them alr
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from planner.kernels.surface import Value
 from planner.lazy import dataclass
-
-Floats = npt.NDArray[np.float64]
-Value = float | Floats
-"""One value, or an array of them; the arithmetic is the same."""
 
 OPERAND_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp8": 1.0, "fp8-block": 1.0, "fp4": 0.5625}
 """Bytes per element of a product's operands, scales of blocks included."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.hardware.cluster import Cluster
-from planner.parallelism.search import FixedLayout, context_sizes, pipeline_depths, tensor_sizes
+from planner.parallelism.search import FixedLayout, context_sizes, fixed_or, pipeline_depths, tensor_sizes
 from planner.training.recipe import Recipe
 
 
@@ -13,9 +13,9 @@ def is_fixed(fixed: FixedLayout) -> bool:
 
 
 def batches_near(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int) -> tuple[int, int] | None:
-    """The nearest batches up to and from the recipe's that a layout on so many GPUs divides; None where none does.
+    """The nearest batches, at most and at least the recipe's, that a layout on so many GPUs divides.
 
-    Where the fewest that it divides are more, both are these.
+    None where no layout divides any; where even the smallest that one divides is larger, it is both.
     """
     steps = _steps(recipe, cluster, fixed, gpus)
     batch = recipe.global_batch
@@ -27,15 +27,11 @@ def batches_near(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int
 
 def _steps(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int) -> set[int]:
     """Sequences that all data parallel ranks take at once, of every way to split the model over so many GPUs."""
-
-    def given_or(value: int | None, otherwise: list[int]) -> list[int]:
-        return otherwise if value is None else [value]
-
-    each = fixed.micro_batch or recipe.how.sequences_per_example
+    micro_batch = fixed.micro_batch or recipe.how.sequences_per_example
     return {
-        gpus // (tp * cp * pp) * each * (pp if (fixed.vp or 1) > 1 else 1)
-        for tp in given_or(fixed.tp, tensor_sizes(recipe, cluster))
-        for cp in given_or(fixed.cp, context_sizes(recipe, gpus))
-        for pp in given_or(fixed.pp, pipeline_depths(recipe, on_given_gpus=True))
+        gpus // (tp * cp * pp) * micro_batch * (pp if (fixed.vp or 1) > 1 else 1)
+        for tp in fixed_or(fixed.tp, tensor_sizes(recipe, cluster))
+        for cp in fixed_or(fixed.cp, context_sizes(recipe, gpus))
+        for pp in fixed_or(fixed.pp, pipeline_depths(recipe, on_given_gpus=True))
         if gpus % (tp * cp * pp) == 0 and fixed.dp in (None, gpus // (tp * cp * pp))
     }

@@ -11,9 +11,9 @@ second token as well (DeepSeek-V3: `Et*2|(tt|)*29,t|mL`)."""
 
 
 def even_chunks(layers: int, chunks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Whether layers split into equal chunks, with the model's ends counted or not, for each number of chunks.
+    """Whether layers split into equal chunks, as Megatron's interleaving requires, for each number of chunks.
 
-    Megatron's interleaving wants them equal.
+    The model's ends may count as layers (`ENDS`).
     """
     even = np.logical_or.reduce([(layers + ends) % chunks == 0 for ends in ENDS])
     return np.asarray(even & (chunks <= layers + 2))

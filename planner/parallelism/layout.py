@@ -79,7 +79,7 @@ class Layouts:
     """Index into `ACT_CKPT`."""
     replicas: Ints
     kinds: int = 1
-    """So many in a row differ in checkpointing alone, all over again in the same order."""
+    """How many consecutive layouts differ in checkpointing alone, the same kinds in the same order each time."""
 
     def __len__(self) -> int:
         return int(self.tp.shape[0])
@@ -101,7 +101,7 @@ class Layouts:
 
     @property
     def by_kind(self) -> Layouts:
-        """One of each row, `[layout]`, with all its kinds of checkpointing: what these change is `[kind, layout]`."""
+        """One of each such run, `[layout]`, with all kinds of checkpointing: what these change is `[kind, layout]`."""
         if self.kinds == 1:
             return self
         rows = {name: getattr(self, name)[:: self.kinds] for name in COLUMNS}
@@ -145,4 +145,4 @@ class Layouts:
 
 
 COLUMNS = tuple(f.name for f in fields(Layouts) if f.name != "kinds")
-"""Names of the columns of `Layouts`: a search takes parts of them thousands of times."""
+"""Names of the columns of `Layouts`, listed once: a search slices them thousands of times."""

@@ -173,8 +173,9 @@ def _grid(*axes: list[int]) -> list[Ints]:
     return [part.ravel() for part in np.meshgrid(*(np.array(axis, dtype=np.int64) for axis in axes), indexing="ij")]
 
 
-def _one(value: int | None, otherwise: list[int]) -> list[int]:
-    return otherwise if value is None else [value]
+def fixed_or(value: int | None, tried: list[int]) -> list[int]:
+    """The sizes of one axis: the one that the user fixed, else all that are tried."""
+    return tried if value is None else [value]
 
 
 WHOLE_STATE_BYTES = 18.0
@@ -246,17 +247,17 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, most_gpus:
     model = recipe.model
     experts = expert_sizes(model.experts)
     pp, vp = _grid(
-        _one(fixed.pp, pipeline_depths(recipe, on_given_gpus=fixed.on_given_gpus)),
-        _one(fixed.vp, _virtual_sizes(recipe)),
+        fixed_or(fixed.pp, pipeline_depths(recipe, on_given_gpus=fixed.on_given_gpus)),
+        fixed_or(fixed.vp, _virtual_sizes(recipe)),
     )
     keep = (vp == 1) | ((pp > 1) & even_chunks(model.layers, pp * vp))
     pp, vp = pp[keep], vp[keep]
     tp, cp, pipeline, ep, mb = _grid(
-        _one(fixed.tp, tensor_sizes(recipe, cluster)),
-        _one(fixed.cp, context_sizes(recipe, most_gpus)),
+        fixed_or(fixed.tp, tensor_sizes(recipe, cluster)),
+        fixed_or(fixed.cp, context_sizes(recipe, most_gpus)),
         list(range(len(pp))),
-        _one(fixed.ep, experts),
-        _one(fixed.micro_batch, micro_batches(recipe, on_given_gpus=fixed.on_given_gpus)),
+        fixed_or(fixed.ep, experts),
+        fixed_or(fixed.micro_batch, micro_batches(recipe, on_given_gpus=fixed.on_given_gpus)),
     )
     axes = [tp, cp, pp[pipeline], vp[pipeline], ep, mb]
     if fixed.micro_batch is None and recipe.seq_len >= 8192:

@@ -20,9 +20,9 @@ def expected_max(count: Value) -> Value:
 def busiest_ratio(model: ModelShape, ep: npt.NDArray[np.int64], load_sd_ratio: Value) -> Value:
     """Tokens of the busiest GPU of an expert parallel group over the mean, `[layout]` or `[draw]`.
 
-    A GPU's tokens are those of its `E / e` experts. The means over so many experts, drawn without putting back, have a
-    standard deviation that is `sqrt((e - 1) / (E - 1))` of that of single ones: none where every GPU holds all experts,
-    the whole of it where each holds one.
+    A GPU's tokens are those of its `E / e` experts. The mean over that many experts, drawn without replacement, has
+    `sqrt((e - 1) / (E - 1))` of the standard deviation of a single expert: none where every GPU holds all experts, all
+    of it where each GPU holds one.
 
     Args:
         model: how many experts there are.

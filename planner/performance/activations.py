@@ -17,11 +17,20 @@ from planner.training.recipe import Recipe
 def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
     """Bytes one layer keeps for backward and one micro-batch, as checkpointed, and without checkpointing.
 
-    Per token: two norm inputs (split under sequence parallelism) and the two product inputs that the norms give, q, k,
-    v and the attention output, what enters and leaves the scan of linear attention, the inner activations, dropout
-    masks of one byte, and with naive attention the probabilities, their dropout and its mask.
+    Per token: the inputs of two norms (split under sequence parallelism) and of the two products that follow them; q,
+    k, v and the attention output; what enters and leaves the scan of linear attention; the inner activations; dropout
+    masks of one byte; and with naive attention the probabilities, their dropout and its mask.
+
+    Args:
+        recipe: what is trained.
+        work: of one micro-batch.
+        at: the layouts.
+        rates: mid values or draws.
+
+    Returns:
+        Both in bytes, `[layout]` or with draws.
     """
-    each, spread = recipe.policy.activation_bytes, work.splits.spread
+    activation_bytes, spread = recipe.policy.activation_bytes, work.splits.spread
     hidden = work.split_elements
     ffn, routed = _inner_elements(recipe, work), recipe.model.moe_share * work.routed_elements
     attended = recipe.model.attention_share
@@ -33,10 +42,11 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     others = 2.0 * hidden + attended * _heads_kept(recipe, work) + (_inner_tensors(recipe) - 1.0) * ffn + routed
     others = others + work.scan_elements + work.scan_out
     masks = 2.0 * hidden if recipe.dropout else 0.0
-    plain = others * each + inputs * _input_bytes(recipe) + masks
+    plain = others * activation_bytes + inputs * _input_bytes(recipe) + masks
     scores: Value = 0.0
     if recipe.attention == "naive":
-        scores = attended * work.attention_scores * ((2.0 * each + 1.0) if recipe.dropout else each)
+        per_score = (2.0 * activation_bytes + 1.0) if recipe.dropout else activation_bytes
+        scores = attended * work.attention_scores * per_score
     none = (plain + scores) * rates.stored_activation_ratio
     selective: Value
     if recipe.attention == "naive" or recipe.fused:
@@ -48,8 +58,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
         # Per-operation policy of torchtitan: every second product's output (q, v, the first of the feed-forward, its
         # last), attention's, and the layer's input.
         heads = attended * _queries_and_values(recipe, work)
-        selective = (2.0 * hidden + heads + mixed + 0.5 * work.scan_elements + ffn) * each
-    freed, whole = spread(hidden * each - none), spread(none)
+        selective = (2.0 * hidden + heads + mixed + 0.5 * work.scan_elements + ffn) * activation_bytes
+    freed, whole = spread(hidden * activation_bytes - none), spread(none)
     kept = np.where(at.act_ckpt == SELECTIVE, spread(selective), whole + FULL_SHARE[at.act_ckpt] * freed)
     return kept, whole
 
@@ -59,14 +69,15 @@ def in_flight(at: Layouts, *, last: bool = False) -> Value:
 
     1F1B: `pp` on the first stage, one on the last. Interleaved: before its first backward pass stage `r` has run
     `(vp - 1) pp + 2 (pp - 1 - r) + 1` chunks of `1 / vp` of its layers (Megatron-Core `schedules.py`, warm-up), which
-    is `pp + (pp - 1) / vp` micro-batches on the first stage and `pp - (pp - 1) / vp` on the last. Never more than all.
+    is `pp + (pp - 1) / vp` micro-batches on the first stage and `pp - (pp - 1) / vp` on the last; never more than there
+    are in a step.
     """
     warm_up = np.where(at.vp > 1, (at.vp - 1) * at.pp, 0) + (0 if last else (at.pp - 1) * np.where(at.vp > 1, 2, 1))
     return np.minimum((warm_up + 1.0) / at.vp, at.grad_accum)
 
 
 def working_bytes(recipe: Recipe, work: Work, at: Layouts, whole: Value) -> Value:
-    """Bytes that exist once, while one layer is recomputed or run backward.
+    """Bytes that only the layer being recomputed or run backward needs.
 
     Args:
         recipe: what is trained.
@@ -94,10 +105,7 @@ def _read_again(recipe: Recipe) -> tuple[float, float]:
 
 def _input_bytes(recipe: Recipe) -> float:
     """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the input."""
-    policy = recipe.policy
-    if not recipe.fused or policy.linear_compute not in ("fp8", "fp4"):
-        return policy.activation_bytes
-    return 1.0 if policy.linear_compute == "fp8" else 0.5
+    return recipe.policy.operand_bytes if recipe.fused else recipe.policy.activation_bytes
 
 
 def _norm_outputs(recipe: Recipe, work: Work, rates: Rates) -> Value:

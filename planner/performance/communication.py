@@ -56,7 +56,7 @@ def _summed(times_s: Iterable[Value]) -> Array:
 def _sent_s(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Value:
     """Exposed time of one activation and its gradient between stages, and what blocking sends stall.
 
-    Sends stall in a whole job or not at all, the more often the larger the job (`stall_gpus`).
+    Either all sends of a job stall or none do: those of a job of at least `stall_gpus` GPUs, a number that is drawn.
     """
     transfer = stage_transfer(recipe, cluster, work, at, rates)
     stalls = transfer.group.crosses & (at.gpus >= rates.stall_gpus)
@@ -100,7 +100,7 @@ def split_product_s(recipe: Recipe, at: Layouts, layer: LayerTime) -> Value:
 
 
 def in_passes(recipe: Recipe, again: Value, forward: Value, both: Value) -> Value:
-    """Times or seconds of messages inside a layer over all of its passes.
+    """Count or time of the messages inside a layer, over all of its passes.
 
     Args:
         recipe: what is trained: a reference passes forward alone, frozen layers have no backward pass.
@@ -172,7 +172,8 @@ def data_parallel(
     copies = np.where(at.zero == 3, _copies_s(recipe, shards, at, passes, rates), 0.0)
     coding = coding_s(recipe, (shards.dense(last=False) + shards.expert(last=False)) * trained_share(recipe), rates)
     beside = rates.interference_ratio * np.minimum(busy, window) + copies + coding
-    apart = at.dp * at.cp > 1
+    # Where experts take tensor parallel ranks, several may hold the same ones though nothing else is data parallel.
+    copied = (at.dp * at.cp > 1) | ((shards.expert_ranks > 1) & (shards.expert_per_layer > 0))
     return DataParallel(
-        transfers=transfers, exposed_s=np.where(apart, exposed, 0.0), beside_s=np.where(apart, beside, 0.0)
+        transfers=transfers, exposed_s=np.where(copied, exposed, 0.0), beside_s=np.where(copied, beside, 0.0)
     )

@@ -13,7 +13,7 @@ import numpy as np
 from planner.kernels.surface import Surface, attention_s, large_flop_per_s
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.performance.operations import MatMul, Splits, Work
+from planner.performance.operations import MatMul, Splits, Work, expert_tp
 from planner.performance.products import cast_s, head_shares, product_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -227,7 +227,10 @@ def _magnitudes_s(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
     """DoRA's norms of one layer for one forward pass: weight and adapter are added up whole, then read once more."""
     if not recipe.how.decomposed:
         return 0.0
-    weights = sum(weight.copies * weight.inputs * weight.outputs for weight in recipe.adapted) / at.tp / at.ep
+    weights: Value = 0.0
+    for weight in recipe.adapted:
+        ranks = at.ep * expert_tp(recipe, at) if weight.routed else at.tp
+        weights = weights + weight.copies * weight.inputs * weight.outputs / ranks
     return weights * rates.magnitude_passes * recipe.policy.activation_bytes / rates.memory_bytes_per_s
 
 

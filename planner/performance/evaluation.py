@@ -28,12 +28,12 @@ from planner.units import HOUR_S, KWH_J
 Floats = npt.NDArray[np.float64]
 
 CHUNK = 24_576
-"""Layouts per pass: a pass takes some milliseconds whatever its size, so that most searches take one."""
+"""Layouts per pass: each pass costs some milliseconds whatever its size, and most searches fit into one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitPrices:
-    """What is multiplied in: scalars, or draws `[draw]`."""
+    """What a run's hours and joules are multiplied by: scalars, or draws `[draw]`."""
 
     usd_per_gpu_h: Value | None
     usd_per_kwh: Value | None
@@ -124,7 +124,7 @@ def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
 
 
 def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Value:
-    """GPU-seconds of a step at the dense peak, below which no draw can go: neither MFU nor HFU is above 1."""
+    """GPU-seconds of a step at the dense peak, a lower bound of every draw: neither MFU nor HFU may exceed 1."""
     return flop_per_step / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
 
 

@@ -1,8 +1,8 @@
 """Peak memory of one GPU, itemised, for every layout at once: the larger of the first and the last pipeline stage.
 
-A stage holds its states and the activations of its micro-batches in flight. On top of them comes the larger of two
-moments: the loss, with its logits, and the backward pass of one layer, with that layer's working memory and gathered
-parameters. Gradients that nothing accumulates grow while activations shrink.
+A stage holds its states and the activations of its micro-batches in flight. The peak is at the larger of two moments:
+the loss, with its logits, or the backward pass of one layer, with that layer's working memory and gathered parameters.
+Gradients that are not accumulated grow as activations are freed.
 """
 
 from __future__ import annotations
@@ -164,14 +164,14 @@ def _stage(
     scaled = items.scaled(memory_left_out(rates))
     if not recipe.how.fine_tunes:
         return scaled
-    return replace(scaled, weights=held.weights + 0.0 * scaled.weights)  # of as many bytes as the file they were in
+    return replace(scaled, weights=held.weights + 0.0 * scaled.weights)  # known to the byte: they are read from a file
 
 
 def _logit_bytes(recipe: Recipe, work: Work, rates: Rates) -> Value:
     """Logits with what the loss keeps beside them, where a stage has the output layer.
 
-    Fused with the output layer, only those of some tokens at a time lie there, about as many elements as the hidden
-    state has (Liger-Kernel, `fused_linear_cross_entropy.py`: chunks of tokens times hidden over vocabulary).
+    A loss that is fused with the output layer holds those of some tokens at a time, about as many elements as the
+    hidden state has (Liger-Kernel, `fused_linear_cross_entropy.py`: chunks of tokens times hidden over vocabulary).
     """
     per_logit = rates.logit_stored_bytes + (recipe.policy.activation_bytes - 2.0)
     elements = work.logit_elements

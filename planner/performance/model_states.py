@@ -95,10 +95,10 @@ def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
 def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
     """Gradients held beside the accumulated ones until they are summed or reduced.
 
-    Megatron adds a weight gradient to its buffer in the product itself, and reduces the buffer in place. Elsewhere
-    autograd hands out gradients in the type of the weights: where those are narrower than the accumulated ones both
-    exist. DistributedDataParallel's buckets are as large as the gradients (documentation: `gradient_as_bucket_view`
-    saves that much); DeepSpeed's have a fixed size.
+    Megatron accumulates a weight gradient into its buffer within the product itself, and reduces the buffer in place.
+    Elsewhere autograd returns gradients in the type of the weights: where that is narrower than the accumulated type,
+    both exist. DistributedDataParallel's buckets are as large as the gradients (documentation:
+    `gradient_as_bucket_view` saves that much); DeepSpeed's have a fixed size.
     """
     if recipe.kernels == "tuned":
         return 0.0
@@ -179,17 +179,13 @@ def _casts_weights(recipe: Recipe) -> bool:
     """Whether linear weights are cast: frozen ones lie in the compute type, where Megatron adapts in the low type."""
     if not recipe.policy.low_weight_copy_bytes or (recipe.how.adapts and recipe.fused):
         return False
-    return recipe.trains_all or _is_low(recipe.policy)
+    return recipe.trains_all or recipe.policy.narrow
 
 
 def _keeps_casts(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
     """Where casts of trained weights stay until the backward pass, `[layout]`."""
-    keeps = not recipe.how.adapts and (recipe.fused or not _is_low(recipe.policy))
+    keeps = not recipe.how.adapts and (recipe.fused or not recipe.policy.narrow)
     return np.asarray((at.zero != 3) & keeps)
-
-
-def _is_low(policy: PrecisionPolicy) -> bool:
-    return policy.linear_compute in ("fp8", "fp4")
 
 
 def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
@@ -246,7 +242,7 @@ def _master_bytes(recipe: Recipe) -> float:
 
 
 def moment_bytes(recipe: Recipe) -> float:
-    """State bytes per trained parameter that have to be on the GPU: paged states make room for anything else."""
+    """State bytes per trained parameter that have to be on the GPU; paged states yield to anything else."""
     optimizer = recipe.optimizer
     if optimizer.paged:
         return 0.0

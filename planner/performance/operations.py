@@ -71,7 +71,7 @@ def distinct_splits(recipe: Recipe, at: Layouts) -> tuple[Layouts, Splits]:
 
 
 FEWEST_LAYOUTS = 16
-"""Fewer are not worth looking for distinct ones."""
+"""Among fewer, looking for those that split a layer alike does not pay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +88,11 @@ class Work:
     moe_layer: tuple[MatMul, ...]
     head: MatMul
     attention_flop: Array
-    """Forward FLOP of the attention core of one layer that has it, as the kernel runs it."""
+    """Forward FLOP of the attention core of one layer that has it, as the kernel executes it."""
     attention_heads: Array
     """Query heads on this GPU times sequences of a micro-batch."""
     attention_length: Array
-    """Length of the causal sequence whose queries meet as many keys as in one kernel."""
+    """Length of the causal sequence whose queries meet, on average, as many keys as those of one kernel."""
     attention_chunks: Array
     """Chunks of keys and values that a query meets one after the other, each in a kernel of its own."""
     attention_scores: Array
@@ -123,8 +123,8 @@ class Work:
 def expert_tp(recipe: Recipe, at: Layouts) -> npt.NDArray[np.int64]:
     """Tensor parallel size inside an expert: that of the layer where the expert groups leave room, else 1.
 
-    Megatron-Core's rule: experts may use tensor, context and data parallel ranks; `ep` that does not divide `cp*dp`
-    (for one, because it is larger) takes the tensor parallel ranks too, so the expert itself is then not split.
+    Megatron-Core's rule: experts may use tensor, context and data parallel ranks; an `ep` that does not divide `cp*dp`
+    (because it is larger, say) takes the tensor parallel ranks too, and each expert is then whole.
     """
     if not recipe.model.experts:
         return np.ones_like(at.tp)
@@ -139,7 +139,7 @@ def computed_length(recipe: Recipe, at: Layouts) -> Array | float:
 
 
 def _keys(model: ModelShape, length: Array | float) -> Array | float:
-    """Mean keys of a query, for one length or for each of several."""
+    """Mean number of keys that a query meets, for one length or each of several."""
     if isinstance(length, float):
         return attended_tokens(model, length)
     distinct, inverse = np.unique(length, return_inverse=True)
@@ -147,7 +147,13 @@ def _keys(model: ModelShape, length: Array | float) -> Array | float:
 
 
 def attended_tokens(model: ModelShape, seq_len: float, causal_half: bool = True) -> float:
-    """Mean keys that one query meets, averaged over layers (sliding windows included)."""
+    """Mean number of keys that one query meets, averaged over layers (sliding windows included).
+
+    Args:
+        model: which layers see what.
+        seq_len: tokens of a sequence.
+        causal_half: whether causal attention counts the half that it computes, or the whole square.
+    """
     causal = model.kind != "encoder" and causal_half
     everything = seq_len / 2 if causal else float(seq_len)
     if causal and model.kind == "encoder-decoder":  # the encoder's layers see the whole sequence
@@ -356,9 +362,10 @@ def matrix_flop_per_token(recipe: Recipe) -> float:
 def attention_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: bool = True) -> float:
     """Forward FLOP per token of what has no weights, all layers.
 
-    Scores and their product with the values; of a hybrid, the scan of linear attention as well.
+    Scores and their product with the values; of a hybrid, the scan of linear attention as well. Cross-attention meets
+    the whole of the encoder's output, which has as many tokens.
     """
-    keys = attended_tokens(model, seq_len, causal_half=causal_half)
+    keys = attended_tokens(model, seq_len, causal_half=causal_half) + model.cross_share * seq_len
     attended = model.layers * model.attention_share
     scan = 0.0 if model.linear is None else model.linear.layers * model.linear.scan_flop
     return 2.0 * attended * keys * model.heads * (model.head_dim + model.value_dim) + scan

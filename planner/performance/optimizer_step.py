@@ -86,14 +86,14 @@ def offload_s(
         update_s = updated_params(recipe, shards, at) * update_bytes_per_param(recipe) / host
         return np.maximum(behind_s - OFFLOAD_OVERLAP * busy_s, 0.0) + exposed_s + update_s
     kept, _ = stored_bytes_per_layer(recipe, work, at, rates)
-    there_and_back = 2.0 * kept * layers * at.grad_accum
+    there_and_back = 2.0 * kept * recipe.backward_share * layers * at.grad_accum
     return np.maximum(there_and_back / rates.pcie_bytes_per_s - OFFLOAD_OVERLAP * busy_s, 0.0)
 
 
 def host_bytes_per_s(cluster: Cluster, at: Layouts, rates: Rates) -> Value:
-    """Memory traffic of the update that one GPU's process gets of its host, `[layout]` or `[draw]`.
+    """Host memory bandwidth that the update of one GPU's process gets, `[layout]` or `[draw]`.
 
-    The processes of a node share its memory; one alone cannot fill it.
+    The processes of a node share its bandwidth; one alone cannot saturate it.
     """
     sharing = np.minimum(at.gpus, cluster.gpus_per_node)
     result: Value = np.minimum(rates.host_memory_bytes_per_s / sharing, rates.host_process_bytes_per_s)
@@ -115,7 +115,8 @@ def _states_moved_s(recipe: Recipe, shards: Shards, at: Layouts, host: Value, ra
     weight_s = params * (policy.weight_bytes or policy.master_bytes) / rates.pcie_bytes_per_s
     added_s = (m - 1.0) * (gradient_s + ADDED_IN_PLACE * params * policy.gradient_bytes / host)
     hidden, waited = ((2.0 * m - 1.0) * gradient_s, 0.0) if recipe.stack == "classic" else (gradient_s, added_s)
-    gathers_s = 2.0 * m * weight_bytes(recipe, shards, at) / rates.pcie_bytes_per_s
+    gathers = (1.0 + recipe.backward_share) * m
+    gathers_s = gathers * weight_bytes(recipe, shards, at) / rates.pcie_bytes_per_s
     behind = np.where(streams, hidden, 0.0) + np.where(on_host, gathers_s, 0.0)
     exposed = np.where(streams, waited, gradient_s) + np.where(on_host, 0.0, weight_s)
     return behind, exposed

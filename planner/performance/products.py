@@ -106,9 +106,9 @@ def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates, shares: PassSha
 def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     """Seconds of the forward product where no surface is known; each backward product takes as long.
 
-    `flop / rate + operand bytes / bandwidth + fixed`: the sum, less a share of the lesser of the two, since the tail of
-    one hides little of the other; it gives the loss of efficiency of small shapes without a table. A `count` below 1 is
-    the share of the layers that have the product.
+    `flop / rate + operand bytes / bandwidth + fixed`, less a share of the smaller of the first two, since arithmetic
+    and traffic overlap only in part. The law gives the lower efficiency of small shapes without a table. A `count`
+    below 1 is the share of the layers that have the product.
     """
     return _law_alone(op, recipe, rates)[0] * op.count + np.minimum(op.count, 1.0) * rates.kernel_s
 
@@ -122,10 +122,11 @@ def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
     power, rate = rates.power(name), getattr(rates, name)
     if op.grouped:
         rate = rate * rates.grouped_matmul_ratio
-    in_bytes = _operand_bytes(op.low_precision, recipe)
-    operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * recipe.policy.activation_bytes
+    policy = recipe.policy
+    operand_bytes = policy.operand_bytes if op.low_precision else policy.activation_bytes
+    moved_bytes = (op.m * op.k + op.n * op.k) * operand_bytes + op.m * op.n * policy.activation_bytes
     flop = 2.0 * op.m * op.n * op.k
-    arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
+    arithmetic, traffic = flop / rate, moved_bytes / rates.operand_bytes_per_s
     if op.low_precision:
         halved = halvings(np.asarray(op.n), np.asarray(op.k), recipe, rates)
         arithmetic = arithmetic * rates.unaligned_product_ratio**-halved
@@ -140,24 +141,17 @@ def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
     return joined(as_sold / power.clock(alone_w)), power.limited_ratio(alone_w)
 
 
-def _operand_bytes(low_precision: bool, recipe: Recipe) -> float:
-    """Bytes of one number of an operand."""
-    policy = recipe.policy
-    if low_precision and policy.linear_compute in ("fp8", "fp4"):
-        return 1.0 if policy.linear_compute == "fp8" else 0.5
-    return policy.activation_bytes
-
-
 def halvings(n: Array, k: Array, recipe: Recipe, rates: Rates) -> Array:
-    """How often the rows of products of a layer halve what tensor cores want, in the shape of `n` and `k`.
+    """By how many powers of two the rows of a layer's operands miss their alignment, in the shape of `n` and `k`.
 
-    Tensor cores read operands in pieces of `aligned_bytes`; a row that is a multiple of only half, a quarter, ... of
-    that makes a product slower by `unaligned_product_ratio` each time. Vocabularies are padded, and are not looked at.
+    Tensor cores read operands in pieces of `aligned_bytes`. A row that is a multiple of only half of that, a quarter
+    and so on makes a product slower by `unaligned_product_ratio` for each halving. Vocabularies are padded, and not
+    looked at.
     """
     if recipe.policy.linear_compute == "fp32":  # CUDA cores
         return np.zeros(1)
-    each, wanted = _operand_bytes(True, recipe), np.max(rates.aligned_bytes)
-    lowest = np.minimum(*(_power_of_two_in(np.rint(size * each)) for size in (n, k)))
+    wanted = np.max(rates.aligned_bytes)
+    lowest = np.minimum(*(_power_of_two_in(np.rint(size * recipe.policy.operand_bytes)) for size in (n, k)))
     return np.asarray(np.log2(np.maximum(wanted / lowest, 1.0)))
 
 
@@ -177,7 +171,7 @@ class Passes:
     seconds: Floats
     """Of one run, sustained under the power limit as sold."""
     runs: Value
-    """How many times as long a layer spends on it; by pass, too."""
+    """How many such runs a layer's time amounts to, by pass as well; not whole for grouped products."""
     halvings: Floats
     """How far each misses the alignment that tensor cores want, `[product, ...]` or one for all."""
 
@@ -219,15 +213,15 @@ def _measured(passes: Passes, slower: Value, unaligned_ratio: Value, power: Prod
 
 
 def _summed(values: Floats) -> Floats:
-    """The sum along the first axis, in order: that of numpy depends on the other axes in its last bit.
+    """The sum along the first axis, term by term: the last bit of numpy's depends on the size of the other axes.
 
-    A layout is then the same alone and among others.
+    A layout thus gets the same figure alone and among others.
     """
     return np.asarray(sum(values[1:], values[0])) if len(values) else np.zeros(values.shape[1:])
 
 
 def _stacked(values: Sequence[Value]) -> Floats:
-    """Arrays that broadcast, one after the other along a new first axis."""
+    """Arrays broadcast to one shape and stacked along a new first axis."""
     result = np.empty((len(values), *np.broadcast(*values).shape))
     for row, value in zip(result, values, strict=True):
         row[...] = value

@@ -17,14 +17,14 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shards:
-    """Parameters on one GPU before any ZeRO sharding, and the groups that ZeRO shards over, `[layout]` each."""
+    """Parameters on one GPU before ZeRO, and the sizes of the groups that ZeRO shards them over, `[layout]` each."""
 
     layers_most: Array
     """Layers of the fullest pipeline stage."""
     layers_last: Array
     """Layers of the last stage (it holds the output layer)."""
     dense_per_layer: Array
-    """Parameters of one layer outside the routed experts, after tensor parallel, mean over layers."""
+    """Parameters of one layer outside the routed experts on a tensor parallel rank, mean over layers."""
     expert_per_layer: Array
     """Parameters of the routed experts of one layer on this GPU, mean over layers."""
     first_extra: Array
@@ -47,10 +47,10 @@ class Shards:
 
 
 def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> tuple[Array, Array]:
-    """Layers of the fullest and of the last stage, `[layout]`; the remainder goes to the earlier stages.
+    """Layers of the fullest and of the last stage, `[layout]`; earlier stages take the remainder.
 
-    Where chunks are even only with embedding and output layer as layers, the two ends hold one layer less than the
-    stages between them; two stages are both ends.
+    Where chunks are even only if embedding and output layer count as layers, the first and the last stage hold one
+    layer less than those between them, of which a pipeline of two stages has none.
 
     Args:
         layers: of the model.
@@ -87,13 +87,35 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     return Shards(
         layers_most=most,
         layers_last=last,
-        dense_per_layer=matrices / tp + vectors,
+        dense_per_layer=matrices / tp + copied_per_layer(model, at.tp) + vectors,
         expert_per_layer=routed,
         first_extra=np.where(alone, both_ends, embedding),
         last_extra=np.where(alone, both_ends, head),
         dense_ranks=at.dp * at.cp / at.replicas,
         expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
     )
+
+
+def copied_per_layer(model: ModelShape, tp: npt.NDArray[np.int64]) -> Array:
+    """Matrix parameters that a tensor parallel rank holds beyond its `1 / tp` of a layer, mean over layers, `[layout]`.
+
+    Every rank has the whole of the projections down to latent states, which all heads share, of those around routed
+    experts, and of the router; where there are more ranks than key and value heads, several hold the same ones
+    (`parallel_mode="duplicated"` in Megatron-Core's `multi_latent_attention.py` and `moe_layer.py`; `NoParallel` in
+    torchtitan's `deepseek_v3/infra/parallelize.py`).
+    """
+    hidden, attended = model.hidden, model.attention_share
+    whole = hidden * model.moe_share * (model.experts + 2.0 * (model.expert_hidden or 0))
+    shared: Value = 0.0
+    if model.kv_lora_rank is not None:
+        whole += attended * hidden * ((model.q_lora_rank or 0) + model.kv_lora_rank + model.rope_head_dim)
+    else:
+        kv = attended * hidden * model.kv_heads * (model.head_dim + model.value_dim) * (1.0 + model.cross_share)
+        shared = kv * (1.0 / np.minimum(tp, model.kv_heads) - 1.0 / tp)
+    if model.linear is not None:
+        keys = model.linear_share * hidden * 2.0 * model.linear.keys
+        shared = shared + keys * (1.0 / np.minimum(tp, model.linear.key_heads) - 1.0 / tp)
+    return np.asarray(shared + whole * (1.0 - 1.0 / tp))
 
 
 def _head_layers(model: ModelShape) -> float:
@@ -129,8 +151,7 @@ def frozen_weight_bytes(recipe: Recipe) -> float | None:
     if not recipe.how.adapts:
         return None
     policy = recipe.policy
-    low = recipe.fused and policy.linear_compute in ("fp8", "fp4")
-    return policy.low_weight_copy_bytes if low else policy.activation_bytes
+    return policy.low_weight_copy_bytes if recipe.fused and policy.narrow else policy.activation_bytes
 
 
 def gathered_bytes(recipe: Recipe, at: Layouts) -> Value:

@@ -73,9 +73,9 @@ class StepTimes:
     def centred(self, centre: int | None) -> StepTimes:
         """The same draws, all stretched alike so that their middle is the step at mid.
 
-        The fit makes the prediction at mid unbiased, and the middle of the draws about it is another: a sum of inputs
-        that are drawn far up and down is longer in the middle than the sum of their mids. A run does not take longer
-        because less is known of it (docs/decisions/0026-draws-about-the-mid.md).
+        The fit makes the prediction at mid unbiased, but the median of the draws lies above it: so does the sum of
+        widely drawn inputs above the sum of their mids. A run does not take longer because less is known of it
+        (docs/decisions/0026-draws-about-the-mid.md).
 
         Args:
             centre: which draw has every input at its mid; None: these are no draws about a mid.
@@ -97,9 +97,9 @@ ITEMS = tuple(f.name for f in fields(StepTimes))
 def _recompute(layer: LayerTime, recipe: Recipe, at: Layouts) -> Value:
     """Forward work done again in the backward pass of one layer, without its messages.
 
-    Selective means what the stack means by it: with naive attention its core is recomputed (Korthikanti et al.
-    2022); FSDP stacks keep every second matrix product (torchtitan's per-operation policy); Megatron with fused
-    attention recomputes that kernel, but norms and activations instead where layers have experts.
+    What selective checkpointing recomputes depends on the stack: with naive attention its core (Korthikanti et al.
+    2022); in FSDP stacks every second matrix product (torchtitan's per-operation policy); in Megatron with fused
+    attention that kernel, or norms and activations where layers have experts.
     """
     if recipe.attention == "naive":
         selective = layer.attention_forward + layer.scores_forward
@@ -198,10 +198,10 @@ def left_out(rates: Rates) -> Value:
 
 
 def allocator_s(cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates) -> Value:
-    """Time that a full memory costs: PyTorch's allocator gives its cached blocks back and asks for them anew.
+    """Time that a full memory costs: PyTorch's allocator frees its cached blocks and allocates them again.
 
-    A pipeline that takes a new buffer for every message between its stages, on a stream of its own, does so in every
-    micro-batch once there is no room left. Stacks that keep their buffers do not.
+    A pipeline that allocates a new buffer for every message between its stages, on a stream of its own, pays this in
+    every micro-batch once memory is full. Stacks that keep their buffers do not.
 
     Args:
         cluster: whose GPU has the memory.

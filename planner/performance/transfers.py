@@ -24,7 +24,7 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 LEAST_S = 1e-12
-"""No message is shorter: keeps ratios of times finite."""
+"""Lower bound of a message's time, which keeps ratios of times finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Transfer:
     carries: str
     """What is in it, one of `CARRIED`."""
     payload_bytes: Value
-    """The whole, not one rank's part; of an all-to-all and a send what one rank sends."""
+    """The whole, not one rank's part; of an all-to-all and of a send, what one rank sends."""
     group: RankGroup
     once_s: Value
     """Time of the payload."""
@@ -75,7 +75,7 @@ CARRIED = (
 def tensor_transfers(
     recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, product_s: Value, rates: Rates
 ) -> tuple[Transfer, ...]:
-    """Two reductions forward, two backward (MoE: attention's only, where experts are not split).
+    """Two reductions forward, two backward; attention's only in layers whose experts are not split.
 
     Backward, the sum of the input's gradients runs beside the product of the weight's gradient, and the input gathered
     again beside that of its own (NVIDIA/Megatron-LM, `LinearWithGradAccumulationAndAsyncCommunication`). Products that
@@ -95,7 +95,7 @@ def tensor_transfers(
     group = place_on(cluster, at.tp)
     payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
     exposed = 1.0 - np.where(group.size <= group.linked, rates.overlap_tp_ratio, 0.0)
-    blocks = np.where((expert_tp(recipe, at) < at.tp) & (recipe.model.experts > 0), 1.0, 2.0)
+    blocks = np.where(expert_tp(recipe, at) < at.tp, 2.0 - recipe.model.moe_share, 2.0)
 
     def beside(message: Transfer, carries: str) -> Transfer:
         """A message of the backward pass alone, behind a product where weights learn."""
@@ -224,13 +224,13 @@ class ZeroPasses:
 def zero_passes(recipe: Recipe, at: Layouts) -> ZeroPasses:
     """ZeRO 2 reduces after every micro-batch, since no rank keeps the whole gradient.
 
-    ZeRO 3 also gathers twice for each (once without resharding) and once more for a reference, but under a pipeline
-    once per step: parameters stay gathered over its micro-batches.
+    ZeRO 3 also gathers for each forward pass, a reference's among them, and with resharding again for the layers that
+    are run backward; but under a pipeline once per step: parameters stay gathered over its micro-batches.
     """
     every = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
     scatters = np.where(every, at.grad_accum, 1.0)
-    own = np.where((at.pp == 1) & recipe.reshard_after_forward, 2.0, 1.0)
-    gathers = scatters * (own + recipe.forward_passes - 1.0)
+    again = np.where((at.pp == 1) & recipe.reshard_after_forward, recipe.backward_share, 0.0)
+    gathers = scatters * (recipe.forward_passes + again)
     return ZeroPasses(each_micro_batch=every, scatters=scatters, gathers=gathers)
 
 
@@ -239,10 +239,9 @@ def data_parallel_transfers(
 ) -> tuple[Transfer, ...]:
     """Gradient reduction and parameter gathering of one step.
 
-    ZeRO 0: one all-reduce, with compressed gradients under ZeRO 1, too (as DDP's hooks do); else 1 and
-    2: reduce-scatters and one all-gather; 3: both as often as `passes` says. With LoRA
-    only the adapters are reduced, and gathered after the update. Copies of the sharded states (hybrid sharding)
-    all-reduce their gradient shards.
+    ZeRO 0 takes one all-reduce, and so does ZeRO 1 with compressed gradients (as DDP's hooks do). ZeRO 1 and 2 take
+    reduce-scatters and one all-gather, ZeRO 3 both as often as `passes` says. With LoRA only the adapters are reduced,
+    and gathered after the update. Copies of the sharded states (hybrid sharding) all-reduce their gradient shards.
     """
     trained = trained_share(recipe)
     expert_stride = at.ep * expert_tp(recipe, at)

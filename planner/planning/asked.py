@@ -168,7 +168,7 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
         return
     days = at_confidence(result.draws["duration_days"], confidence)
     usd = at_confidence(result.draws["cost_usd"], confidence) if dear else 0.0
-    said: dict[str, str | int | float] = {
+    values: dict[str, str | int | float] = {
         "gpus": plan.gpus,
         "gpu": plan.gpu,
         "precision": plan.precision,
@@ -180,13 +180,13 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
         assert likely.deadline is not None
         assert likely.budget is not None
         message = Message.of(
-            "error.over_both", **said, **in_days, **in_usd, likely=likely.deadline, likely_budget=likely.budget,
+            "error.over_both", **values, **in_days, **in_usd, likely=likely.deadline, likely_budget=likely.budget,
             digits=max(digits_apart(ratio, confidence) for ratio in (likely.deadline, likely.budget)),
         )  # fmt: skip
     else:
         ratio = (likely.deadline if late else likely.budget) or 0.0
         key, missed = ("error.over_deadline", in_days) if late else ("error.over_budget", in_usd)
-        message = Message.of(key, **said, **missed, likely=ratio, digits=digits_apart(ratio, confidence))
+        message = Message.of(key, **values, **missed, likely=ratio, digits=digits_apart(ratio, confidence))
     enough: EnoughBudget | None = None
     later_days, needed_usd = days * ROOM_RATIO if late else None, usd if dear else None
     if likely.deadline is not None and likely.budget is not None:

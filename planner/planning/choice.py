@@ -156,55 +156,71 @@ def choose_each(
     What one layout risks, another that needs more memory risks as well: the latter is not drawn.
     """
     pace_s = scores.wall_s * tokens_ratio(layouts, case.recipe)
-    simplicity = complexity(layouts, case.recipe)
+    complexities = complexity(layouts, case.recipe)
     splits = splits_of(layouts)
     filling = scores.memory_bytes / usable_bytes(case.cluster.gpu)
     risks = Risks(case, layouts)
-    winners: dict[int, tuple[int, int, float] | None] = {}
+    winners: dict[int, _Winner | None] = {}
     short_of_memory: set[int] = set()
-    left = dict(enumerate(groups))
-    while left:
-        near = {name: _shortlist(pace_s, simplicity, splits, filling, group) for name, group in left.items()}
-        risks.draw(i for some in near.values() for i in some.tolist())
-        likely = {name: [i for i in some.tolist() if risks.is_likely_safe(i)] for name, some in near.items()}
-        short_of_memory |= {name for name, some in near.items() if len(likely[name]) < len(some)}
-        expected = _expected(risks, [i for some in likely.values() if len(some) > 1 for i in some])
-        first = [_simplest_of_the_best(some, simplicity, expected) for some in likely.values() if some]
-        risks.ask(i for winner in first for i in winner[:2])
-        found = {name: _safe_winner(some, simplicity, expected, risks) for name, some in likely.items()}
-        for name in [name for name, winner in found.items() if winner is not None or not len(left[name])]:
-            winners[name] = found[name]
-            del left[name]
-        for name, group in left.items():
-            least_risky_bytes = min(scores.memory_bytes[i] for i in near[name])
-            left[name] = group[scores.memory_bytes[group] < least_risky_bytes]
+    undecided = dict(enumerate(groups))
+    while undecided:
+        listed = {
+            name: _shortlist(pace_s, complexities, splits, filling, group).tolist() for name, group in undecided.items()
+        }
+        risks.draw(i for shortlist in listed.values() for i in shortlist)
+        likely = {name: [i for i in shortlist if risks.is_likely_safe(i)] for name, shortlist in listed.items()}
+        short_of_memory |= {name for name, shortlist in listed.items() if len(likely[name]) < len(shortlist)}
+        expected = _expected(risks, [i for rivals in likely.values() if len(rivals) > 1 for i in rivals])
+        first = [_simplest_of_the_best(rivals, complexities, expected) for rivals in likely.values() if rivals]
+        risks.ask(i for winner in first for i in winner.compared)
+        safe = {name: _safe_winner(rivals, complexities, expected, risks) for name, rivals in likely.items()}
+        for name in [name for name, winner in safe.items() if winner is not None or not len(undecided[name])]:
+            winners[name] = safe[name]
+            del undecided[name]
+        for name, group in undecided.items():
+            least_risky_bytes = min(scores.memory_bytes[i] for i in listed[name])
+            undecided[name] = group[scores.memory_bytes[group] < least_risky_bytes]
     for name in short_of_memory:
         winners[name] = _or_faster(risks, scores, pace_s, groups[name], winners[name])
     for name, group in enumerate(groups):
         for split in sorted({int(splits[i]) for i in risks.unsafe} & set(splits[group].tolist())):
             winners[name] = _or_faster(risks, scores, pace_s, group[splits[group] == split], winners[name])
     unsafe = [name for name, winner in winners.items() if winner is None]
-    risky = {name: _least_risky(case, layouts, scores, pace_s, simplicity, groups[name]) for name in unsafe}
+    risky = {name: _least_risky(case, layouts, scores, pace_s, complexities, groups[name]) for name in unsafe}
     return tuple(_choice(layouts, scores, winners[name], risky.get(name), evaluated) for name in range(len(groups)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Winner:
+    """The layout that is taken of a group, by index among all layouts, beside the fastest."""
+
+    best: int
+    fastest: int
+    """The one with the shortest expected time, which may be less simple."""
+    slower_ratio: float = 0.0
+    """By how much the expected time of `best` is longer than that of `fastest`."""
+
+    @property
+    def compared(self) -> tuple[int, int]:
+        """Both."""
+        return self.best, self.fastest
+
+
 def _safe_winner(
-    likely: list[int], simplicity: Floats, expected_s: Mapping[int, float], risks: Risks
-) -> tuple[int, int, float] | None:
+    likely: list[int], complexities: Floats, expected_s: Mapping[int, float], risks: Risks
+) -> _Winner | None:
     """What `_simplest_of_the_best` gives of those that are safe; only layouts that could win are asked about."""
-    left = list(likely)
-    while left:
-        winner = _simplest_of_the_best(left, simplicity, expected_s)
-        unsafe = {i for i in winner[:2] if not risks.is_safe(i)}
+    rivals = list(likely)
+    while rivals:
+        winner = _simplest_of_the_best(rivals, complexities, expected_s)
+        unsafe = {i for i in winner.compared if not risks.is_safe(i)}
         if not unsafe:
             return winner
-        left = [i for i in left if i not in unsafe]
+        rivals = [i for i in rivals if i not in unsafe]
     return None
 
 
-def _or_faster(
-    risks: Risks, scores: Score, pace_s: Floats, group: Indices, winner: tuple[int, int, float] | None
-) -> tuple[int, int, float] | None:
+def _or_faster(risks: Risks, scores: Score, pace_s: Floats, group: Indices, winner: _Winner | None) -> _Winner | None:
     """The winner, or where memory is short a faster layout of a group that is safe and was not compared.
 
     Looked at are layouts that are faster than all which need less memory, at mid; of these the fastest safe one is
@@ -213,23 +229,23 @@ def _or_faster(
     """
     if winner is None:
         return None
-    faster = group[SIMPLER * pace_s[group] < pace_s[winner[0]]]
+    faster = group[SIMPLER * pace_s[group] < pace_s[winner.best]]
     if not len(faster):
         return winner
     front = _faster_the_more_memory(scores, pace_s, faster)
-    here = np.zeros(len(pace_s), dtype=np.bool_)
-    here[group] = True
-    too_much_bytes = min((scores.memory_bytes[i] for i in risks.unsafe if here[i]), default=np.inf)
+    in_group = np.zeros(len(pace_s), dtype=np.bool_)
+    in_group[group] = True
+    too_much_bytes = min((scores.memory_bytes[i] for i in risks.unsafe if in_group[i]), default=np.inf)
     low, high = 0, int(np.searchsorted(scores.memory_bytes[front], too_much_bytes))
     while low < high:
         middle = (low + high) // 2
         low, high = (middle + 1, high) if risks.is_safe(int(front[middle])) else (low, middle)
-    other = int(front[low - 1]) if low else winner[0]
+    other = int(front[low - 1]) if low else winner.best
     if other in risks.needed:  # it was compared
         return winner
-    both = risks.layouts.take(np.array([winner[0], other], dtype=np.intp))
+    both = risks.layouts.take(np.array([winner.best, other], dtype=np.intp))
     expected_s = expected_paces(risks.case, both) * tokens_ratio(both, risks.case.recipe)
-    return (other, other, 0.0) if SIMPLER * expected_s[1] < expected_s[0] else winner
+    return _Winner(best=other, fastest=other) if SIMPLER * expected_s[1] < expected_s[0] else winner
 
 
 def _faster_the_more_memory(scores: Score, pace_s: Floats, group: Indices) -> Indices:
@@ -239,7 +255,7 @@ def _faster_the_more_memory(scores: Score, pace_s: Floats, group: Indices) -> In
 
 
 def _least_risky(
-    case: Case, layouts: Layouts, scores: Score, pace_s: Floats, simplicity: Floats, group: Indices
+    case: Case, layouts: Layouts, scores: Score, pace_s: Floats, complexities: Floats, group: Indices
 ) -> int | None:
     """Where no layout is safe, the simplest of the fastest that are hardly riskier than the least risky.
 
@@ -249,19 +265,16 @@ def _least_risky(
     risks = {i: risk_of(case, layouts.only(i)) for i in leanest.tolist()}
     most = min(min(risks.values(), default=0.0) + LITTLE_RISKIER, MOST_RISK)
     able = [i for i, risk in risks.items() if risk <= most]
-    return _simplest_of_the_best(able, simplicity, {i: float(pace_s[i]) for i in able})[0] if able else None
+    return _simplest_of_the_best(able, complexities, {i: float(pace_s[i]) for i in able}).best if able else None
 
 
-def _choice(
-    layouts: Layouts, scores: Score, winner: tuple[int, int, float] | None, risky: int | None, evaluated: int
-) -> Choice:
+def _choice(layouts: Layouts, scores: Score, winner: _Winner | None, risky: int | None, evaluated: int) -> Choice:
     """The winner of a group, or where none is safe the one that risks little, if there is one."""
     if winner is None:
         return Choice(layouts=layouts, scores=scores, best=risky, evaluated=evaluated, safe=False)
-    best, fastest, slower_ratio = winner
     return Choice(
-        layouts=layouts, scores=scores, best=best, evaluated=evaluated,
-        fastest=None if fastest == best else fastest, slower_ratio=slower_ratio,
+        layouts=layouts, scores=scores, best=winner.best, evaluated=evaluated,
+        fastest=None if winner.fastest == winner.best else winner.fastest, slower_ratio=winner.slower_ratio,
     )  # fmt: skip
 
 
@@ -303,7 +316,7 @@ def splits_of(layouts: Layouts) -> Indices:
     return np.asarray(numbers, dtype=np.intp)
 
 
-def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, filling: Floats, group: Indices) -> Indices:
+def _shortlist(pace_s: Floats, complexities: Floats, splits: Indices, filling: Floats, group: Indices) -> Indices:
     """Layouts of a group to compare under draws, the fastest at mid first.
 
     What is fast at mid may be slow in the mean: communication that is just hidden at mid is often not under draws.
@@ -312,7 +325,7 @@ def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, filling: Flo
 
     Args:
         pace_s: time per sequence at mid, `[layout]`.
-        simplicity: how complex each layout is, `[layout]`.
+        complexities: of each layout, as of `complexity`, `[layout]`.
         splits: which layouts split the model alike, `[layout]`.
         filling: share of the memory that each takes at mid, `[layout]`.
         group: indices of those to choose from.
@@ -330,7 +343,7 @@ def _shortlist(pace_s: Floats, simplicity: Floats, splits: Indices, filling: Flo
         for most in FILLINGS:
             fast[members[filling[near[members]] <= most][:1]] = True
     close = np.flatnonzero(pace_s[near] <= SIMPLE_NEAR * pace_s[near[0]])
-    fast[close[np.argsort(simplicity[near[close]], kind="stable")][:MOST_SIMPLE]] = True
+    fast[close[np.argsort(complexities[near[close]], kind="stable")][:MOST_SIMPLE]] = True
     return np.asarray(near[fast])
 
 
@@ -339,31 +352,29 @@ def _first_splits(splits: Indices) -> list[int]:
     return list(dict.fromkeys(splits.tolist()))[:MOST_SPLITS]
 
 
-def _simplest_of_the_best(
-    safe: list[int], simplicity: Floats, expected_s: Mapping[int, float]
-) -> tuple[int, int, float]:
-    """Index of the layout to take, of the one with the shortest expected time, and how much longer the former is.
+def _simplest_of_the_best(safe: list[int], complexities: Floats, expected_s: Mapping[int, float]) -> _Winner:
+    """The simplest of the layouts whose expected time is close to the shortest.
 
     Args:
         safe: the layouts that may win; a single one is not timed.
-        simplicity: how complex each layout is, `[layout]`.
+        complexities: of each layout, as of `complexity`, `[layout]`.
         expected_s: expected time of those that were timed, by index.
     """
     if len(safe) == 1:
-        return safe[0], safe[0], 0.0
+        return _Winner(best=safe[0], fastest=safe[0])
     fastest = min(safe, key=lambda i: expected_s[i])
     close = [i for i in safe if expected_s[i] <= SIMPLER * expected_s[fastest]]
-    best = min(close, key=lambda i: (simplicity[i], expected_s[i]))
-    return best, fastest, expected_s[best] / expected_s[fastest] - 1.0
+    best = min(close, key=lambda i: (complexities[i], expected_s[i]))
+    return _Winner(best=best, fastest=fastest, slower_ratio=expected_s[best] / expected_s[fastest] - 1.0)
 
 
 def _expected(risks: Risks, compared: list[int]) -> dict[int, float]:
     """Expected time per sequence of some layouts, by index, weighed by the tokens that their batch takes."""
     if not compared:
         return {}
-    some = risks.layouts.take(np.array(compared, dtype=np.intp))
-    paces = _paces(risks.case, some, np.stack([risks.needed[i] for i in compared]))
-    return dict(zip(compared, (paces * tokens_ratio(some, risks.case.recipe)).tolist(), strict=True))
+    layouts = risks.layouts.take(np.array(compared, dtype=np.intp))
+    paces = _paces(risks.case, layouts, np.stack([risks.needed[i] for i in compared]))
+    return dict(zip(compared, (paces * tokens_ratio(layouts, risks.case.recipe)).tolist(), strict=True))
 
 
 def expected_paces(case: Case, layouts: Layouts) -> Floats:

@@ -45,20 +45,21 @@ def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, d
         draws: the common draws.
     """
     in_parts = case.cluster.sized_by_number or plan.gpus < case.cluster.gpus_per_node
-    found = _in_parts_of_a_node if in_parts else _found_around
-    points = [*found(case, fixed, plan, targets, draws), _of_plan(plan, targets)]
+    others = _in_parts_of_a_node if in_parts else _on_whole_nodes
+    points = [*others(case, fixed, plan, targets, draws), _of_plan(plan, targets)]
     points.sort(key=lambda point: point.gpus)
     is_risky = plan.memory_risk is not None and plan.memory_risk > case.memory_risk
     return tuple(points if is_risky else _with_knee(points))  # a risky plan is not on one curve with safe ones
 
 
-def _found_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> Iterator[CurvePoint]:
+def _on_whole_nodes(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> Iterator[CurvePoint]:
     """Points on whole nodes, of those near each share the first that is hardly dearer than the others."""
     node = case.cluster.gpus_per_node
     near = [[nodes * node for nodes in near_nodes(share * plan.gpus / node)] for share in AROUND]
     paid = _paid_for(case, plan.gpus)
-    search = _looked_at(case, fixed, sorted({count for some in near for count in some} | paid))
-    counts = sorted(({count for some in near for count in _first_cheap(search, some)} | paid) - {plan.gpus})
+    search = _search_on(case, fixed, sorted({count for counts in near for count in counts} | paid))
+    cheap = {count for counts in near for count in _first_cheap(search, counts)}
+    counts = sorted((cheap | paid) - {plan.gpus})
     return _points(case, search, counts, targets, draws)
 
 
@@ -93,8 +94,8 @@ def points_on(
     for count in counts:
         by_size.setdefault(case.cluster.holding(count).gpus_per_node, []).append(count)
     for alike in by_size.values():
-        own = case.on(alike[0])
-        yield from _points(own, _looked_at(own, fixed, alike), alike, targets, draws)
+        resized = case.on(alike[0])
+        yield from _points(resized, _search_on(resized, fixed, alike), alike, targets, draws)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ class _Search:
     fits: npt.NDArray[np.bool_]
 
 
-def _looked_at(case: Case, fixed: FixedLayout, counts: Sequence[int]) -> _Search:
+def _search_on(case: Case, fixed: FixedLayout, counts: Sequence[int]) -> _Search:
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=np.array(counts, dtype=np.int64))
     scores = case.score(layouts)
     return _Search(layouts=layouts, scores=scores, fits=case.fits(scores))
@@ -126,10 +127,10 @@ def _first_cheap(search: _Search, counts: Sequence[int]) -> Iterator[int]:
     """The first of some numbers of GPUs that takes hardly more GPU-hours at mid than any of them, if one fits."""
     gpu_s = {}
     for count in counts:
-        here = search.fits & (search.layouts.gpus == count)
-        if here.any():
-            gpu_s[count] = count * float(search.scores.wall_s[here].min())
-    yield from [count for count, size in gpu_s.items() if size <= CHEAP * min(gpu_s.values())][:1]
+        fits = search.fits & (search.layouts.gpus == count)
+        if fits.any():
+            gpu_s[count] = count * float(search.scores.wall_s[fits].min())
+    yield from [count for count, seconds in gpu_s.items() if seconds <= CHEAP * min(gpu_s.values())][:1]
 
 
 def near_nodes(nodes: float) -> list[int]:

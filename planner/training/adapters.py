@@ -23,6 +23,8 @@ class Adapted:
     """Such weights in the mean layer: routed experts have one each."""
     met: float = 1.0
     """How many of them a token passes through."""
+    routed: bool = False
+    """Whether it is a routed expert's, which expert parallel ranks share out."""
 
 
 def adapted_weights(model: ModelShape, targets: str, *, fused: bool) -> tuple[Adapted, ...]:
@@ -80,22 +82,21 @@ def _mlp(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
     moe = model.moe_share
     dense = (1.0 - moe) * model.dense_ffn_share
     kinds = (
-        (model.hidden, model.ffn_hidden, dense, dense),
-        (model.expert_width, model.expert_ffn, moe * model.experts, moe * model.top_k),
-        (model.hidden, model.expert_ffn, moe * model.shared_experts, moe * model.shared_experts),
+        (model.hidden, model.ffn_hidden, dense, dense, False),
+        (model.expert_width, model.expert_ffn, moe * model.experts, moe * model.top_k, True),
+        (model.hidden, model.expert_ffn, moe * model.shared_experts, moe * model.shared_experts, False),
     )
     ups = model.mlp_matrices - 1
     weights: list[Adapted] = []
-    for outer, inner, copies, met in kinds:
+    for outer, inner, copies, met, routed in kinds:
         if inner and copies:
-            wide = (
-                [Adapted(inputs=outer, outputs=ups * inner, copies=copies, met=met)]
-                if fused
-                else [Adapted(inputs=outer, outputs=inner, copies=copies, met=met)] * ups
-            )
-            weights += [*wide, Adapted(inputs=inner, outputs=outer, copies=copies, met=met)]
+            outputs = [ups * inner] if fused else [inner] * ups
+            sizes = (*((outer, wide) for wide in outputs), (inner, outer))
+            weights += [
+                Adapted(inputs=before, outputs=after, copies=copies, met=met, routed=routed) for before, after in sizes
+            ]
     latent = model.expert_hidden
     if moe and latent is not None:
-        weights.append(Adapted(inputs=model.hidden, outputs=latent, copies=moe, met=moe))
-        weights.append(Adapted(inputs=latent, outputs=model.hidden, copies=moe, met=moe))
+        sizes = ((model.hidden, latent), (latent, model.hidden))
+        weights += [Adapted(inputs=before, outputs=after, copies=moe, met=moe) for before, after in sizes]
     return tuple(weights)

@@ -14,6 +14,10 @@ PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 EXTRA_PRECISIONS = ("mxfp8", "nvfp4")
 """Shown only when asked for."""
 
+NARROW_BYTES = {"fp8": 1.0, "fp4": 0.5}
+"""Compute types of linear layers alone, with the bytes of an element without its scale: PyTorch and Transformer Engine
+have no convolutions in them, and run attention, norms and the output layer in 16 bits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrecisionPolicy:
@@ -50,6 +54,16 @@ class PrecisionPolicy:
     cast_bytes_per_element: float
     """Extra memory traffic of amax and casts, per element of a linear layer's operand (0 without FP8)."""
     evidence: Evidence
+
+    @property
+    def narrow(self) -> bool:
+        """Whether linear layers multiply in 8 or 4 bits."""
+        return self.linear_compute in NARROW_BYTES
+
+    @property
+    def operand_bytes(self) -> float:
+        """Bytes per element of an operand of a linear layer's product, without its scale."""
+        return NARROW_BYTES.get(self.linear_compute, self.activation_bytes)
 
     @property
     def autocast(self) -> bool:

@@ -10,9 +10,6 @@ from planner.models.shape import ModelShape
 from planner.training.policies import best_supported, why_unsupported
 from planner.training.precision import PrecisionPolicy
 
-NARROW = ("fp8", "fp4")
-"""Compute types of linear layers alone: PyTorch and Transformer Engine have no convolutions in them."""
-
 
 def why_unable(model: ModelShape, policy: PrecisionPolicy, gpu: Gpu) -> Message | None:
     """Why a model cannot be trained in a policy on a GPU; None where it can.
@@ -28,7 +25,7 @@ def why_unable(model: ModelShape, policy: PrecisionPolicy, gpu: Gpu) -> Message 
 
 def no_gpu_can(model: ModelShape, policy: PrecisionPolicy) -> bool:
     """Whether what a model lacks rules a policy out on every GPU."""
-    return policy.linear_compute in NARROW and model.network is not None and model.network.is_convolutional
+    return policy.narrow and model.network is not None and model.network.is_convolutional
 
 
 def best_able(model: ModelShape, policies: Iterable[PrecisionPolicy], gpu: Gpu) -> PrecisionPolicy | None:

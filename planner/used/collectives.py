@@ -111,10 +111,9 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
     if layout.pp > 1:
         sent, chunks = stage_transfer(recipe, cluster, work, at, rates), (layout.grad_accum + layout.pp - 1) * layout.vp
         yield _Axis(item="pp_comm", transfers=[sent], times=chunks, exposed_s=None, item_s=only(comm.send))
-    if layout.dp * layout.cp > 1:
-        data = data_parallel(recipe, cluster, shards, at, stage.total, rates)
-        exposed, total = only(data.exposed_s), only(data.total_s)
-        yield _Axis(item="dp_comm", transfers=data.transfers, times=1.0, exposed_s=exposed, item_s=total)
+    data = data_parallel(recipe, cluster, shards, at, stage.total, rates)
+    exposed, total = only(data.exposed_s), only(data.total_s)
+    yield _Axis(item="dp_comm", transfers=data.transfers, times=1.0, exposed_s=exposed, item_s=total)
 
 
 def _image_axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:

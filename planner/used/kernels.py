@@ -132,7 +132,7 @@ def gain_of_narrow(recipe: Recipe, rates: Rates, products: tuple[ProductUse, ...
     policy = recipe.policy
     narrow, wide = rates.surface("linear_flop_per_s"), rates.surface("other_flop_per_s")
     chosen = [use for use in products if use.compute == policy.linear_compute]
-    if policy.linear_compute not in ("fp8", "fp4") or narrow is None or wide is None or not chosen:
+    if not policy.narrow or narrow is None or wide is None or not chosen:
         return None
     cast_s = float(policy.cast_bytes_per_element * rates.cast_fusion_ratio / cast_bytes_per_s(recipe, rates))
     longest = max(chosen, key=lambda use: use.step_s)

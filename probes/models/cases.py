@@ -1,6 +1,4 @@
-"""The whole models that are trained: their sizes and their arithmetic. Source of the sizes: published
-configurations.
-"""
+"""The whole models that are trained: their sizes, from published configurations, and their arithmetic."""
 
 from __future__ import annotations
 
@@ -8,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from planner.lazy import dataclass
-from planner.performance.compute import FLASH_BACKWARD
 from planner.records.work import WorkCounts, WorkShape
+from probes.models.flop import ForwardFlop
 from probes.models.shapes import LLAMA_1B, LLAMA_3B, LayerShape
 
 
@@ -107,39 +105,31 @@ def shape_of(case: ModelCase) -> WorkShape:
 
 
 def counts_of(case: ModelCase) -> WorkCounts:
-    """FLOP of one training step of a case: three times forward, attention's scores once more on the hardware."""
-    linear, head, attention = {"llama": _llama_flop, "bert": _bert_flop, "resnet": _resnet_flop}[case.family](case)
-    again = linear + attention if case.recompute else 0.0
-    return WorkCounts(
-        flop_model=3.0 * (linear + head + attention),
-        flop_hardware=3.0 * (linear + head) + (1.0 + FLASH_BACKWARD) * attention + again,
-    )
+    """FLOP of one training step of a case."""
+    forward = {"llama": _llama_flop, "bert": _bert_flop, "resnet": _resnet_flop}[case.family](case)
+    return forward.of_training(recompute=case.recompute)
 
 
-Flop = tuple[float, float, float]
-"""Forward FLOP of the layers' matrix products, of the head, and of attention."""
-
-
-def _llama_flop(case: ModelCase) -> Flop:
+def _llama_flop(case: ModelCase) -> ForwardFlop:
     layer = LLAMAS[case.size]
     rows = float(case.batch * case.seq_len)
     linear = case.layers * sum(2.0 * rows * k * n for k, n in layer.products)
     head = 2.0 * rows * layer.hidden * layer.vocab
     attention = case.layers * 2.0 * case.batch * layer.heads * layer.head_dim * float(case.seq_len) ** 2
-    return linear, head, attention
+    return ForwardFlop(linear=linear, head=head, attention=attention)
 
 
-def _bert_flop(case: ModelCase) -> Flop:
+def _bert_flop(case: ModelCase) -> ForwardFlop:
     sizes = BERTS[case.size]
     rows = float(case.batch * case.seq_len)
     linear = case.layers * 2.0 * rows * (4.0 * sizes.hidden**2 + 2.0 * sizes.hidden * sizes.ffn)
     head = 2.0 * rows * (sizes.hidden * sizes.vocab + sizes.hidden**2)
     attention = case.layers * 4.0 * case.batch * sizes.hidden * float(case.seq_len) ** 2
-    return linear, head, attention
+    return ForwardFlop(linear=linear, head=head, attention=attention)
 
 
-def _resnet_flop(case: ModelCase) -> Flop:
-    return RESNET_FLOP_PER_IMAGE * case.batch * (case.seq_len / 224) ** 2, 0.0, 0.0
+def _resnet_flop(case: ModelCase) -> ForwardFlop:
+    return ForwardFlop(linear=RESNET_FLOP_PER_IMAGE * case.batch * (case.seq_len / 224) ** 2, attention=0.0)
 
 
 def params_of(module: Any) -> int:

@@ -63,7 +63,7 @@ class LayerShape:
 
     @property
     def params(self) -> int:
-        """Matrix parameters on this rank, router and norms included."""
+        """Parameters on this rank, router and norms included."""
         qkv, out, up, down = (k * n for k, n in self.products)
         ffn = (up + down) * (self.local_experts or 1)
         router = self.hidden * self.experts

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from planner.performance.compute import FLASH_BACKWARD
-from planner.records.work import RunSetup, WorkCounts, WorkShape
+from planner.records.work import RunSetup, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
+from probes.models.flop import ForwardFlop
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
 from probes.workloads.expected import group_s
@@ -98,11 +99,7 @@ def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int, batch: int, he
             kv_heads=heads[1],
             head_dim=heads[2],
         ),
-        counts=WorkCounts(
-            flop_model=3.0 * forward,
-            flop_hardware=(1.0 + FLASH_BACKWARD) * forward,
-            bytes_min=3.0 * moved,
-        ),
+        counts=replace(ForwardFlop(linear=0.0, attention=forward).of_training(recompute=False), bytes_min=3.0 * moved),
         build=partial(_build, recipe, heads, batch, length),
         memory=True,
         energy_s=ENERGY_S if _is_metered(plan, recipe, length) else 0.0,

@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import partial
 
 from planner.lazy import dataclass
-from planner.performance.compute import FLASH_BACKWARD
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.models import shapes
+from probes.models.flop import ForwardFlop
 from probes.models.shapes import LayerShape
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import PrecisionRecipe
@@ -196,21 +196,13 @@ def _shape(case: BlockCase) -> WorkShape:
 
 
 def block_counts(case: BlockCase) -> WorkCounts:
-    """Parameters, and FLOP of forward and backward: `2·params·tokens` forward, causal attention, twice that backward.
-
-    Hardware FLOP add the scores that flash attention computes again (3.5 instead of 3 times forward) and the
-    recomputed forward pass.
-    """
+    """Parameters, and FLOP of forward and backward pass: `2·params·tokens` and causal attention forward."""
     shape, rows = case.shape, float(case.rows)
     qkv, out, up, down = (2.0 * rows * k * n for k, n in shape.products)
     linear = qkv + out + (up + down) * (shape.top_k or 1)
     attention = 2.0 * case.micro_batch * shape.local_heads * shape.head_dim * float(case.seq_len) ** 2
-    again = linear + attention if case.recompute else 0.0
-    return WorkCounts(
-        params=shape.params * case.layers,
-        flop_model=case.layers * 3.0 * (linear + attention),
-        flop_hardware=case.layers * (3.0 * linear + (1.0 + FLASH_BACKWARD) * attention + again),
-    )
+    forward = ForwardFlop(linear=case.layers * linear, attention=case.layers * attention)
+    return forward.of_training(recompute=case.recompute, params=shape.params * case.layers)
 
 
 class _BlockTrial:

@@ -34,7 +34,7 @@ class OneLayout(Parts):
         group = self.ranks(y.tp, 1)
         payload = self.tokens * self.m.hidden * self.a
         seen = 1 - (q.overlap_tp_ratio if group[0] <= group[2] else 0.0)
-        blocks = 1 if self.m.experts and self.etp < y.tp else 2
+        blocks = sum(1 if kind.routes and self.etp < y.tp else 2 for kind in self.layers) / self.m.layers
         if not self.r.sequence_parallel:
             reduce = self.all_reduce(payload, group)
             return blocks * seen * ((1 + self.run_again) * reduce + self.beside_product(reduce, products_s))
@@ -152,7 +152,7 @@ class OneLayout(Parts):
 
     def data_s(self, behind_s: float) -> float:
         r, p, q, y = self.r, self.p, self.q, self.y
-        if y.dp * y.cp == 1:
+        if y.dp * y.cp == 1 and not (self.m.experts and self.expert_ranks() > 1):
             return 0.0
         dense, expert = self.layer_params()
         most = max(self.stages())

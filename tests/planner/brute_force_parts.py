@@ -531,11 +531,12 @@ class Parts:
         m, y = self.m, self.y
         dense = experts = 0.0
         for kind in self.layers:
-            dense += self.mixer_params(kind) / y.tp
-            if kind.routes:
+            mixers = (self.attention_products() if kind.attends else []) + (self.scan_products() if kind.scans else [])
+            dense += sum(op.columns * op.inner for op in mixers)
+            if kind.routes:  # every rank has the whole router, and the projections around experts of another width
                 around = 2 * m.hidden * m.expert_hidden if m.expert_hidden else 0
                 shared = m.shared_experts * m.mlp_matrices * m.hidden * m.expert_ffn
-                dense += (shared + around + m.hidden * m.experts) / y.tp
+                dense += shared / y.tp + around + m.hidden * m.experts
                 experts += m.experts * m.mlp_matrices * self.routed_width() * m.expert_ffn / (y.ep * self.etp)
             elif kind.feeds:
                 dense += m.dense_mlp_params / y.tp

@@ -94,7 +94,7 @@ class ImageWork:
     memory: Value
     """Depthwise convolutions, changes of layout, and all that is no product."""
     kernels: float
-    """Kernels launched, with those of the optimizer."""
+    """Kernels launched, without those of the optimizer (`update_kernels`)."""
 
     @property
     def total(self) -> Value:
@@ -117,8 +117,8 @@ def _half_full(width: Value, half: Value) -> Value:
 
 
 def _wide_rate(recipe: Recipe, rates: Rates) -> Value:
-    """Rate of large products of the type that convolutions run in: FP8 is for linear layers alone."""
-    return rates.other_flop_per_s if recipe.policy.linear_compute == "fp8" else rates.linear_flop_per_s
+    """Rate of large products of the type that convolutions run in: narrow types are for linear layers alone."""
+    return rates.other_flop_per_s if recipe.policy.narrow else rates.linear_flop_per_s
 
 
 def _dense_rate(c: _Convolutions, recipe: Recipe, rates: Rates) -> Value:

@@ -32,23 +32,23 @@ def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> 
     for lower, slow in pairs:
         for higher, quick in pairs:
             if asked.policy.id in (lower.policy.id, higher.policy.id) and _should_be_faster(lower, higher, asked):
-                yield from _said(lower, slow, higher, quick)
+                yield from _message_of_pair(lower, slow, higher, quick)
 
 
-def _said(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> Iterator[Message]:
+def _message_of_pair(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> Iterator[Message]:
     """The sentence about one pair, if the layout is what holds the lower precision back."""
     if slow.choice is None or quick.choice is None:
         return
-    one, other = slow.choice.winner, quick.choice.winner
+    own, bolder = slow.choice.winner, quick.choice.winner
     slow_s = _seconds(slow.choice)
     if _seconds(quick.choice) > SOONER_RATIO * slow_s:
         return
-    bold_s = float(np.ravel(lower.evaluate(other).wall_s)[0])
-    risk = risk_of(lower, other)
-    least = lower.memory_risk if slow.choice.safe else risk_of(lower, one)
+    bold_s = float(np.ravel(lower.evaluate(bolder).wall_s)[0])
+    risk = risk_of(lower, bolder)
+    least = lower.memory_risk if slow.choice.safe else risk_of(lower, own)
     if bold_s > SOONER_RATIO * slow_s or risk <= least:
         return
-    new, old = differences(other.at(0), one.at(0))
+    new, old = differences(bolder.at(0), own.at(0))
     yield Message.of(
         "warning.held_back", gpu=lower.cluster.gpu.id, precision=lower.policy.precision,
         other=higher.policy.precision, new=new, old=old, risk=risk,

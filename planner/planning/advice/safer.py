@@ -22,7 +22,7 @@ from planner.units import DAY_S
 class _Way:
     """A way to train that needs less memory."""
 
-    said: Message
+    change: Message
     """What to add to the command, or to leave out."""
     question: Question
 
@@ -54,7 +54,7 @@ def quickest_safe_way(
     days = Estimate.of_draws(other.evaluate(choice.winner, draws).wall_s).mid / DAY_S
     if plan.duration_days.mid >= least_ratio * days:
         yield Message.of(
-            "warning.safe_way", gpu=plan.gpu, way=way.said, days=days, time_ratio=days / plan.duration_days.mid,
+            "warning.safe_way", gpu=plan.gpu, way=way.change, days=days, time_ratio=days / plan.duration_days.mid,
             risk=risk_of(other, choice.winner),
         )  # fmt: skip
 
@@ -74,11 +74,11 @@ def _safely(way: _Way, gpus: int, case_of: Callable[[Question], Case | None]) ->
 def _ways(question: Question, case: Case) -> Iterator[_Way]:
     """What a refusal offers where nothing fits, as far as it trains the same weights."""
     for way in leaner(case, question.fixed):
-        said = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))
-        yield _Way(said=said, question=way.asked(question))
+        change = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))
+        yield _Way(change=change, question=way.asked(question))
     if not question.fine_tunes:
         return
     for variant in variants_of(question):
         flags = changes(question, variant)
         if flags and variant.method == question.method:
-            yield _Way(said=Message.of("hint.with", flags=flags), question=asked_as(question, variant))
+            yield _Way(change=Message.of("hint.with", flags=flags), question=asked_as(question, variant))

@@ -73,10 +73,10 @@ def warnings_of(
     ]
     case_of = {(case.cluster.gpu.id, case.policy.id): case for case in cases}
     fitting = [(plan, case_of[plan.gpu, plan.policy]) for plan in asked if plan.fits]
-    found = [extrapolated(case, plan.nodes) for plan, case in fitting]
-    found += [on_hosts(case, plan) for plan, case in fitting if plan.layout]
-    found += [uneven_sequence(case, plan) for plan, case in fitting if question.fixed.cp is None]
-    warnings += dict.fromkeys(warning for warning in found if warning is not None)
+    of_plans = [extrapolated(case, plan.nodes) for plan, case in fitting]
+    of_plans += [on_hosts(case, plan) for plan, case in fitting if plan.layout]
+    of_plans += [uneven_sequence(case, plan) for plan, case in fitting if question.fixed.cp is None]
+    warnings += dict.fromkeys(warning for warning in of_plans if warning is not None)
     most_gpus = question.most_gpus if question.max_gpus is None else None
     if most_gpus is not None and any(plan.gpus * NEXT_COUNT_RATIO > most_gpus for plan in asked):
         warnings.append(Message.of("warning.most_gpus", most=most_gpus))

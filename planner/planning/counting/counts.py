@@ -58,12 +58,12 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
         if not len(layouts):
             continue
         scores, fits = search.look(layouts)
-        found, risky_here = search.first_met(layouts, scores, fits)
+        choice, risky_here = search.first_met(layouts, scores, fits)
         risky = risky or risky_here
-        if found is not None:
-            too_few = int(layouts.gpus[layouts.gpus < found.gpus].max(initial=too_few))
-            found = _finer(search, too_few, found)
-            return _cheaper(search, fewer(search, found, layouts.take(fits), scores.wall_s[fits]))
+        if choice is not None:
+            too_few = int(layouts.gpus[layouts.gpus < choice.gpus].max(initial=too_few))
+            choice = _finer(search, too_few, choice)
+            return _cheaper(search, fewer(search, choice, layouts.take(fits), scores.wall_s[fits]))
         too_few = int(layouts.gpus.max())
         if search.near.wall_s and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
             break  # more GPUs only add cost
@@ -144,43 +144,43 @@ FASTER_EACH = 0.85
 """GPU-hours of a run over those on fewer GPUs, at the least, were memory no limit."""
 
 
-def _finer(search: CountSearch, too_few: int, found: Choice) -> Choice:
+def _finer(search: CountSearch, too_few: int, enough: Choice) -> Choice:
     """Fewer GPUs that still meet the targets, between a number that does not and one that does."""
     if search.case.recipe.batch_band is None:
-        return found
-    counts = counts_between(search.case.cluster, too_few, found.gpus)
+        return enough
+    counts = counts_between(search.case.cluster, too_few, enough.gpus)
     if not len(counts):
-        return found
+        return enough
     layouts = enumerate_layouts(search.case.recipe, search.case.cluster, search.fixed, gpus=counts)
     if not len(layouts):  # none of these counts splits the model
-        return found
+        return enough
     scores, fits = search.look(layouts)
-    return search.first_met(layouts, scores, fits)[0] or found
+    return search.first_met(layouts, scores, fits)[0] or enough
 
 
-def _cheaper(search: CountSearch, found: Choice) -> Choice:
+def _cheaper(search: CountSearch, enough: Choice) -> Choice:
     """Somewhat more GPUs where these end sooner and are cheaper: the fewest that are close to the cheapest.
 
     Looked at are half as many again, twice as many to fine-tune, and `MORE_NODES` more nodes in any case: of these the
     `MOST_CHEAPER` cheapest at mid, by what they cost in the middle of the draws.
     """
     if search.targets.deadline_s is None:
-        return found
+        return enough
     case = search.case
     within = CHEAPER_WITHIN if case.recipe.method == "pretrain" else TUNING_CHEAPER_WITHIN
-    most = max(within * found.gpus, found.gpus + MORE_NODES * case.cluster.gpus_per_node)
+    most = max(within * enough.gpus, enough.gpus + MORE_NODES * case.cluster.gpus_per_node)
     most = min(most, search.targets.most_gpus)
-    layouts = _layouts(search, (found.gpus + 1, most))
+    layouts = _layouts(search, (enough.gpus + 1, most))
     if not len(layouts):
-        return found
+        return enough
     scores, fits = search.look(layouts)
     counts, inverse = np.unique(layouts.gpus[fits], return_inverse=True)
     least_gpu_s = np.full(len(counts), math.inf)
     np.minimum.at(least_gpu_s, inverse, (layouts.gpus * scores.wall_s)[fits])
     cheapest = least_gpu_s.argsort()[:MOST_CHEAPER]
-    promising = counts[cheapest[least_gpu_s[cheapest] < found.gpus * _wall_s(found)]]
+    promising = counts[cheapest[least_gpu_s[cheapest] < enough.gpus * _wall_s(enough)]]
     more = [choice for choice in search.choices(layouts, scores, fits, sorted(promising.tolist())) if choice.safe]
-    able = [found, *(choice for choice in search.foreseen(more) if search.meets(choice))]
+    able = [enough, *(choice for choice in search.foreseen(more) if search.meets(choice))]
     return first_cheap(case, able, search.draws)
 
 
@@ -198,12 +198,12 @@ def soonest(
     *,
     parts_of_a_node: tuple[int, ...] = (),
     at_least: int = 1,
-    told: list[Message] | None = None,
+    advice: list[Message] | None = None,
 ) -> Choice:
     """The choice with the soonest end whose cost stays within the budget at the confidence, safely.
 
     The numbers of GPUs are round ones (`search.round_counts`) from the least to the most allowed, and some below a node
-    if given. What a little more money would do is added to `told`, where that is given.
+    if given. What a little more money would do is added to `advice`, where that is given.
 
     Raises:
         NoPlanError: no number of GPUs meets the budget; says by how much, and what would.
@@ -219,11 +219,11 @@ def soonest(
         if best is not None and not sooner.any():
             break
         search.forget()  # fewer GPUs are surer of their cost
-        found, risky_here = _soonest_of(search, layouts, scores, sooner)
-        best, risky = found or best, risky or risky_here
-    more = None if best is None or told is None else much_sooner(search, best)
-    if told is not None and more is not None:
-        told.append(more)
+        safe, risky_here = _soonest_of(search, layouts, scores, sooner)
+        best, risky = safe or best, risky or risky_here
+    more = None if best is None or advice is None else much_sooner(search, best)
+    if advice is not None and more is not None:
+        advice.append(more)
     return best or risky or _met_or_refused(search)
 
 

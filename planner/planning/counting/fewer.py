@@ -30,31 +30,31 @@ EXACT = 1.0
 """Layouts that are split alike stay as far from their mid as the one that was evaluated last."""
 
 
-def fewer(search: CountSearch, found: Choice, layouts: Layouts, wall_s: Floats) -> Choice:
+def fewer(search: CountSearch, enough: Choice, layouts: Layouts, wall_s: Floats) -> Choice:
     """The choice on the fewest GPUs below those of one that meets the deadline, where there are such; else that one.
 
     Args:
         search: with a deadline; without one, nothing is looked for.
-        found: what meets the targets on the fewest round numbers of GPUs.
+        enough: what meets the targets on the fewest round numbers of GPUs.
         layouts: those that fit around it.
         wall_s: how long each takes at mid, `[layout]`.
     """
     if search.targets.deadline_s is None or search.case.recipe.batch_band is None:
-        return found
-    least = _least_gpus(search, found)
-    alike = [_split_as(search, found, split, least) for split in _splits(layouts, wall_s)]
+        return enough
+    least = _least_gpus(search, enough)
+    alike = [_split_as(search, enough, split, least) for split in _splits(layouts, wall_s)]
     layouts = Layouts.joined([some for some in alike if some is not None])
     if len(layouts):
         scores, fits = search.look(layouts)
-        found = search.first_met(layouts, scores, fits, EXACT)[0] or found
-    return _again(search, found)
+        enough = search.first_met(layouts, scores, fits, EXACT)[0] or enough
+    return _again(search, enough)
 
 
-def _least_gpus(search: CountSearch, found: Choice) -> int:
+def _least_gpus(search: CountSearch, enough: Choice) -> int:
     """Fewer could meet the deadline only with far fewer GPU-hours."""
     assert search.targets.deadline_s is not None
-    share = search.walls_s.get(found.gpus, search.targets.deadline_s) / search.targets.deadline_s
-    return math.ceil(LEAST_SHARE * share * found.gpus)
+    share = search.walls_s.get(enough.gpus, search.targets.deadline_s) / search.targets.deadline_s
+    return math.ceil(LEAST_SHARE * share * enough.gpus)
 
 
 def _splits(layouts: Layouts, wall_s: Floats) -> Iterator[tuple[int, int, int]]:
@@ -66,11 +66,11 @@ def _splits(layouts: Layouts, wall_s: Floats) -> Iterator[tuple[int, int, int]]:
     yield from list(dict.fromkeys(splits))[:MOST_SPLITS]
 
 
-def _split_as(search: CountSearch, found: Choice, split: tuple[int, int, int], least: int) -> Layouts | None:
+def _split_as(search: CountSearch, enough: Choice, split: tuple[int, int, int], least: int) -> Layouts | None:
     """Layouts on fewer GPUs that split the model in one way; None where there are no such numbers of GPUs."""
     tp, cp, pp = split
     step = math.lcm(tp * cp * pp, search.case.cluster.gpus_per_node)
-    counts = np.arange(-(-least // step) * step, found.gpus, step, dtype=np.int64)[-MOST_COUNTS:]
+    counts = np.arange(-(-least // step) * step, enough.gpus, step, dtype=np.int64)[-MOST_COUNTS:]
     counts = counts[~np.isin(counts, list(search.walls_s))]
     if not len(counts):
         return None
@@ -78,12 +78,12 @@ def _split_as(search: CountSearch, found: Choice, split: tuple[int, int, int], l
     return enumerate_layouts(search.case.recipe, search.case.cluster, fixed, gpus=counts)
 
 
-def _again(search: CountSearch, found: Choice) -> Choice:
+def _again(search: CountSearch, enough: Choice) -> Choice:
     """Fewer GPUs that hardly missed the deadline, with all layouts that a number of GPUs has once it is given."""
     assert search.targets.deadline_s is not None
     most_s = HARDLY_MISSED * search.targets.deadline_s
-    near = {wall_s: gpus for gpus, wall_s in search.walls_s.items() if gpus < found.gpus and wall_s <= most_s}
+    near = {wall_s: gpus for gpus, wall_s in search.walls_s.items() if gpus < enough.gpus and wall_s <= most_s}
     if not near:
-        return found
+        return enough
     again = best_given(search.case, search.fixed, near[min(near)])
-    return again if again.best is not None and again.safe and search.meets(again) else found
+    return again if again.best is not None and again.safe and search.meets(again) else enough

@@ -132,18 +132,20 @@ def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws)
         NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
     """
     at_least = case.cluster.gpus_per_node + 1 if case.cluster.gpu.id in question.over_nodes else 1
-    told: list[Message] | None = [] if targets.advised else None
+    advice: list[Message] | None = [] if targets.advised else None
     if targets.budget_alone and question.fine_tunes:
         parts = parts_of_a_node(case.cluster) if at_least == 1 else ()
         try:
             choice = fewest(case, question.fixed, draws, _soon_enough(targets), at_least=at_least)
             return Counted(choice=choice, why="note.within_the_hour")
         except NoPlanError:
-            choice = soonest(case, question.fixed, draws, targets, parts_of_a_node=parts, at_least=at_least, told=told)
-            return Counted(choice=choice, why="note.soonest_in_budget", more=tuple(told or ()))
+            choice = soonest(
+                case, question.fixed, draws, targets, parts_of_a_node=parts, at_least=at_least, advice=advice
+            )
+            return Counted(choice=choice, why="note.soonest_in_budget", more=tuple(advice or ()))
     if targets.budget_alone:
-        choice = soonest(case, question.fixed, draws, targets, told=told)
-        return Counted(choice=choice, why="note.soonest_in_budget", more=tuple(told or ()))
+        choice = soonest(case, question.fixed, draws, targets, advice=advice)
+        return Counted(choice=choice, why="note.soonest_in_budget", more=tuple(advice or ()))
     try:
         choice = fewest(case, question.fixed, draws, targets, at_least=at_least)
         return Counted(choice=choice, why="note.fewest_nodes")

@@ -104,15 +104,15 @@ class CountSearch:
         while waiting:
             now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
             groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in now]
-            found = choose_each(self.case, layouts, scores, groups, self.near.evaluated)
-            yield from (choice for choice in found if choice.best is not None)
+            chosen = choose_each(self.case, layouts, scores, groups, self.near.evaluated)
+            yield from (choice for choice in chosen if choice.best is not None)
 
     def foreseen(self, choices: Iterable[Choice]) -> list[Choice]:
         """The same choices, of which those that could meet the targets were evaluated under the draws in one pass."""
-        found = list(choices)
-        able = [choice.winner for choice in found if self.could_meet(choice)]
+        listed = list(choices)
+        able = [choice.winner for choice in listed if self.could_meet(choice)]
         self.case.evaluate_ahead(Layouts.joined(able), self.draws)
-        return found
+        return listed
 
     def first_met(
         self, layouts: Layouts, scores: Score, fits: Bools, slack: float = SLACK

@@ -173,7 +173,7 @@ def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:
         batch = _batch_in_time(nearest)
         key = "hint.later_deadline" if batch is None else "hint.later_deadline_or_batch"
         hint = Message.of(key, deadline_days=later_days, global_batch=batch or 0)
-    said: dict[str, str | int | float] = {
+    values: dict[str, str | int | float] = {
         "gpu": case.cluster.gpu.id,
         "precision": case.policy.precision,
         "deadline_days": (targets.deadline_s or 0.0) / DAY_S,
@@ -182,9 +182,9 @@ def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:
         "gpus": gpus,
     }
     if targets.most_gpus == MAX_GPUS:
-        message = Message.of("error.too_slow", **said)
+        message = Message.of("error.too_slow", **values)
     else:
-        message = Message.of("error.too_slow_within", **said, most=targets.most_gpus)
+        message = Message.of("error.too_slow_within", **values, most=targets.most_gpus)
     return NoPlanError(message, hint=at_risk(case, _and_budget(nearest, fastest, hint), fastest.risk(case)))
 
 
@@ -294,15 +294,15 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
         hint = at_risk(case, Message.of("hint.fits_above", gpus=more.gpus, ways=ways), more.risk)
     elif (larger := _batch_that_fits(case, fixed)) is not None:
         hint = Message.of("hint.larger_batch", global_batch=larger[0], gpus=larger[1], ways=ways)
-    said: dict[str, str | int | float] = {"precision": case.policy.precision, "gpu": gpu.id}
+    values: dict[str, str | int | float] = {"precision": case.policy.precision, "gpu": gpu.id}
     if more is not None:
-        said["most"] = targets.most_gpus
+        values["most"] = targets.most_gpus
     if need <= room:
         key = "error.likely_fits_nowhere" if more is None else "error.likely_fits_not_within"
     else:
         key = "error.fits_nowhere" if more is None else "error.fits_not_within"
-        said |= {"needed_gib": need, "short_gib": shortfall_gib(need, room), "capacity_gib": room}
-    return NoPlanError(Message.of(key, **said), hint=hint)
+        values |= {"needed_gib": need, "short_gib": shortfall_gib(need, room), "capacity_gib": room}
+    return NoPlanError(Message.of(key, **values), hint=hint)
 
 
 def _batch_that_fits(case: Case, fixed: FixedLayout) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ from math import prod
 
 from planner.lazy import dataclass
 from planner.records.work import WorkCounts, WorkShape
+from probes.models.flop import ForwardFlop
 from probes.models.shapes import LLAMA_1B, LayerShape
 from probes.precisions.interface import PrecisionRecipe
 
@@ -102,17 +103,13 @@ class ParallelCase:
         return self.layers * self.layer_params + self.end_params
 
     def counts(self, *, recompute: bool) -> WorkCounts:
-        """Arithmetic of the step over all ranks: three times forward, attention halved for causality."""
+        """Arithmetic of the step over all ranks, attention halved for causality."""
         s = self.shape
         linear = self.layers * sum(2.0 * self.tokens * k * n for k, n in s.products)
         head = 2.0 * self.tokens * s.hidden * s.vocab
         attention = self.layers * 2.0 * self.sequences * s.heads * s.head_dim * float(self.seq_len) ** 2
-        again = linear + attention if recompute else 0.0
-        return WorkCounts(
-            params=self.params,
-            flop_model=3.0 * (linear + head + attention),
-            flop_hardware=3.0 * (linear + head) + 3.5 * attention + again,
-        )
+        forward = ForwardFlop(linear=linear, head=head, attention=attention)
+        return forward.of_training(recompute=recompute, params=self.params)
 
     def work_shape(self, layout: Layout) -> WorkShape:
         """Sizes for the record; heads and widths are those of the whole model, which the degrees divide."""

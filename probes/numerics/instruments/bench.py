@@ -45,7 +45,7 @@ class Bench:
 
     def trained(self, layers: Sequence[str], steps: int) -> Plain:
         """Train with these layers lowered; the loss at the end, None where it is not finite."""
-        self._from_start(layers)
+        self.from_start(layers)
         result = self.run.train(steps)
         loss = result.figures["loss"]
         return {
@@ -63,7 +63,8 @@ class Bench:
         error = math.sqrt(change / norm) if norm > 0 and math.isfinite(change) else math.inf
         return error if math.isfinite(error) else None
 
-    def _from_start(self, layers: Sequence[str]) -> None:
+    def from_start(self, layers: Sequence[str]) -> None:
+        """Go back to the start with these layers lowered."""
         self.run.restore(self.start)
         self.run.switches.turn(dict.fromkeys(layers, self.recipe))
         if self.recipe.loss_scaling and layers:
@@ -71,7 +72,7 @@ class Bench:
 
     def _gradient(self, layers: Sequence[str]) -> list[torch.Tensor]:
         """The gradient of the first batch."""
-        self._from_start(layers)
+        self.from_start(layers)
         scale = FIRST_SCALE if self.recipe.loss_scaling and layers else 1.0
         (self.run.loss(self.run.job.batch(self.run.step)) * scale).backward()
         gradients = [
@@ -109,7 +110,7 @@ class Benches:
         times = []
         for layers in ((), tuple(self.kinds)):
             self._cold.trained(layers, 1)  # the first step makes threads and kernels
-            self._cold._from_start(layers)
+            self._cold.from_start(layers)
             times.append(max(self._cold.run.train(2).wall_s / 2.0, 1e-4))
         return times[0], times[1]
 

@@ -52,6 +52,10 @@ class NumericsOptions:
     """After a crash: the part that killed the process is not tried again."""
     threads: int | None = None
 
+    def budget_on(self, kind: str) -> float:
+        """Seconds for a run on a kind of device."""
+        return BUDGETS_S[kind] if self.budget_s is None else self.budget_s
+
     def to_json(self) -> str:
         """For the command line of the process."""
         return json.dumps(asdict(self))

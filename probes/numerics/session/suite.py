@@ -28,7 +28,7 @@ from probes.numerics.lowering.recipes import LowerRecipe, choose_lower, harshest
 from probes.numerics.session.agreement import held_to
 from probes.numerics.session.document import ENDED, HEAD, SECTIONS, answered, result_key, task_key
 from probes.numerics.session.lines import lines_of
-from probes.numerics.session.options import BUDGETS_S, LEAST_TASK_S, MARGINS, SEEDS, NumericsOptions
+from probes.numerics.session.options import LEAST_TASK_S, MARGINS, SEEDS, NumericsOptions
 from probes.numerics.session.parts import PartFile
 from probes.numerics.session.trial import (
     REMEDY,
@@ -112,7 +112,7 @@ class NumericsSession:
             capability=self.device.capability,
             size=self._head["size"],
         )
-        budget_s = BUDGETS_S[self.device.kind] if options.budget_s is None else options.budget_s
+        budget_s = options.budget_on(self.device.kind)
         closing_s = min(CLOSING_RATIO * budget_s, CLOSING_MOST_S)
         self._budget = Slice(ends=self._began + max(budget_s - closing_s, 1.0))
 
@@ -334,7 +334,7 @@ class NumericsSession:
                 if self._options.tasks is not None:
                     raise
                 left_out.append(f"{name}: {error.message}")
-        budget_s = self._options.budget_s or BUDGETS_S[self.device.kind]
+        budget_s = self._options.budget_on(self.device.kind)
         if self._options.tasks is None:
             for name in list(described)[max(int(budget_s / LEAST_TASK_S[self.device.kind]), 1) :]:
                 del described[name]

@@ -21,6 +21,8 @@ from planner.rows import CATALOG
         ("400Gb/s CX-7 per GPU", 8, 50.0),
         ("1600 Gb/s RoCE per node", 8, 25.0),
         ("8x50GB/s IB", 8, 50.0),
+        ("2x200Gb/s InfiniBand per GPU", 8, 50.0),  # ports of each GPU, not of its node
+        ("2x NDR per GPU", 8, 100.0),
         ("Slingshot-11, 4x200Gb per node", 8, 12.5),
         ("HDR IB (Selene)", 8, 25.0),
         # lists of parts: neither NVLink, storage nor management is what ranks train over

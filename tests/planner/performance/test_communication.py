@@ -13,11 +13,13 @@ from planner.performance.communication import data_parallel, layer_comm
 from planner.performance.compute import layer_time
 from planner.performance.operations import count_work
 from planner.performance.shards import shard_params
+from planner.performance.transfers import tensor_transfers, zero_passes
 from tests.planner.build import (
     ROUNDING,
     cluster,
     gpt,
     layout,
+    layouts,
     mid_rates,
     plain_rates,
     recipe,
@@ -111,6 +113,16 @@ def test_routed_layers_hide_messages_behind_the_product_of_attention_alone():
     bare, hidden = (axes(one, layout(tp=4, ep=4), links(overlap_dp_ratio=share, **slow)).tp for share in (0.0, 1.0))
 
     assert seconds(hidden) == pytest.approx(seconds(bare) / 2)
+
+
+@pytest.mark.parametrize(("every", "blocks"), [(1, 1.0), (2, 1.5)])
+def test_the_dense_layers_of_a_mixture_reduce_behind_their_feed_forward_too(every, blocks):
+    # expert parallelism takes the four tensor parallel ranks: no expert is split, dense feed-forwards are
+    one = recipe(shape(experts=8, top_k=2, expert_ffn=2816, moe_every=every), sequence_parallel=False)
+    at = Layouts.of(layout(tp=4, ep=4))
+    reduce, _ = tensor_transfers(one, cluster(), np.array([4096.0]), at, 0.0, links())
+
+    assert float(np.ravel(reduce.times)[0]) == blocks
 
 
 def test_explicit_overlap_hides_its_share():
@@ -252,6 +264,22 @@ def test_experts_are_reduced_among_the_ranks_that_hold_the_same_ones():
     # with ep = dp nobody else holds this rank's experts: only the dense parameters travel
     dense = seconds(shards.dense(last=False))
     assert step(one, layout(dp=8, ep=8, zero=1)) == pytest.approx(dense * (4 + 2) * 7 / 8 / LINK)
+
+
+def test_experts_that_take_tensor_parallel_ranks_are_reduced_where_nothing_else_is():
+    one = recipe("mixtral-8x7b")
+    experts = 32 * 2 * 3 * 4096 * 14336
+
+    # four expert parallel ranks of eight tensor parallel ones: two GPUs hold the same two of eight experts
+    assert step(one, layout(tp=8, ep=4)) == pytest.approx(2 * experts * 4 / 2 / LINK)
+    assert step(one, layout(tp=8, ep=8)) == 0.0
+
+
+def test_layers_that_are_not_run_backward_are_gathered_once():
+    frozen, every = (recipe("llama-3.1-8b", method="freeze", trained_layers=n) for n in (2, 32))
+    gathers = [float(zero_passes(one, layouts(dp=8, zero=3, grad_accum=4)).gathers[0]) for one in (frozen, every)]
+
+    assert gathers == [4 * (1 + 2 / 32), 4 * 2]
 
 
 @given(settings_of_recipes())

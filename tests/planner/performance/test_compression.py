@@ -15,7 +15,7 @@ from planner.performance.compression import coding_s, residual_bytes, sent_bytes
 from planner.performance.shards import shard_params
 from planner.training.grad_compression import load_grad_compressions
 from planner.training.policies import find_policy
-from tests.planner.build import cluster, gpt, layout, plain_rates, recipe
+from tests.planner.build import cluster, gpt, layout, plain_rates, recipe, shape
 
 WAYS = load_grad_compressions()
 
@@ -65,6 +65,24 @@ def test_wider_models_compress_further_and_split_matrices_less():
     assert float(sent_bytes(wide, at(dp=8))[0]) < narrow < split < one.policy.reduce_bytes
     # about 4 (1/n + 1/m) of the numbers, with n and m of 1024 and more
     assert narrow < one.policy.reduce_bytes * (0.1 + 4 * 2 / 1024)
+
+
+def test_every_expert_parallel_rank_sends_the_factors_of_shared_experts():
+    # one routed expert on each of 64 ranks, and the sixteen shared ones on every rank, where they are one feed-forward
+    model = shape(experts=64, top_k=2, expert_ffn=128, shared_experts=16, ffn_hidden=0)
+    one = compressed("powersgd", model=model)
+    hidden, layers, vocab = 1024, 8, 32000
+    matrices = [
+        (4 * layers, hidden, model.attention_params / (4 * hidden)),
+        (3 * layers, hidden, 128),
+        (3 * layers, hidden, 16 * 128),
+        (2, hidden, vocab),
+    ]
+    factors = sum(count * 4 * (rows + columns) for count, rows, columns in matrices)
+    share = factors / sum(count * rows * columns for count, rows, columns in matrices)
+
+    element = one.policy.reduce_bytes
+    assert sent_bytes(one, at(dp=64, ep=64))[0] == pytest.approx(element * (0.1 + 0.9 * share))
 
 
 def test_coding_is_bound_by_memory():

@@ -70,6 +70,16 @@ def test_causal_attention_counts_half_and_an_encoder_all_of_it():
     assert full == 2 * 2 * 4096 * 16 * 64
 
 
+def test_cross_attention_meets_the_whole_encoder():
+    # BART base, 12 heads of 64: 6 encoder layers meet 512 keys, 6 decoder layers 256 of their own and the encoder's 512
+    bart = find_model("bart-base")
+    keys = 6 * 512 + 6 * (256 + 512)
+
+    assert attention_flop_per_token(bart, 512) == 2 * keys * 12 * (64 + 64)
+    work = count_work(recipe(bart, seq_len=512), layouts())
+    assert bart.layers * float(work.attention_flop[0]) == 512 * attention_flop_per_token(bart, 512)
+
+
 @given(seq=st.integers(2, 400), window=st.integers(1, 400))
 def test_a_sliding_window_is_the_mean_over_the_positions(seq, window):
     one = shape(sliding_window=window)

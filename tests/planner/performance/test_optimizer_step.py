@@ -124,6 +124,28 @@ def test_reduced_gradients_of_every_micro_batch_go_to_the_host(stack, zero):
     assert found == pytest.approx(weights_s + gradients_s + shard * 38 / 30e9)
 
 
+def freezing(trained_layers: int, kept_in_host: str):
+    return recipe(
+        "llama-3.1-8b", method="freeze", trained_layers=trained_layers, offload=kept_in_host, stack="fsdp-compile"
+    )
+
+
+def test_activations_of_layers_that_are_not_run_backward_are_not_moved():
+    quarter, whole = (offload(freezing(layers, "activations"), layout(dp=8, zero=3)) for layers in (8, 32))
+
+    assert quarter / whole == pytest.approx(8 / 32)
+
+
+@pytest.mark.parametrize("trained_layers", [8, 32])
+def test_weights_come_from_the_host_again_for_the_layers_that_are_run_backward(trained_layers):
+    one, where = freezing(trained_layers, "optimizer"), layout(dp=8, zero=3)
+    moved_bytes = offload(one, where, pcie_bytes_per_s=1.0, host_memory_bytes_per_s=1e30, host_process_bytes_per_s=1e30)
+    gradient_bytes = 4 * float(np.ravel(updated_params(one, *parts(one, where)))[0])
+
+    # two bytes a weight, once forward and once for each layer that learns
+    assert moved_bytes - gradient_bytes == pytest.approx(one.model.params_total / 8 * 2 * (1 + trained_layers / 32))
+
+
 def test_compute_hides_what_moves_beside_it_and_neither_the_update_nor_what_a_host_adds():
     one = recipe(gpt(24, 2048, 16), offload="optimizer", stack="fsdp-compile")
     shard = one.model.params_total / 8

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.parallelism.layout import Layouts
-from planner.performance.shards import shard_params, stage_layers, trained_share
+from planner.performance.operations import count_work
+from planner.performance.shards import copied_per_layer, shard_params, stage_layers, trained_share
 from tests.planner.build import gpt, layout, layouts, layouts_of, recipe, shape, shapes
 
 
@@ -72,12 +74,39 @@ def test_all_ranks_together_hold_every_parameter_once(data):
     shards = shard_params(recipe(model), Layouts.of(where))
     dense, expert = float(shards.dense(last=False)[0]), float(shards.expert(last=False)[0])
 
-    vectors = model.vector_params
-    # norms and biases are copied on every tensor rank, all else is split
-    matrices = (dense - vectors) * where.tp
+    vectors, copied = model.vector_params, float(copied_per_layer(model, Layouts.of(where).tp)[0]) * model.layers
+    # norms, biases and a few matrices are copied on every tensor rank, all else is split
+    matrices = (dense - vectors - copied) * where.tp
     experts = expert * where.tp * where.cp * where.dp / (float(shards.expert_ranks[0]) * where.replicas)
     assert matrices + vectors + experts == pytest.approx(model.params_total, rel=1e-9)
     assert float(shards.dense_ranks[0]) * where.replicas == where.dp * where.cp
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "copied"),
+    [
+        ("llama-3-70b", 8, 0),  # 8 key and value heads: one for each rank
+        ("llama-3-70b", 16, 2 * 8192 * 128 - 2 * 8192 * 1024 / 16),  # two ranks hold the same one
+        # DeepSeek-V3: both projections down to the latent states in 61 layers, the router in 58
+        ("deepseek-v3", 8, 7 / 8 * (7168 * (1536 + 512 + 64) + 58 / 61 * 7168 * 256)),
+        ("mixtral-8x7b", 1, 0),
+    ],
+)
+def test_tensor_parallel_ranks_copy_what_their_heads_share(model, tp, copied):
+    whole, split = (recipe(model).model, layouts(tp=tp).tp)
+
+    assert float(copied_per_layer(whole, split)[0]) == pytest.approx(copied)
+
+
+@pytest.mark.parametrize(("model", "tp"), [("llama-3-70b", 16), ("qwen3-30b-a3b", 8)])
+def test_a_gpu_holds_the_weights_that_it_multiplies_with(model, tp):
+    one, at = recipe(model), layouts(tp=tp)
+    work = count_work(one, at)
+    products = [op for op in (work.moe_layer or work.dense_layer) if not op.grouped]
+    multiplied = sum(float(np.ravel(op.n * op.k * op.count)[0]) for op in products)
+
+    vectors = one.model.vector_params / one.model.layers
+    assert float(shard_params(one, at).dense_per_layer[0]) - vectors == pytest.approx(multiplied)
 
 
 @pytest.mark.parametrize("tied", [True, False])

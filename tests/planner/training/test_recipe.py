@@ -131,6 +131,18 @@ def test_the_norm_of_weight_and_adapter_passes_over_the_whole_weight_once_forwar
     assert float((dora.memory_forward - lora.memory_forward)[0]) == pytest.approx(6 * weights * 2 / 1e12)
 
 
+def test_expert_parallel_ranks_share_out_the_norms_of_routed_experts_alone():
+    model = shape(experts=8, top_k=2, expert_ffn=2816)
+    alone, eight = (
+        layer(recipe(model, method="dora", stack="eager"), layouts(dp=8, ep=ep), **MOVED, magnitude_passes=6.0)
+        for ep in (1, 8)
+    )
+    expert = 3 * 1024 * 2816
+
+    # seven of eight experts less, and as much of attention as without expert parallelism
+    assert float((alone.memory - eight.memory)[0]) == pytest.approx(6 * 7 * expert * 2 / 1e12)
+
+
 def test_a_reference_is_run_forward_beside_what_learns():
     alone, paired = (layer(recipe(shape(), method=method)) for method in ("sft", "dpo"))
 

@@ -79,6 +79,14 @@ def test_routed_tokens_are_exchanged_four_times_a_layer_and_experts_reduced_apar
     assert contents == {"gradients": 16, "parameters": 16, "expert_gradients": 2, "expert_parameters": 2}
 
 
+def test_experts_held_twice_by_tensor_parallel_ranks_are_listed_where_nothing_else_is_reduced():
+    one = recipe("mixtral-8x7b")
+    rows = collectives_used(one, cluster(), layouts(tp=8, ep=4), resolve_rates(cluster(), one))
+
+    (reduce,) = [row for row in rows if row.item == "dp_comm"]
+    assert (reduce.operation, reduce.carries, reduce.gpus) == ("all_reduce", "expert_gradients", 2)
+
+
 def test_copies_of_the_sharded_states_reduce_their_shards():
     rows = collectives_used(
         recipe(), cluster(), layouts(dp=32, zero=3, replicas=4), resolve_rates(cluster(), recipe())

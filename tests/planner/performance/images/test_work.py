@@ -125,12 +125,13 @@ def test_more_groups_run_faster_up_to_those_of_resnext():
     assert grouped(64) == pytest.approx(grouped(32))
 
 
-def test_linear_layers_take_the_rate_of_the_policy_and_convolutions_never_fp8():
+@pytest.mark.parametrize("narrow", ["fp8", "mxfp8", "nvfp4"])
+def test_linear_layers_take_the_rate_of_the_policy_and_convolutions_never_a_narrow_one(narrow):
     linear = replace(alone(WIDE), convolutions=(), products=(Product(m=10.0, n=64, k=32, count=1),))
     fast = FREE | {"linear_flop_per_s": 2.0, "other_flop_per_s": 1.0}
 
-    assert seconds(work(linear, recipe("fp8"), **fast).products) == pytest.approx(3 * 2 * 10 * 64 * 32 / 2)
-    assert seconds(work(alone(WIDE), recipe("fp8"), **fast).products) == pytest.approx(3 * FLOP)
+    assert seconds(work(linear, recipe(narrow), **fast).products) == pytest.approx(3 * 2 * 10 * 64 * 32 / 2)
+    assert seconds(work(alone(WIDE), recipe(narrow), **fast).products) == pytest.approx(3 * FLOP)
     assert seconds(work(alone(WIDE), recipe("fp16"), **fast).products) == pytest.approx(3 * FLOP / 2)
 
 

@@ -56,7 +56,7 @@ def test_every_way_is_the_question_with_its_flag_put_in_or_left_out():
     one = question(**CARDS, tp="4", zero="1", act_ckpt="none", micro_batch="2")
     (cluster,) = one.clusters
     case = make_case(one, one.asked, cluster, price(cluster.gpu.id), site())
-    ways = {word(way.said): way.question for way in _ways(one, case)}
+    ways = {word(way.change): way.question for way in _ways(one, case)}
 
     assert list(ways) == [
         "with --loss fused", "without --tp 4", "without --zero 1", "with --act-ckpt full", "with --micro-batch 1",
