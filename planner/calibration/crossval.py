@@ -42,7 +42,7 @@ SCALE_FREEDOM = 6.0
 LARGEST_STANDARDISED = 4.0
 """No single row counts as further off than this many standard deviations."""
 MOST_ROWS = 240
-"""Rows of one lineage and figure that a learning curve looks at; of more, a random part."""
+"""Rows of one lineage and figure that a learning curve looks at; a random sample where there are more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

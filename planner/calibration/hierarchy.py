@@ -63,7 +63,7 @@ AGREEING = 3
 
 
 FAR = 2.0
-"""Standard deviations from the prediction from which on what rows have in common is no longer held against each."""
+"""Standard deviations from the prediction beyond which a deviation that all rows share is not held against each."""
 
 
 def apart_from_team(residual: Floats, sd: Floats) -> Floats:

@@ -42,11 +42,11 @@ INDEPENDENT = 10
 CROWD_POWER = 0.6
 """Beyond that, twice as many configurations weigh 2 to this power as much."""
 CHANGED = 0.02
-"""Standard deviations: a parameter that moves by less, and is hardly surer, stays as shipped."""
+"""Standard deviations: a parameter that moves by less and whose range hardly narrows stays as shipped."""
 LEAST_SHARE = 1e-6
-"""Of what is learned of a row from others: less is an error of rounding."""
-HARDLY_SURER = 0.99
-"""Standard deviation after over before, above which a parameter is hardly surer."""
+"""Share of what a row's prediction learns from others, below which it is rounding error."""
+HARDLY_NARROWER = 0.99
+"""Standard deviation after over before, above which the range of a parameter hardly narrows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +271,7 @@ def _calibrated(prior: Parameters, solved: _Solved, source: str) -> Parameters:
     at = at_shift(prior, ids, solved.shift)
     ratios = slope_ratios(prior, at, ids)
     before_sd, after_sd = (np.sqrt(np.diag(covariance)) for covariance in (prior.joint.covariance, solved.covariance))
-    changed = (np.abs(solved.shift) > CHANGED * before_sd) | (after_sd < HARDLY_SURER * before_sd)
+    changed = (np.abs(solved.shift) > CHANGED * before_sd) | (after_sd < HARDLY_NARROWER * before_sd)
     rows = []
     for name, sd in ((name, sd) for name, sd, told in zip(ids, after_sd * ratios, changed, strict=True) if told):
         row = with_range(prior.rows[name], at.rows[name].value, float(sd), share=is_share(prior, name))

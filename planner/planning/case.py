@@ -34,8 +34,8 @@ Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
 LEAST_LOW = 0.001
 """Least low end over mid that is drawn: a range down to 0 has no logarithm."""
 TIMED_UP_TO = 1.25
-"""Need of memory over what a process gets, up to which a search asks how fast a layout would be, where plans say which
-other layouts lost; else only what fits is timed."""
+"""Memory needed over what a process gets, up to which a search still times a layout where plans say which others lost;
+elsewhere only what fits is timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Case:
     memory_risk: float = 0.05
     """Highest probability of running out of memory that a layout may have."""
     whole: bool = True
-    """Its plans say what makes their range, which other layouts lost, and what they run and send."""
+    """Whether its plans are told in full: what makes their range, which layouts lost, and what they run and send."""
     embodied_on: bool = False
     """Carbon is asked for with that of making the GPUs, as a second number. The SCI score always holds it."""
     by_examples: bool = False
@@ -70,7 +70,7 @@ class Case:
     """Their memory, which is asked for before anything else: a layout at risk is not evaluated."""
 
     def trained_as(self, recipe: Recipe) -> Case:
-        """The case of another recipe on the same GPUs; what was measured holds for the precision it was measured in."""
+        """The case of another recipe on the same GPUs; what was measured holds only for its own precision."""
         measured = self.measured if recipe.policy.id == self.policy.id else None
         rates = resolve_rates(self.cluster, recipe, measured, self.rates.parameters)
         return replace(self, recipe=recipe, rates=rates, mid=rates.sample(), measured=measured)

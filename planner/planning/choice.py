@@ -95,7 +95,7 @@ def best_given(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
 def best_given_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[Choice]:
     """The best layout on each of some numbers of GPUs, as if that number were given, with the batch of a search there.
 
-    Of each split of the GPUs such a search sees one batch, that nearest to the default; once a batch is taken, all
+    Such a search sees one batch for each split of the GPUs, the one nearest to the default. Once a batch is chosen, all
     layouts that divide it are compared, as they are for the other precisions.
     """
     given = replace(fixed, on_given_gpus=True)
@@ -223,16 +223,16 @@ def _safe_winner(
 def _or_faster(risks: Risks, scores: Score, pace_s: Floats, group: Indices, winner: _Winner | None) -> _Winner | None:
     """The winner, or where memory is short a faster layout of a group that is safe and was not compared.
 
-    Looked at are layouts that are faster than all which need less memory, at mid; of these the fastest safe one is
-    found by halves, since what needs more memory risks more. The group is all, which finds splits that were not
-    compared, or those of a split whose compared layouts are not safe.
+    Only layouts on the Pareto front of time and memory at mid are looked at; the fastest safe one is found by
+    bisection, since what needs more memory risks more. With all layouts as the group, this finds splits that were not
+    compared; with those of one split, other layouts of a split whose compared ones are not safe.
     """
     if winner is None:
         return None
     faster = group[SIMPLER * pace_s[group] < pace_s[winner.best]]
     if not len(faster):
         return winner
-    front = _faster_the_more_memory(scores, pace_s, faster)
+    front = _pareto_front(scores, pace_s, faster)
     in_group = np.zeros(len(pace_s), dtype=np.bool_)
     in_group[group] = True
     too_much_bytes = min((scores.memory_bytes[i] for i in risks.unsafe if in_group[i]), default=np.inf)
@@ -248,8 +248,8 @@ def _or_faster(risks: Risks, scores: Score, pace_s: Floats, group: Indices, winn
     return _Winner(best=other, fastest=other) if SIMPLER * expected_s[1] < expected_s[0] else winner
 
 
-def _faster_the_more_memory(scores: Score, pace_s: Floats, group: Indices) -> Indices:
-    """Layouts of a group that are faster at mid than every one which needs less memory, in rising order of memory."""
+def _pareto_front(scores: Score, pace_s: Floats, group: Indices) -> Indices:
+    """Layouts of a group that are faster at mid than all that need less memory, in rising order of memory."""
     order = group[np.lexsort((pace_s[group], scores.memory_bytes[group]))]
     return np.asarray(order[pace_s[order] < np.minimum.accumulate(np.append(np.inf, pace_s[order]))[:-1]])
 
@@ -261,7 +261,7 @@ def _least_risky(
 
     Of what needs more memory than another only what is faster at mid is looked at. None where none fits.
     """
-    leanest = _faster_the_more_memory(scores, pace_s, group)[:MOST_LEAN]
+    leanest = _pareto_front(scores, pace_s, group)[:MOST_LEAN]
     risks = {i: risk_of(case, layouts.only(i)) for i in leanest.tolist()}
     most = min(min(risks.values(), default=0.0) + LITTLE_RISKIER, MOST_RISK)
     able = [i for i, risk in risks.items() if risk <= most]

@@ -25,9 +25,9 @@ def power_law(parameters: Parameters) -> PowerLaw:
 def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, drawn: str = "power_at_limit") -> float:
     """Sustained clock under a power limit, over that under the limit as sold.
 
-    One variable sets both the rate and the watts (`PowerLaw`). Large products that run alone hold a GPU at its limit in
-    every type (`power_at_limit`), so that their measured rates are those under the limit as sold; a lower limit lowers
-    them. 1 where it is above what is drawn.
+    One variable sets both the rate and the watts (`PowerLaw`). Large products that run alone draw as much as the limit
+    allows in every type (`power_at_limit`): their measured rates are those under the limit as sold, and a lower limit
+    lowers them. The ratio is 1 where the limit is above what is drawn.
 
     Args:
         cluster: with its power limit.

@@ -282,8 +282,10 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
 
 
 def _older_generation_share(setting: Setting) -> float:
-    """How far attention is of FlashAttention-2's generation where later kernels use asynchronous units: 1 or 0, or
-    between in the year that tuned stacks took to adopt them.
+    """Share of attention that runs in FlashAttention-2's generation of kernels on GPUs with asynchronous units, 0..1.
+
+    All of it in stacks that wait for PyTorch; of tuned stacks less and less of it over the year that they took to adopt
+    the later kernels.
     """
     year, recipe = setting.recipe.software_year, setting.recipe
     if not setting.architecture.asynchronous_units:

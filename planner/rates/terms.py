@@ -154,7 +154,7 @@ class Draws:
     """
 
     count: int
-    """Odd: draws come in opposite pairs, and in the last every input has its mid."""
+    """Odd: draws come in mirrored pairs, and the last has every input at its mid."""
     seed: int
 
     def __post_init__(self) -> None:
@@ -177,10 +177,10 @@ class Draws:
 
 @cache
 def _normal(count: int, seed: int, name: str) -> Floats:
-    """Quantiles of the normal distribution in random order; the second half is the first with its signs turned.
+    """Quantiles of the normal distribution in random order; the second half mirrors the first.
 
-    With every draw the opposite one is drawn for all inputs at once, and the last has all at their mid: the median of
-    what is close to a product of powers of the inputs is its value at mid, whatever the seed.
+    Each draw is mirrored for all inputs at once, and the last has all of them at their mid: the median of anything
+    close to a product of powers of the inputs is then its value at mid, whatever the seed.
     """
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
     drawn = _mirrored(random.permutation(_sizes(count // 2)) * SIGNS[random.integers(0, 2, count // 2)])
@@ -192,20 +192,20 @@ SIGNS = np.array([-1.0, 1.0])
 
 
 def _mirrored(half: Floats) -> Floats:
-    """Draws of which half are given, `[..., draw]`: then come their opposites, and the mid."""
+    """The given half of the draws, `[..., draw]`, followed by its mirror image and the mid."""
     return np.concatenate([half, -half, np.zeros((*half.shape[:-1], 1))], axis=-1)
 
 
 @cache
 def _sizes(count: int) -> Floats:
-    """Mid quantiles of so many equal parts of the sizes of standard normal draws, scaled to a variance of 1."""
+    """Magnitudes of standard normal draws: mid quantiles of equally likely parts, scaled to a variance of 1."""
     inverse = NormalDist().inv_cdf
     sizes = np.array([inverse(0.5 + (part + 0.5) / (2 * count)) for part in range(count)])
     return np.asarray(sizes / np.sqrt(np.mean(sizes**2))) if count else sizes
 
 
 MOST_ROWS_RATIO = 0.25
-"""Rows for each pair of draws up to which they are made uncorrelated: with more, hardly anything random is left."""
+"""Rows per draw up to which they are made uncorrelated: with more of them, hardly anything random would be left."""
 
 
 @lru_cache(maxsize=8)

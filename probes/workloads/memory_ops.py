@@ -1,6 +1,4 @@
-"""Memory-bound operations, eager and compiled: norms, rotary embedding, gated activation, loss, and the casts of
-FP8.
-"""
+"""Memory-bound operations, eager and compiled: norms, rotary embedding, gated activation, loss, and FP8's casts."""
 
 from __future__ import annotations
 

@@ -18,10 +18,9 @@ from planner.planning.targets import SOONER_RATIO, digits_apart
 def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> Iterator[Message]:
     """That a precision with the faster arithmetic is slower for want of memory, where one of the two was asked for.
 
-    So is that asked for where the other one's arithmetic is as fast.
-
-    Said where the layout of the higher precision would make the lower one clearly faster than its own does, but
-    risks more than is allowed, and than its own.
+    Of two precisions with equally fast arithmetic, only the one asked for is said to be held back. The message comes
+    where the layout of the higher precision would make the lower one clearly faster than its own layout does, but at
+    a risk above what is allowed and above that of its own.
 
     Args:
         asked: the asked precision on one kind of GPU.

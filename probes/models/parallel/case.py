@@ -15,12 +15,12 @@ from probes.models.shapes import LLAMA_1B, LayerShape
 from probes.precisions.interface import PrecisionRecipe
 
 SEQUENCES = 4
-"""Of each rank in a step. With as many micro-batches per stage, an interleaved pipeline of two stages a rank still has
-two micro-batches per stage."""
+"""Sequences of each rank in a step. A pipeline takes each as a micro-batch; one of two stages a rank then still has two
+for each stage."""
 TINY = LayerShape(model="tiny-256-16h", hidden=256, heads=16, kv_heads=8, head_dim=16, ffn=704, vocab=2048)
 """For CPUs: no published model, but heads for 8 ranks."""
 CPU_LAYERS, GPU_LAYERS = 4, 16
-"""Of the model for CPUs at least; of the published one all."""
+"""Fewest layers of the model for CPUs, and the layers of the published one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class Layout:
     copies: int = 1
     """Models that are trained beside each other, each by ranks of its own."""
     micro_batches: int = 1
-    """Of a step."""
+    """Micro-batches of a step."""
 
     @property
     def stages(self) -> int:
-        """Of a pipeline."""
+        """Stages of the pipeline."""
         return self.pp * self.vp
 
 
@@ -64,13 +64,13 @@ class ParallelCase:
     layers: int
     seq_len: int
     sequences: int
-    """Of the global batch."""
+    """Sequences of the global batch."""
     widths: Widths = Widths()
-    """Of the precision that the step is taken in."""
+    """What the precision of the step sends."""
 
     @property
     def tokens(self) -> int:
-        """Of the global batch."""
+        """Tokens of the global batch."""
         return self.sequences * self.seq_len
 
     @property

@@ -44,7 +44,10 @@ class ElementFormat:
 
     @property
     def beyond_from(self) -> float:
-        """Magnitudes from this one on round beyond the largest: half a step above it."""
+        """Half a step above the largest: greater magnitudes round beyond it, and so does a tie, but for E4M3's.
+
+        The tie goes to the even neighbour, which in E4M3 is the largest number itself.
+        """
         return self.largest + float(2.0 ** (_exponent_of(self.largest) - self.mantissa_bits)) / 2.0
 
 

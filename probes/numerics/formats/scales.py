@@ -73,8 +73,9 @@ def blockwise(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) 
 def blockwise_parts(
     x: torch.Tensor, element: ElementFormat, is_weight: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Numbers of the format `[..., blocks, 128]` and their FP32 scales `[..., blocks, 1]`; the last block is filled
-    up with zeros.
+    """Numbers of the format `[..., blocks, 128]` and their FP32 scales `[..., blocks, 1]`.
+
+    The last block is padded with zeros.
     """
     blocks = _blocks(x, TILE)
     scale = _largest_of(blocks, tiled=is_weight).clamp(min=TINY) / element.largest
@@ -95,9 +96,7 @@ def nvfp4(x: torch.Tensor, element: ElementFormat, is_weight: bool = False) -> t
 def nvfp4_parts(
     x: torch.Tensor, element: ElementFormat, is_weight: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Numbers of the format `[..., blocks, 16]`, their scales `[..., blocks, 1]`, which E4M3 has, and the FP32 scale of
-    the tensor, without dimensions.
-    """
+    """Numbers of the format `[..., blocks, 16]`, their E4M3 scales `[..., blocks, 1]`, and the tensor's FP32 one."""
     scales = find_format("e4m3")
     whole = x.abs().amax().clamp(min=TINY) / (scales.largest * element.largest)
     blocks = _blocks(x, NVFP4_BLOCK)

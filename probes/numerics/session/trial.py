@@ -16,7 +16,7 @@ from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run
 
 TRIED_STEPS = 3
-"""Of FP32, whose losses have to be finite."""
+"""First steps in FP32, whose losses have to be finite."""
 CONTROL_STEPS, CONTROL_LEAST_S = 100, 2.0
 """Steps in FP32, and the least time for them, where FP16 took hardly any: is it FP16, or the task?"""
 EXPLODED = 10.0
