@@ -18,7 +18,7 @@ from planner.performance.operations import recomputed_flop_per_token, worked_flo
 from planner.performance.run import RunEnergy
 from planner.planning.case import Case
 from planner.planning.choice import Choice
-from planner.planning.footprint import booked
+from planner.planning.footprint import booked, metered_mid
 from planner.planning.risk import risk_of
 from planner.planning.targets import NO_TARGETS, Targets, probability
 from planner.rates.terms import Draws, Value
@@ -66,14 +66,16 @@ def _items(parts: object, unit: float, total: float | None = None) -> dict[str, 
 
 
 def _energy_items(energy: RunEnergy, total_mwh: float) -> dict[str, float]:
-    """Items of the energy at the meter: those of the machines at the middle of their own draws, whatever the PUE.
+    """Items of the energy at the meter: those of the machines, whatever the PUE, as the middles of their draws are.
 
-    What the building adds is the rest of the total: the PUE counts in it with the middle of its draws too.
+    The middle of a sum lies a little above the sum of the middles, by which all three are stretched. What the building
+    adds is the rest of the total.
     """
-    machines = middle(np.ravel(energy.machines)) / MWH_J
-    values = _items(replace(energy, pue_overhead=0.0), MWH_J, machines)
-    values["pue_overhead"] = max(0.0, total_mwh - values["total"])
-    return values | {"total": values["total"] + values["pue_overhead"]}
+    parts = {name: middle(getattr(energy, name)) for name in ("gpu", "host", "network")}
+    machines, apart = middle(energy.machines) / MWH_J, sum(parts.values())
+    items = {name: part * machines / apart if apart else 0.0 for name, part in parts.items()}
+    items["pue_overhead"] = max(0.0, total_mwh - sum(items.values()))
+    return items | {"total": sum(items.values())}
 
 
 def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice | None = None) -> Ranged:
@@ -237,6 +239,8 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     book = booked(case, gpus, drawn, draws)
     arrays = _metrics(case, drawn, n)
     ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
+    energy_mwh = Estimate.of_draws(arrays["energy_mwh"], mid=float(metered_mid(case, drawn.energy).mwh))
+    ranges["energy_mwh"] = energy_mwh
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
     unseen = case.recipe.model.has_network or not case.whole
@@ -263,7 +267,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         hfu=hfu,
         goodput_ratio=Estimate.of_draws(drawn.goodput_ratio),
         skipped_step_ratio=_skipped(case),
-        energy_items_mwh=_energy_items(drawn.energy, ranges["energy_mwh"].mid),
+        energy_items_mwh=_energy_items(drawn.energy, energy_mwh.mid),
         gpu_power_w=Estimate.of_draws(drawn.gpu_power_w),
         peak_power_mw=book.peak_power_mw,
         mean_power_mw=book.mean_power_mw,
