@@ -19,6 +19,7 @@ from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, ends_of, remainder
+from reports.explain.energy import W_PER_MW, beside_node, building_node
 from reports.explain.goodput import goodput_node
 from reports.explain.inputs import batch_node, input_node
 from reports.explain.products import attention_node, narrow_words, product_nodes
@@ -31,7 +32,6 @@ EXPLAIN_SCHEMA = "mpplan.explain/1"
 HOURS_PER_DAY = DAY_S / HOUR_S
 KG_PER_T = 1000.0
 KWH_PER_MWH = MWH_J / KWH_J
-W_PER_MW = 1e6
 NOTHING = 1e-9
 """Share of a step below which an item is rounding."""
 
@@ -246,15 +246,16 @@ class Derivation:
     def energy(self) -> Node:
         """Energy at the meter of the building."""
         items = self._plan["energy_items_mwh"] or {}
-        children = [
-            self._gpu_energy(size) if name == "gpu" else
-            Node(label=self._words.name("energy", name), value=size, unit="MWh",
-                 note=f"PUE {self._facts.given('pue')}: {self._note('pue')}" if name == "pue_overhead" else "",
-                 evidence=self._ids(f"energy_items_mwh.{name}"))
-            for name, size in items.items()
-            if name != "total"
-        ]  # fmt: skip
+        children = [self._energy_item(name, items) for name in items if name != "total"]
         return self._made("Energy", self._plan["energy_mwh"], "MWh", "sum of its items", "sum", children)
+
+    def _energy_item(self, name: str, items: Doc) -> Node:
+        if name == "gpu":
+            return self._gpu_energy(items[name])
+        label, ids = self._words.name("energy", name), self._ids(f"energy_items_mwh.{name}")
+        if name == "pue_overhead":
+            return building_node(label, items, self._facts.given("pue"), self._note("pue"), ids)
+        return beside_node(name, label, items[name], self._plan["gpu_hours"]["mid"], ids)
 
     def _gpu_energy(self, size: float) -> Node:
         power = self.power()
@@ -264,7 +265,7 @@ class Derivation:
         assert hours.value is not None
         stops = Node(
             label="Power over the whole run ÷ power in its steps", value=size * W_PER_MW / (hours.value * power.value),
-            note="GPUs that are held but do not train draw what waiting and idling take",
+            note="GPUs that are held but do not train draw a power midway between waiting and idling",
         )  # fmt: skip
         children = [hours, power, stops, Node(label="W per MW", value=W_PER_MW, power=-1)]
         formula = "GPU-hours × power × share of it over the run ÷ 1,000,000"
