@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 
 import numpy as np
@@ -224,6 +225,17 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
     return {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (count,)) for name, v in metrics.items()}
 
 
+BOOKED_APART = ("cost_usd", "carbon_tco2e")
+"""Metrics whose mids are sums and products of others (`booked`)."""
+
+
+def _ranges(case: Case, drawn: Evaluation, arrays: Mapping[str, Floats]) -> dict[str, Estimate]:
+    """The ranges of all metrics but those that are booked apart."""
+    ranges = {name: Estimate.of_draws(values) for name, values in arrays.items() if name not in BOOKED_APART}
+    mid = float(metered_mid(case, drawn.energy).mwh)
+    return ranges | {"energy_mwh": Estimate.of_draws(arrays["energy_mwh"], mid=mid)}
+
+
 def _utilisation(case: Case, act_ckpt: str, mfu: float) -> tuple[float, float]:
     """MFU with attention counted in full, and HFU, from MFU."""
     causal, full = (worked_flop_per_token(case.recipe, causal_half=half) for half in (True, False))
@@ -238,15 +250,11 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     gpus, layout = int(at.gpus[0]), at.at(0)
     book = booked(case, gpus, drawn, draws)
     arrays = _metrics(case, drawn, n)
-    ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
-    energy_mwh = Estimate.of_draws(arrays["energy_mwh"], mid=float(metered_mid(case, drawn.energy).mwh))
-    ranges["energy_mwh"] = energy_mwh
+    ranges = _ranges(case, drawn, arrays)
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
     unseen = case.recipe.model.has_network or not case.whole
     products = () if unseen else products_used(case.recipe, at, case.mid)
-    for booked_apart in ("cost_usd", "carbon_tco2e"):  # whose mids are sums and products of others
-        ranges.pop(booked_apart, None)
     plan = Plan(
         precision=case.policy.precision,
         policy=case.policy.id,
@@ -267,7 +275,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         hfu=hfu,
         goodput_ratio=Estimate.of_draws(drawn.goodput_ratio),
         skipped_step_ratio=_skipped(case),
-        energy_items_mwh=_energy_items(drawn.energy, energy_mwh.mid),
+        energy_items_mwh=_energy_items(drawn.energy, ranges["energy_mwh"].mid),
         gpu_power_w=Estimate.of_draws(drawn.gpu_power_w),
         peak_power_mw=book.peak_power_mw,
         mean_power_mw=book.mean_power_mw,
