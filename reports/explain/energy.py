@@ -1,14 +1,45 @@
-"""Items of a plan's energy as nodes: what stands beside the GPUs, and what the building adds."""
+"""Items of a plan's energy as nodes: what stands beside the GPUs, what the building adds, and what it draws."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from planner.units import DAY_S, HOUR_S
 from reports.document.facts import Doc
-from reports.explain.derivation import Node, remainder
+from reports.explain.derivation import Node, ends_of, remainder
 
 W_PER_MW = 1e6
 BESIDE = {"host": "Power of the host, per GPU", "network": "Power of the switches, per GPU"}
 """Items that draw the same for as long as a GPU is held, and what their power is called."""
+AT_THE_PEAK = tuple(f"energy_items_mwh.{name}" for name in (*BESIDE, "pue_overhead"))
+"""Figures whose sources a peak rests on, besides the GPU's limit."""
 BESIDE_NOTE = "at all times; stretched with the GPUs' item to the middle of the draws of their sum"
+
+
+def power_node(plan: Doc, evidence: tuple[str, ...]) -> Node:
+    """Mean board power of a GPU while it trains; without a value where nobody knows it."""
+    stated = plan["gpu_power_w"] or {"low": None, "mid": None, "high": None}
+    note = "mean while training: by what the GPU is doing, each item of the step at its own power"
+    return Node(label="Power of a GPU", **ends_of(stated), unit="W", note=note, evidence=evidence)
+
+
+def gpu_node(size: float, hours: Node, power: Node) -> Node:
+    """The energy of the GPUs: GPU-hours times the power while they train, times the share of it over the whole run.
+
+    Args:
+        size: of the item in MWh.
+        hours: GPU-hours of the run.
+        power: of a GPU while it trains.
+    """
+    if not (hours.value and power.value):
+        return Node(label="GPUs", value=size, unit="MWh")
+    stops = Node(
+        label="Power over the whole run ÷ power in its steps", value=size * W_PER_MW / (hours.value * power.value),
+        note="GPUs that are held but do not train draw a power midway between waiting and idling",
+    )  # fmt: skip
+    formula = "GPU-hours × power × share of it over the run ÷ 1,000,000"
+    children = (hours, power, stops, Node(label="W per MW", value=W_PER_MW, power=-1))
+    return Node(label="GPUs", value=size, unit="MWh", formula=formula, how="product", children=children)
 
 
 def beside_node(name: str, label: str, size: float, gpu_hours: float, evidence: tuple[str, ...]) -> Node:
@@ -50,3 +81,41 @@ def building_node(label: str, items: Doc, pue: object, note: str, evidence: tupl
     if rest is not None:  # answers of earlier versions, at the middle of the drawn PUE
         formula, children = f"{formula} × remainder", [*children, rest]
     return Node(label=label, value=size, unit="MWh", formula=formula, how="product", children=tuple(children))
+
+
+def mean_power_node(plan: Doc, energy: Node, days: Node) -> Node:
+    """What the building draws on average while the run lasts: its energy over its hours.
+
+    Args:
+        plan: with its figures.
+        energy: its energy in MWh.
+        days: its duration.
+    """
+    if not plan["mean_power_mw"] or not days.value:
+        return Node(label="Mean power of the building", value=None, note="no power is known of this GPU")
+    children = [energy, replace(days, power=-1), Node(label="Hours per day", value=DAY_S / HOUR_S, power=-1)]
+    rest = remainder("middle of the draws over this", plan["mean_power_mw"]["mid"], children, "product")
+    return Node(
+        label="Mean power of the building", **ends_of(plan["mean_power_mw"]), unit="MW", formula="energy ÷ days ÷ 24",
+        how="product", children=(*children, *([rest] if rest else ())),
+    )  # fmt: skip
+
+
+def peak_power_node(plan: Doc, evidence: tuple[str, ...]) -> Node:
+    """What the building must be able to supply.
+
+    Args:
+        plan: with its figures.
+        evidence: ids of the sources of what stands beside the GPUs.
+    """
+    peak_mw, gpus = plan["peak_power_mw"], float(plan["gpus"])
+    if not peak_mw:
+        return Node(label="Peak power of the building", value=None, note="no power is known of this GPU")
+    each = Node(
+        label="Power of a GPU at its limit, with its host, its switches and the building",
+        value=peak_mw * W_PER_MW / gpus, unit="W", evidence=evidence,
+        note="times the PUE, at the high end (95th percentile) of host, switches and PUE together",
+    )  # fmt: skip
+    children = (Node(label="GPUs", value=gpus), each, Node(label="W per MW", value=W_PER_MW, power=-1))
+    return Node(label="Peak power of the building", value=peak_mw, unit="MW",
+                formula="GPUs × power of each at the peak ÷ 1,000,000", how="product", children=children)  # fmt: skip

@@ -19,7 +19,15 @@ from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, ends_of, remainder
-from reports.explain.energy import W_PER_MW, beside_node, building_node
+from reports.explain.energy import (
+    AT_THE_PEAK,
+    beside_node,
+    building_node,
+    gpu_node,
+    mean_power_node,
+    peak_power_node,
+    power_node,
+)
 from reports.explain.goodput import goodput_node
 from reports.explain.inputs import batch_node, input_node
 from reports.explain.products import attention_node, narrow_words, product_nodes
@@ -62,7 +70,8 @@ class Derivation:
             "cost": self.cost, "gpu-hours": self.gpu_hours, "time": self.time, "steps": self.steps,
             "tokens": self.tokens, "step": self.step, "goodput": self.goodput, "throughput": self.throughput,
             "rate": self.rate, "mfu": self.mfu, "memory": self.memory, "energy": self.energy, "power": self.power,
-            "carbon": self.carbon,
+            "carbon": self.carbon, "mean-power": lambda: mean_power_node(self._plan, self.energy(), self.time()),
+            "peak-power": lambda: peak_power_node(self._plan, self._ids(*AT_THE_PEAK)),
         }  # fmt: skip
 
     def _made(
@@ -251,32 +260,15 @@ class Derivation:
 
     def _energy_item(self, name: str, items: Doc) -> Node:
         if name == "gpu":
-            return self._gpu_energy(items[name])
+            return gpu_node(items[name], self.gpu_hours(), self.power())
         label, ids = self._words.name("energy", name), self._ids(f"energy_items_mwh.{name}")
         if name == "pue_overhead":
             return building_node(label, items, self._facts.given("pue"), self._note("pue"), ids)
         return beside_node(name, label, items[name], self._plan["gpu_hours"]["mid"], ids)
 
-    def _gpu_energy(self, size: float) -> Node:
-        power = self.power()
-        if power.value is None:
-            return Node(label="GPUs", value=size, unit="MWh")
-        hours = self.gpu_hours()
-        assert hours.value is not None
-        stops = Node(
-            label="Power over the whole run ÷ power in its steps", value=size * W_PER_MW / (hours.value * power.value),
-            note="GPUs that are held but do not train draw a power midway between waiting and idling",
-        )  # fmt: skip
-        children = [hours, power, stops, Node(label="W per MW", value=W_PER_MW, power=-1)]
-        formula = "GPU-hours × power × share of it over the run ÷ 1,000,000"
-        return self._made("GPUs", size, "MWh", formula, "product", children)
-
     def power(self) -> Node:
-        """Mean board power of a GPU."""
-        stated = self._plan["gpu_power_w"] or {"low": None, "mid": None, "high": None}
-        ids = self._ids("energy_items_mwh.gpu")
-        note = "mean while training: by what the GPU is doing, each item of the step at its own power"
-        return self._made("Power of a GPU", stated, "W", "", "", [], evidence=ids, note=note)
+        """Mean board power of a GPU while it trains."""
+        return power_node(self._plan, self._ids("energy_items_mwh.gpu"))
 
     def carbon(self) -> Node:
         """Carbon, location-based."""
@@ -349,7 +341,7 @@ ALIASES = {
     "cost_usd": "cost", "price": "cost", "money": "cost", "duration": "time", "duration_days": "time", "days": "time",
     "gpu_hours": "gpu-hours", "hours": "gpu-hours", "energy_mwh": "energy", "carbon_tco2e": "carbon", "co2": "carbon",
     "step_s": "step", "memory_gib": "memory", "tokens_per_s_per_gpu": "throughput", "tflops_per_gpu": "rate",
-    "goodput_ratio": "goodput", "gpu_power_w": "power",
+    "goodput_ratio": "goodput", "gpu_power_w": "power", "mean_power_mw": "mean-power", "peak_power_mw": "peak-power",
 }  # fmt: skip
 """Other names for the figures: the document's keys and everyday words."""
 

@@ -2,10 +2,19 @@
 
 import pytest
 
-from reports.explain.derivation import made_of
-from reports.explain.energy import beside_node, building_node
+from reports.explain.derivation import Node, made_of
+from reports.explain.energy import beside_node, building_node, gpu_node, mean_power_node, peak_power_node, power_node
 
 ITEMS = {"gpu": 180.0, "host": 92.0, "network": 8.0, "pue_overhead": 70.0}
+
+
+def test_gpus_are_gpu_hours_times_the_watts_of_training_times_what_standing_still_leaves():
+    hours, power = Node(label="GPU-hours", value=360_000.0), Node(label="Power of a GPU", value=540.0, unit="W")
+    node = gpu_node(180.0, hours, power)
+
+    assert node.children[2].value == pytest.approx(180e6 / (360_000 * 540))
+    assert made_of(node.children, node.how) == pytest.approx(180.0)
+    assert gpu_node(0.0, hours, Node(label="Power of a GPU", value=None)).children == ()
 
 
 def test_hosts_are_gpu_hours_times_watts():
@@ -34,3 +43,29 @@ def test_a_pue_of_one_adds_nothing(pue):
     node = building_node("building (PUE)", ITEMS | {"pue_overhead": 0.0}, pue, "", ())
 
     assert (node.value, made_of(node.children, node.how)) == (0.0, 0.0)
+
+
+PLAN = {"gpus": 64, "peak_power_mw": 0.0972, "mean_power_mw": {"low": 0.049, "mid": 0.065, "high": 0.086}}
+ENERGY, DAYS = Node(label="Energy", value=3.12, unit="MWh"), Node(label="Time", value=2.0, unit="days")
+
+
+def test_mean_power_is_energy_over_hours():
+    node = mean_power_node(PLAN, ENERGY, DAYS)
+
+    assert (node.low, node.value, node.high) == (0.049, 0.065, 0.086)
+    assert made_of(node.children, node.how) == pytest.approx(3.12 / 48)
+
+
+def test_peak_power_is_that_of_each_gpu_with_all_that_goes_with_it():
+    node = peak_power_node(PLAN, ("parameter:host_power_ratio",))
+
+    assert node.children[1].value == pytest.approx(1518.75)  # W, of a GPU of 700 W
+    assert made_of(node.children, node.how) == pytest.approx(0.0972)
+
+
+def test_a_gpu_whose_power_nobody_knows_has_neither():
+    plan = {"gpus": 1, "peak_power_mw": None, "mean_power_mw": None, "gpu_power_w": None}
+
+    assert power_node(plan, ()).value is None
+    assert mean_power_node(plan, ENERGY, DAYS).value is None
+    assert peak_power_node(plan, ()).value is None
