@@ -46,8 +46,8 @@ def read_limits(*, cost: str | None, days: str | None, energy: str | None) -> Li
     """
     return Limits(
         cost_usd=None if cost is None else parse_usd(cost, "--max-cost"),
-        duration_days=None if days is None else parse_count(days, "--max-days"),
-        energy_mwh=None if energy is None else parse_count(energy, "--max-energy"),
+        duration_days=None if days is None else parse_count(days, "--max-days", "`30` or `0.5`, in days"),
+        energy_mwh=None if energy is None else parse_count(energy, "--max-energy", "`120` or `0.5`, in MWh"),
     )
 
 

@@ -46,6 +46,8 @@ class RunDraws:
     """One checkpoint of the model and its optimizer."""
     energy: Energy | None = None
     """At the facility's meter; only where electricity is paid apart from the GPU price."""
+    energy_mid: Energy | None = None
+    """The mid of that energy as it is shown; None: the middle of its amounts."""
     usd_per_kwh: Amounts | None = None
     """Price of electricity where it is paid apart."""
 
@@ -78,7 +80,7 @@ def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
         lines += _quote_lines(run, run.usd_per_gpu_h, prices, prices.ledger.quote)
     worked = rental
     if run.energy is not None and run.usd_per_kwh is not None:
-        lines.append(_electricity_line(run.energy, run.usd_per_kwh, prices))
+        lines.append(_electricity_line(run.energy, run.energy_mid, run.usd_per_kwh, prices))
         worked = [*rental, lines[-1]]
     if prices.ledger.beside is not None:
         lines += _beside_lines(run, rental, worked, prices, prices.ledger.beside)
@@ -157,12 +159,12 @@ def scaled(estimate: Estimate, ratio: float) -> Estimate:
     )
 
 
-def _electricity_line(energy: Energy, usd_per_kwh: Amounts, prices: BillPrices) -> DrawnLine:
+def _electricity_line(energy: Energy, energy_mid: Energy | None, usd_per_kwh: Amounts, prices: BillPrices) -> DrawnLine:
     return DrawnLine(
         id="electricity",
         label=Message.of("cost.electricity"),
         usd=np.asarray(electricity_usd(energy, usd_per_kwh), dtype=np.float64),
-        quantity=middle(energy.kwh),
+        quantity=middle(energy.kwh) if energy_mid is None else float(energy_mid.kwh),
         unit="kWh",
         unit_price_usd=prices.usd_per_kwh,
         evidence_ids=prices.electricity_evidence,

@@ -11,7 +11,7 @@ from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.performance.run import host_w
+from planner.planning.around import around
 from planner.planning.case import Case
 from planner.planning.inputs import batches_of
 from planner.question.asked import InputValue
@@ -359,7 +359,7 @@ def collect_assumptions(
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)
     assumptions += dict.fromkeys(idle for idle in (_idle(case, plans) for case in cases) if idle is not None)
-    assumptions += dict.fromkeys(_beside(case) for case in cases if case.cluster.gpu.tdp_w > 0)
+    assumptions += dict.fromkeys(around(cases, inputs))
     kinds = dict.fromkeys(case.price.commitment for case in cases if not _bills_the_rest(case.price, case.ledger))
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
     if question.model.top_k > 1:
@@ -367,14 +367,6 @@ def collect_assumptions(
         text = Message.of("assumption.sent_once" if once else "assumption.sent_to_each")
         assumptions.append(Assumption(id="dispatcher", message=text, input="moe_dispatcher"))
     return (*assumptions, *(_model_assumptions(cases[0]) if cases else ()))
-
-
-def _beside(case: Case) -> Assumption:
-    """What stands beside each GPU of a kind, whatever the GPU draws."""
-    gpu, rates = case.cluster.gpu.id, case.mid
-    host, network = float(host_w(rates)), float(rates.network_power_w)
-    text = Message.of("assumption.host_share", gpu=gpu, host_w=host, network_w=network)
-    return Assumption(id="host_share", message=text)
 
 
 def _model_assumptions(case: Case) -> Iterator[Assumption]:

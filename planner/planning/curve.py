@@ -18,7 +18,7 @@ from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout, enumerate_
 from planner.performance.evaluation import Evaluation, Score
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose_each
-from planner.planning.footprint import cost_of
+from planner.planning.footprint import cost_of, metered_mid
 from planner.planning.targets import Targets, probability
 from planner.rates.terms import Draws
 from planner.units import DAY_S, MWH_J
@@ -148,14 +148,15 @@ def near_nodes(nodes: float) -> list[int]:
 def _point(case: Case, choice: Choice, targets: Targets, draws: Draws) -> CurvePoint:
     drawn = case.evaluate(choice.winner, draws)
     cost = cost_of(case, choice.gpus, drawn, draws)
-    priced = case.price.usd_per_gpu_h is not None
+    priced, metered = case.price.usd_per_gpu_h is not None, case.cluster.gpu.tdp_w > 0
+    energy_mwh = np.ravel(drawn.energy.total) / MWH_J
     return CurvePoint(
         gpu=case.cluster.gpu.id,
         gpus=choice.gpus,
         global_batch=int(choice.winner.global_batch[0]),
         duration_days=Estimate.of_draws(np.ravel(drawn.wall_s) / DAY_S),
         cost_usd=cost if priced else None,
-        energy_mwh=Estimate.of_draws(np.ravel(drawn.energy.total) / MWH_J) if case.cluster.gpu.tdp_w > 0 else None,
+        energy_mwh=Estimate.of_draws(energy_mwh, mid=float(metered_mid(case, drawn.energy).mwh)) if metered else None,
         chosen=False,
         knee=False,
         in_time=_met(drawn, targets, "deadline"),

@@ -20,7 +20,7 @@ from planner.errors import Message, NoPlanError
 from planner.evidence import Estimate, middle
 from planner.lazy import dataclass
 from planner.performance.evaluation import Evaluation, flop_of
-from planner.performance.run import beside_w
+from planner.performance.run import RunEnergy, beside_w
 from planner.planning.case import Case, drawn
 from planner.rates.terms import Draws, Value
 from planner.units import HOUR_S, TONNE_KG
@@ -60,7 +60,7 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
     run = _run(case, gpus, evaluation, draws)
     cost, lines = run_bill(run, case.billed)
     energy, wall_h = Energy(j=_drawn(evaluation.energy.total, n)), _drawn(evaluation.wall_s, n) / HOUR_S
-    energy_mid = Energy(j=middle(energy.j))
+    energy_mid = metered_mid(case, evaluation.energy)
     power_mid = mean_power(energy_mid, middle(wall_h))
     carbon_kg = _drawn(evaluation.carbon_kg, n)
     grid = case.site.grid_kg_co2e_per_kwh
@@ -93,9 +93,18 @@ def cost_of(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Esti
     return run_bill(_run(case, gpus, evaluation, draws), case.billed)[0]
 
 
+def metered_mid(case: Case, energy: RunEnergy) -> Energy:
+    """Energy at the building's meter at mid: that of the machines times the PUE, each at its own mid.
+
+    The draws of a PUE reach further up than down, so that their middle lies above the PUE that a plan states.
+    """
+    return Energy(j=middle(energy.machines) * float(case.unit_prices().pue))
+
+
 def _run(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> RunDraws:
     n, prices = draws.count, case.unit_prices(draws)
-    return case.run_draws(float(gpus), _drawn(evaluation.gpu_h, n), _drawn(evaluation.energy.total, n), prices)
+    run = case.run_draws(float(gpus), _drawn(evaluation.gpu_h, n), _drawn(evaluation.energy.total, n), prices)
+    return replace(run, energy_mid=metered_mid(case, evaluation.energy))
 
 
 def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from planner.performance.operations import recomputed_flop_per_token, worked_flo
 from planner.performance.run import RunEnergy
 from planner.planning.case import Case
 from planner.planning.choice import Choice
-from planner.planning.footprint import booked
+from planner.planning.footprint import booked, metered_mid
 from planner.planning.risk import risk_of
 from planner.planning.targets import NO_TARGETS, Targets, probability
 from planner.rates.terms import Draws, Value
@@ -66,14 +67,16 @@ def _items(parts: object, unit: float, total: float | None = None) -> dict[str, 
 
 
 def _energy_items(energy: RunEnergy, total_mwh: float) -> dict[str, float]:
-    """Items of the energy at the meter: those of the machines at the middle of their own draws, whatever the PUE.
+    """Items of the energy at the meter: those of the machines, whatever the PUE, as the middles of their draws are.
 
-    What the building adds is the rest of the total: the PUE counts in it with the middle of its draws too.
+    The middle of a sum lies a little above the sum of the middles, by which all three are stretched. What the building
+    adds is the rest of the total.
     """
-    machines = middle(np.ravel(energy.machines)) / MWH_J
-    values = _items(replace(energy, pue_overhead=0.0), MWH_J, machines)
-    values["pue_overhead"] = max(0.0, total_mwh - values["total"])
-    return values | {"total": values["total"] + values["pue_overhead"]}
+    parts = {name: middle(getattr(energy, name)) for name in ("gpu", "host", "network")}
+    machines, apart = middle(energy.machines) / MWH_J, sum(parts.values())
+    items = {name: part * machines / apart if apart else 0.0 for name, part in parts.items()}
+    items["pue_overhead"] = max(0.0, total_mwh - sum(items.values()))
+    return items | {"total": sum(items.values())}
 
 
 def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice | None = None) -> Ranged:
@@ -222,6 +225,17 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
     return {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (count,)) for name, v in metrics.items()}
 
 
+BOOKED_APART = ("cost_usd", "carbon_tco2e")
+"""Metrics whose mids are sums and products of others (`booked`)."""
+
+
+def _ranges(case: Case, drawn: Evaluation, arrays: Mapping[str, Floats]) -> dict[str, Estimate]:
+    """The ranges of all metrics but those that are booked apart."""
+    ranges = {name: Estimate.of_draws(values) for name, values in arrays.items() if name not in BOOKED_APART}
+    mid = float(metered_mid(case, drawn.energy).mwh)
+    return ranges | {"energy_mwh": Estimate.of_draws(arrays["energy_mwh"], mid=mid)}
+
+
 def _utilisation(case: Case, act_ckpt: str, mfu: float) -> tuple[float, float]:
     """MFU with attention counted in full, and HFU, from MFU."""
     causal, full = (worked_flop_per_token(case.recipe, causal_half=half) for half in (True, False))
@@ -236,13 +250,11 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     gpus, layout = int(at.gpus[0]), at.at(0)
     book = booked(case, gpus, drawn, draws)
     arrays = _metrics(case, drawn, n)
-    ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
+    ranges = _ranges(case, drawn, arrays)
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
     unseen = case.recipe.model.has_network or not case.whole
     products = () if unseen else products_used(case.recipe, at, case.mid)
-    for booked_apart in ("cost_usd", "carbon_tco2e"):  # whose mids are sums and products of others
-        ranges.pop(booked_apart, None)
     plan = Plan(
         precision=case.policy.precision,
         policy=case.policy.id,

@@ -87,6 +87,7 @@ from planner.question.resolve_tuning import (
 )
 from planner.question.tuning_inputs import EXAMPLES, IN_BACKWARD
 from planner.question.usual_names import taken_for
+from planner.rates.clock import idle_w, least_limit_w
 from planner.records.home import CPU_LOCAL
 from planner.rows import compact
 from planner.training.frameworks import Framework, named_stacks
@@ -194,15 +195,16 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
 
 
 def _check_limit(limit_w: float, gpus: list[Gpu]) -> None:
-    """Raise for a power limit that none of the boards, or one of them, can be set to."""
+    """Raise for a power limit that none of the boards can be set to, or at which one of them cannot train."""
     most = max(gpus, key=lambda gpu: gpu.tdp_w)
     if limit_w > most.tdp_w > 0:
         raise UsageError(f"{POWER_LIMIT.flag} {limit_w:g}: {most.name} takes at most {most.tdp_w:g} W",
                          hint="leave it out for the limit as sold")  # fmt: skip
     for gpu in gpus:
-        if gpu.power_limit_min_w is not None and limit_w < gpu.power_limit_min_w:
-            raise UsageError(f"{POWER_LIMIT.flag} {limit_w:g}: {gpu.name} takes at least {gpu.power_limit_min_w:g} W",
-                             hint=f"from {gpu.power_limit_min_w:g} to {gpu.tdp_w:g} W, or `auto`")  # fmt: skip
+        if limit_w < (least_w := least_limit_w(gpu)):
+            more = f"; idle it draws {idle_w(gpu):.0f} W" if gpu.power_limit_min_w is None else ", or `auto`"
+            raise UsageError(f"{POWER_LIMIT.flag} {limit_w:g}: {gpu.name} takes at least {least_w:g} W",
+                             hint=f"from {least_w:g} to {gpu.tdp_w:g} W{more}")  # fmt: skip
 
 
 def _searches_power_limit(read: Reader) -> bool:
@@ -214,10 +216,8 @@ def _check_limits_known(gpus: list[Gpu]) -> None:
     for gpu in gpus:
         if gpu.power_limit_min_w is None:
             known = ", ".join(row.id for row in load_gpus().values() if row.power_limit_min_w is not None)
-            raise UsageError(
-                Message.of("error.power_limits_unknown", gpu=gpu.id),
-                hint=Message.of("hint.power_limits_known", known=known),
-            )
+            raise UsageError(Message.of("error.power_limits_unknown", gpu=gpu.id),
+                             hint=Message.of("hint.power_limits_known", known=known))  # fmt: skip
 
 
 def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> None:

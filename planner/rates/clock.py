@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
 from planner.hardware.cluster import Cluster
+from planner.hardware.gpu import Gpu
 from planner.kernels.power import LEAST_DYNAMIC, PowerLaw
 from planner.rates.parameters import Parameters, shipped_parameters
 from planner.rates.terms import Dependence, Term
@@ -20,6 +22,22 @@ def power_law(parameters: Parameters) -> PowerLaw:
     """How the clock follows the power."""
     idle, exponent, floor = (parameters.find(name).value for name in CLOCK_ROWS)
     return PowerLaw(idle_ratio=idle, clock_exponent=exponent, voltage_floor=floor)
+
+
+def idle_w(gpu: Gpu, parameters: Parameters | None = None) -> float:
+    """What an idle board draws."""
+    return (parameters or shipped_parameters()).find("power_idle").value * gpu.tdp_w
+
+
+def least_limit_w(gpu: Gpu, parameters: Parameters | None = None) -> float:
+    """The least power limit of a plan, in whole watts: what the driver accepts where that is known.
+
+    Elsewhere it is what an idle board draws and the least that is left to work with (`LEAST_DYNAMIC`): under a lower
+    limit the clock would fall no further, so that a plan would save watts that nothing saves.
+    """
+    if gpu.power_limit_min_w is not None:
+        return gpu.power_limit_min_w
+    return float(ceil(idle_w(gpu, parameters) + LEAST_DYNAMIC * gpu.tdp_w))
 
 
 def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, drawn: str = "power_at_limit") -> float:
@@ -40,8 +58,8 @@ def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, drawn: s
     if limit_w is None or limit_w >= needed_w:
         return 1.0
     law = power_law(known)
-    idle_w = law.idle_ratio * tdp_w
-    return float(law.clock(max(limit_w - idle_w, LEAST_DYNAMIC * tdp_w) / (needed_w - idle_w)))
+    idle = law.idle_ratio * tdp_w
+    return float(law.clock(max(limit_w - idle, LEAST_DYNAMIC * tdp_w) / (needed_w - idle)))
 
 
 def at_clock(term: Term, cluster: Cluster, parameters: Parameters, drawn: str = "power_at_limit") -> Term:

@@ -19,6 +19,7 @@ from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Rates, RateSet, Term, Value
 from planner.units import GIB, HOUR_S, MINUTE_S, MWH_J, TERA
 from planner.validation.flop_convention import counted_flop_per_token, peak_of_convention
+from planner.validation.machine import FACILITY, pue_of, scope_of
 from planner.validation.runs import PublishedRun, Rejected
 from planner.validation.setup import NO_PRICES, Prepared
 
@@ -211,17 +212,17 @@ def _node_power_w(evaluated: _Evaluated) -> Value:
 
 def _energy_mwh(evaluated: _Evaluated) -> Value:
     run, gpu, result = evaluated.run, evaluated.prepared.cluster.gpu, evaluated.result
-    scope = run.energy_scope or "facility"
+    scope = scope_of(run)
     if scope == "rated":
-        return result.gpu_h * gpu.tdp_w * (run.pue or 1.0) * HOUR_S / MWH_J
+        return result.gpu_h * gpu.tdp_w * pue_of(run) * HOUR_S / MWH_J
     if scope == "idle":
         return result.gpu_h * (evaluated.rates.power_idle_w + host_w(evaluated.rates)) * HOUR_S / MWH_J
     joules = result.energy.gpu
     if scope == "gpu":
         return joules / MWH_J
     joules = joules + result.energy.host
-    if scope in ("accelerator_system", "facility"):
-        joules = (joules + result.energy.network) * (run.pue or 1.0)
+    if scope in ("accelerator_system", FACILITY):
+        joules = (joules + result.energy.network) * pue_of(run)
     if scope == "node_ac":
         joules = joules / PSU_EFFICIENCY
     return joules / MWH_J

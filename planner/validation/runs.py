@@ -175,6 +175,8 @@ _WORDS = {
     "fused_loss": YES_NO, "in_backward": YES_NO,
 }  # fmt: skip
 """Columns that hold one of a few words."""
+MOST_PUE = 5
+"""Highest PUE that is read, as of a plan."""
 COUNTS = ("params_total", "params_active", "tokens_total", "seq_len", "global_batch_seqs", "vocab")
 """Columns that may be written with a suffix, like the inputs of a plan: `8B`, `1.5T`, `4k`."""
 CONFIGURATION = tuple(f.name for f in fields(PublishedRun))
@@ -263,6 +265,9 @@ def parse_run(cells: Mapping[str, str], line: int | None = None) -> PublishedRun
     values["metric"] = metric = read.word("metric", METRICS)
     values |= {column: read.word(column, words) for column, words in _WORDS.items() if column in given}
     values["precision"] = read.text("precision").lower() or None
+    pue = values.get("pue")
+    if isinstance(pue, float) and not 1 <= pue <= MOST_PUE:
+        read.problems.append(f"pue: `{read.text('pue')}` is not a number from 1 to {MOST_PUE}")
     missing = [column for column in ("metric", "gpu") if not read.text(column)]
     read.problems.extend(f"{column}: blank" for column in missing)
     if read.problems:

@@ -10,10 +10,7 @@ import numpy as np
 
 from planner.errors import Message, UsageError
 from planner.hardware.architectures import find_architecture
-from planner.hardware.catalogue import find_gpu
-from planner.hardware.cluster import Cluster, make_cluster
-from planner.hardware.gpu import Gpu
-from planner.hardware.typed_network import network_of_words
+from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout, Layouts
@@ -32,7 +29,6 @@ from planner.training.optimizers import find_optimizer
 from planner.training.policies import why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
-from planner.units import GIGA
 from planner.validation.columns import ATTENTION, YES, parse_ckpt, parse_sharding
 from planner.validation.filled import Default, Filled
 from planner.validation.layout import (
@@ -42,16 +38,15 @@ from planner.validation.layout import (
     searched_layouts,
     stated_layouts,
 )
+from planner.validation.machine import cluster_of, note_meter
 from planner.validation.model import CannotPredictError, model_of
 from planner.validation.runs import PublishedRun, Rejected, once_for_alike
-from planner.validation.words import NOT_A_GPU, limit_unsaid, software_year
+from planner.validation.words import NOT_A_GPU, software_year
 
 TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
 """Metrics of a whole run: they need its tokens."""
 POWERS = ("avg_gpu_power_w", "avg_node_power_w")
 """Metrics of power."""
-POWER_LIMITED_RATIO = 0.75
-"""Power limit over the datasheet's, where a source says that the part was limited and not how far: assumed."""
 TASK_HEAD_RATIO = 1e-4
 """Two or three classes over a vocabulary of 30 522."""
 RAN_RATIO = 1.25
@@ -103,7 +98,8 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
     filled = Filled()
     if NOT_A_GPU.says(run.gpu):
         raise CannotPredictError(f"gpu: {run.gpu} is not a GPU")
-    cluster = _cluster(run, filled)
+    cluster = cluster_of(run, filled, parameters)
+    note_meter(run, filled)
     framework = _framework(run, cluster)
     policy = _policy(run, framework, cluster, filled)
     model = _task_model(run, model_of(run, filled))
@@ -153,30 +149,6 @@ def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
     if not architecture.fused_attention and framework.attention == "flash":
         return replace(framework, attention="naive")
     return framework
-
-
-def _gpu(name: str) -> Gpu:
-    """The part of a row; a family's name is not taken for its usual part, for a measurement is of one of them."""
-    try:
-        return find_gpu(name)
-    except UsageError as error:
-        raise CannotPredictError(f"{error.message}; {error.hint}") from error
-
-
-def _cluster(run: PublishedRun, filled: Filled) -> Cluster:
-    gpu = _gpu(run.gpu)
-    node = run.gpus_per_node or gpu.gpus_per_node
-    network = network_of_words(run.network, node)
-    limit = run.power_limit_w
-    if limit_unsaid(run.gpu, limit):
-        limit = POWER_LIMITED_RATIO * gpu.tdp_w
-        filled.take("power_limit_w", as_=f"{limit:g}")
-    cluster = make_cluster(gpu, gpus_per_node=node, network=network, power_limit_w=limit)
-    if run.gpus_per_node is None:
-        filled.take("gpus_per_node", as_=str(node))
-    if network.bytes_per_s is None and (run.n_gpus or 2) > cluster.near_gpus:
-        filled.take("network", as_=f"{cluster.nic_bytes_per_s * 8 / GIGA:g} Gb/s per GPU")
-    return cluster
 
 
 def _policy(run: PublishedRun, framework: Framework, cluster: Cluster, filled: Filled) -> PrecisionPolicy:

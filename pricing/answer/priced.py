@@ -21,6 +21,7 @@ from pricing.base.fact import Fact
 from pricing.gpu_price.like import priced_or_like
 from pricing.gpu_price.price import quote_gpu
 from pricing.place.carbon import embodied_of
+from pricing.place.places import provider_of
 from pricing.place.site import site_facts
 
 if TYPE_CHECKING:
@@ -172,9 +173,12 @@ def _site(money: MoneyInputs, region: str | None, tariff: Tariff | None) -> Site
     live = None
     if grid is not None and grid.lower().startswith(LIVE):
         live, grid = _live(grid[len(LIVE) :]), None
+    provider = money.provider
+    if provider is None and money.region is not None and money.own is None and money.quote is None:
+        provider = provider_of(money.region)  # own machines, and a vendor's, stand in other buildings
     return site_facts(
         region=region,
-        provider=money.provider,
+        provider=provider,
         pue=money.pue,
         electricity_usd_per_kwh=money.electricity_usd_per_kwh,
         grid=grid,

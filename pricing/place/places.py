@@ -78,6 +78,13 @@ def place_of(provider: str, region: str) -> str | None:
     return _region_places().get((provider, region.lower()))
 
 
+def provider_of(region: str) -> str | None:
+    """The provider that has a region of this name (`us-east-1`, `aws:us-east-1`); None where none has, or several."""
+    named, _, name = region.strip().lower().rpartition(":")
+    owners = {owner for owner, known in _region_places() if known == name and named in ("", owner)}
+    return owners.pop() if len(owners) == 1 else None
+
+
 def country_of(place: str) -> str:
     """The country of a place, which is a country itself or a state of the US."""
     return "USA" if place.startswith("US-") else place

@@ -137,19 +137,20 @@ def _given_pue(pue: float) -> Fact:
 
 def _pue(operator: str | None, region: str | None) -> Fact:
     rows = pue_rows()
-    keys = [(operator, region.lower() if region else ""), (operator, "")]
+    keys = [(operator, region.strip().lower().rpartition(":")[2] if region else ""), (operator, "")]
     if operator in HYPERSCALERS:
         keys.append(("hyperscaler", ""))
     row = next((row for key in keys for row in rows if operator and (row.operator, row.region) == key), None)
     if row is None:
         row = next(row for row in rows if not row.operator)
+    known = f"PUE {row.pue_ratio}" if row.low == row.high else f"PUE {row.pue_ratio} ({row.low} to {row.high})"
     whose = " ".join(part for part in (row.operator, row.region) if part) or "default"
     return Fact(
         estimate=Estimate(low=float(row.low), mid=float(row.pue_ratio), high=float(row.high)),
         evidence=Evidence(
             id=f"pue:{row.id}",
             kind=EvidenceKind.PUBLISHED if row.operator else EvidenceKind.ASSUMED,
-            what=f"PUE {row.pue_ratio} ({row.low} to {row.high}), {whose}",
+            what=f"{known}, {whose}",
             source=row.source,
             date=row.date,
             used_in=("energy_mwh",),

@@ -19,6 +19,15 @@ from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, ends_of, remainder
+from reports.explain.energy import (
+    AT_THE_PEAK,
+    beside_node,
+    building_node,
+    gpu_node,
+    mean_power_node,
+    peak_power_node,
+    power_node,
+)
 from reports.explain.goodput import goodput_node
 from reports.explain.inputs import batch_node, input_node
 from reports.explain.products import attention_node, narrow_words, product_nodes
@@ -31,7 +40,6 @@ EXPLAIN_SCHEMA = "mpplan.explain/1"
 HOURS_PER_DAY = DAY_S / HOUR_S
 KG_PER_T = 1000.0
 KWH_PER_MWH = MWH_J / KWH_J
-W_PER_MW = 1e6
 NOTHING = 1e-9
 """Share of a step below which an item is rounding."""
 
@@ -62,7 +70,8 @@ class Derivation:
             "cost": self.cost, "gpu-hours": self.gpu_hours, "time": self.time, "steps": self.steps,
             "tokens": self.tokens, "step": self.step, "goodput": self.goodput, "throughput": self.throughput,
             "rate": self.rate, "mfu": self.mfu, "memory": self.memory, "energy": self.energy, "power": self.power,
-            "carbon": self.carbon,
+            "carbon": self.carbon, "mean-power": lambda: mean_power_node(self._plan, self.energy(), self.time()),
+            "peak-power": lambda: peak_power_node(self._plan, self._ids(*AT_THE_PEAK)),
         }  # fmt: skip
 
     def _made(
@@ -246,36 +255,20 @@ class Derivation:
     def energy(self) -> Node:
         """Energy at the meter of the building."""
         items = self._plan["energy_items_mwh"] or {}
-        children = [
-            self._gpu_energy(size) if name == "gpu" else
-            Node(label=self._words.name("energy", name), value=size, unit="MWh",
-                 note=f"PUE {self._facts.given('pue')}: {self._note('pue')}" if name == "pue_overhead" else "",
-                 evidence=self._ids(f"energy_items_mwh.{name}"))
-            for name, size in items.items()
-            if name != "total"
-        ]  # fmt: skip
+        children = [self._energy_item(name, items) for name in items if name != "total"]
         return self._made("Energy", self._plan["energy_mwh"], "MWh", "sum of its items", "sum", children)
 
-    def _gpu_energy(self, size: float) -> Node:
-        power = self.power()
-        if power.value is None:
-            return Node(label="GPUs", value=size, unit="MWh")
-        hours = self.gpu_hours()
-        assert hours.value is not None
-        stops = Node(
-            label="Power over the whole run ÷ power in its steps", value=size * W_PER_MW / (hours.value * power.value),
-            note="GPUs that are held but do not train draw what waiting and idling take",
-        )  # fmt: skip
-        children = [hours, power, stops, Node(label="W per MW", value=W_PER_MW, power=-1)]
-        formula = "GPU-hours × power × share of it over the run ÷ 1,000,000"
-        return self._made("GPUs", size, "MWh", formula, "product", children)
+    def _energy_item(self, name: str, items: Doc) -> Node:
+        if name == "gpu":
+            return gpu_node(items[name], self.gpu_hours(), self.power())
+        label, ids = self._words.name("energy", name), self._ids(f"energy_items_mwh.{name}")
+        if name == "pue_overhead":
+            return building_node(label, items, self._facts.given("pue"), self._note("pue"), ids)
+        return beside_node(name, label, items[name], self._plan["gpu_hours"]["mid"], ids)
 
     def power(self) -> Node:
-        """Mean board power of a GPU."""
-        stated = self._plan["gpu_power_w"] or {"low": None, "mid": None, "high": None}
-        ids = self._ids("energy_items_mwh.gpu")
-        note = "mean while training: by what the GPU is doing, each item of the step at its own power"
-        return self._made("Power of a GPU", stated, "W", "", "", [], evidence=ids, note=note)
+        """Mean board power of a GPU while it trains."""
+        return power_node(self._plan, self._ids("energy_items_mwh.gpu"))
 
     def carbon(self) -> Node:
         """Carbon, location-based."""
@@ -348,7 +341,7 @@ ALIASES = {
     "cost_usd": "cost", "price": "cost", "money": "cost", "duration": "time", "duration_days": "time", "days": "time",
     "gpu_hours": "gpu-hours", "hours": "gpu-hours", "energy_mwh": "energy", "carbon_tco2e": "carbon", "co2": "carbon",
     "step_s": "step", "memory_gib": "memory", "tokens_per_s_per_gpu": "throughput", "tflops_per_gpu": "rate",
-    "goodput_ratio": "goodput", "gpu_power_w": "power",
+    "goodput_ratio": "goodput", "gpu_power_w": "power", "mean_power_mw": "mean-power", "peak_power_mw": "peak-power",
 }  # fmt: skip
 """Other names for the figures: the document's keys and everyday words."""
 

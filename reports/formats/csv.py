@@ -21,6 +21,7 @@ _RANGES = ("duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e
 _ENDS = ("low", "mid", "high", "at_least")
 _ITEMS = ("step_s", "memory_gib")
 _CHANCES = ("memory_risk", "probability.deadline", "probability.budget")
+_FACILITY = (*(f"mean_power_mw.{end}" for end in _ENDS), "peak_power_mw")
 _CURVE = ("global_batch", "chosen", "knee", "in_time", "in_budget")
 
 
@@ -43,6 +44,7 @@ def paths_of(document: dict[str, Any]) -> list[str]:
     paths = [*_PLAIN, *(f"layout.{axis}" for axis in _LAYOUT)]
     paths += [f"{name}.{end}" for name in _RANGES for end in _ENDS]
     paths += dict.fromkeys(f"{name}.{leaf}" for name in _ITEMS for plan in plans for leaf in _leaves(plan[name] or {}))
+    paths += _FACILITY
     paths += [path for path in _CHANCES if any(_at(plan, path) is not None for plan in plans)]
     return paths + (list(_CURVE) if document.get("curve") else [])
 

@@ -163,6 +163,14 @@ def test_the_csv_has_a_row_per_view_gpu_and_precision_with_the_document_s_number
         assert int(row["tp"]) == plan["layout"]["tp"]
 
 
+def test_the_csv_has_what_the_building_draws_on_average_and_at_its_peak(recorded):
+    row = next(csv.DictReader(io.StringIO(str(reports.render(recorded, "csv")))))
+    plan = recorded["plans"][0]
+
+    assert float(row["mean_power_mw_mid"]) == pytest.approx(plan["mean_power_mw"]["mid"])
+    assert float(row["mean_power_mw_high"]) < float(row["peak_power_mw"]) == pytest.approx(plan["peak_power_mw"])
+
+
 def test_the_curve_has_a_row_per_number_of_gpus_in_the_csv():
     rows = list(csv.DictReader(io.StringIO(str(reports.render(sample.targets_document(), "csv")))))
     curve = [row for row in rows if row["view"] == "curve"]

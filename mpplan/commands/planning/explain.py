@@ -14,8 +14,8 @@ Figure = Annotated[
     str,
     typer.Argument(
         metavar="FIGURE",
-        help="cost, gpu-hours, time, steps, tokens, step, goodput, throughput, rate, mfu, memory, energy, power "
-        "or carbon.",
+        help="cost, gpu-hours, time, steps, tokens, step, goodput, throughput, rate, mfu, memory, energy, power, "
+        "carbon, mean-power or peak-power (of the building).",
     ),
 ]
 Precision = Annotated[

@@ -15,6 +15,11 @@ from reports.text.numbers import Rung, grouped
 from reports.view import Block, Cell, Column, Prose, Section, Table, TableRow
 from reports.view.cells import figure_cell
 
+KG_PER_T = 1000.0
+"""Or g per kWh of t per MWh."""
+MACHINES = ("gpu", "host", "network")
+"""Items of the energy besides the building's own loads."""
+
 
 def money(facts: Facts, words: Words) -> Section | None:
     """The cost tree of the requested precision, the energy of every precision, power and carbon."""
@@ -37,13 +42,21 @@ def money(facts: Facts, words: Words) -> Section | None:
 
 
 def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
-    carbon = words.figure("carbon", answer[CARBON])
-    parts = words.spans("money.lead", energy=energy) if energy else ()
-    if answer["gpu_power_w"] and answer["peak_power_mw"]:
-        power = words.figure("power_w", answer["gpu_power_w"])
-        parts += words.spans("money.power", power=power or "", peak=words.value("power_mw", answer["peak_power_mw"]))
-    if carbon:
-        parts += words.spans("money.carbon", carbon=carbon)
+    """Energy, power and carbon in words, with the PUE and the grid factor by which a reader can check them."""
+    carbon, items = words.figure("carbon", answer[CARBON]), answer["energy_items_mwh"]
+    parts: tuple[Span, ...] = ()
+    if energy and energy.value and items:
+        machines = sum(items[name] for name in MACHINES)
+        pue = (machines + items["pue_overhead"]) / machines
+        parts += words.spans("money.lead", energy=energy, pue=f"{pue:.4g}")
+    if answer["mean_power_mw"] and answer["peak_power_mw"]:
+        mean = words.figure("power_mw", answer["mean_power_mw"])
+        parts += words.spans("money.mean", mean=mean or "", peak=words.value("power_mw", answer["peak_power_mw"]))
+    if answer["gpu_power_w"]:
+        parts += words.spans("money.power", power=words.figure("power_w", answer["gpu_power_w"]) or "")
+    if carbon and energy and energy.value:
+        factor = answer[CARBON]["mid"] * KG_PER_T / answer[ENERGY]["mid"]
+        parts += words.spans("money.carbon", factor=f"{factor:.4g}", carbon=carbon)
     if answer["carbon_market_tco2e"] is not None:
         parts += words.spans("money.market", carbon=words.value("carbon", answer["carbon_market_tco2e"]))
     return parts
@@ -167,7 +180,7 @@ def _cost_table(answer: Doc, words: Words) -> Table:
     )
 
 
-ENERGY_ITEMS = ("gpu", "host", "network", "pue_overhead")
+ENERGY_ITEMS = (*MACHINES, "pue_overhead")
 """Items of `energy_items_mwh`."""
 
 

@@ -53,6 +53,8 @@ TEMPLATES: dict[str, str] = {
     "assumption.own_cheaper_from_at_least": "; renting one costs ${rented_usd:.2f}, and owning costs less above a utilisation of at least {utilisation_ratio:.0%}",
     "assumption.own_never_cheaper": "; renting one costs ${rented_usd:.2f}, and owning is dearer at any utilisation",
     "assumption.host_share": "Per {gpu:gpu}, the host draws a further {host_w:,.0f} W and the network switches {network_w:,.0f} W, at all times and at every power limit.",
+    "assumption.pue": "The building takes {mid:g} times ({low:g} to {high:g}) the energy of the machines in it (its PUE).",
+    "assumption.grid": "The grid emits {g_per_kwh:g} g CO₂e per kWh, the US average.",
     "assumption.goodput": "On average a GPU fails once in {hours:,.0f} hours of use; a restart takes {restart_min:.0f} minutes.",
     "assumption.padding": "Sequences average {mean:,.0f} tokens and are padded to the longest in their micro-batch, at most {seq_len:,}; --packed fills them with examples instead.",
     "assumption.stops": "A run may also stop for reasons other than failures; at the high end of the range, this makes it take {longer_ratio:.1f} times as long.",

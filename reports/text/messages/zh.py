@@ -53,6 +53,8 @@ TEMPLATES: dict[str, str] = {
     "assumption.own_cheaper_from_at_least": "；租用一张为 {rented_usd:.2f} 美元，利用率至少要达到 {utilisation_ratio:.0%} 自有才更省",
     "assumption.own_never_cheaper": "；租用一张为 {rented_usd:.2f} 美元，任何利用率下自有都不更省",
     "assumption.host_share": "每张 {gpu:gpu} 另计主机 {host_w:,.0f} W、交换机 {network_w:,.0f} W，全程不变，与功率上限无关。",
+    "assumption.pue": "机房总能耗为其中机器能耗的 {mid:g} 倍（{low:g} 至 {high:g}），即 PUE。",
+    "assumption.grid": "电网每千瓦时排放 {g_per_kwh:g} 克 CO₂e（美国平均）。",
     "assumption.goodput": "每张 GPU 平均每使用 {hours:,.0f} 小时发生一次故障；重启需 {restart_min:.0f} 分钟。",
     "assumption.padding": "序列平均 {mean:,.0f} 个词元，填充到所在微批中最长者，至多 {seq_len:,}；--packed 则把序列填满。",
     "assumption.stops": "训练还可能因故障以外的原因停顿：区间上限处用时为 {longer_ratio:.1f} 倍。",

@@ -483,9 +483,10 @@ TEXT: dict[str, str] = {
     "memory.lead_short": "{precision} needs {used}, {room} more than the {capacity} available to a process on "
     "one {gpu}.",
     "money.title": "Where each dollar and kilowatt-hour goes",
-    "money.lead": "The run uses {energy} at the building's meter. ",
-    "money.power": "A GPU draws {power} on average; the building must be able to supply {peak}. ",
-    "money.carbon": "At the grid's average that is {carbon}, location-based. ",
+    "money.lead": "The run uses {energy} at the building's meter, at a PUE of {pue}. ",
+    "money.mean": "That is {mean} on average; the building must be able to supply {peak}. ",
+    "money.power": "A GPU draws {power} while it trains. ",
+    "money.carbon": "At the grid's {factor} g CO₂e per kWh that is {carbon}, location-based. ",
     "money.market": "Market-based, as a second number: {carbon}.",
     "cost.total": "Total",
     "cost.quantity": "{n} {unit}",

@@ -37,6 +37,14 @@ def test_a_limit_that_is_no_number_names_its_flag(flag):
         read_limits(**given)
 
 
+@pytest.mark.parametrize(("flag", "unit"), [("days", "in days"), ("energy", "in MWh")])
+def test_the_hint_names_the_unit_of_the_limit(flag, unit):
+    with pytest.raises(UsageError) as caught:
+        read_limits(**{"cost": None, "days": None, "energy": None} | {flag: "500kWh"})
+
+    assert str(caught.value.hint).endswith(unit)
+
+
 def test_the_high_figure_decides(answer):
     cost = plan_of(answer, "fp8").cost_usd
 

@@ -68,8 +68,31 @@ def test_what_the_machines_take_does_not_depend_on_the_building():
         assert given[name] == pytest.approx(none[name], rel=1e-9)
     assert none["pue_overhead"] == pytest.approx(0.0, abs=1e-9)
     assert given["pue_overhead"] == pytest.approx(0.25 * none["total"], rel=1e-9)
-    assert wide["pue_overhead"] == pytest.approx(0.25 * none["total"], rel=0.1)  # the middle of its draws
-    assert wide["pue_overhead"] != pytest.approx(given["pue_overhead"], rel=1e-3)
+    assert wide["pue_overhead"] == pytest.approx(given["pue_overhead"], rel=1e-9)  # of the PUE that the plan states
+
+
+def test_a_lopsided_pue_counts_with_its_mid_in_energy_carbon_power_and_the_bill():
+    one = case(params="8B")
+    hyper = replace(one, site=replace(one.site, pue=Estimate(low=1.07, mid=1.1, high=1.5)))  # pue.csv u002
+    plan, bare = ranged(hyper).plan, ranged(replace(one, site=replace(one.site, pue=Estimate.exactly(1.0)))).plan
+    assert plan.energy_mwh
+    assert bare.energy_mwh
+
+    assert plan.energy_mwh.mid == pytest.approx(1.1 * bare.energy_mwh.mid, rel=1e-9)
+    assert plan.carbon_tco2e.mid == pytest.approx(1.1 * bare.carbon_tco2e.mid, rel=1e-9)
+    assert plan.mean_power_mw.mid == pytest.approx(1.1 * bare.mean_power_mw.mid, rel=1e-9)
+    assert plan.energy_mwh.high > 1.2 * bare.energy_mwh.high  # the draws reach to 1.5 all the same
+
+
+@pytest.mark.parametrize("limit", ["200", "400", ""])
+def test_a_gpu_that_is_held_takes_no_more_over_the_run_than_while_it_trains(limit):
+    plan = ranged(case(params="8B", **({"power_limit": limit} if limit else {}))).plan
+    items = plan.energy_items_mwh
+    assert items
+
+    assert items["gpu"] * 1e6 / plan.gpu_hours.mid < plan.gpu_power_w.mid
+    # hosts and switches in proportion to the watts that stand beside each GPU: 257.46 W and 21 W
+    assert items["host"] / items["network"] == pytest.approx(257.46 / 21.0, rel=0.02)
 
 
 def test_the_figures_of_a_plan_follow_from_each_other():

@@ -70,6 +70,17 @@ def test_energy_is_what_each_scope_meters():
     assert mid("energy_mwh", energy_scope="rated", pue="1.1") == pytest.approx(mid("gpu_hours") * 700 * 1.1 / 1e6)
 
 
+def test_energy_at_the_building_s_meter_takes_the_pue_of_a_plan_where_the_row_has_none():
+    site = mid("energy_mwh", energy_scope="facility", pue="1.25")
+    filled = predict_prepared(prepared("energy_mwh")).filled
+
+    assert mid("energy_mwh", energy_scope="facility") == mid("energy_mwh") == pytest.approx(site)
+    assert {"energy_scope: facility", "pue: 1.25"} <= set(filled)
+    # a meter elsewhere has no building behind it
+    assert mid("energy_mwh", energy_scope="accelerator_system") == pytest.approx(site / 1.25)
+    assert not any("pue" in text for text in predict_prepared(prepared("energy_mwh", energy_scope="gpu")).filled)
+
+
 def test_power_of_a_node_is_its_gpus_and_its_host():
     assert mid("avg_node_power_w", energy_scope="node_dc") > 8 * mid("avg_gpu_power_w")
     assert mid("avg_gpu_power_w", power_limit_w="300") <= 300

@@ -33,6 +33,11 @@ def test_a_row_becomes_a_typed_run():
     assert run.global_batch_seqs is None
 
 
+@pytest.mark.parametrize("pue", ["0.9", "0", "12.5"])
+def test_a_pue_that_no_building_has_is_refused(pue):
+    assert reason(pue=pue) == f"pue: `{pue}` is not a number from 1 to 5"
+
+
 def test_no_answer_has_a_field_in_a_run():
     assert set(CONFIGURATION) & set(ANSWERS) == set()
     assert set(COLUMNS) == set(CONFIGURATION) | set(ANSWERS)

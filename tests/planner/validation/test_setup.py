@@ -43,6 +43,7 @@ def reason(**cells: str) -> str:
         ({"metric": "gpu_hours"}, "tokens_total: blank"),
         ({"method": "distill"}, "method: unknown `distill`"),
         ({"optimizer": "sgdd"}, "unknown optimizer `sgdd`"),
+        ({"power_limit_w": "50"}, "power_limit_w: 50 is below the 150 W that NVIDIA V100 SXM2 32GB takes at least"),
     ],
 )
 def test_a_row_that_lacks_what_is_needed_is_refused_with_the_reason(cells, expected):

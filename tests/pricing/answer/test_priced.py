@@ -70,6 +70,25 @@ def test_the_place_of_an_offer_is_the_place_of_the_run_where_none_is_given(money
     assert price_question([B200], money(quote=quote, grid="100")).site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(
+    ("asked", "pue"),
+    [
+        ({"region": "us-east-1"}, 1.15),  # pue.csv u004: only AWS has a region of this name
+        ({"region": "aws:us-east-1"}, 1.15),
+        ({"region": "eastus"}, 1.19),  # u007, Azure
+        ({"region": "US-VA"}, 1.25),  # a state is nobody's building
+        ({"region": "us-east-1", "own": "own.toml"}, 1.25),
+        ({"region": "us-east-1", "quote": "quote.toml"}, 1.25),
+        ({"region": "us-east-1", "pue": 1.3}, 1.3),
+    ],
+)
+def test_a_provider_s_region_brings_its_pue_where_the_machines_are_the_provider_s(money, file, asked, pue):
+    files = {"own": "", "quote": QUOTE}
+    named = {name: file(value, files[name]) if name in files else value for name, value in asked.items()}
+
+    assert price_question([H100, B200], money(**named)).site.pue.mid == pue
+
+
 def test_an_offer_for_another_gpu_is_refused(money, file):
     with pytest.raises(InputFileError, match="the offer is for `b200-sxm-180gb`, not for `h100-sxm5-80gb`"):
         price_question([H100], money(quote=file("quote.toml", QUOTE)))

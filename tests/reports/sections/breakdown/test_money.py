@@ -89,6 +89,20 @@ def test_the_energy_of_a_plan_reads_the_same_in_the_sentence_and_in_the_table():
     assert any(span.text == "396 MWh" for span in section.lead)
 
 
+def test_the_sentence_says_by_what_energy_power_and_carbon_can_be_checked():
+    items = {"gpu": 216.0, "host": 94.0, "network": 10.0, "pue_overhead": 80.0}
+    section = section_of(
+        energy_items_mwh=items, energy_mwh=ends(400.0), carbon_tco2e=ends(153.4), gpu_power_w=ends(560.0),
+        mean_power_mw=ends(0.5), peak_power_mw=0.8, carbon_market_tco2e=None,
+    )  # fmt: skip
+    text = "".join(span.text for span in section.lead)
+
+    assert "at a PUE of 1.25. That is 500 kW (450–600) on average" in text
+    assert "must be able to supply 800 kW" in text
+    assert "A GPU draws 560 W (500–670) while it trains" in text  # times the GPU-hours, this is no item of the table
+    assert "At the grid's 383.5 g CO₂e per kWh that is 153 t CO₂e" in text
+
+
 def test_the_items_of_energy_sum_as_shown_to_the_column_beside_them():
     # 216.2 + 94.1 + 6.4 + 79.1 is 395.8: rounded one by one they would sum to 395, beside a total of 396
     items = {"gpu": 216.2, "host": 94.1, "network": 6.4, "pue_overhead": 79.1}
