@@ -104,7 +104,8 @@ class Work:
     expert_elements: Array
     """The same of one MoE layer."""
     routed_elements: Array
-    """Elements of the hidden size that one MoE layer sends to its experts, once for each expert of a token."""
+    """Elements of what the experts of one MoE layer take on this GPU, once for each expert of a token; the ranks that
+    split an expert each take all of its tokens."""
     head_elements: Array
     """Elements of q, k, v of one layer with attention (rotary embedding, layout changes)."""
     attention_out: Array
@@ -308,7 +309,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
         split_elements=tokens * model.hidden / split * (1.0 + 0.5 * model.cross_share),
         ffn_elements=fed * tokens * model.ffn_hidden / tp,
         expert_elements=expert_elements,
-        routed_elements=tokens * model.expert_width * model.top_k / tp,
+        routed_elements=tokens * model.expert_width * model.top_k * (expert_tp(recipe, at) / tp),
         head_elements=tokens * (queries + kv_heads * (model.head_dim + model.value_dim)),
         attention_out=tokens * heads * model.value_dim,
         scan_elements=scan_elements,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.lazy import dataclass
-from planner.performance.step import StepTimes
+from planner.performance.step import StepTimes, left_out
 from planner.rates.terms import Rates, Value
 from planner.units import HOUR_S
 
@@ -54,6 +54,7 @@ def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0) 
         rates: watts by activity.
         products_draw_ratio: mean power of the products over that of products which hold the power limit.
     """
+    host_s = np.minimum(step.optimizer, rates.step_overhead_s * left_out(rates))  # the update waits for the host
     product_w = rates.power_linear_w * rates.product_power_ratio * products_draw_ratio
     waiting = step.tp_comm + step.cp_comm + step.ep_comm + step.pp_comm + step.bubble + step.dp_comm + step.jitter
     return (
@@ -62,9 +63,9 @@ def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0) 
         * (
             (step.matmul + step.recompute) * product_w
             + step.attention * rates.power_attention_w
-            + (step.memory_bound + step.optimizer) * rates.power_memory_w
+            + (step.memory_bound + step.optimizer - host_s) * rates.power_memory_w
             + waiting * rates.power_wait_w
-            + (step.launch + step.offload + step.allocator) * 0.5 * (rates.power_idle_w + rates.power_wait_w)
+            + (step.launch + step.offload + step.allocator + host_s) * 0.5 * (rates.power_idle_w + rates.power_wait_w)
         )
     )
 

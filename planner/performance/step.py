@@ -166,7 +166,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, work
     bubble_launch = (at.pp - 1) * launch / at.vp
     busy = m * slowest
     dp_comm = data_parallel(recipe, cluster, shards, at, slowest, rates).total_s
-    pp_comm = comm.send * (m + at.pp - 1) * at.vp
+    pp_comm = comm.send * (m * at.vp + at.pp - 1)  # one for each chunk of a micro-batch, and while the stages fill
     optimizer = optimizer_s(recipe, shards, at, rates)
     offload = offload_s(recipe, cluster, shards, at, work, busy, shards.layers_most, rates)
     jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (busy + bubble + bubble_launch)

@@ -75,7 +75,7 @@ CARRIED = (
 def tensor_transfers(
     recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, product_s: Value, rates: Rates
 ) -> tuple[Transfer, ...]:
-    """Two reductions forward, two backward; attention's only in layers whose experts are not split.
+    """Two reductions forward, two backward; attention's only in layers that split neither routed nor shared experts.
 
     Backward, the sum of the input's gradients runs beside the product of the weight's gradient, and the input gathered
     again beside that of its own (NVIDIA/Megatron-LM, `LinearWithGradAccumulationAndAsyncCommunication`). Products that
@@ -95,7 +95,8 @@ def tensor_transfers(
     group = place_on(cluster, at.tp)
     payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
     exposed = 1.0 - np.where(group.size <= group.linked, rates.overlap_tp_ratio, 0.0)
-    blocks = np.where(expert_tp(recipe, at) < at.tp, 2.0 - recipe.model.moe_share, 2.0)
+    whole = recipe.model.moe_share if not recipe.model.shared_experts else 0.0
+    blocks = np.where(expert_tp(recipe, at) < at.tp, 2.0 - whole, 2.0)
 
     def beside(message: Transfer, carries: str) -> Transfer:
         """A message of the backward pass alone, behind a product where weights learn."""

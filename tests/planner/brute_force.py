@@ -34,7 +34,8 @@ class OneLayout(Parts):
         group = self.ranks(y.tp, 1)
         payload = self.tokens * self.m.hidden * self.a
         seen = 1 - (q.overlap_tp_ratio if group[0] <= group[2] else 0.0)
-        blocks = sum(1 if kind.routes and self.etp < y.tp else 2 for kind in self.layers) / self.m.layers
+        unsplit = self.etp < y.tp and not self.m.shared_experts
+        blocks = sum(1 if kind.routes and unsplit else 2 for kind in self.layers) / self.m.layers
         if not self.r.sequence_parallel:
             reduce = self.all_reduce(payload, group)
             return blocks * seen * ((1 + self.run_again) * reduce + self.beside_product(reduce, products_s))
@@ -291,7 +292,7 @@ class OneLayout(Parts):
             "tp_comm": m * n * tp,
             "cp_comm": m * n * cp,
             "ep_comm": m * n * ep,
-            "pp_comm": self.send_s() * (m + y.pp - 1) * y.vp,
+            "pp_comm": self.send_s() * (m * y.vp + y.pp - 1),
             "bubble": bubble * q.framework_ratio + idle,
             "dp_comm": self.data_s(slowest),
             "optimizer": self.update_s(),
@@ -325,7 +326,7 @@ class OneLayout(Parts):
         scan_values, scan_keys, _ = self.scan_sizes()
         for kind in self.layers:
             ffn = self.inner_elements(kind)
-            routed = self.tokens * self.routed_width() * m.top_k / y.tp if kind.routes else 0.0
+            routed = self.tokens * self.routed_width() * m.top_k * self.etp / y.tp if kind.routes else 0.0
             made_again = 2 * (hidden + gathered) + ffn
             scanned = kind.scans * self.tokens * 2 * (scan_values + scan_keys)
             mixed = kind.attends * attention_out + kind.scans * self.tokens * scan_values
@@ -491,6 +492,10 @@ class OneLayout(Parts):
         watts |= {"memory_bound": q.power_memory_w, "optimizer": q.power_memory_w}
         lost_w = (q.power_idle_w + q.power_wait_w) / 2
         watts |= dict.fromkeys(HALF_IDLE, lost_w)
+        left_out = q.model_error_ratio * q.precision_error_ratio
+        left_out *= q.stack_error_ratio * q.gpu_error_ratio * q.shape_error_ratio
+        host_s = min(step["optimizer"], q.step_overhead_s * left_out)
+        step |= {"optimizer": step["optimizer"] - host_s, "launch": step["launch"] + host_s}
         left_out = q.power_error_ratio * q.power_stack_error_ratio
         asked_j = left_out * sum(seconds * watts[name] for name, seconds in step.items())
         limit_w = min(self.c.power_limit_w or self.c.gpu.tdp_w, self.c.gpu.tdp_w)

@@ -336,7 +336,7 @@ class Parts:
         elements = self.tokens * m.hidden / self.split * norms * between
         elements += kind.attends * self.head_elements() * q.qkv_passes + self.inner_elements(kind) * q.ffn_passes
         if moe:
-            elements += self.tokens * self.routed_width() * m.top_k / y.tp * q.moe_passes
+            elements += self.tokens * self.routed_width() * m.top_k * self.etp / y.tp * q.moe_passes
         if kind.scans:
             elements += self.tokens * 2 * sum(self.scan_sizes()[:2]) * q.scan_passes
         cast = sum(

@@ -134,7 +134,7 @@ ROUTED = {"experts": 8, "top_k": 2, "expert_ffn": 1408}
         # tokens x hidden x experts chosen: 4096 x 1024 x 2
         (shape(**ROUTED), 1, 8_388_608),
         (shape(**ROUTED | {"top_k": 6}), 1, 25_165_824),
-        (shape(**ROUTED), 4, 2_097_152),  # ranks of one tensor group route a quarter of the tokens each
+        (shape(**ROUTED), 4, 8_388_608),  # ranks that split an expert each take all of its tokens
         (shape(**ROUTED, moe_every=2), 1, 4_194_304),  # in the mean layer, half of which are dense
         (shape(), 1, 0),
     ],
