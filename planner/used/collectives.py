@@ -109,7 +109,7 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
     yield _Axis(item="cp_comm", transfers=context, times=passes, exposed_s=only(comm.cp), item_s=only(comm.cp))
     yield _Axis(item="ep_comm", transfers=expert, times=passes, exposed_s=None, item_s=only(comm.ep))
     if layout.pp > 1:
-        sent, chunks = stage_transfer(recipe, cluster, work, at, rates), (layout.grad_accum + layout.pp - 1) * layout.vp
+        sent, chunks = stage_transfer(recipe, cluster, work, at, rates), layout.grad_accum * layout.vp + layout.pp - 1
         yield _Axis(item="pp_comm", transfers=[sent], times=chunks, exposed_s=None, item_s=only(comm.send))
     data = data_parallel(recipe, cluster, shards, at, stage.total, rates)
     exposed, total = only(data.exposed_s), only(data.total_s)

@@ -56,6 +56,8 @@ def test_a_pipeline_sends_to_the_next_stage_for_every_micro_batch():
     assert (send.gpus, send.domains) == (2, 1)
     assert send.per_step == 2 * (8 + 4 - 1)  # forward and backward, filling the pipeline included
     assert send.message_bytes == pytest.approx(4096 * 4096 * 2, rel=1e-5)
+    interleaved = used(one, layout(pp=4, vp=2, grad_accum=8))["pp_comm", "send"]
+    assert interleaved.per_step == 2 * (8 * 2 + 4 - 1)  # each of two chunks, and while the stages fill
 
 
 def test_keys_and_values_hide_behind_attention_and_are_listed_all_the_same():
