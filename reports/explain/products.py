@@ -40,10 +40,15 @@ def _measured(evidence_id: str, evidence_of: EvidenceOf) -> str:
     return f"measured by shape on {pretty_gpu(scaled_from(evidence_id))} and scaled to this GPU"
 
 
-def _rate(kernel: Doc) -> str:
-    """Rate, FLOP and time of a kernel with its backward pass, for one micro-batch: they multiply out."""
-    tflop = kernel["tflops"] * kernel["step_s"]
-    return f"{kernel['tflops']:,.0f} TFLOP/s: {tflop:,.4g} TFLOP in {kernel['step_s'] / MICRO:,.0f} µs each"
+def _rate(kernel: Doc, layers_ratio: float = 1.0) -> str:
+    """Rate, FLOP and time of a kernel with its backward pass, for one micro-batch: they multiply out.
+
+    Args:
+        kernel: of the plan, in its mean layer.
+        layers_ratio: layers that have it over all of their kind.
+    """
+    each_s = kernel["step_s"] / layers_ratio
+    return f"{kernel['tflops']:,.0f} TFLOP/s: {kernel['tflops'] * each_s:,.4g} TFLOP in {each_s / MICRO:,.0f} µs each"
 
 
 def _passes(product: Doc) -> str:
@@ -56,16 +61,18 @@ def _passes(product: Doc) -> str:
 
 
 def _product_node(product: Doc, matmul_s: float, evidence_of: EvidenceOf) -> Node:
-    times = f"{product['count']:,.4g} times " if product["count"] != 1 else ""
+    layers_ratio = min(product["count"], 1.0)  # below 1: of a hybrid, whose layers do not all have it
+    place = PLACES[product["where"]] + (f" ({layers_ratio:.0%} of the layers)" if layers_ratio < 1.0 else "")
+    times = f"{product['count']:,.4g} times " if product["count"] > 1 else ""
     shape = f"{times}{product['m']:,.0f} × {product['n']:,.0f} × {product['k']:,.0f}"
     source = "not measured here: arithmetic and traffic at typical rates"
     if product["evidence"]:
         source = _measured(product["evidence"], evidence_of)
     return Node(
-        label=f"{PLACES[product['where']]}, {shape} in {product['compute'].upper()}",
+        label=f"{place}, {shape} in {product['compute'].upper()}",
         value=matmul_s * product["share_ratio"],
         unit="s",
-        note=f"{_rate(product)}, {_passes(product)}; {source}",
+        note=f"{_rate(product, layers_ratio)}, {_passes(product)}; {source}",
         evidence=(product["evidence"],) if product["evidence"] else (),
     )
 
