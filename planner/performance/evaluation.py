@@ -20,7 +20,7 @@ from planner.performance.optimizer_step import paging_s
 from planner.performance.products import products_draw_ratio
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
 from planner.performance.shards import shard_params
-from planner.performance.step import StepTimes, allocator_s, step_times
+from planner.performance.step import StepTimes, allocator_s, left_out, step_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 from planner.units import HOUR_S, KWH_J
@@ -162,7 +162,9 @@ def spent(
     recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, pue: Value, time: Timing, work: Work | None
 ) -> tuple[Value, RunEnergy]:
     """Mean board power of a GPU during steps in watts, and the energy of the run; arguments as of `evaluate`."""
-    step_j = gpu_step_j(time.step, rates, draw_ratio_of(recipe, at, rates, work))
+    overhead_s = rates.image_step_overhead_s if recipe.model.has_network else rates.step_overhead_s
+    host_s = np.minimum(time.step.optimizer, overhead_s * left_out(rates))
+    step_j = gpu_step_j(time.step, rates, draw_ratio_of(recipe, at, rates, work), host_s)
     power = np.minimum(step_j / time.step_s, cluster.limit_w)
     return power, run_energy(power, at.gpus.astype(np.float64), time.busy_s, time.wall_s, rates, pue)
 

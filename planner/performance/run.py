@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.lazy import dataclass
-from planner.performance.step import StepTimes, left_out
+from planner.performance.step import StepTimes
 from planner.rates.terms import Rates, Value
 from planner.units import HOUR_S
 
@@ -46,15 +46,15 @@ class RunEnergy:
         return self.machines + self.pue_overhead
 
 
-def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0) -> Value:
+def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0, host_s: Value = 0.0) -> Value:
     """Board energy of one GPU over one step: seconds of each activity times its power.
 
     Args:
         step: seconds by item.
         rates: watts by activity.
         products_draw_ratio: mean power of the products over that of products which hold the power limit.
+        host_s: of the update's seconds, those in which the GPU waits for the host.
     """
-    host_s = np.minimum(step.optimizer, rates.step_overhead_s * left_out(rates))  # the update waits for the host
     product_w = rates.power_linear_w * rates.product_power_ratio * products_draw_ratio
     waiting = step.tp_comm + step.cp_comm + step.ep_comm + step.pp_comm + step.bubble + step.dp_comm + step.jitter
     return (

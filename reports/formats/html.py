@@ -94,16 +94,18 @@ _PLAIN = re.compile(r"(?:[≥<] ?)?[−+]?[\d,]+(?:\.\d+)?%?")
 
 @lru_cache
 def style() -> str:
-    """The style sheet."""
-    return (TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
+    """The style sheet without line ends where a mark parts what stands on both sides."""
+    lines = (TEMPLATES / "report.css").read_text(encoding="utf-8").strip().splitlines()
+    return "".join(line if line.endswith((";", ",", "{", "}")) else line + "\n" for line in lines).strip()
 
 
 @lru_cache
 def script() -> str:
-    """The script without its comment lines, indentation and spaces around what parts words anyway."""
+    """The script without its comment lines, indentation, and spaces and line ends around what parts words anyway."""
     texts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in ("arithmetic.js", "report.js")]
     kept = (line.strip() for text in texts for line in text.splitlines())
-    return "\n".join(closer(line) for line in kept if line and not line.startswith("//"))
+    lines = (closer(line) for line in kept if line and not line.startswith("//"))
+    return "".join(line if line.endswith((";", ",", "{")) else line + "\n" for line in lines).strip()
 
 
 _STRING = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")

@@ -43,6 +43,10 @@ def test_every_second_of_a_step_draws_the_power_of_what_is_done_in_it(item, watt
     assert gpu_step_j(steps(**{item: 2.0}), WATTS) == 2.0 * watts
 
 
+def test_the_part_of_the_update_that_waits_for_the_host_draws_what_launching_does():
+    assert gpu_step_j(steps(optimizer=2.0), WATTS, host_s=0.5) == 1.5 * 450 + 0.5 * 200
+
+
 @pytest.mark.parametrize("name", ["power_error_ratio", "power_stack_error_ratio"])
 def test_what_the_equations_leave_out_of_the_power_stretches_every_second_of_it(name):
     everything = steps(**{f.name: 1.0 for f in fields(StepTimes)})
