@@ -38,9 +38,8 @@ def _mamba_of(config: ConfigJson, layers: int, names: Mapping[str, str], **field
     if heads % groups:
         raise config.fail(names["groups"], f"a divisor of {names['heads']} ({heads})")
     if config.values.get(names["head_dim"]) in (None, "auto"):
-        inner = config.opt_count(names["inner"]) or (config.opt_count("mamba_expand") or 2) * config.count(
-            "hidden_size"
-        )
+        wider = config.opt_count("mamba_expand") or 2
+        inner = config.opt_count(names["inner"]) or wider * config.count("hidden_size")
         if inner % heads:
             raise config.fail(names["heads"], f"a divisor of the {inner} values of a token")
         head_dim = inner // heads
