@@ -87,9 +87,11 @@ class OneLayout(Parts):
         ranks = self.ranks(y.cp, y.tp)
         attending, scanning = (sum(getattr(k, has) for k in self.layers) / m.layers for has in ("attends", "scans"))
         passes = attending * ((2 + again) * self.gather(payload, ranks) + self.scatter(payload, ranks))
-        values, keys, _ = self.scan_sizes()
-        passes += scanning * (2 + again) * self.all_to_all(self.tokens * (3 * values + 2 * keys) * self.a, ranks, 1.0)
-        return max(0.0, passes - self.q.overlap_cp_ratio * (layer["attention"] + again * layer["attention_f"]))
+        values, keys = self.scan_sizes()
+        sent = self.tokens * (3 * values + 2 * keys) * self.a
+        exchanged = scanning * (2 + again) * self.all_to_all(sent, ranks, 1.0)
+        hidden = self.q.overlap_cp_ratio * (layer["attention"] + again * layer["attention_f"])
+        return max(0.0, passes - hidden) + exchanged
 
     def expert_s(self) -> float:
         y, m, q = self.y, self.m, self.q
@@ -323,7 +325,7 @@ class OneLayout(Parts):
         queries = self.tokens * m.heads * m.head_dim / y.tp
         heads = queries * 2 + attention_out if eager else self.head_elements()
         kept = []
-        scan_values, scan_keys, _ = self.scan_sizes()
+        scan_values, scan_keys = self.scan_sizes()
         for kind in self.layers:
             ffn = self.inner_elements(kind)
             routed = self.tokens * self.routed_width() * m.top_k * self.etp / y.tp if kind.routes else 0.0
