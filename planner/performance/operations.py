@@ -378,8 +378,11 @@ def attention_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: 
     """
     keys = attended_tokens(model, seq_len, causal_half=causal_half) + model.cross_share * seq_len
     attended = model.layers * model.attention_share
-    scan = 0.0 if model.linear is None else model.linear.layers * model.linear.scan_flop
-    return 2.0 * attended * keys * model.heads * (model.head_dim + model.value_dim) + scan
+    return 2.0 * attended * keys * model.heads * (model.head_dim + model.value_dim) + _scan_flop(model)
+
+
+def _scan_flop(model: ModelShape) -> float:
+    return 0.0 if model.linear is None else model.linear.layers * model.linear.scan_flop
 
 
 def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: bool = True) -> float:
@@ -387,9 +390,9 @@ def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: boo
 
     `full`: the forward pass of the layers, not of the output layer (Narayanan et al. 2021, equation 3); `every-2` and
     `every-4`: that of the layers that are checkpointed whole, half and a quarter of them. `selective`: the attention
-    core (Korthikanti et al. 2022), but nothing that counts where a tuned stack runs norms and activations again (layers
-    with experts), and in FSDP stacks half of the matrix products (torchtitan's per-operation policy, which keeps
-    attention).
+    core (Korthikanti et al. 2022), no scan of linear attention; nothing that counts where a tuned stack runs norms and
+    activations again (layers with experts), and in FSDP stacks half of the matrix products (torchtitan's per-operation
+    policy, which keeps attention).
     """
     model = recipe.model
     core = attention_flop_per_token(model, recipe.mean_len, causal_half=causal_half)
@@ -398,5 +401,5 @@ def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: boo
     if act_ckpt != "selective":
         return full_share(act_ckpt) * (layers + core)
     if recipe.reruns_attention:
-        return core
+        return core - _scan_flop(model) * recipe.backward_share
     return 0.0 if recipe.fused else 0.5 * layers

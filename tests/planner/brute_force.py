@@ -323,7 +323,8 @@ class OneLayout(Parts):
         gathered = hidden * (y.tp - 1) * self.q.gathered_input_ratio if r.sequence_parallel and not own_kernels else 0.0
         inner = (3 if m.gated_mlp else 2) + (1 if eager else 0)
         queries = self.tokens * m.heads * m.head_dim / y.tp
-        heads = queries * 2 + attention_out if eager else self.head_elements()
+        gate = attention_out if m.gated_attention else 0.0
+        heads = queries * 2 + attention_out + gate if eager else self.head_elements()
         kept = []
         scan_values, scan_keys = self.scan_sizes()
         for kind in self.layers:
@@ -333,7 +334,7 @@ class OneLayout(Parts):
             scanned = kind.scans * self.tokens * 2 * (scan_values + scan_keys)
             mixed = kind.attends * attention_out + kind.scans * self.tokens * scan_values
             inputs = made_again + mixed + routed
-            others = 2 * hidden + kind.attends * heads + (inner - 1) * ffn + routed
+            others = 2 * hidden + kind.attends * (heads + gate) + (inner - 1) * ffn + routed
             others += scanned + kind.scans * self.tokens * scan_values
             whole = others * a + inputs * as_input + (2 * hidden if r.dropout else 0)
             kept.append((whole, ffn, made_again * as_input, mixed + scanned / 2, kind.attends))
@@ -344,8 +345,8 @@ class OneLayout(Parts):
             if r.attention == "naive" or own_kernels:
                 left = plain if r.attention == "naive" or not m.experts else plain - made_again
                 return left * self.q.stored_activation_ratio, whole
-            values = (self.head_elements() - queries) * m.value_dim / (m.head_dim + m.value_dim)
-            return (2 * hidden + attends * (queries + values) + mixed + ffn) * a, whole
+            values = (self.head_elements() - queries - gate) * m.value_dim / (m.head_dim + m.value_dim)
+            return (2 * hidden + attends * (queries + gate + values) + mixed + ffn) * a, whole
         return self.run_again * hidden * a + (1 - self.run_again) * whole, whole
 
     def in_flight(self, last: bool) -> float:
