@@ -221,7 +221,9 @@ SHAPE = ("n_layers", "hidden", "n_heads", "ffn_hidden", "vocab", "n_experts", "t
 
 
 def model_of_settings(log: RunLog) -> ModelShape | None:
-    """The shape that Megatron-LM's arguments describe; None where the log has none of them."""
+    """The shape that Megatron-LM's arguments describe; None where the log has none of them, or is of a hybrid."""
+    if "hybrid" in log.facts:  # its numbers are those of a plain model as well, of another size
+        return None
     whole = {name: _whole(log, name) for name in SHAPE}
     if None in (whole["n_layers"], whole["hidden"], whole["n_heads"], whole["vocab"]):
         return None

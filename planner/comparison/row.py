@@ -86,7 +86,7 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     cells: dict[str, object] = {
         "id": row_id(log.name),
         "series": row_id(log.name),
-        "model": None if basis.model is None else "own" if own else basis.model.name,
+        "model": None if basis.model is None or _untold(basis.model) else "own" if own else basis.model.name,
         "precision": basis.precision,
         "gpu": None if basis.gpu is None else basis.gpu.id,
         "n_gpus": basis.gpus,
@@ -108,9 +108,14 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     stated = log.facts.get("micro_batch")
     if isinstance(stated, float):  # a log counts examples
         cells["micro_batch"] = stated * find_method(basis.method).sequences_per_example
-    if basis.model is not None:
+    if basis.model is not None and not _untold(basis.model):
         cells |= _shape(basis.model)
     return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
+
+
+def _untold(model: ModelShape) -> bool:
+    """Whether it is a hybrid that the catalogue lacks: no columns say which of its layers scan."""
+    return model.linear is not None and catalogue_model(model.name) is None
 
 
 def _shape(model: ModelShape) -> dict[str, object]:

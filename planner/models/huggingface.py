@@ -46,6 +46,8 @@ def shape_from_config(text: str, name: str) -> ModelShape:
     return replace(shape, name=label, evidence=evidence)
 
 
+TIED = "tie_word_embeddings"
+"""Of a multimodal model the key beside the text part counts, not the one in it: transformers asks the whole model."""
 MISSPELT = 0.85
 """Similarity (difflib) from which a name is taken for a misspelt one: `mamba` is no misspelt `bamba`."""
 
@@ -57,7 +59,8 @@ def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
         raise config.fail("model_type", "the name of an architecture, for example `llama`")
     family = OTHER_NAMES.get(given, given)
     if family in FAMILIES:
-        return ConfigJson(config.file, {**config.values, **config.inner("text_config").values}), family
+        tied = {TIED: config.values[TIED]} if config.values.get(TIED) is not None else {}
+        return ConfigJson(config.file, {**config.values, **config.inner("text_config").values, **tied}), family
     known = ", ".join((*FAMILIES, *IMAGE_FAMILIES))
     near = near_names(given, (*FAMILIES, *IMAGE_FAMILIES), limit=1, cutoff=MISSPELT)
     offer = f"closest is `{near[0]}`; " if near else ""

@@ -254,12 +254,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "qwen3_5_moe_text": _DELTA | {"num_key_value_heads": 2, "shared_expert_intermediate_size": 512},
     "nemotron_h": {
         "num_key_value_heads": 8, "head_dim": 128, "mamba_num_heads": 128, "mamba_head_dim": 64, "n_groups": 8,
-        "ssm_state_size": 128, "n_shared_experts": 1,
+        "ssm_state_size": 128,
     },
     "falcon_h1": _MAMBA | {"mamba_d_ssm": 1024},
     "bamba": _MAMBA,
     "granitemoehybrid": {
         "mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256, "shared_intermediate_size": 1024,
+        "num_local_experts": 8, "num_experts_per_tok": 2,
     },
     "deepseek_v2": {"n_shared_experts": 2, "q_lora_rank": 1536, "topk_method": "greedy"},
     "deepseek_v3": {
@@ -293,6 +294,6 @@ takes something else. Left out is not null: `"q_lora_rank": null` says that quer
 OTHER_NAMES = {
     "RefinedWeb": "falcon", "RefinedWebModel": "falcon", "gemma3": "gemma3_text", "llama4": "llama4_text",
     "mistral3": "mistral", "qwen2_vl": "qwen2", "qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_moe": "qwen3_moe",
-    "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text",
+    "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "nemotron_h_omni": "nemotron_h",
 }  # fmt: skip
 """Older spellings of a `model_type`, and multimodal models whose text part is under `text_config`."""

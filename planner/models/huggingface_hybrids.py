@@ -37,9 +37,14 @@ def _mamba_of(config: ConfigJson, layers: int, names: Mapping[str, str], **field
     heads, groups = config.count(names["heads"]), config.count(names["groups"])
     if heads % groups:
         raise config.fail(names["groups"], f"a divisor of {names['heads']} ({heads})")
-    inner = config.opt_count("mamba_d_ssm") or (config.opt_count("mamba_expand") or 2) * config.count("hidden_size")
-    by_width = config.values.get(names["head_dim"]) in (None, "auto")
-    head_dim = inner // heads if by_width else config.count(names["head_dim"])
+    if config.values.get(names["head_dim"]) in (None, "auto"):
+        wider = config.opt_count("mamba_expand") or 2
+        inner = config.opt_count(names["inner"]) or wider * config.count("hidden_size")
+        if inner % heads:
+            raise config.fail(names["heads"], f"a divisor of the {inner} values of a token")
+        head_dim = inner // heads
+    else:
+        head_dim = config.count(names["head_dim"])
     return LinearAttention(
         layers=layers, key_heads=groups, key_dim=config.count(names["state"]), value_heads=heads, value_dim=head_dim,
         convolution=config.opt_count(*names["convolution"].split()) or 4, **fields,
@@ -48,12 +53,13 @@ def _mamba_of(config: ConfigJson, layers: int, names: Mapping[str, str], **field
 
 _NEMOTRON = {
     "heads": "mamba_num_heads", "groups": "n_groups", "head_dim": "mamba_head_dim", "state": "ssm_state_size",
-    "convolution": "conv_kernel",
+    "convolution": "conv_kernel", "inner": "",
 }  # fmt: skip
 _MAMBA = {
     "heads": "mamba_n_heads", "groups": "mamba_n_groups", "head_dim": "mamba_d_head", "state": "mamba_d_state",
-    "convolution": "mamba_d_conv",
+    "convolution": "mamba_d_conv", "inner": "",
 }  # fmt: skip
+_FALCON = _MAMBA | {"inner": "mamba_d_ssm"}
 
 
 def nemotron_h(config: ConfigJson) -> ModelShape:
@@ -68,9 +74,12 @@ def nemotron_h(config: ConfigJson) -> ModelShape:
         (ATTENTION, LINEAR, DENSE, EXPERTS),
     )  # fmt: skip
     dense, moe = kinds.count(DENSE), kinds.count(EXPERTS)
+    layers = -(-len(kinds) // 2)
+    if moe + bool(dense) > layers:
+        raise config.fail(key if listed else "hybrid_override_pattern", "experts in half of the layers at most")
     return decoder(
         config,
-        layers=-(-len(kinds) // 2),
+        layers=layers,
         gated_mlp=False,
         ffn_hidden=config.count("intermediate_size") if dense else 0,
         attention_layers=kinds.count(ATTENTION),
@@ -83,7 +92,7 @@ def nemotron_h(config: ConfigJson) -> ModelShape:
 
 def _nemotron_experts(config: ConfigJson) -> dict[str, Any]:
     experts = experts_of(config, ("n_routed_experts", "num_local_experts"), "moe_intermediate_size")
-    shared = (config.opt_count("n_shared_experts", low=0) or 0) * config.count("moe_shared_expert_intermediate_size")
+    shared = config.count("moe_shared_expert_intermediate_size")  # all of them, whatever `n_shared_experts` says
     if shared % experts["expert_ffn"]:
         raise config.fail("moe_shared_expert_intermediate_size", "a multiple of moe_intermediate_size")
     return {
@@ -104,9 +113,12 @@ def _delta_of(config: ConfigJson) -> dict[str, Any]:
         attention = layers // (config.opt_count("full_attention_interval") or 4)
     if not 0 <= attention <= layers or (listed and len(listed) != layers):
         raise config.fail("layer_types", f"one entry for each of {layers} layers")
+    key_heads, value_heads = config.count("linear_num_key_heads"), config.count("linear_num_value_heads")
+    if value_heads % key_heads:
+        raise config.fail("linear_num_key_heads", f"a divisor of linear_num_value_heads ({value_heads})")
     linear = LinearAttention(
-        layers=max(layers - attention, 1), key_heads=config.count("linear_num_key_heads"),
-        key_dim=config.count("linear_key_head_dim"), value_heads=config.count("linear_num_value_heads"),
+        layers=max(layers - attention, 1), key_heads=key_heads,
+        key_dim=config.count("linear_key_head_dim"), value_heads=value_heads,
         value_dim=config.count("linear_value_head_dim"), head_inputs=2,
         convolution=config.opt_count("linear_conv_kernel_dim") or 4,
     )  # fmt: skip
@@ -126,13 +138,13 @@ def qwen_next(config: ConfigJson) -> ModelShape:
 def falcon_h1(config: ConfigJson) -> ModelShape:
     """Attention and Mamba-2 beside each other in every layer."""
     layers = config.count("num_hidden_layers")
-    return decoder(config, linear=_mamba_of(config, layers, _MAMBA, gated_norm=config.flag("mamba_rms_norm", False)))
+    return decoder(config, linear=_mamba_of(config, layers, _FALCON, gated_norm=config.flag("mamba_rms_norm", False)))
 
 
 def bamba(config: ConfigJson) -> ModelShape:
     """Attention in the layers that are named, Mamba-2 in the others."""
     layers = config.count("num_hidden_layers")
-    attention = len({number for number in config.whole_numbers("attn_layer_indices") if number < layers})
+    attention = len({number for number in config.whole_numbers("attn_layer_indices") if 0 <= number < layers})
     return decoder(config, attention_layers=attention, linear=_mamba_of(config, layers - attention, _MAMBA))
 
 

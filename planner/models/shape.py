@@ -140,8 +140,13 @@ class ModelShape:
 
     @property
     def heads_to_split(self) -> int:
-        """What a tensor parallel size must divide: the query heads, and with them those of linear attention."""
-        return self.heads if self.linear is None else math.gcd(self.heads, self.linear.value_heads)
+        """What a tensor parallel size must divide: the query heads, and the key and value heads of linear attention.
+
+        Megatron-Core gives no group of Mamba-2 to two ranks (`megatron/core/ssm/mamba_mixer.py`).
+        """
+        if self.linear is None:
+            return self.heads
+        return math.gcd(self.heads * (self.attention_layers != 0), self.linear.key_heads, self.linear.value_heads)
 
     @property
     def query_outputs(self) -> int:

@@ -202,8 +202,9 @@ def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     model = recipe.model
     if fixed.tp and model.heads_to_split % fixed.tp:
+        which = "error.tp_heads" if model.linear is None else "error.tp_linear_heads"
         raise UsageError(
-            Message.of("error.tp_heads", tp=fixed.tp, heads=model.heads_to_split, model=model.name),
+            Message.of(which, tp=fixed.tp, heads=model.heads_to_split, model=model.name),
             hint=Message.of("hint.one_of", values=tuple(d for d in divisors(model.heads_to_split) if d <= 64)),
         )
     if fixed.pp and fixed.pp > model.layers:

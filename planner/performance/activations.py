@@ -41,6 +41,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     inputs = made_again + mixed + into_mlp * routed
     others = 2.0 * hidden + attended * _heads_kept(recipe, work) + (_inner_tensors(recipe) - 1.0) * ffn + routed
     others = others + work.scan_elements + work.scan_out
+    if recipe.model.gated_attention:  # what it gives before the gate, too
+        others = others + attended * work.attention_out
     masks = 2.0 * hidden if recipe.dropout else 0.0
     plain = others * activation_bytes + inputs * _input_bytes(recipe) + masks
     scores: Value = 0.0
@@ -122,16 +124,18 @@ def _norm_outputs(recipe: Recipe, work: Work, rates: Rates) -> Value:
 
 
 def _heads_kept(recipe: Recipe, work: Work) -> Value:
-    """Elements of q, k and v; eager PyTorch repeats keys and values for every query head (`repeat_kv`)."""
+    """Elements of q, its gate, k and v; eager PyTorch repeats keys and values for every query head (`repeat_kv`)."""
     if recipe.stack != "eager":
         return work.head_elements
     model = recipe.model
-    return work.tokens * model.heads / work.at.tp * (2.0 * model.head_dim + model.value_dim)
+    gate = model.query_outputs - model.heads * model.head_dim
+    return work.tokens / work.at.tp * (model.heads * (2.0 * model.head_dim + model.value_dim) + gate)
 
 
 def _queries_and_values(recipe: Recipe, work: Work) -> Value:
+    """Elements of q and v; the gate of attention comes with the queries."""
     model = recipe.model
-    queries = work.tokens * model.heads * model.head_dim / work.at.tp
+    queries = work.tokens * model.query_outputs / work.at.tp
     return queries + (work.head_elements - queries) * model.value_dim / (model.head_dim + model.value_dim)
 
 

@@ -77,10 +77,16 @@ def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer:
     def passed(forward_s: Iterable[Value], busy_s: Iterable[Value]) -> Value:
         return in_passes(recipe, again, splits.spread(_summed(forward_s)), splits.spread(_summed(busy_s)))
 
-    around = passed((each.forward_times * each.once_s for each in context), (each.busy_s for each in context))
+    ring, exchanged = (
+        passed((each.forward_times * each.once_s for each in some), (each.busy_s for each in some))
+        for some in (
+            [each for each in context if each.carries != "scan_inputs"],
+            [each for each in context if each.carries == "scan_inputs"],
+        )
+    )
     return LayerComm(
         tp=passed((each.exposed_forward_s for each in tensor), (each.exposed_s for each in tensor)),
-        cp=np.maximum(around - rates.overlap_cp_ratio * attention, 0.0),
+        cp=np.maximum(ring - rates.overlap_cp_ratio * attention, 0.0) + exchanged,
         ep=passed((each.exposed_forward_s for each in expert), (each.exposed_s for each in expert)),
         send=_sent_s(recipe, cluster, work, at, rates),
     )

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.lazy import dataclass
+from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts, full_share
 from planner.parallelism.slowest import busiest_ratio
@@ -248,12 +249,21 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
     return (*products, *_mlp(model, tokens, model.shared_experts * model.expert_ffn / tp))
 
 
-def _scanned(model: ModelShape, tokens: Array, tp: Array) -> tuple[Array, Array]:
+def scanned_keys(linear: LinearAttention, at: Layouts) -> Array:
+    """Size of the keys that a GPU scans for each of its tokens, `[layout]`; the queries are as large.
+
+    Context parallel ranks scan the whole sequence for some heads each, after an exchange; where they are more than the
+    key heads, several scan the same ones (NVIDIA/Megatron-LM, `megatron/core/ssm/mamba_context_parallel.py`).
+    """
+    return linear.keys * at.cp / np.minimum(at.tp * at.cp, linear.key_heads)
+
+
+def _scanned(model: ModelShape, tokens: Array, at: Layouts) -> tuple[Array, Array]:
     """Elements that enter the scan of the mean layer, the gate with them, and those that leave it."""
     linear = model.linear
     if linear is None:
         return np.zeros_like(tokens), np.zeros_like(tokens)
-    keys, values = linear.keys / np.minimum(tp, linear.key_heads), linear.inner / tp
+    keys, values = scanned_keys(linear, at), linear.inner / at.tp
     return model.linear_share * tokens * 2.0 * (values + keys), model.linear_share * tokens * values
 
 
@@ -293,7 +303,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     queries = model.query_outputs / tp
     fed = model.dense_ffn_share
     feed_forward = _mlp(model, tokens, model.ffn_hidden / tp, fed) if model.ffn_hidden else ()
-    scan_elements, scan_out = _scanned(model, tokens, tp)
+    scan_elements, scan_out = _scanned(model, tokens, at)
     return Work(
         at=at,
         splits=EACH_ALONE,
@@ -368,8 +378,11 @@ def attention_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: 
     """
     keys = attended_tokens(model, seq_len, causal_half=causal_half) + model.cross_share * seq_len
     attended = model.layers * model.attention_share
-    scan = 0.0 if model.linear is None else model.linear.layers * model.linear.scan_flop
-    return 2.0 * attended * keys * model.heads * (model.head_dim + model.value_dim) + scan
+    return 2.0 * attended * keys * model.heads * (model.head_dim + model.value_dim) + _scan_flop(model)
+
+
+def _scan_flop(model: ModelShape) -> float:
+    return 0.0 if model.linear is None else model.linear.layers * model.linear.scan_flop
 
 
 def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: bool = True) -> float:
@@ -377,9 +390,9 @@ def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: boo
 
     `full`: the forward pass of the layers, not of the output layer (Narayanan et al. 2021, equation 3); `every-2` and
     `every-4`: that of the layers that are checkpointed whole, half and a quarter of them. `selective`: the attention
-    core (Korthikanti et al. 2022), but nothing that counts where a tuned stack runs norms and activations again (layers
-    with experts), and in FSDP stacks half of the matrix products (torchtitan's per-operation policy, which keeps
-    attention).
+    core (Korthikanti et al. 2022), no scan of linear attention; nothing that counts where a tuned stack runs norms and
+    activations again (layers with experts), and in FSDP stacks half of the matrix products (torchtitan's per-operation
+    policy, which keeps attention).
     """
     model = recipe.model
     core = attention_flop_per_token(model, recipe.mean_len, causal_half=causal_half)
@@ -388,5 +401,5 @@ def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: boo
     if act_ckpt != "selective":
         return full_share(act_ckpt) * (layers + core)
     if recipe.reruns_attention:
-        return core
+        return core - _scan_flop(model) * recipe.backward_share
     return 0.0 if recipe.fused else 0.5 * layers

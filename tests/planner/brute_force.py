@@ -87,9 +87,11 @@ class OneLayout(Parts):
         ranks = self.ranks(y.cp, y.tp)
         attending, scanning = (sum(getattr(k, has) for k in self.layers) / m.layers for has in ("attends", "scans"))
         passes = attending * ((2 + again) * self.gather(payload, ranks) + self.scatter(payload, ranks))
-        values, keys, _ = self.scan_sizes()
-        passes += scanning * (2 + again) * self.all_to_all(self.tokens * (3 * values + 2 * keys) * self.a, ranks, 1.0)
-        return max(0.0, passes - self.q.overlap_cp_ratio * (layer["attention"] + again * layer["attention_f"]))
+        values, keys = self.scan_sizes()
+        sent = self.tokens * (3 * values + 2 * keys) * self.a
+        exchanged = scanning * (2 + again) * self.all_to_all(sent, ranks, 1.0)
+        hidden = self.q.overlap_cp_ratio * (layer["attention"] + again * layer["attention_f"])
+        return max(0.0, passes - hidden) + exchanged
 
     def expert_s(self) -> float:
         y, m, q = self.y, self.m, self.q
@@ -321,9 +323,10 @@ class OneLayout(Parts):
         gathered = hidden * (y.tp - 1) * self.q.gathered_input_ratio if r.sequence_parallel and not own_kernels else 0.0
         inner = (3 if m.gated_mlp else 2) + (1 if eager else 0)
         queries = self.tokens * m.heads * m.head_dim / y.tp
-        heads = queries * 2 + attention_out if eager else self.head_elements()
+        gate = attention_out if m.gated_attention else 0.0
+        heads = queries * 2 + attention_out + gate if eager else self.head_elements()
         kept = []
-        scan_values, scan_keys, _ = self.scan_sizes()
+        scan_values, scan_keys = self.scan_sizes()
         for kind in self.layers:
             ffn = self.inner_elements(kind)
             routed = self.tokens * self.routed_width() * m.top_k * self.etp / y.tp if kind.routes else 0.0
@@ -331,7 +334,7 @@ class OneLayout(Parts):
             scanned = kind.scans * self.tokens * 2 * (scan_values + scan_keys)
             mixed = kind.attends * attention_out + kind.scans * self.tokens * scan_values
             inputs = made_again + mixed + routed
-            others = 2 * hidden + kind.attends * heads + (inner - 1) * ffn + routed
+            others = 2 * hidden + kind.attends * (heads + gate) + (inner - 1) * ffn + routed
             others += scanned + kind.scans * self.tokens * scan_values
             whole = others * a + inputs * as_input + (2 * hidden if r.dropout else 0)
             kept.append((whole, ffn, made_again * as_input, mixed + scanned / 2, kind.attends))
@@ -342,8 +345,8 @@ class OneLayout(Parts):
             if r.attention == "naive" or own_kernels:
                 left = plain if r.attention == "naive" or not m.experts else plain - made_again
                 return left * self.q.stored_activation_ratio, whole
-            values = (self.head_elements() - queries) * m.value_dim / (m.head_dim + m.value_dim)
-            return (2 * hidden + attends * (queries + values) + mixed + ffn) * a, whole
+            values = (self.head_elements() - queries - gate) * m.value_dim / (m.head_dim + m.value_dim)
+            return (2 * hidden + attends * (queries + gate + values) + mixed + ffn) * a, whole
         return self.run_again * hidden * a + (1 - self.run_again) * whole, whole
 
     def in_flight(self, last: bool) -> float:

@@ -150,16 +150,18 @@ class Parts:
     def routed_width(self) -> int:
         return self.m.expert_hidden or self.m.hidden
 
-    def scan_sizes(self) -> tuple[float, float, float]:
-        """Values, keys and numbers per head of a token on this GPU."""
-        linear, t = self.m.linear, self.y.tp
+    def scan_sizes(self) -> tuple[float, float]:
+        """Values and keys that this GPU scans for each of its tokens: of all tokens of the sequence, for its heads."""
+        linear, y = self.m.linear, self.y
         if linear is None:
-            return 0.0, 0.0, 0.0
-        keys = linear.key_heads * linear.key_dim / min(t, linear.key_heads)
-        return linear.value_heads * linear.value_dim / t, keys, linear.head_inputs * linear.value_heads / t
+            return 0.0, 0.0
+        key_heads_here = max(1.0, linear.key_heads / (y.tp * y.cp))
+        return linear.value_heads * linear.value_dim / y.tp, key_heads_here * linear.key_dim * y.cp
 
     def scan_products(self) -> list[Product]:
-        values, keys, numbers = self.scan_sizes()
+        linear, t = self.m.linear, self.y.tp
+        values, numbers = linear.value_heads * linear.value_dim / t, linear.head_inputs * linear.value_heads / t
+        keys = linear.key_heads * linear.key_dim / min(t, linear.key_heads)
         into = Product(rows=self.tokens, columns=2 * values + 2 * keys + numbers, inner=self.m.hidden)
         return [into, Product(rows=self.tokens, columns=self.m.hidden, inner=values)]
 
@@ -338,7 +340,7 @@ class Parts:
         if moe:
             elements += self.tokens * self.routed_width() * m.top_k * self.etp / y.tp * q.moe_passes
         if kind.scans:
-            elements += self.tokens * 2 * sum(self.scan_sizes()[:2]) * q.scan_passes
+            elements += self.tokens * 2 * sum(self.scan_sizes()) * q.scan_passes
         cast = sum(
             (o.rows * o.inner + o.rows * o.columns + o.columns * o.inner) * o.count for o in products if o.low
         ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio / self.cast_bytes_per_s()  # fmt: skip

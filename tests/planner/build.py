@@ -202,7 +202,7 @@ def shapes(draw: st.DrawFn) -> ModelShape:
 def hybrids_of(draw: st.DrawFn, one: ModelShape) -> ModelShape:
     """The same with linear attention in some layers, beside attention or instead, and a feed-forward in some."""
     layers = one.layers
-    key_heads = draw(st.sampled_from((1, 2, 8)))
+    key_heads = draw(st.sampled_from((1, 2, 8, 16)))
     linear = LinearAttention(
         layers=draw(st.integers(1, layers)), key_heads=key_heads, key_dim=draw(st.sampled_from((64, 128))),
         value_heads=key_heads * draw(st.sampled_from((2, 4))), value_dim=64,
@@ -210,7 +210,7 @@ def hybrids_of(draw: st.DrawFn, one: ModelShape) -> ModelShape:
     )  # fmt: skip
     return replace(
         one, linear=linear, gated_attention=one.kv_lora_rank is None and draw(st.booleans()),
-        attention_layers=draw(st.one_of(st.none(), st.integers(1, layers))),
+        attention_layers=draw(st.one_of(st.none(), st.integers(0, layers))),
         ffn_layers=draw(st.one_of(st.none(), st.integers(one.dense_layers + 1, layers))),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from planner.runlog.amounts import as_number
 from planner.runlog.events import Event, Fact
 from planner.runlog.formats.base import LogFormat
 
-_SETTING = re.compile(r"^(?:\[.{0,120}\])? {1,8}([a-z0-9_]{2,60}) \.{2,60} (.{1,60}?)\s*$")
+_SETTING = re.compile(r"^(?:\[.{0,120}\])? {1,8}([a-z0-9_]{2,60}) \.{2,60} (.{1,300}?)\s*$")
 
 NUMBERS = {
     "world_size": "n_gpus", "seq_length": "seq_len", "global_batch_size": "global_batch_seqs",
@@ -33,6 +33,8 @@ SWITCHES = {
     "use_distributed_optimizer": ("zero_or_fsdp_stage", "1"),
 }  # fmt: skip
 """Settings that are on or off, with what they say when they are on."""
+HYBRIDS = ("hybrid_layer_pattern", "hybrid_override_pattern", "linear_attention_freq")
+"""Settings that only hybrids of attention and linear attention have."""
 
 
 def _read(text: str) -> Iterator[Event]:
@@ -45,6 +47,8 @@ def _read(text: str) -> Iterator[Event]:
     elif name in SWITCHES and value == "True":
         key, says = SWITCHES[name]
         yield Fact(key=key, value=says)
+    elif name in HYBRIDS and value != "None":
+        yield Fact(key="hybrid", value="yes")
     elif name == "recompute_granularity" and value in ("full", "selective", "None"):
         yield Fact(key="act_ckpt", value=value.lower())
     elif name == "fp8" and value in ("e4m3", "hybrid"):

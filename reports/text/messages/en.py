@@ -358,6 +358,8 @@ TEMPLATES: dict[str, str] = {
     "error.cap_below_server": "one server takes {server_kw:sig} kW at the meter, the cap is {cap_kw:sig} kW",
     "error.no_hours": "a run of no hours has no mean power",
     "error.tp_heads": "--tp {tp} does not divide the {heads} attention heads of {model}",
+    "error.tp_linear_heads": "--tp {tp}: the heads of {model}, those of linear attention among them, split over at most "
+    "{heads} GPUs",
     "error.pp_layers": "--pp {pp} is more than the {layers} layers of {model}",
     "error.ep_experts": "--ep {ep} does not divide the {experts} experts of {model}",
     "error.ep_dense": "--ep {ep} needs a mixture of experts, and {model} is dense",

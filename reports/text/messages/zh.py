@@ -358,6 +358,7 @@ TEMPLATES: dict[str, str] = {
     "error.cap_below_server": "一台服务器在电表处需 {server_kw:sig} 千瓦，封顶为 {cap_kw:sig} 千瓦",
     "error.no_hours": "时长为零的训练没有平均功率",
     "error.tp_heads": "--tp {tp} 不能整除 {model} 的 {heads} 个注意力头",
+    "error.tp_linear_heads": "--tp {tp}：{model} 的注意力头（包括线性注意力头）最多可切分到 {heads} 张 GPU",
     "error.pp_layers": "--pp {pp} 多于 {model} 的 {layers} 层",
     "error.ep_experts": "--ep {ep} 不能整除 {model} 的 {experts} 个专家",
     "error.ep_dense": "--ep {ep} 需要混合专家模型，而 {model} 是稠密模型",

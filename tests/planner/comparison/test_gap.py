@@ -106,6 +106,18 @@ def test_a_log_of_another_model_than_the_plans_says_so():
     )
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [{"hybrid_layer_pattern": "M-" * 59}, {"hybrid_override_pattern": "M-M*-"}, {"linear_attention_freq": 4}],
+    ids=lambda setting: next(iter(setting)),
+)
+def test_the_settings_of_a_hybrid_are_not_read_as_those_of_a_plain_model(setting):
+    sizes = {"num_layers": 118, "hidden_size": 8192}
+
+    assert run(2.0, **sizes, hybrid_layer_pattern=None, linear_attention_freq=None).basis.differs == ("model",)
+    assert run(2.0, **sizes, **setting).basis.differs == ()
+
+
 def test_a_precision_that_the_answer_has_no_plan_of_is_refused():
     with pytest.raises(UsageError, match="no plan in nvfp4"):
         planned_of(answer(), "nvfp4", None)

@@ -57,6 +57,16 @@ def test_a_row_of_the_logs_own_settings_has_the_shape_and_can_be_predicted():
     assert isinstance(prepare_run(run), Prepared)
 
 
+def test_a_hybrid_that_the_catalogue_lacks_has_no_row_of_a_plain_model():
+    lines, _ = megatron_log([2.0] * 10, of=100)
+    ours = compared(log_of(lines), Given(model=replace(find_model("nemotron-h-8b"), name="ours"))).row
+    named = compared(log_of(lines), Given(model=find_model("nemotron-h-8b"))).row
+
+    assert "model" in ours.missing
+    assert not {"hidden", "n_layers", "n_heads"} & set(ours.lines[0])
+    assert named.lines[0]["model"] == "nemotron-h-8b"
+
+
 def planned_as(model: ModelShape, **asked: object) -> Planned:
     """The plan as if it were of another model."""
     document = tuned(**asked)

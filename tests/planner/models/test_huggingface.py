@@ -451,6 +451,15 @@ def test_of_a_model_that_sees_the_language_model_is_read(family, text):
     assert shape.evidence.what.endswith(", its language model alone)")
 
 
+@pytest.mark.parametrize(("whole", "part", "tied"), [(True, False, True), (False, True, False), (None, True, True)])
+def test_whether_the_output_layer_is_the_embedding_is_for_the_whole_model_to_say(whole, part, tied):
+    values = {"model_type": "qwen2_5_vl", "text_config": CONFIGS["qwen2.5-7b"] | {"tie_word_embeddings": part}}
+
+    shape = shape_from_config(json.dumps(values | {"tie_word_embeddings": whole}), "c.json")
+
+    assert shape.tied_embeddings is tied
+
+
 def test_smollm3_without_a_word_on_its_output_layer_has_it_tied():
     config = {
         "model_type": "smollm3", "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36,

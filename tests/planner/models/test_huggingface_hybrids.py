@@ -70,6 +70,19 @@ def test_experts_behind_a_projection_are_smaller():
     assert shape.shared_params == 2 * 2688 * 3712 + 2 * 2688 * 1024
 
 
+def test_the_shared_experts_of_nemotron_are_one_of_the_stated_size_however_many_they_are():
+    one, three = (nemotron_h(config(NANO | {"n_shared_experts": count})) for count in (1, 3))
+
+    # transformers, `NemotronHMoE`: one MLP of `moe_shared_expert_intermediate_size`, 3712 = 2 x 1856
+    assert one.shared_experts == three.shared_experts == 2
+
+
+def test_the_language_model_of_nemotron_omni_is_read():
+    whole = {"model_type": "nemotron_h_omni", "text_config": NANO}
+
+    assert shape_from_config(json.dumps(whole), "omni/config.json").params_total == pytest.approx(31.6e9, rel=0.001)
+
+
 def test_every_fourth_layer_of_qwen3_next_attends_unless_its_file_says_otherwise():
     shape = qwen_next_moe(config(NEXT))
     other = qwen_next_moe(config(NEXT | {"layer_types": ["linear_attention", "full_attention"] * 24}))
@@ -95,9 +108,23 @@ def test_falcon_h1_has_both_in_every_layer():
 
 
 def test_bamba_attends_in_the_layers_that_it_names():
-    shape = bamba(config(MAMBA | {"attn_layer_indices": [1, 3, 9]}))  # of which a shortened model has two
+    shape = bamba(config(MAMBA | {"attn_layer_indices": [-1, 1, 3, 9]}))  # of which a shortened model has two
 
     assert (shape.attention_layers, shape.linear_share) == (2, 0.5)
+
+
+def test_the_width_of_falcons_scan_is_no_key_of_bamba():
+    shape = bamba(config(MAMBA | {"attn_layer_indices": [1], "mamba_d_ssm": 256}))
+
+    assert shape.linear is not None
+    assert shape.linear.inner == 2 * 512
+
+
+def test_granite_without_a_word_on_its_experts_has_eight():
+    values = {**MAMBA, "model_type": "granitemoehybrid", "layer_types": ["mamba"] * 4}
+    shape = shape_from_config(json.dumps(values), "granite/config.json")
+
+    assert (shape.experts, shape.top_k) == (8, 2)
 
 
 @pytest.mark.parametrize(("experts", "moe_layers", "ffn"), [(0, 0, 2048), (4, 4, 0)])
@@ -119,6 +146,18 @@ def test_granite_has_a_shared_feed_forward_beside_experts_or_alone(experts, moe_
         (
             nemotron_h, NANO | {"moe_shared_expert_intermediate_size": 3000},
             "moe_shared_expert_intermediate_size: expected a multiple of moe_intermediate_size, found `3000`",
+        ),
+        (
+            nemotron_h, NANO | {"hybrid_override_pattern": "ME-E"},
+            "hybrid_override_pattern: expected experts in half of the layers at most, found `\"ME-E\"`",
+        ),
+        (
+            qwen_next_moe, NEXT | {"linear_num_key_heads": 12},
+            "linear_num_key_heads: expected a divisor of linear_num_value_heads (32), found `12`",
+        ),
+        (
+            bamba, MAMBA | {"mamba_n_heads": 48},
+            "mamba_n_heads: expected a divisor of the 1024 values of a token, found `48`",
         ),
         (qwen_next_moe, NEXT | {"layer_types": ["full_attention"]}, "layer_types: expected one entry for each of 48"),
         (qwen_next_moe, NEXT | {"layer_types": ["moe"] * 48}, "layer_types: expected layers among"),

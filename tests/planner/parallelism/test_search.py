@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import Message, UsageError
+from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import (
     MANY_GPUS,
@@ -104,6 +105,19 @@ def test_every_layout_uses_all_gpus_and_trains_the_whole_batch(model):
     assert np.all(layouts.pp <= one.model.layers)
     assert np.all((layouts.vp == 1) | ((layouts.pp > 1) & (layouts.grad_accum % layouts.pp == 0)))
     assert np.all((layouts.zero < 3) | (layouts.pp == 1))
+
+
+def test_no_tensor_parallel_size_splits_a_key_head_of_linear_attention():
+    alone = LinearAttention(layers=2, key_heads=1, key_dim=64, value_heads=16, value_dim=64)
+    few, scanning = shape(layers=2, heads=16, linear=replace(alone, key_heads=4)), shape(layers=2, linear=alone)
+    no_attention = replace(few, heads=6, attention_layers=0)
+
+    # Megatron-Core, `MambaMixer`: "ngroups must be evenly divisible by tp_size"
+    sizes = [tensor_sizes(recipe(model), cluster("h100-sxm5-80gb")) for model in (few, scanning, no_attention)]
+    assert sizes == [[1, 2, 4], [1], [1, 2, 4]]
+    with pytest.raises(UsageError) as caught:
+        enumerate_layouts(recipe(few), cluster("h100-sxm5-80gb"), FixedLayout(tp=8), gpus=8)
+    assert caught.value.message.key == "error.tp_linear_heads"
 
 
 def test_tensor_parallel_stays_in_the_nvlink_domain_or_the_machine():

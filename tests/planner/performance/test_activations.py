@@ -81,6 +81,18 @@ def test_eager_pytorch_repeats_keys_and_values_and_keeps_the_activated_gate():
     assert eager == 4 * H8 + 3 * 4096 + 4096 + 4 * 14336
 
 
+@pytest.mark.parametrize("stack", ["fsdp-compile", "eager"])
+@pytest.mark.parametrize(("act_ckpt", "more"), [("none", 2), ("selective", 1)])
+def test_gated_attention_keeps_the_gate_and_where_nothing_is_made_again_what_it_is_applied_to(stack, act_ckpt, more):
+    gated = replace(find_model("llama-3.1-8b"), gated_attention=True)
+
+    def kept(model: object) -> float:
+        one, at = recipe(model, "bf16-pure", stack=stack), layouts(act_ckpt=act_ckpt)
+        return float(stored_bytes_per_layer(one, count_work(one, at), at, plain_rates())[0][0]) / 2 / TOKENS
+
+    assert kept(gated) - kept(find_model("llama-3.1-8b")) == more * 32 * 128
+
+
 def test_a_composed_gelu_keeps_one_more_inner_tensor_in_eager_pytorch():
     def kept(stack: str) -> float:
         one = recipe(gpt(8, 1024, 16), "bf16-pure", stack=stack)

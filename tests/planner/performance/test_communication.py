@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.communication import data_parallel, layer_comm
 from planner.performance.compute import layer_time
@@ -149,6 +150,22 @@ def test_context_parallel_passes_keys_and_values_three_times_behind_attention():
     rates = links(overlap_cp_ratio=0.5, attention_flop_per_s=flop / attention_s)
     assert seconds(axes(one, layout(cp=4), rates).cp) == pytest.approx(max(0.0, bare - 0.5 * attention_s))
     assert seconds(axes(one, layout(cp=4), rates.replaced(overlap_cp_ratio=10.0)).cp) == 0
+
+
+@pytest.mark.parametrize(
+    ("key_heads", "cp", "keys"),
+    [
+        (8, 4, 8 * 64),
+        (2, 4, 4 * 64),  # two key heads on four ranks: both are sent twice
+    ],
+)
+def test_the_exchange_before_and_after_a_scan_hides_behind_no_attention(key_heads, cp, keys):
+    linear = LinearAttention(layers=1, key_heads=key_heads, key_dim=64, value_heads=16, value_dim=64)
+    one = recipe(shape(layers=2, attention_layers=1, linear=linear), seq_len=32768)
+
+    # gate, values, keys and queries there, what was scanned back, and their gradients; in one of two layers
+    bus = 0.5 * 2 * (cp - 1) / cp * (32768 / cp) * (3 * 16 * 64 + 2 * keys) * 2
+    assert seconds(axes(one, layout(cp=cp), links(overlap_cp_ratio=1e9)).cp) == pytest.approx(bus / LINK)
 
 
 def test_expert_parallel_sends_every_chosen_token_four_times_inside_a_node():

@@ -240,6 +240,13 @@ def test_the_flop_of_a_hybrid_are_those_of_the_layers_that_attend_and_of_those_t
     assert model_flop_per_token(model, seq) == 6 * model.matrix_params_active + 3 * core
 
 
+def test_selective_checkpointing_runs_attention_again_but_no_scan():
+    one = recipe(find_model("nemotron-h-56b"), seq_len=8192)
+
+    # 10 layers of 64 heads of 128, 4096 keys on average
+    assert recomputed_flop_per_token(one, "selective") == 10 * 2 * 4096 * 64 * (128 + 128)
+
+
 @pytest.mark.parametrize("name", ["nemotron-3-nano", "nemotron-h-56b", "nemotron-3-super", "qwen3-next", "qwen3.5-9b"])
 @pytest.mark.parametrize("tp", [1, 2, 4, 8])
 def test_the_products_of_the_mean_layer_hold_every_weight_that_a_token_meets(name, tp):
