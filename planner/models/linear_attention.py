@@ -9,7 +9,13 @@ and the models' code in the transformers library (`NemotronHMamba2Mixer`, `Qwen3
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from planner.lazy import dataclass
+
+if TYPE_CHECKING:  # numpy takes long to import, and a catalogue needs none of it
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +62,15 @@ class LinearAttention:
         `megatron/training/training.py`, `mamba_layer_flops`). Kernels that work on chunks do more.
         """
         return 7.0 * self.inner * self.key_dim
+
+    def scanned_keys(self, tp: npt.NDArray[np.int64], cp: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Size of the keys that a GPU scans for each of its tokens, `[layout]`; the queries are as large.
+
+        Context parallel ranks exchange their parts of the sequence for heads; where they are more than the key heads,
+        several scan the same ones (NVIDIA/Megatron-LM, `megatron/core/ssm/mamba_context_parallel.py`).
+        """
+        keys: npt.NDArray[np.float64] = self.keys * cp / (tp * cp).clip(max=self.key_heads)
+        return keys
 
     def matrix_params(self, hidden: int) -> float:
         """Parameters of the products into one such layer and back."""

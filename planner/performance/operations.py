@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.lazy import dataclass
-from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts, full_share
 from planner.parallelism.slowest import busiest_ratio
@@ -191,7 +190,7 @@ def _mixers(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array)
     attention = _attention_products(model, tokens, tp) + _further_products(model, tokens, seq_len, tp)
     linear = model.linear
     if model.attention_share < 1.0:
-        attention = tuple(replace(product, count=model.attention_share) for product in attention)
+        attention = tuple(replace(one, count=model.attention_share) for one in attention if model.attention_share)
     if linear is None:
         return attention
     outputs = (linear.outputs - 2 * linear.keys) / tp + 2 * linear.keys / np.minimum(tp, linear.key_heads)
@@ -249,21 +248,12 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
     return (*products, *_mlp(model, tokens, model.shared_experts * model.expert_ffn / tp))
 
 
-def scanned_keys(linear: LinearAttention, at: Layouts) -> Array:
-    """Size of the keys that a GPU scans for each of its tokens, `[layout]`; the queries are as large.
-
-    Context parallel ranks scan the whole sequence for some heads each, after an exchange; where they are more than the
-    key heads, several scan the same ones (NVIDIA/Megatron-LM, `megatron/core/ssm/mamba_context_parallel.py`).
-    """
-    return linear.keys * at.cp / np.minimum(at.tp * at.cp, linear.key_heads)
-
-
 def _scanned(model: ModelShape, tokens: Array, at: Layouts) -> tuple[Array, Array]:
     """Elements that enter the scan of the mean layer, the gate with them, and those that leave it."""
     linear = model.linear
     if linear is None:
         return np.zeros_like(tokens), np.zeros_like(tokens)
-    keys, values = scanned_keys(linear, at), linear.inner / at.tp
+    keys, values = linear.scanned_keys(at.tp, at.cp), linear.inner / at.tp
     return model.linear_share * tokens * 2.0 * (values + keys), model.linear_share * tokens * values
 
 

@@ -18,7 +18,7 @@ from planner.parallelism.routing import sent_share
 from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place_on, scatter_s, send_s
 from planner.performance.compression import sent_bytes
-from planner.performance.operations import Array, Work, expert_tp, scanned_keys
+from planner.performance.operations import Array, Work, expert_tp
 from planner.performance.shards import Shards, gathered_bytes, reduced_bytes, trained_share
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -147,7 +147,8 @@ def context_transfers(
     if model.linear is None:
         return gather, scatter
     linear = model.linear
-    sent = tokens * (3.0 * linear.inner / at.tp + 2.0 * scanned_keys(linear, at)) * recipe.policy.activation_bytes
+    width = 3.0 * linear.inner / at.tp + 2.0 * linear.scanned_keys(at.tp, at.cp)
+    sent = tokens * width * recipe.policy.activation_bytes
     exchange = Transfer(
         operation="all_to_all", carries="scan_inputs", payload_bytes=sent, group=group,
         once_s=all_to_all_s(sent, group, rates, 1.0), times=2.0 * model.linear_share,

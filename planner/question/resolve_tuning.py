@@ -41,7 +41,7 @@ from planner.question.tuning_inputs import (
     TRAINED_LAYERS,
 )
 from planner.records.home import user_path
-from planner.training.adapters import ALL_LINEAR
+from planner.training.adapters import ALL_LINEAR, adapted_weights
 from planner.training.frameworks import Framework
 from planner.training.grad_compression import OF_RANK, GradCompression, find_grad_compression
 from planner.training.lengths import Lengths
@@ -214,9 +214,15 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
             f"{LORA_RANK.flag}: {rank:,} is more than the {model.hidden:,} inputs of the layers of {model.name}",
             hint=f"{METHOD.flag} sft trains all weights, and there are fewer of them",
         )
+    targets = read.value_or_default(LORA_TARGETS) if method.adapts else ALL_LINEAR
+    if method.adapts and not any(weight.copies for weight in adapted_weights(model, targets, fused=True)):
+        raise UsageError(
+            f"{LORA_TARGETS.flag}: no layer of {model.name} has weights of `{targets}`",
+            hint=f"{LORA_TARGETS.flag} {ALL_LINEAR} adapts those that it has",
+        )
     return Tuning(
         lora_rank=rank,
-        lora_targets=read.value_or_default(LORA_TARGETS) if method.adapts else ALL_LINEAR,
+        lora_targets=targets,
         trained_layers=layers,
         double_quant=not read.value(SINGLE_QUANT),
         in_backward=bool(read.value(IN_BACKWARD)),

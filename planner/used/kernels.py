@@ -108,8 +108,11 @@ class AttentionUse:
 
 
 def attention_used(recipe: Recipe, at: Layouts, rates: Rates) -> AttentionUse | None:
-    """The attention kernel at mid values; arguments as in `products_used`. None where the scores are stored."""
-    if recipe.attention == "naive":
+    """The attention kernel at mid values; arguments as in `products_used`.
+
+    None where no layer attends, or scores are stored.
+    """
+    if recipe.attention == "naive" or not recipe.model.attention_share:
         return None
     work, surface = work_of(recipe, at, rates), rates.surface("attention_flop_per_s")
     step_s = only(attention_time(recipe, work, rates).total)

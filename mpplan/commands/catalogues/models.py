@@ -120,8 +120,8 @@ def _details(model: ModelShape) -> str:
         attention += f", in {model.attention_layers} layers"
     linear = model.linear
     scanned = "-" if linear is None else (
-        f"{linear.value_heads} heads of {linear.value_dim}, {linear.key_heads} key heads of {linear.key_dim}, "
-        f"in {linear.layers} layers"
+        f"{linear.value_heads} heads of {linear.value_dim}, "
+        f"{linear.key_heads} key head{'s' * (linear.key_heads > 1)} of {linear.key_dim}, in {linear.layers} layers"
     )  # fmt: skip
     gated, batch = "gated" if model.gated_mlp else "not gated", model.global_batch_tokens
     experts = f"{model.experts} of {model.expert_ffn}, {model.top_k} per token, {model.shared_experts} shared"

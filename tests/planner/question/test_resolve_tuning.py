@@ -24,6 +24,20 @@ def test_fine_tuning_is_hugging_face_s_on_any_number_of_gpus_unless_another_stac
     assert ask(method="pretrain").framework is None
 
 
+def test_adapters_that_would_stand_beside_no_weight_are_refused(tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(
+        """{"model_type": "nemotron_h", "hidden_size": 1024, "num_attention_heads": 8, "vocab_size": 32000,
+        "hybrid_override_pattern": "MMMM", "mamba_num_heads": 32}""",
+        encoding="utf-8",
+    )
+
+    assert ask(model=str(config), method="lora").tuning.lora_targets == "all-linear"
+    for targets in ("qv", "attention", "mlp"):
+        with pytest.raises(UsageError, match=f"--lora-targets: no layer of .* has weights of `{targets}`"):
+            ask(model=str(config), method="lora", lora_targets=targets)
+
+
 def test_a_named_framework_brings_its_policies_optimizer_and_loss():
     torchtune, unsloth = ask(method="sft", stack="torchtune"), ask(method="lora", stack="liger")
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from planner.models.linear_attention import LinearAttention
 from planner.performance.operations import count_work
 from planner.performance.products import product_times
 from planner.used.kernels import attention_used, gain_of_narrow, products_used
-from tests.planner.build import cluster, layouts, mid_rates, recipe
+from tests.planner.build import cluster, layouts, mid_rates, recipe, shape
 
 AT = layouts(tp=1, micro_batch=1)
 
@@ -49,6 +50,18 @@ def test_attention_names_no_source_where_nobody_measured_it_and_no_kernel_where_
     assert unmeasured is not None
     assert unmeasured.evidence is None
     assert attention_used(naive, AT, mid_rates(naive, cluster())) is None
+
+
+def test_a_model_that_only_scans_has_no_kernel_and_no_product_of_attention():
+    linear = LinearAttention(layers=2, key_heads=2, key_dim=64, value_heads=16, value_dim=64)
+    one = recipe(shape(layers=2, attention_layers=0, linear=linear))
+    rates = mid_rates(one, cluster())
+
+    assert attention_used(one, AT, rates) is None
+    # into and out of the scan; gate and up; down
+    assert [(use.n, use.k, use.count) for use in products_used(one, AT, rates)][:4] == [
+        (2 * 1024 + 2 * 128 + 16, 1024, 1), (1024, 1024, 1), (2 * 2816, 1024, 1), (1024, 2816, 1),
+    ]  # fmt: skip
 
 
 def test_layers_with_experts_are_listed_apart_with_their_number_on_the_gpu():
