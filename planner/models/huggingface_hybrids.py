@@ -38,8 +38,8 @@ def _mamba_of(config: ConfigJson, layers: int, names: Mapping[str, str], **field
     if heads % groups:
         raise config.fail(names["groups"], f"a divisor of {names['heads']} ({heads})")
     if config.values.get(names["head_dim"]) in (None, "auto"):
-        wider = config.opt_count("mamba_expand") or 2
-        inner = config.opt_count(names["inner"]) or wider * config.count("hidden_size")
+        stated = config.opt_count(names["inner"]) if "inner" in names else None
+        inner = stated or (config.opt_count("mamba_expand") or 2) * config.count("hidden_size")
         if inner % heads:
             raise config.fail(names["heads"], f"a divisor of the {inner} values of a token")
         head_dim = inner // heads
@@ -47,17 +47,17 @@ def _mamba_of(config: ConfigJson, layers: int, names: Mapping[str, str], **field
         head_dim = config.count(names["head_dim"])
     return LinearAttention(
         layers=layers, key_heads=groups, key_dim=config.count(names["state"]), value_heads=heads, value_dim=head_dim,
-        convolution=config.opt_count(*names["convolution"].split()) or 4, **fields,
+        convolution=config.opt_count(names["convolution"]) or 4, **fields,
     )  # fmt: skip
 
 
 _NEMOTRON = {
     "heads": "mamba_num_heads", "groups": "n_groups", "head_dim": "mamba_head_dim", "state": "ssm_state_size",
-    "convolution": "conv_kernel", "inner": "",
+    "convolution": "conv_kernel",
 }  # fmt: skip
 _MAMBA = {
     "heads": "mamba_n_heads", "groups": "mamba_n_groups", "head_dim": "mamba_d_head", "state": "mamba_d_state",
-    "convolution": "mamba_d_conv", "inner": "",
+    "convolution": "mamba_d_conv",
 }  # fmt: skip
 _FALCON = _MAMBA | {"inner": "mamba_d_ssm"}
 
@@ -106,23 +106,23 @@ def _nemotron_experts(config: ConfigJson) -> dict[str, Any]:
 def _delta_of(config: ConfigJson) -> dict[str, Any]:
     """Gated attention in every n-th layer, the gated delta rule in the others."""
     listed, layers = config.texts("layer_types"), config.count("num_hidden_layers")
-    if listed:
-        kinds = _kinds(config, "layer_types", listed, (ATTENTION, LINEAR))
-        attention = kinds.count(ATTENTION)
-    else:
-        attention = layers // (config.opt_count("full_attention_interval") or 4)
-    if not 0 <= attention <= layers or (listed and len(listed) != layers):
+    if listed and len(listed) != layers:
         raise config.fail("layer_types", f"one entry for each of {layers} layers")
+    attention = layers // (config.opt_count("full_attention_interval") or 4)
+    if listed:
+        attention = _kinds(config, "layer_types", listed, (ATTENTION, LINEAR)).count(ATTENTION)
+    if attention == layers:
+        return {"gated_attention": True}
     key_heads, value_heads = config.count("linear_num_key_heads"), config.count("linear_num_value_heads")
     if value_heads % key_heads:
         raise config.fail("linear_num_key_heads", f"a divisor of linear_num_value_heads ({value_heads})")
     linear = LinearAttention(
-        layers=max(layers - attention, 1), key_heads=key_heads,
+        layers=layers - attention, key_heads=key_heads,
         key_dim=config.count("linear_key_head_dim"), value_heads=value_heads,
         value_dim=config.count("linear_value_head_dim"), head_inputs=2,
         convolution=config.opt_count("linear_conv_kernel_dim") or 4,
     )  # fmt: skip
-    return {"attention_layers": attention, "gated_attention": True, "linear": linear if attention < layers else None}
+    return {"attention_layers": attention, "gated_attention": True, "linear": linear}
 
 
 def qwen_next_moe(config: ConfigJson) -> ModelShape:

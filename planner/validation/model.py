@@ -139,11 +139,12 @@ def _shortened(base: ModelShape, layers: int) -> ModelShape:
     if layers == base.layers or base.linear is None:
         return replace(base, layers=layers, dense_layers=dense)
 
-    def kept(of_base: int | None) -> int | None:
-        return None if of_base is None else max(1, round(of_base * layers / base.layers))
+    def kept(of_base: int) -> int:
+        return max(min(of_base, 1), round(of_base * layers / base.layers))
 
-    linear = replace(base.linear, layers=kept(base.linear.layers) or 1)
-    attended, fed = kept(base.attention_layers), kept(base.ffn_layers)
+    linear = replace(base.linear, layers=kept(base.linear.layers))
+    attended = None if base.attention_layers is None else kept(base.attention_layers)
+    fed = None if base.ffn_layers is None else kept(base.ffn_layers)
     return replace(base, layers=layers, attention_layers=attended, linear=linear, ffn_layers=fed, dense_layers=dense)
 
 
