@@ -6,6 +6,11 @@
     python benchmarks/h200/campaign.py verify   --out DIR
     python benchmarks/h200/campaign.py again    --out DIR
 
+or, where the GPU is there for a quarter of an hour,
+
+    python benchmarks/h200/campaign.py smoke    --out DIR [--wheels WHEELS]
+    python benchmarks/h200/campaign.py short    --out DIR
+
 All write to the same folder and nowhere else. A record is flushed line by line, so that a command may be cut off at any
 point; run again, it goes on. A rehearsal on the CPU runs the same code: `--device cpu --minutes 2`.
 """
@@ -29,10 +34,15 @@ REFUSED = 2
 """Exit code of `mpplan probe` for a record that it does not go on with; also the campaign's own."""
 UNFIT = 4
 """Exit code where what the machine reports makes the rest worthless."""
-MINUTES = {"smoke": 3.0, "plans": 9.5, "products": 9.5, "verify": 9.5, "again": 9.5}
+MINUTES = {"smoke": 3.0, "plans": 9.5, "products": 9.5, "limits": 1.5, "verify": 9.5, "again": 9.5, "short": 9.5}
 """Of each command on a GPU."""
 QUICK_S = 100.0
 """Of the quick suite."""
+METER_S = {"cuda": 24.0, "cpu": 2.0}
+"""Of sustained work under the meter; it takes two and a half times as long in all."""
+SHORT_METER_S = {"cuda": 10.0, "cpu": 2.0}
+LOOP_S = 30.0
+"""Of the limits by a loop."""
 FOR_PLANS = "idle,bandwidth,launch,attention,memory-ops,power,optimizer,block"
 FOR_PRODUCTS = "gemm,end-to-end"
 DRIVER_QUERY = (
@@ -62,18 +72,32 @@ def plans(place: Workplace) -> int:
 
 def products(place: Workplace) -> int:
     """Products and whole steps into the same record, the meter against a trace, the limits by a loop of its own."""
-    meter_s = 24.0 if place.device == "cuda" else 2.0
+    meter_s = METER_S[place.device]
     code = place.probe("products", place.record, "--workload", FOR_PRODUCTS, "--resume", reserve_s=3 * meter_s + 90.0)
-    if code == REFUSED:
-        return code
+    return code if code == REFUSED else code or _limits(place, meter_s)
+
+
+def limits(place: Workplace) -> int:
+    """The limits by a loop of its own, the meter against a trace."""
+    return _limits(place, SHORT_METER_S[place.device])
+
+
+def _limits(place: Workplace, meter_s: float) -> int:
     out = place.out
-    limits = ("--device", place.device, "--record", str(place.record))
+    asked = ("--device", place.device, "--record", str(place.record))
     by_loop = place.python(
-        "limits", str(HERE / "measure_limits.py"), str(out / "limits.json"), *limits, reserve_s=3 * meter_s
+        "limits", str(HERE / "measure_limits.py"), str(out / "limits.json"), *asked, reserve_s=3 * meter_s
     )
     meter = ("--device", place.device, "--seconds", f"{meter_s:.0f}")
     by_trace = place.python("meter", str(HERE / "measure_meter.py"), str(out / "meter.json"), *meter)
-    return code or by_loop or by_trace
+    return by_loop or by_trace
+
+
+def short(place: Workplace) -> int:
+    """The suite and a verification in one process, a part of each; then the limits and the meter."""
+    reserve_s = 3 * SHORT_METER_S[place.device] + LOOP_S
+    code = place.probe("suite and verification", place.record, "--resume", "--verify", reserve_s=reserve_s)
+    return code if code == REFUSED else code or limits(place)
 
 
 def verify(place: Workplace) -> int:
@@ -99,8 +123,10 @@ COMMANDS: dict[str, Callable[[Workplace], int]] = {
     "smoke": smoke,
     "plans": plans,
     "products": products,
+    "limits": limits,
     "verify": verify,
     "again": again,
+    "short": short,
 }
 
 

@@ -29,7 +29,7 @@ from probes.energy.power import PowerReading, power_over
 from probes.precisions.interface import PrecisionRecipe
 from probes.sensors.interface import Sensor, State, Trace
 from probes.sensors.sampler import Sampler
-from probes.timing.protocol import run_steadily
+from probes.timing.protocol import host_median_s, run_steadily
 from probes.timing.statistics import SampleSummary, summarise
 from probes.timing.trial import Trial
 
@@ -59,6 +59,8 @@ class Window:
     """None while idle."""
     phases_s: dict[str, float]
     """Median by phase."""
+    host_s: float | None
+    """Median of launching one iteration; None where the clock does not tell."""
     power: PowerReading
     states: tuple[State, ...]
     trace: Trace
@@ -112,6 +114,13 @@ def measure_window(
     return _window(batches, sampler.trace if sampler else Trace(), start, end)
 
 
+def reheat(
+    trial: Trial, recipe: PrecisionRecipe, clock: Clock, sensor: Sensor | None, soak_c: float | None, *, guess_s: float
+) -> None:
+    """Bring a device back to the temperature of its heat soak with a trial, for as long as that makes it warmer."""
+    _settle(trial, recipe, clock, sensor, WindowRules(window_s=0.0, soak_c=soak_c), guess_s)
+
+
 def measure_rest(trial: Trial, recipe: PrecisionRecipe, sensor: Sensor, window_s: float) -> Window:
     """A window of a trial that asks nothing of the device, and whose time means nothing."""
     clock, step_s = CpuClock(), 0.05
@@ -131,6 +140,7 @@ def _window(batches: Sequence[Batch], trace: Trace, start: float, end: float) ->
         phases_s={
             name: float(np.median([t for batch in batches for t in batch.phases_s.get(name, ())])) for name in names
         },
+        host_s=host_median_s(batches),
         power=power_over(trace.readings, start, end),
         states=states or trace.states,
         trace=trace,

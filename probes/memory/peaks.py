@@ -91,19 +91,21 @@ def peak_of(device: Device, step: Callable[[Mark], None], *, before: Baseline, h
     return _peak_cpu(step, held_bytes)
 
 
-def of_process(memory: PeakMemory, process_bytes: float | None) -> PeakMemory:
+def of_process(memory: PeakMemory, process_bytes: float | None, before: Baseline) -> PeakMemory:
     """The memory of a step with that of its process on a GPU, read right after it.
 
     Args:
         memory: of the step.
         process_bytes: by the driver's count; None where it is not told.
+        before: what the process held for other trials, which is not this one's.
     """
     if process_bytes is None:
         return memory
     import torch
 
     context_bytes = max(process_bytes - float(torch.cuda.memory_reserved()), 0.0)
-    return replace(memory, process_bytes=process_bytes, context_bytes=context_bytes)
+    own_bytes = max(process_bytes - before.reserved_bytes, 0.0)
+    return replace(memory, process_bytes=own_bytes, context_bytes=context_bytes)
 
 
 def _peak_cuda(step: Callable[[Mark], None], before: Baseline) -> PeakMemory:

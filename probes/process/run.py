@@ -20,7 +20,7 @@ from probes.session.listener import Listener
 from probes.session.outcome import Outcome
 from probes.session.suite import Session
 from probes.verify.ranks import verify_ranks
-from probes.verify.run import verify
+from probes.verify.run import share_s, verify
 
 LINGER_S = 1.0
 """How long ranks that noticed a loss stay: torchrun names the rank that it misses first."""
@@ -52,7 +52,7 @@ def run(
     if abandon is not None and team.leads:
         watch = LossWatch(team.losses, lambda told: _abandon(session, told, abandon))
     try:
-        outcome = session.run()
+        outcome = session.run(keep_s=share_s(session) if options.verify and team.size == 1 else 0.0)
         if options.verify and outcome.lost_device is None:
             outcome = _verified(session, outcome)
         return outcome

@@ -117,7 +117,7 @@ def _ready(point: Point, trial: Trial, before: Baseline, bench: Bench) -> Built:
         trial.step(no_mark)
         memory = peak_of(bench.device, trial.step, before=before, held_bytes=trial.held_bytes)
         state = bench.sensor.state() if bench.sensor and bench.device.kind == "cuda" else None
-        memory = of_process(memory, state.process_bytes if state else None)
+        memory = of_process(memory, state.process_bytes if state else None, before)
     if point.graph and bench.device.kind == "cuda":
         trial = captured_if_short(trial, bench.device.clock)
     subject = Subject(trial=trial, recipe=point.recipe)

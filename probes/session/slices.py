@@ -15,7 +15,8 @@ class TimeSlices:
     """Until when each workload may start another group.
 
     Where everything fits, a workload may use whatever those after it do not need. Where it does not, each gets its part
-    of what is left, by what it expects to take; what it leaves over goes to the next.
+    of what is left, by what it expects to take; what it leaves over goes to the next. Late groups get what the others
+    leave: they take longest for what they tell.
     """
 
     def __init__(self, groups: Sequence[PointGroup], budget_s: float) -> None:
@@ -51,7 +52,7 @@ class TimeSlices:
     def _end_of(self, key: Slice, now_s: float) -> float:
         """The end of a slice that begins now."""
         own_s = self._expected_s.pop(key)
-        later_s = sum(self._expected_s.values())
+        later_s = sum(time_s for (_, late), time_s in self._expected_s.items() if late <= key[1])
         left_s = self._budget_s - now_s
         if own_s + later_s <= left_s:
             return self._budget_s - later_s

@@ -22,6 +22,7 @@ from probes.verify.document import LOUD_ANCHORS, is_loud
 from probes.verify.points import anchor_point, target_point
 from probes.verify.predict import predict
 from probes.verify.together import check_family
+from probes.workloads.expected import START_S
 
 BUDGETS_S = {"cuda": 480.0, "cpu": 55.0}
 """Time on top of the suite's."""
@@ -31,6 +32,29 @@ ANCHOR_TRIES = 2
 """Times that anchors are measured while something else runs."""
 MIN_QUIET_ANCHORS = 2
 """Fewer quiet ones, and the prediction rests on figures that are slow by an unknown factor."""
+
+
+def share_s(session: Session) -> float:
+    """What a verification takes of a time limit that it shares with a suite: by what each is expected to take.
+
+    Nothing where the suite has its usual time, to which a verification adds its own.
+    """
+    if session.options.budget_s is None:
+        return 0.0
+    groups = session.groups() if session.options.measure else []
+    in_suite = {point.probe_id for group in groups for point in group.points}
+    planned = [case for case in targets(session.plan) if not session.ledger.is_done(target_point(session, case))]
+    planned = [case for case in planned if case.recipe.unsupported_on(session.device) is None]
+    families = {case.family for case in planned}
+    missing = {anchor_point(session, case).probe_id: case for case in anchors(session.plan) if case.family in families}
+    own_s = sum(case.estimate_s for case in planned) + sum(
+        case.estimate_s
+        for probe_id, case in missing.items()
+        if probe_id not in in_suite and probe_id not in session.ledger.known
+    )
+    suite_s = sum(group.estimate_s for group in groups)
+    left_s = max(session.options.budget_s - session.elapsed_s - (START_S if session.plan.on_gpu else 0.0), 0.0)
+    return left_s * own_s / (own_s + suite_s) if own_s else 0.0
 
 
 def verify(session: Session) -> list[Measurement]:

@@ -27,9 +27,10 @@ class PowerWorkload:
         if not (plan.has_sensor and plan.on_gpu):
             return []
         window_s = WINDOW_S[plan.suite]
-        points = {recipe.id: _point(recipe, window_s) for recipe in _measured(plan)}
-        if points:
-            points["memory"] = _copy_point(_measured(plan)[0], window_s)
+        measured = _measured(plan)
+        # Traffic first: every plan has some, in whichever precision.
+        points = {"memory": _copy_point(measured[0], window_s)} if measured else {}
+        points |= {recipe.id: _point(recipe, window_s) for recipe in measured}
         return [
             PointGroup(name=f"sustained power {activity}", points=[point], estimate_s=group_s(plan, [point]))
             for activity, point in points.items()

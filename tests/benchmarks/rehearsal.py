@@ -33,6 +33,7 @@ LEFT = {
     "plans": ("suite-1.jsonl", "suite-1.jsonl.gz"),
     "products": ("suite-1.jsonl", "limits.json", "meter.json"),
     "verify": ("suite-1.jsonl",),
+    "short": ("suite-1.jsonl", "limits.json", "meter.json"),
     "again": ("suite-2.jsonl", "agreement.json", "claims.json"),
 }
 """What a command must leave."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from probes.record.figures import Figures
+from probes.timing.trial import PointGroup
 from probes.verify.cases import anchors, targets
 from probes.verify.document import verify_document
 from probes.verify.predict import mean_power, predict_memory
+from probes.verify.run import share_s
 from probes.workloads import WORKLOADS
+from probes.workloads.expected import START_S
 from tests.planner.recorded import H200 as H200_FACTS
 from tests.planner.recorded import a_measurement
 from tests.probes.build import CPU, H200, plan
@@ -64,6 +69,34 @@ def test_verification_on_a_gpu_is_expected_to_take_five_minutes_at_most() -> Non
     expected = sum(case.estimate_s for case in [*new, *targets(PLANS["cuda"])])
 
     assert expected <= 300.0
+
+
+class Asked:
+    """A session that is asked only what is planned and what is known."""
+
+    def __init__(self, budget_s: float | None, groups: list[PointGroup], known: dict[str, object]) -> None:
+        self.options = SimpleNamespace(budget_s=budget_s, measure=True)
+        self.plan, self.device, self.elapsed_s = PLANS["cuda"], H200, 0.0
+        self.ledger = SimpleNamespace(known=known, is_done=lambda point: point.probe_id in known)
+        self.groups = lambda: groups
+
+
+def test_a_time_limit_is_shared_by_what_suite_and_verification_are_expected_to_take() -> None:
+    suite = [group for workload in WORKLOADS for group in workload.groups(PLANS["cuda"])]
+    in_suite = {point.probe_id for group in suite for point in group.points}
+    new = [c for c in anchors(PLANS["cuda"]) if f"end_to_end/{c.model.name}/{c.recipe.id}" not in in_suite]
+    own_s = sum(case.estimate_s for case in [*new, *targets(PLANS["cuda"])])
+    suite_s = sum(group.estimate_s for group in suite)
+
+    assert share_s(Asked(None, suite, {})) == 0.0
+    assert share_s(Asked(500.0, suite, {})) == pytest.approx((500.0 - START_S) * own_s / (own_s + suite_s))
+    assert share_s(Asked(500.0, [], {})) == pytest.approx(500.0 - START_S)
+
+
+def test_a_verification_that_is_done_takes_no_time() -> None:
+    done = {f"verify/{case.model.name}/{case.recipe.id}": object() for case in targets(PLANS["cuda"])}
+
+    assert share_s(Asked(500.0, [], done)) == 0.0
 
 
 def anchor(tracked: float, measured: float, **changes: object) -> tuple:

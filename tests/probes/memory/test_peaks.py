@@ -192,11 +192,22 @@ def test_what_the_driver_counts_beyond_the_allocator_is_the_context(monkeypatch:
     cache = Cache(monkeypatch)
     memory = measured(cache)
 
-    whole = of_process(memory, float(cache.reserved() + 518 * MIB))
+    whole = of_process(memory, float(cache.reserved() + 518 * MIB), Baseline())
 
     assert whole.context_bytes == 518 * MIB
     assert whole.process_bytes == cache.reserved() + 518 * MIB
-    assert of_process(memory, None) == memory
+    assert of_process(memory, None, Baseline()) == memory
+
+
+def test_what_other_trials_hold_is_not_the_step_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Cache(monkeypatch)
+    memory = measured(cache)
+    others = Baseline(reserved_bytes=float(cache.reserved() - 20 * MIB))
+
+    whole = of_process(memory, float(cache.reserved() + 518 * MIB), others)
+
+    assert whole.context_bytes == 518 * MIB
+    assert whole.process_bytes == 538 * MIB
 
 
 def test_a_cpu_has_no_baseline() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from probes.session.slices import TimeSlices
 from probes.timing.trial import PointGroup
 from tests.probes.build import call, point
@@ -12,6 +14,10 @@ def groups(*listed: tuple[str, float]) -> list[PointGroup]:
         PointGroup(name=f"{name} {i}", points=[point(f"{name}{i}", call(), workload=name)], estimate_s=estimate_s)
         for i, (name, estimate_s) in enumerate(listed)
     ]
+
+
+def late(listed: list[PointGroup]) -> list[PointGroup]:
+    return [replace(group, late=True) for group in listed]
 
 
 def started(listed: list[PointGroup], budget_s: float, took: float = 1.0) -> list[str]:
@@ -55,3 +61,11 @@ def test_the_first_group_of_a_workload_may_be_longer_than_its_slice_but_not_than
     listed = groups(("attention", 5.0), ("block", 60.0), ("end-to-end", 60.0))
 
     assert started(listed, 70.0) == ["attention 0", "block 1"]
+
+
+def test_late_groups_get_what_the_others_leave() -> None:
+    listed = [*groups(*[("gemm", 10.0)] * 4, *[("block", 10.0)] * 4), *late(groups(("compiled", 20.0)))]
+
+    # 80 s hold all but the late ones, of which 100 s hold one, too
+    assert started(listed, 80.0) == [group.name for group in listed[:8]]
+    assert started(listed, 100.0) == [group.name for group in listed]
