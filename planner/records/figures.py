@@ -31,6 +31,9 @@ class TimeStatistics:
     """Median of the optimizer update."""
     burst_median_s: float | None = None
     """Median before heat and power limits settled, where the regime is `sustained`; all others are of the window."""
+    host_median_s: float | None = None
+    """Median time in which the host launches one iteration of a GPU that has nothing else to do: no iteration is
+    shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,9 @@ class Batch:
     """True: by that, something else took part of the machine."""
     own_s: tuple[float, ...] = ()
     """Of several ranks: what this one took, where `samples_s` are those of the slowest."""
+    host_s: float | None = None
+    """What the host took to launch one iteration while the device had nothing else to do; None where all is done when
+    the call returns, or no iteration was launched ahead."""
 
 
 class Clock(Protocol):
@@ -60,6 +63,13 @@ class Clock(Protocol):
 
 def no_mark(_phase: str) -> None:
     """A mark for iterations that are not timed by phase."""
+
+
+def launched_s(trial: Runs) -> float:
+    """Launch one iteration into an empty queue; the time of the host alone, unless the step itself waits."""
+    began = time.perf_counter()
+    trial.step(no_mark)
+    return time.perf_counter() - began
 
 
 class CpuClock:
@@ -111,7 +121,8 @@ class CudaClock:
     After the wait that precedes a batch the device's queue is empty: a step launched then starts while the host is only
     just ahead, as in no training loop. One untimed step fills the queue as the work itself fills it; a spinning kernel
     (`torch.cuda._sleep`) would let launch-bound work run ahead of its own launches. A single long step goes without: it
-    would cost as much again, while the host is ahead of it after its first kernels.
+    would cost as much again, while the host is ahead of it after its first kernels. How long the host takes to launch
+    the untimed step is noted: no step is shorter. (A full queue, of some thousand kernels, holds the host up too.)
     """
 
     def __init__(self, at_work: Callable[[Runs], None] | None = None) -> None:
@@ -154,8 +165,7 @@ class CudaClock:
 
         self.synchronize()
         began = time.perf_counter()
-        if samples * iterations > 1:
-            trial.step(no_mark)
+        host_s = launched_s(trial) if samples * iterations > 1 else None
         for _ in range(samples):
             last = start = event()
             for _ in range(iterations):
@@ -174,4 +184,5 @@ class CudaClock:
             samples_s=tuple(start.elapsed_time(end) * MILLI / iterations for start, end in regions),
             phases_s={name: tuple(values) for name, values in phases.items()},
             wall_s=wall,
+            host_s=host_s,
         )

@@ -160,7 +160,8 @@ def _in_window(
         quality="ok" if gate is None or gate.accepts(load) else "contended",
         other_load_ratio=load,
     )
-    times = replace(_with_phases(window.timing, window.phases_s, steps), burst_median_s=burst_s / steps)
+    times = _with_phases(window.timing, window.phases_s, steps, window.host_s)
+    times = replace(times, burst_median_s=burst_s / steps)
     return window, times, sampling
 
 
@@ -181,7 +182,7 @@ def rested(built: Built, bench: Bench) -> PointResult:
 
 def time_statistics(timing: Timing, steps: int = 1) -> TimeStatistics:
     """Times of one iteration; `steps` is how many iterations one timed step held."""
-    return _with_phases(timing.summary, timing.phases_s, steps)
+    return _with_phases(timing.summary, timing.phases_s, steps, timing.host_median_s)
 
 
 def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
@@ -202,7 +203,9 @@ def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
     )
 
 
-def _with_phases(summary: SampleSummary, phases_s: dict[str, float], steps: int) -> TimeStatistics:
+def _with_phases(
+    summary: SampleSummary, phases_s: dict[str, float], steps: int, host_s: float | None
+) -> TimeStatistics:
     """The median, its interval and the spread; phases are of single iterations."""
     return TimeStatistics(
         median_s=summary.median_s / steps,
@@ -215,4 +218,5 @@ def _with_phases(summary: SampleSummary, phases_s: dict[str, float], steps: int)
         forward_median_s=phases_s.get("forward"),
         backward_median_s=phases_s.get("backward"),
         optimizer_median_s=phases_s.get("optimizer"),
+        host_median_s=None if host_s is None else host_s / steps,
     )

@@ -73,6 +73,8 @@ class Timing:
     """Median of the canary beside the samples that were used, over its usual time."""
     own_median_s: float | None = None
     """Of several ranks: the median of this one."""
+    host_median_s: float | None = None
+    """Of launching one iteration; None where the clock does not tell."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -239,7 +241,14 @@ def result_of(subject: Subject) -> Timing:
         first_call_s=subject.first_call_s,
         canary_ratio=float(np.median(ratios)) if ratios else None,
         own_median_s=float(np.median(own)) if own else None,
+        host_median_s=host_median_s(used),
     )
+
+
+def host_median_s(batches: Sequence[Batch]) -> float | None:
+    """Median time of the host to launch one iteration; None where no batch tells."""
+    hosts = [batch.host_s for batch in batches if batch.host_s is not None]
+    return float(np.median(hosts)) if hosts else None
 
 
 def _samples(batches: Sequence[Batch]) -> list[float]:

@@ -44,15 +44,14 @@ RECOMPUTE_APART = 2.7
 
 PRODUCTS, ATTENTION, TRAFFIC, CASTS, FIXED, END_PRODUCTS, END_TRAFFIC = range(7)
 """Kinds of work of a phase, in seconds."""
-ARITHMETIC, BOTH_TRAFFICS = (PRODUCTS, CASTS, END_PRODUCTS), (TRAFFIC, END_TRAFFIC)
 LAYERS, ENDS = (PRODUCTS, CASTS, ATTENTION, TRAFFIC), (END_PRODUCTS, END_TRAFFIC)
 Grouping = tuple[tuple[int, ...], ...]
+TOGETHER: Grouping = ((*LAYERS, *ENDS),)
+"""For a single anchor."""
 GROUPINGS: tuple[Grouping, ...] = (
-    ((*LAYERS, *ENDS),),
     ((*LAYERS, FIXED), ENDS),
-    ((*ARITHMETIC, ATTENTION), BOTH_TRAFFICS),
-    (ARITHMETIC, (ATTENTION,), (TRAFFIC,), (END_TRAFFIC,)),
-    (ARITHMETIC, (ATTENTION,), (TRAFFIC,), (FIXED,), (END_TRAFFIC,)),
+    (LAYERS, (FIXED,), ENDS),
+    ((PRODUCTS, CASTS, ATTENTION), (TRAFFIC, FIXED), ENDS),
 )
 """Kinds of work that share a multiple, fewest multiples first."""
 RESIDUAL_SD = 0.02
@@ -106,6 +105,8 @@ class _Step:
     """Measured, as all that follows."""
     backward_s: float = 0.0
     update_s: float = 0.0
+    host_s: float | None = None
+    """What the host takes to launch it; None where the record does not hold that."""
     probe_id: str = ""
     relative_sd: float | None = None
 
@@ -142,13 +143,27 @@ class _DeviceFit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostTime:
+    """What the host takes to launch a step."""
+
+    step_s: float
+    """Of any step."""
+    launch_s: float
+    """Of each kernel in it."""
+
+    def seconds(self, launches: float) -> float:
+        """Of a step of so many kernels."""
+        return self.step_s + self.launch_s * launches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepFit:
     """How steps of one recipe and implementation scale."""
 
     recipe: str
     device: _DeviceFit
-    launch_s: float
-    """Host time of a launch; 0 on a CPU, whose launches are part of the work."""
+    host: HostTime
+    """Nothing on a CPU, whose launches are part of the work."""
     clock_hz: float | None
     """What the anchors that ran hot held."""
     optimizer: LinearFit | None
@@ -176,7 +191,7 @@ class StepFit:
             backward_s=backward_s,
             optimizer_s=update_s,
             closure=self.closure,
-            host_s=self.launch_s * step.launches,
+            host_s=self.host.seconds(step.launches),
             kinds_s=self.device.kinds_s(_described(target, work, rates, self.recipe, None)),
         )
 
@@ -195,13 +210,14 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
     recipe = timed[0][0].setup.recipe or ""
     clock_hz = median_clock_hz([point for point, _ in timed], lambda _: True)
     steps = [_anchor(point, work, rates, recipe, clock_hz) for point, work in timed]
-    launch_s = _launch_s(steps, rates) if timed[0][0].device.kind == "cuda" else 0.0
+    on_gpu = timed[0][0].device.kind == "cuda"
+    host = _host_time(steps, rates) if on_gpu else HostTime(step_s=0.0, launch_s=0.0)
     # A nominal rate is nothing to be pulled towards.
-    device = _chosen(_bound_by_device(steps, launch_s), pulled=bool(rates.product_fits))
+    device = _chosen(_bound_by_device(steps, host), pulled=bool(rates.product_fits))
     return StepFit(
         recipe=recipe,
         device=device,
-        launch_s=launch_s,
+        host=host,
         clock_hz=clock_hz,
         optimizer=_fit_update(timed),
         closure=float(np.median([_closure(point) for point, _ in timed])),
@@ -209,22 +225,36 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
     )
 
 
-def _launch_s(steps: Sequence[_Step], rates: MeasuredRates) -> float:
-    """Host time of a launch: what is usual over a bare kernel, but no step was shorter than its launches."""
-    if rates.launch_s is None:
-        return 0.0
-    return min(OPERATION_LAUNCHES * rates.launch_s.value, min(step.total_s / step.launches for step in steps))
+def _host_time(steps: Sequence[_Step], rates: MeasuredRates) -> HostTime:
+    """A straight line through what launching the anchors took, which their tokens do not change.
+
+    Of anchors of as many kernels the least counts: a step that waits for the device, or fills its queue, holds the host
+    up. Without a measurement: what is usual over a bare kernel, but no step was shorter than its launches.
+    """
+    measured = [(step.launches, step.host_s) for step in steps if step.host_s is not None]
+    if not measured:
+        if rates.launch_s is None:
+            return HostTime(step_s=0.0, launch_s=0.0)
+        least_s = min(step.total_s / step.launches for step in steps)
+        return HostTime(step_s=0.0, launch_s=min(OPERATION_LAUNCHES * rates.launch_s.value, least_s))
+    by_launches = {launches: min(s for n, s in measured if n == launches) for launches, _ in measured}
+    counts, seconds = np.array(list(by_launches)), np.array(list(by_launches.values()))
+    if len(counts) > 1:
+        launch_s, step_s = (float(value) for value in np.polyfit(counts, seconds, 1))
+        if launch_s >= 0.0 and step_s >= 0.0:
+            return HostTime(step_s=step_s, launch_s=launch_s)
+    return HostTime(step_s=0.0, launch_s=float(np.median(seconds / counts)))
 
 
-def _bound_by_device(steps: Sequence[_Step], launch_s: float) -> list[_Step]:
+def _bound_by_device(steps: Sequence[_Step], host: HostTime) -> list[_Step]:
     """The anchors that the host did not hold up, if there are at least two; otherwise all."""
-    free = [step for step in steps if launch_s * step.launches < HOST_BOUND * step.total_s]
+    free = [step for step in steps if (step.host_s or host.seconds(step.launches)) < HOST_BOUND * step.total_s]
     return free if len(free) >= 2 else list(steps)
 
 
 def _chosen(steps: Sequence[_Step], *, pulled: bool) -> _DeviceFit:
     """The multiples that meet left-out anchors best."""
-    groupings = [grouping for grouping in GROUPINGS if len(grouping) <= len(steps)]
+    groupings = [grouping for grouping in GROUPINGS if len(grouping) <= len(steps)] or [TOGETHER]
     return _fit(steps, min(groupings, key=lambda g: _left_out_error(steps, g, pulled=pulled)), pulled=pulled)
 
 
@@ -305,6 +335,7 @@ def _anchor(point: Measurement, work: PointWork, rates: MeasuredRates, recipe: s
         forward_s=point.time.forward_median_s or 0.0,
         backward_s=point.time.backward_median_s or 0.0,
         update_s=point.time.optimizer_median_s or 0.0,
+        host_s=point.time.host_median_s,
         probe_id=point.probe_id,
         relative_sd=known_sd(point, 1.0 if known else None),
     )

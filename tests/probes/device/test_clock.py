@@ -114,6 +114,12 @@ def test_a_batch_begins_with_a_step_that_is_not_timed_so_that_the_queue_is_full(
     assert trial.steps == 3
 
 
+def test_what_the_host_takes_to_launch_a_step_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = CudaClock().batch(Step(Device(monkeypatch)), samples=2, iterations=1)
+
+    assert batch.host_s == pytest.approx(0.2e-3)
+
+
 def test_a_single_step_is_not_preceded_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     trial = Step(Device(monkeypatch))
 

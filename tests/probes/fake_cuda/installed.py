@@ -20,6 +20,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 import probes
+from probes.device.clock import Runs, no_mark
 from probes.device.device import Device
 from probes.memory.side import TrackedCase, serve, track_case
 from probes.memory.tracker import Tracked
@@ -45,6 +46,8 @@ USED = (
 )
 """Modules that a run imports, where they are: `transformers` sets its names anew when it loads a model, which would
 undo what is put in their place."""
+HOST_SHARE = 0.2
+"""Of a step's time, what the host takes to launch it."""
 MOST_COPIES = 24
 """Of the operands of a product: more than one graph holds steps, so that a step runs two products."""
 
@@ -113,8 +116,16 @@ def _replace_time(patch: pytest.MonkeyPatch, clock: VirtualTime) -> None:
         if getattr(module, "time", None) is time:
             patch.setattr(module, "time", stand_in)
     patch.setattr("probes.sensors.sampler.threading", clock.threading_module())
+    patch.setattr("probes.device.clock.launched_s", partial(_launched_s, clock))
     defaults = vars(importlib.import_module("probes.sensors.nvml").NvmlSensor)["__init__"]
     patch.setattr(defaults, "__defaults__", (*defaults.__defaults__[:-1], stand_in.monotonic))
+
+
+def _launched_s(clock: VirtualTime, trial: Runs) -> float:
+    """Here the host waits for all that it launches; on a GPU it takes a part of that time."""
+    began_s = clock.now_s
+    trial.step(no_mark)
+    return HOST_SHARE * (clock.now_s - began_s)
 
 
 def _replace_torch(patch: pytest.MonkeyPatch, gpu: FakeGpu) -> None:

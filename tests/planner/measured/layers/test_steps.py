@@ -23,9 +23,14 @@ def params(layers: int) -> int:
     return 60_821_504 * layers + 262_668_288
 
 
-def step(layers: int, length: int, *, recompute: bool = False, noise: float = 0.0, **changes: object) -> Measurement:
-    forward = layers * length * PER_TOKEN_LAYER_S + length * PER_TOKEN_HEAD_S + layers * PER_LAYER_S
-    backward = 2.0 * forward + (layers * (length * PER_TOKEN_LAYER_S + PER_LAYER_S) if recompute else 0.0)
+def step(
+    layers: int, length: int, *, recompute: bool = False, noise: float = 0.0, slow: float = 1.0, quick: float = 1.0,
+    **changes: object,
+) -> Measurement:  # fmt: skip
+    """A step; layers take `slow` times as long as usual, embedding and output layer `quick` times."""
+    layer_s = slow * (length * PER_TOKEN_LAYER_S + PER_LAYER_S)
+    forward = layers * layer_s + quick * length * PER_TOKEN_HEAD_S
+    backward = 2.0 * forward + (layers * layer_s if recompute else 0.0)
     forward += layers * length**2 * FORWARD_ATTENTION_S
     backward += layers * length**2 * (BACKWARD_ATTENTION_S + (FORWARD_ATTENTION_S if recompute else 0.0))
     update = params(layers) * PER_PARAM_S
@@ -146,7 +151,48 @@ def test_a_step_takes_as_long_as_the_host_needs_to_launch_it_where_that_is_longe
 
     assert tiny is not None
     assert tiny.total_s == tiny.host_s > tiny.device_s
-    assert fit.launch_s == pytest.approx(min(1.8 * 15e-6, (ANCHORS[0].time.median_s or 0.0) / (2 * 135 + 60)))
+    assert fit.host.launch_s == pytest.approx(min(1.8 * 15e-6, (ANCHORS[0].time.median_s or 0.0) / (2 * 135 + 60)))
+
+
+def launched(point: Measurement) -> Measurement:
+    """An anchor whose host takes 2 ms for any step and 15 us for each kernel: 45 of a layer forward, 90 backward."""
+    kernels = (point.shape.layers or 0) * (180 if point.setup.recompute == "full" else 135) + 60
+    return replace(point, time=replace(point.time, host_median_s=2e-3 + 15e-6 * kernels))
+
+
+def test_the_measured_time_of_the_host_is_carried_to_a_step_of_more_kernels(rates: MeasuredRates) -> None:
+    fit = fit_step([launched(point) for point in ANCHORS], rates)
+    assert fit is not None
+
+    tiny = fit.seconds(step(16, 256), rates)
+
+    assert tiny is not None
+    assert (fit.host.step_s, fit.host.launch_s) == (pytest.approx(2e-3), pytest.approx(15e-6))
+    assert tiny.total_s == tiny.host_s == pytest.approx(2e-3 + 15e-6 * (135 * 16 + 60))
+
+
+def test_of_steps_of_as_many_kernels_the_one_that_held_the_host_up_least_counts(rates: MeasuredRates) -> None:
+    waiting = [launched(point) for point in ANCHORS]
+    longest = max(waiting, key=lambda point: point.time.median_s or 0.0)
+    waiting.append(replace(longest, time=replace(longest.time, host_median_s=longest.time.median_s)))
+
+    fit = fit_step(waiting, rates)
+
+    assert fit is not None
+    assert fit.host.launch_s == pytest.approx(15e-6)
+
+
+def test_depth_is_told_from_the_ends_where_layers_take_longer_than_their_kernels(rates: MeasuredRates) -> None:
+    # As on an H200 in TF32: layers took 1.3 times their kernels, embedding and output layer 0.8 times.
+    apart = {"slow": 1.3, "quick": 0.8}
+    fit = fit_step([step(2, 4096, **apart), step(4, 4096, **apart), step(2, 2048, **apart)], rates)
+    assert fit is not None
+    target = step(16, 2048, **apart)
+
+    predicted = fit.seconds(target, rates)
+
+    assert predicted is not None
+    assert predicted.total_s == pytest.approx(target.time.median_s, rel=0.03)
 
 
 def test_on_a_cpu_launches_are_part_of_the_work() -> None:
@@ -155,4 +201,4 @@ def test_on_a_cpu_launches_are_part_of_the_work() -> None:
     fit = fit_step(on_cpu, rates)
     assert fit is not None
 
-    assert fit.launch_s == 0.0
+    assert fit.host.seconds(1000.0) == 0.0
