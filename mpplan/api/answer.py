@@ -227,7 +227,8 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None, trai
 
     if records is None and not any_records():
         question, added = _compared(resolve(ask, NO_DEVICES), training)
-        return Known(question=question, measured={}, notices=added)
+        if not any_records(cluster.gpu.id for cluster in question.clusters):
+            return Known(question=question, measured={}, notices=added)
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
     from mpplan.api.record_shelf import RecordShelf
     from mpplan.api.safety import recorded_training

@@ -69,7 +69,7 @@ def run_records(named: str | None, runs: Iterable[object]) -> RunRecords:
         UsageError, InputFileError: what was named cannot be used for any of these GPUs.
     """
     gpus = list(dict.fromkeys(run.cluster.gpu.id for run in runs if isinstance(run, Prepared)))
-    if not gpus or (named is None and not any_records()):
+    if not gpus or (named is None and not any_records(gpus)):
         return NO_RUN_RECORDS
     shelf = RecordShelf(named)
     chosen = chosen_records(shelf, gpus)

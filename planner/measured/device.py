@@ -18,6 +18,7 @@ from planner.measured.kernels import (
     attention_flop_per_s,
     fit_attention,
     fit_products,
+    gradient_ratios,
     log_mean,
     quiet_first,
     sustained_clock_hz,
@@ -46,7 +47,8 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
     if not points:
         raise InputFileError("the record holds no usable point", hint="measure again with `mpplan probe`")
     last = points[-1]
-    products = fit_products(points)
+    gradients = gradient_ratios(points)
+    products = fit_products(points, gradients)
     forward, backward = fit_attention(points, "forward"), fit_attention(points, "backward")
     rates = MeasuredRates(
         gpu=gpu_of(last),
@@ -71,6 +73,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         attention_power=attention_powers(points),
         composition_ratio={},
         product_fits=products,
+        gradient_ratios=gradients,
         sustained_clock_hz={
             compute: clock_hz for compute in products if (clock_hz := sustained_clock_hz(points, compute)) is not None
         },

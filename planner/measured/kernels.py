@@ -6,9 +6,9 @@ is carried to near ones, so that a measured shape is met exactly and a far one r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from math import exp
+from math import exp, log
 from typing import TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from planner.evidence import Evidence
 from planner.kernels.fit import rising
 from planner.kernels.surface import Axis, Surface
 from planner.lazy import dataclass
-from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
+from planner.measured.clocks import BURST_SD, clock_ratio, known_sd, median_clock_hz
 from planner.records.measurement import Measurement
 
 Floats = npt.NDArray[np.float64]
@@ -41,6 +41,8 @@ HIGH = {"fp8": "bf16", "fp8-rowwise": "bf16", "mxfp8": "bf16"}
 ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "fp8-rowwise": 1.0, "mxfp8": 1.0}
 """Bytes of an operand's element; 2 where not listed."""
 
+GRADIENTS = ("dgrad", "wgrad")
+"""Roles of the gradients of a layer's input and weight."""
 USUAL_HEAD = 128.0
 """Size of a head in a record that does not say it."""
 REACH = 0.7
@@ -169,17 +171,53 @@ def quiet_first(points: Sequence[Measurement]) -> list[Measurement]:
     return quiet if len(quiet) >= 2 else list(points)
 
 
-def fit_products(points: Sequence[Measurement]) -> dict[str, LinearFit]:
-    """Matrix products by kind of compute at its sustained clock; columns flop, operand bytes, 1; shapes `(m, n, k)`."""
+def gradient_ratios(points: Sequence[Measurement]) -> dict[str, tuple[float, float]]:
+    """Time of the gradients of a layer's input and weight over that of its product, by kind of compute.
+
+    All three are of as many FLOP, and mostly alike. On an H200, TF32 took 1.6 times as long for the gradient of a
+    weight, and FP8 with scales per row 1.8 and 1.7 times for both, which it computes without fast accumulation. A
+    difference that bursts at other clocks may make is none.
+    """
+    ratios = {}
+    for compute in dict.fromkeys(COMPUTE.values()):
+        times: dict[str, dict[tuple[float, ...], float]] = {}
+        for point in usable(points, "gemm"):
+            if computes_in(point, compute) and point.time.median_s:
+                times.setdefault(point.setup.role or "", {})[_layer_shape(point)] = point.time.median_s
+        forward = times.get("forward", {})
+        both = [
+            [time_s / forward[shape] for shape, time_s in times.get(role, {}).items() if shape in forward]
+            for role in GRADIENTS
+        ]
+        ratios[compute] = (_apart(both[0]), _apart(both[1]))
+    return ratios
+
+
+def _apart(ratios: Sequence[float]) -> float:
+    """The mean of some ratios of two bursts; 1 where they are no further from it than bursts are from each other."""
+    mean = log_mean(ratios)[0] if ratios else 1.0
+    return mean if abs(log(mean)) > 2.0 * BURST_SD * (2.0 / max(len(ratios), 1)) ** 0.5 else 1.0
+
+
+def fit_products(
+    points: Sequence[Measurement], gradients: Mapping[str, tuple[float, float]] | None = None
+) -> dict[str, LinearFit]:
+    """Matrix products by kind of compute at its sustained clock; columns flop, operand bytes, 1; shapes `(m, n, k)`.
+
+    Args:
+        points: of a record.
+        gradients: as `gradient_ratios`, by which the times of gradients are divided; None: all products are alike.
+    """
     fits = {}
     for compute in dict.fromkeys(COMPUTE.values()):
         products = quiet_first([m for m in usable(points, "gemm") if computes_in(m, compute)])
         if products:
             clocks = _clock_ratios(products, points, compute)
             flop = [(m.counts.flop_model or 0.0) / (clock or 1.0) for m, clock in zip(products, clocks, strict=True)]
+            slower = dict(zip(GRADIENTS, (gradients or {}).get(compute, (1.0, 1.0)), strict=True))
             fits[compute] = fit_linear(
                 np.column_stack([flop, [m.counts.bytes_min or 0.0 for m in products], np.ones(len(products))]),
-                np.array([m.time.median_s for m in products], dtype=np.float64),
+                np.array([(m.time.median_s or 0.0) / slower.get(m.setup.role or "", 1.0) for m in products]),
                 np.array([_product_shape(m) for m in products]),
                 [m.probe_id for m in products],
                 [known_sd(m, clock) for m, clock in zip(products, clocks, strict=True)],
@@ -187,9 +225,15 @@ def fit_products(points: Sequence[Measurement]) -> dict[str, LinearFit]:
     return fits
 
 
+def _layer_shape(point: Measurement) -> tuple[float, float, float]:
+    """`(m, n, k)` of the layer whose product or gradient a point is."""
+    m, n, k = (float(size or 1) for size in (point.shape.gemm_m, point.shape.gemm_n, point.shape.gemm_k))
+    return m, n, k
+
+
 def _product_shape(point: Measurement) -> tuple[float, float, float]:
     """`(m, n, k)` of the product `[m, k] x [k, n]` that a point runs: a gradient's are those of its layer, permuted."""
-    m, n, k = (float(size or 1) for size in (point.shape.gemm_m, point.shape.gemm_n, point.shape.gemm_k))
+    m, n, k = _layer_shape(point)
     return {"dgrad": (m, k, n), "wgrad": (n, k, m)}.get(point.setup.role or "", (m, n, k))
 
 
@@ -263,12 +307,19 @@ def product_seconds(fit: LinearFit, compute: str, m: float, n: float, k: float) 
     return fit.seconds((2.0 * m * n * k, moved, 1.0), (m, n, k))
 
 
-def measured_surface(fit: LinearFit, compute: str, evidence: Evidence) -> Surface:
-    """The products of a record as a surface: the fit with its residuals, at nodes that reach from small to large."""
+def measured_surface(fit: LinearFit, compute: str, evidence: Evidence, slower: float = 1.0) -> Surface:
+    """The products of a record as a surface: the fit with its residuals, at nodes that reach from small to large.
+
+    Args:
+        fit: of the products.
+        compute: kind of compute.
+        evidence: the record.
+        slower: mean time of a layer's three products over that of the fit's.
+    """
     n, k, m = (grid.ravel() for grid in np.meshgrid(*(axis.nodes for axis in MEASURED_AXES), indexing="ij"))
     size = ELEMENT_BYTES.get(compute, 2.0)
     flop, moved = 2.0 * m * n * k, (m * k + n * k) * size + m * n * max(size, 2.0)
-    seconds = fit.all_seconds(np.column_stack([flop, moved, np.ones_like(flop)]), np.column_stack([m, n, k]))
+    seconds = slower * fit.all_seconds(np.column_stack([flop, moved, np.ones_like(flop)]), np.column_stack([m, n, k]))
     shape = [axis.count for axis in MEASURED_AXES]
     log_s = rising(np.log(seconds).reshape(shape))
     return Surface(

@@ -140,6 +140,9 @@ class MeasuredRates:
     """By compute."""
     attention_fits: dict[str, tuple[LinearFit, LinearFit]]
     """Forward and backward, by compute."""
+    gradient_ratios: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Time of the gradients of a layer's input and weight over that of its product, which `product_fits` are of, by
+    compute; 1 where not listed."""
     cast_s: dict[LayerRun, MeasuredValue] = field(default_factory=dict)
     """Seconds of casting one element of an operand to FP8, by recipe, eager or compiled."""
     layer_power: dict[LayerRun, LayerPower] = field(default_factory=dict)

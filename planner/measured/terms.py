@@ -179,7 +179,12 @@ def _surfaces(rates: MeasuredRates, recipe: Recipe, evidence: Evidence) -> dict[
     other = recipe.policy.other_compute
     computes = {"linear_flop_per_s": _compute(recipe), "other_flop_per_s": other}
     surfaces = {
-        name: measured_surface(rates.product_fits[compute], compute, evidence)
+        name: measured_surface(
+            rates.product_fits[compute],
+            compute,
+            evidence,
+            (1.0 + sum(rates.gradient_ratios.get(compute, (1.0, 1.0)))) / 3.0,
+        )
         for name, compute in computes.items()
         if compute in rates.product_fits
     }

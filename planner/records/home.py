@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from planner.errors import UsageError
@@ -15,7 +16,7 @@ CPU_LOCAL = "cpu-local"
 """Id of the machine's own CPU, for which no catalogue has a row."""
 
 SHIPPED = CATALOG / "records"
-"""Records of the package."""
+"""Records of the package, each named for its GPU and its day: `h200-sxm-141gb-2026-11-27.jsonl.gz`."""
 
 
 def user_path(name: str) -> Path:
@@ -100,7 +101,15 @@ def records_dir() -> Path:
     return data_dir() / "records"
 
 
-def any_records() -> bool:
-    """Whether there is any record at all: asked before anything that reads them is loaded."""
-    places = [_data_dir() / "records"] if has_data_dir() else []
-    return any(os.path.isdir(place) and any(place.glob("*.jsonl*")) for place in (*places, SHIPPED))
+def any_records(gpus: Iterable[str] = ()) -> bool:
+    """Whether there is any record of the user's, or one of some GPUs in the package.
+
+    Asked before anything that reads records is loaded.
+
+    Args:
+        gpus: catalogue ids.
+    """
+    own = _data_dir() / "records" if has_data_dir() else None
+    if own is not None and os.path.isdir(own) and any(own.glob("*.jsonl*")):
+        return True
+    return any(path for gpu in gpus for path in SHIPPED.glob(f"{gpu}-*.jsonl*"))

@@ -14,8 +14,6 @@ from probes import precisions, workloads
 from probes.device.clock import Clock
 from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost
-from probes.energy.window import heat_soak, reheat
-from probes.memory.peaks import release, warm_libraries
 from probes.memory.side import open_tracker
 from probes.precisions.interface import PrecisionRecipe
 from probes.ranks.team import ALONE, Team
@@ -27,7 +25,8 @@ from probes.record.shared import SharedLedger
 from probes.sensors import OpenedSensor, open_sensor
 from probes.sensors.interface import Trace
 from probes.session.bench import Bench, PointResult
-from probes.session.group import run_group, trial_of
+from probes.session.group import run_group
+from probes.session.heat import reheated, soaked_c
 from probes.session.joined import joined
 from probes.session.listener import Listener, Progress, Silence
 from probes.session.outcome import Outcome
@@ -42,10 +41,6 @@ from probes.timing.trial import Point, PointGroup, ProbePlan
 from probes.workloads.canary import canary_clock, canary_point
 
 CANARY_EVERY_S = 60.0
-CANARY_GUESS_S = 2e-3
-"""About what a canary takes on a GPU."""
-SOAK_S, QUICK_SOAK_S = 25.0, 10.0
-"""Longest heating of a GPU before the first timed group; in ten seconds an H200 comes to within half a degree."""
 NAMED_LEFT_OUT = 8
 """Groups that a note names; the outcome has all of them."""
 DIED = "the process died while this was measured"
@@ -369,23 +364,13 @@ class Session:
         """Bring a GPU to its working temperature."""
         if self.device.kind != "cuda":
             return
-        warm_libraries(self.device)
-        point = canary_point(self.plan)
         self.listener.started(Progress(label="warming the GPU up", done_s=self.elapsed_s, left_s=0.0))
-        limit_s = QUICK_SOAK_S if self.options.suite == "quick" else SOAK_S
-        trial = trial_of(point, self.device)
-        soak_c = heat_soak(trial, point.recipe, self._clock, self.sensor, limit_s=limit_s)
-        self.bench = replace(self.bench, soak_c=soak_c)
-        release()
+        self.bench = replace(self.bench, soak_c=soaked_c(self.plan, self._clock, self.sensor))
 
     def _canary(self) -> None:
         point = canary_point(self.plan)
         if self.bench.soak_c is not None:
-            # What ran before may have left the device cooler, and a cooler one draws less at the same clock: under its
-            # power limit an H200 at 61 °C is 3 % faster than at 64 °C. That is no drift.
-            trial = trial_of(point, self.device)
-            reheat(trial, point.recipe, self._clock, self.sensor, self.bench.soak_c, guess_s=CANARY_GUESS_S)
-            del trial
+            reheated(self.plan, self._clock, self.sensor, self.bench.soak_c)
         group = PointGroup(name="canary", points=[point], estimate_s=0.4)
         (result,) = run_group(group, replace(self.bench, end_s=math.inf))  # the last one shows whether the rest holds
         median = result.figures.time.median_s

@@ -158,3 +158,12 @@ def test_a_verification_on_another_device_than_the_records_is_refused_with_all_t
     kept = read_measurements(out / "suite-1.jsonl.gz")
     assert kept.measurements == read_measurements(out / "suite-1.jsonl").measurements
     assert not list(home.iterdir())
+
+
+def test_without_a_gpu_its_power_at_rest_is_not_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "clocks.json"
+    monkeypatch.setattr(sys, "argv", ["measure_clocks.py", str(out), "--device", "cpu"])
+
+    script("measure_clocks").main()
+
+    assert "reason" in json.loads(out.read_text(encoding="utf-8"))

@@ -5,14 +5,22 @@ from __future__ import annotations
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from mpplan.api.answer import estimate
 from planner.evidence import EvidenceKind
+from planner.measured.device import measured_rates
 from planner.records import home, store
+from planner.records.figures import PredictedFigures
+from planner.records.jsonl import read_measurements
 from planner.records.measurement import Measurement
+from planner.records.store import open_record
+from probes.verify.predict import predict
 from tests.planner.recorded import H200, a_canary, kernels, write_record
+
+NAME = "h200-sxm-141gb-2026-11-27"
 
 
 def compressed(path: Path, *points: Measurement) -> Path:
@@ -30,7 +38,7 @@ def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (home, store):
         monkeypatch.setattr(module, "SHIPPED", shipped)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    compressed(shipped / "h200.jsonl.gz", a_canary(**H200), *kernels())
+    compressed(shipped / f"{NAME}.jsonl.gz", a_canary(**H200), *kernels())
     return tmp_path
 
 
@@ -42,7 +50,7 @@ def kinds_of_records() -> dict[str, EvidenceKind]:
 def test_a_shipped_record_is_used_as_shipped_evidence(catalogue: Path) -> None:
     (record,) = [record for record in store.list_records() if record.gpu == "h200-sxm-141gb"]
 
-    assert (record.name, record.shipped, record.facts.trustworthy) == ("h200", True, True)
+    assert (record.name, record.shipped, record.facts.trustworthy) == (NAME, True, True)
     assert kinds_of_records() == {"record:0d0e5f0e": EvidenceKind.SHIPPED}
 
 
@@ -51,3 +59,65 @@ def test_the_users_own_record_of_that_gpu_comes_first(catalogue: Path) -> None:
     write_record(catalogue / "data" / "mpplan" / "records" / "mine.jsonl", *own)
 
     assert kinds_of_records() == {"record:own": EvidenceKind.MEASURED}
+
+
+# From here on the records that really ship.
+
+
+def test_records_that_ship_are_named_for_their_gpu_and_can_be_trusted() -> None:
+    records = [open_record(path, shipped=True) for path in sorted(home.SHIPPED.glob("*.jsonl.gz"))]
+
+    assert records
+    for record in records:
+        assert record.verdict.trustworthy, record.verdict.findings
+        assert record.file.damage == ()
+        assert record.name == f"{record.gpu}-{(record.date or '')[:10]}"
+
+
+def test_a_plan_on_another_gpu_reads_no_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    assert home.any_records(["h200-sxm-141gb"])
+    assert not home.any_records(["h100-sxm-80gb"])
+
+
+@pytest.fixture(scope="module")
+def verified() -> dict[str, tuple[Measurement, PredictedFigures]]:
+    """Steps of the H200's record that were never run before, predicted anew from the anchors of then."""
+    points = read_measurements(home.SHIPPED / f"{NAME}.jsonl.gz").latest()
+    by_id = {point.probe_id: point for point in points}
+    rates = measured_rates(points)
+    return {
+        point.probe_id.removeprefix("verify/"): (
+            point,
+            predict(point, None, [(by_id[name], None) for name in point.predicted.probe_ids], rates),
+        )
+        for point in points
+        if point.kind == "verify"
+    }
+
+
+def error(case: tuple[Measurement, PredictedFigures]) -> float:
+    point, now = case
+    assert now.time_s is not None
+    assert point.time.median_s is not None
+    return now.time_s / point.time.median_s - 1.0
+
+
+def test_steps_that_the_gpu_bounds_are_predicted_from_its_record(
+    verified: dict[str, tuple[Measurement, PredictedFigures]],
+) -> None:
+    bound_by_host = {"llama-llama-3.2-1b-L16-s2048b1/fp8", "resnet-resnet-50-L50-s224b256/bf16-autocast"}
+    errors = [abs(error(case)) for name, case in verified.items() if name not in bound_by_host]
+
+    assert len(verified) == 7
+    assert median(errors) <= 0.05
+    assert max(errors) <= 0.08
+
+
+def test_their_memory_was_foretold_to_a_thousandth(verified: dict[str, tuple[Measurement, PredictedFigures]]) -> None:
+    for point, _ in verified.values():
+        then, peak = point.predicted.memory_bytes, point.memory.allocated_peak_bytes
+        assert then is not None
+        assert peak is not None
+        assert then == pytest.approx(peak, rel=3e-3)

@@ -44,6 +44,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def nothing_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No record comes with the package: the user's are the only ones."""
+    for module in ("home", "store"):
+        monkeypatch.setattr(f"planner.records.{module}.SHIPPED", tmp_path / "no-records")
+
+
+@pytest.fixture
 def run(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run `mpplan` with these arguments in this process; a plan that takes long on a loaded machine does not say so."""
     monkeypatch.setattr("mpplan.ui.progress.IN_LOG", Pace(first_s=600.0, every_s=600.0))

@@ -10,7 +10,7 @@ from planner.errors import UsageError
 from planner.records.measurement import KINDS
 from probes.models.shapes import LLAMA_8B, LLAMA_70B, LLAMA_70B_TP8, LLAMA_405B_TP8, QWEN3_30B_EP8
 from probes.record.options import BUDGETS_S, SUITES
-from probes.session.suite import QUICK_SOAK_S
+from probes.session.heat import QUICK_SOAK_S
 from probes.timing.trial import Point, PointGroup, TrialOutcome, Workload
 from probes.workloads import WORKLOADS, choose
 from probes.workloads.expected import START_S, step_s

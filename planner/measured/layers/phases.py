@@ -118,8 +118,10 @@ def _products_s(
             backward_s += 2.0 * product.flop / _nominal(rates)
         else:
             times = product.count * _slower(rates, kind, clock_hz)
+            of_input, of_weight = rates.gradient_ratios.get(kind, (1.0, 1.0))
             forward_s += times * product_seconds(fit, kind, m, n, k)
-            backward_s += times * (product_seconds(fit, kind, m, k, n) + product_seconds(fit, kind, n, k, m))
+            backward_s += times * of_input * product_seconds(fit, kind, m, k, n)
+            backward_s += times * of_weight * product_seconds(fit, kind, n, k, m)
     return forward_s, backward_s
 
 

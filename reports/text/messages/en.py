@@ -229,7 +229,7 @@ TEMPLATES: dict[str, str] = {
     "warning.calibration": "calibrated on {runs:own_runs} of `{source}` (`{name}`)",
     "warning.calibration_version": "`{name}` was written by mpplan {first}, and this is {newest}: the equations may have changed since; run `mpplan calibrate {source}` again",
     "warning.calibration_gpu": "the calibration was learned on {learned_on}: for {gpus} it says what your software does, nothing of the GPU",
-    "warning.rates_of_record": "{gpu:gpu}: rates measured in your record `{record}` are used ({date})",
+    "warning.rates_of_record": "{gpu:gpu}: rates measured in the record `{record}` are used ({date})",
     "warning.calibration_without_record": "`{name}` was learned without {names} of {gpus}, so evidence found in both is counted twice; run `mpplan calibrate {source}` again with the same --records, or plan without one of them",
     "warning.calibration_record_gone": "`{name}` was learned with {names} of {gpus}, which this plan does not use, so its GPU measurements are missing; give it with --records, or run `mpplan calibrate {source}` again",
     "warning.network_file": "{gpu:gpu}: network as measured in `{file}` ({runs:and})",

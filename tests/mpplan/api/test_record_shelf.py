@@ -21,6 +21,8 @@ ASKED = (
     "estimate", "--params", "1B", "--gpu", "h200-sxm-141gb", "--precision", "bf16",
     *("--gpus", "8", "--tp", "1", "--pp", "1", "--micro-batch", "1", "--zero", "1", "--act-ckpt", "full"),
 )  # fmt: skip
+
+pytestmark = pytest.mark.usefixtures("nothing_ships")
 """With a layout: what is asked of a record is the same, and the search for one takes most of the time."""
 LINE = to_line(a_measurement(**H200))
 

@@ -17,6 +17,8 @@ from reports.text.names import pretty_gpu
 from tests.planner.calibration.own_runs import prepared
 from tests.planner.recorded import copy, gemm, kernels, write_record
 
+pytestmark = pytest.mark.usefixtures("nothing_ships")
+
 GPU = "h200-sxm-141gb"
 LAYOUT = {"seq_len": "8192", "micro_batch": "2", "tp": "1", "pp": "1", "cp": "1", "act_ckpt": "none"}
 ROW = LAYOUT | {
@@ -98,7 +100,7 @@ def test_the_records_of_the_store_are_used_without_being_named(home):
     document, told = calibration_of(own_runs(6000.0), source="runs.csv")
 
     assert [entry["record"] for entry in document["records"]] == ["mine"]
-    assert told[0].startswith(f"{pretty_gpu(GPU)}: rates measured in your record `mine` are used")
+    assert told[0].startswith(f"{pretty_gpu(GPU)}: rates measured in the record `mine` are used")
     assert warnings(calibrated(home, "own.json", 6000.0)) == []
 
 

@@ -33,7 +33,9 @@ def test_an_answer_for_a_closed_stdout_is_an_output_that_cannot_be_written(home,
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-"])
-@pytest.mark.parametrize(("command", "code"), [("mpplan records list", 0), ("mpplan bogus", 2), ("mpplan", 2)])
+@pytest.mark.parametrize(
+    ("command", "code"), [("mpplan calibrate --template -o runs.csv", 0), ("mpplan bogus", 2), ("mpplan", 2)]
+)
 def test_a_closed_stream_changes_nothing_where_there_is_no_answer_for_it(home, closed, command, code):
     done = by_shell(f"{command} {closed}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,18 +154,3 @@ def test_the_canary_of_a_gpu_settles_to_its_sustained_clock_before_it_is_timed(t
 
     assert on_cpu < 0.3
     assert on_gpu == 1.0
-
-
-def test_a_gpu_that_has_cooled_down_is_heated_before_its_canary(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heated: list[float | None] = []
-    monkeypatch.setattr(session_module, "reheat", lambda *others, **_: heated.append(others[-1]))
-
-    with opened(tmp_path / "r.jsonl", "canary") as session:
-        session.run()
-        assert heated == []  # a CPU has no heat soak
-        session.bench = replace(session.bench, soak_c=64.0)
-        session._canary()
-
-    assert heated == [64.0]

@@ -14,6 +14,8 @@ from planner.records.home import records_dir
 from tests.planner.collective_points import collectives
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
 
+pytestmark = pytest.mark.usefixtures("nothing_ships")
+
 
 @pytest.fixture
 def store(home: Path) -> Path:

@@ -15,6 +15,8 @@ from tests.planner.imported.readings import SAMPLES
 from tests.planner.imported.traces import of_products
 from tests.planner.nccl_output import output
 
+pytestmark = pytest.mark.usefixtures("nothing_ships")
+
 POWER, STEPS = str(SAMPLES / "nvidia-smi.csv"), str(SAMPLES / "megatron.log")
 TRAINED = ("--model", "Llama 3.1 8B", "--precision", "BF16", "--gpus", "2", "--seq-len", "8192")
 

@@ -10,6 +10,8 @@ from mpplan.commands.planning.calibrate import _shown
 from tests.mpplan.commands.planning.test_validate import ROW, text
 from tests.planner.recorded import kernels, write_record
 
+pytestmark = pytest.mark.usefixtures("nothing_ships")
+
 OWN = ROW | {"act_ckpt": "none", "pair": "", "group": ""}
 SPEEDS = {8: 6000.0, 16: 5850.0, 32: 5700.0}
 

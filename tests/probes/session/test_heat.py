@@ -1,0 +1,77 @@
+"""A GPU is hot before anything on it is timed, and a CPU is left as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from probes.device.clock import Batch, CpuClock
+from probes.record.options import Options
+from probes.session import heat, suite
+from probes.session.suite import Session
+from tests.probes.build import call, plan, ungated
+
+
+@pytest.fixture(autouse=True)
+def machine_is_watched_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probes.device.canary_clock.OBSERVED_S", 0.1)
+
+
+@pytest.mark.parametrize(("name", "limit_s"), [("quick", heat.QUICK_SOAK_S), ("default", heat.SOAK_S)])
+def test_every_suite_begins_with_a_heat_soak(monkeypatch: pytest.MonkeyPatch, name: str, limit_s: float) -> None:
+    monkeypatch.setattr(heat, "warm_libraries", lambda _: None)
+    limits: list[float] = []
+
+    def soak(*_: object, limit_s: float) -> float:
+        limits.append(limit_s)
+        return 64.0
+
+    monkeypatch.setattr(heat, "heat_soak", soak)
+
+    assert heat.soaked_c(plan(suite=name), CpuClock(), None) == 64.0
+    assert limits == [limit_s]
+
+
+def test_a_device_that_has_cooled_down_is_run_until_it_is_as_hot_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Warming:
+        """One degree more at every look."""
+
+        def __init__(self) -> None:
+            self.now_c = 60.0
+
+        def state(self) -> object:
+            self.now_c += 1.0
+            return type("State", (), {"temperature_c": self.now_c})()
+
+    sensor = Warming()
+    monkeypatch.setattr(heat, "trial_of", lambda *_: call()(plan().device))
+    monkeypatch.setattr(
+        "probes.energy.window.run_steadily", lambda *_: [Batch(samples_s=(1e-3,), phases_s={}, wall_s=0.0)]
+    )
+
+    heat.reheated(plan(), CpuClock(), sensor, 65.0)
+
+    assert sensor.now_c == 64.0  # within a degree
+
+
+def test_only_a_device_that_was_soaked_is_heated_before_its_canary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heated: list[float] = []
+    monkeypatch.setattr(suite, "reheated", lambda *others: heated.append(others[-1]))
+    options = Options(
+        device="cpu", suite="quick", precisions=("fp32",), path=str(tmp_path / "r.jsonl"), workloads=("canary",)
+    )
+    session = ungated(Session(options))
+
+    session.run()
+    assert heated == []  # a CPU
+    session.bench = replace(session.bench, soak_c=64.0)
+    session._canary()
+    session.close()
+
+    assert heated == [64.0]
