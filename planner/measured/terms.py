@@ -154,7 +154,6 @@ def _values(rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term]) -> d
         "memory_bytes_per_s": _memory(rates, recipe),
         "optimizer_bytes_per_s": _optimizer(rates, recipe),
         "kernel_s": rates.kernel_s,
-        "launch_s": rates.launch_s,
         "framework_ratio": _composition(rates, recipe),
         "power_idle_w": _power(rates, ActivityKind.CONTEXT) or _power(rates, ActivityKind.IDLE),
         "power_linear_w": _power(rates, ActivityKind.MATMUL, compute),
