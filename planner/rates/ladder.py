@@ -266,47 +266,38 @@ def _over_reference(setting: Setting) -> float:
 
 
 def _attention_term(setting: Setting, family: Family, name: str) -> Term:
-    gpu, compute = setting.gpu, setting.recipe.policy.other_compute
+    compute = setting.recipe.policy.other_compute
     surface = _surface(setting, "attention", compute)
-    older = setting.parameters.find("attention_generation_ratio")
     if surface is not None:
-        generation = _older_generation_share(setting)
         reached = Dependence(row=setting.row(setting.parameters.families["attention_rate_ratio"]))
-        of_older = Dependence(row=older, share=True, power=generation)
-        term = _surface_term(setting, family, name, surface, compute, reached, *((of_older,) if generation else ()))
+        term = _surface_term(setting, family, name, surface, compute, reached, *_older_generation(setting))
     elif compute in ("fp32", "tf32"):
-        term = _wide_attention_term(setting, family, name, older)
+        term = _wide_attention_term(setting, family, name)
     else:
-        term = _term(setting, family, name, gpu.peak_flop_per_s[compute])
+        term = _term(setting, family, name, setting.gpu.peak_flop_per_s[compute])
     return at_clock(term, setting.cluster, setting.parameters, "power_attention")
 
 
-def _wide_attention_term(setting: Setting, family: Family, name: str, older: Parameter) -> Term:
-    """The one fused kernel for 32-bit operands: three TF32 products for one where that is faster (CUTLASS).
-
-    That TF32 is allowed makes no difference to it, and it is of the older generation: on an H200 it made 35 to 47
-    TFLOP/s forward in FP32 and TF32 alike (`h200-sxm-141gb-2026-11-27`), of 165 that three products for one leave.
-    """
-    peaks = setting.gpu.peak_flop_per_s
-    term = _term(setting, family, name, max(peaks["fp32"], peaks.get("tf32", 0.0) / 3.0))
+def _wide_attention_term(setting: Setting, family: Family, name: str) -> Term:
+    """One kernel for 32 bits, whether TF32 is allowed or not: three of its products for one where that is faster."""
+    peaks, older = setting.gpu.peak_flop_per_s, setting.parameters.find("attention_generation_ratio")
+    term = _term(setting, family, name, max(peaks.get("fp32", 0.0), peaks.get("tf32", 0.0) / 3.0))
     if not setting.architecture.asynchronous_units:
         return term
-    rests_on = (*term.rests_on, Dependence(row=older, share=True))
-    return replace(term, value=term.value * older.value, rests_on=rests_on)
+    return replace(term, value=term.value * older.value, rests_on=(*term.rests_on, Dependence(row=older, share=True)))
 
 
-def _older_generation_share(setting: Setting) -> float:
-    """Share of attention that runs in FlashAttention-2's generation of kernels on GPUs with asynchronous units, 0..1.
+def _older_generation(setting: Setting) -> tuple[Dependence, ...]:
+    """The part of attention in FlashAttention-2's generation of kernels on GPUs with asynchronous units.
 
-    All of it in stacks that wait for PyTorch; of tuned stacks less and less of it over the year that they took to adopt
-    the later kernels.
+    All of it in stacks that wait for PyTorch, of tuned ones less and less over the year in which they left them.
     """
-    year, recipe = setting.recipe.software_year, setting.recipe
-    if not setting.architecture.asynchronous_units:
-        return 0.0
-    if not recipe.fused:
-        return 1.0
-    return 0.0 if year is None else min(max(ATTENTION_MATURE_YEAR - year, 0.0), 1.0)
+    share, year = 1.0, setting.recipe.software_year
+    if setting.recipe.fused:
+        share = 0.0 if year is None else min(max(ATTENTION_MATURE_YEAR - year, 0.0), 1.0)
+    if share == 0.0 or not setting.architecture.asynchronous_units:
+        return ()
+    return (Dependence(row=setting.parameters.find("attention_generation_ratio"), share=True, power=share),)
 
 
 def _memory_term(setting: Setting, family: Family, name: str) -> Term:
