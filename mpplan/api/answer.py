@@ -220,20 +220,21 @@ class Known:
 def _recorded(ask: Ask, records: str | None, parameters: Parameters | None, training: Training | None) -> Known:
     """The question with the terms of measurement records, where there are any.
 
-    A document of training may have a precision planned beside those that are compared anyway.
+    What runs of the user's own taught comes before the record of one GPU that ships. A document of training may have a
+    precision planned beside those that are compared anyway.
     """
     from planner.question.resolve import NO_DEVICES, resolve
     from planner.records.home import any_records
 
     if records is None and not any_records():
         question, added = _compared(resolve(ask, NO_DEVICES), training)
-        if not any_records(cluster.gpu.id for cluster in question.clusters):
+        if parameters is not None or not any_records(cluster.gpu.id for cluster in question.clusters):
             return Known(question=question, measured={}, notices=added)
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
     from mpplan.api.record_shelf import RecordShelf
     from mpplan.api.safety import recorded_training
 
-    shelf = RecordShelf(records)
+    shelf = RecordShelf(records, ships=parameters is None)
     question, added = _compared(resolve(ask, own_devices(shelf)), training)
     gpus = [cluster.gpu.id for cluster in question.clusters]
     chosen = chosen_records(shelf, gpus)

@@ -33,16 +33,17 @@ SHOWN_ASIDE = 3
 class RecordShelf:
     """The records that an answer may rest on: listed once, and each read at most once."""
 
-    def __init__(self, named: str | None) -> None:
+    def __init__(self, named: str | None, *, ships: bool = True) -> None:
         """List them.
 
         Args:
             named: the file or folder that the user named; None: the store and the package.
+            ships: False leaves out what came with the package.
 
         Raises:
             UsageError: a file was named and cannot be read, or a folder and it cannot be listed.
         """
-        self.named = named
+        self.named, self._ships = named, ships
         self._read: dict[Path, StoredRecord] = {}
         self._unread: dict[Path, str] = {}
         """What could not be read when it was wanted, with the reason."""
@@ -52,7 +53,7 @@ class RecordShelf:
     def _list(self) -> tuple[RecordSummary, ...]:
         if self.named is None:
             try:
-                return list_records()
+                return tuple(record for record in list_records() if self._ships or not record.shipped)
             except UsageError as error:  # what the user did not ask for does not stop an answer
                 self._unlisted = str(error)
                 return ()

@@ -59,19 +59,19 @@ NO_RUN_RECORDS = RunRecords(rates={}, networks={})
 
 
 def run_records(named: str | None, runs: Iterable[object]) -> RunRecords:
-    """The records that `mpplan estimate` would take for the GPUs of some runs.
+    """The user's records that `mpplan estimate` would take for the GPUs of some runs.
 
     Args:
-        named: the file or folder that the user named; None: the store and the package.
+        named: the file or folder that the user named; None: the store.
         runs: set up; what could not be set up is passed over.
 
     Raises:
         UsageError, InputFileError: what was named cannot be used for any of these GPUs.
     """
     gpus = list(dict.fromkeys(run.cluster.gpu.id for run in runs if isinstance(run, Prepared)))
-    if not gpus or (named is None and not any_records(gpus)):
+    if not gpus or (named is None and not any_records()):
         return NO_RUN_RECORDS
-    shelf = RecordShelf(named)
+    shelf = RecordShelf(named, ships=False)  # runs of other years ran on other software than the record that ships
     chosen = chosen_records(shelf, gpus)
     return RunRecords(
         used=learned_records(chosen.records, chosen.networks),

@@ -15,6 +15,7 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.measured.kernels import (
     COMPUTE,
     LinearFit,
+    attention_clock_hz,
     attention_flop_per_s,
     fit_attention,
     fit_products,
@@ -76,6 +77,9 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         gradient_ratios=gradients,
         sustained_clock_hz={
             compute: clock_hz for compute in products if (clock_hz := sustained_clock_hz(points, compute)) is not None
+        },
+        attention_clock_hz={
+            compute: clock_hz for compute in forward if (clock_hz := attention_clock_hz(points, compute)) is not None
         },
         full_clock_hz=max((point.device_state.sm_clock_median_hz or 0.0 for point in points), default=0.0) or None,
         power_limit_w=last.device_state.power_limit_w,

@@ -212,7 +212,7 @@ def fit_products(
     for compute in dict.fromkeys(COMPUTE.values()):
         products = quiet_first([m for m in usable(points, "gemm") if computes_in(m, compute)])
         if products:
-            clocks = _clock_ratios(products, points, compute)
+            clocks = _clock_ratios(products, sustained_clock_hz(points, compute))
             flop = [(m.counts.flop_model or 0.0) / (clock or 1.0) for m, clock in zip(products, clocks, strict=True)]
             slower = dict(zip(GRADIENTS, (gradients or {}).get(compute, (1.0, 1.0)), strict=True))
             fits[compute] = fit_linear(
@@ -251,9 +251,17 @@ def sustained_clock_hz(points: Sequence[Measurement], compute: str) -> float | N
     return None
 
 
-def _clock_ratios(chosen: Sequence[Measurement], points: Sequence[Measurement], compute: str) -> list[float | None]:
+def attention_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
+    """Clock that attention holds, which draws less than products: its own where it ran for seconds, else of layers."""
+    for kind in ("attention", "block"):
+        clock_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == kind and computes_in(m, compute))  # type: ignore[misc]
+        if clock_hz is not None:
+            return clock_hz
+    return None
+
+
+def _clock_ratios(chosen: Sequence[Measurement], sustained_hz: float | None) -> list[float | None]:
     """Of some points of one kind of compute, their clock over the one that it sustains in the same record."""
-    sustained_hz = sustained_clock_hz(points, compute)
     return [clock_ratio(point, sustained_hz) for point in chosen]
 
 
@@ -281,7 +289,7 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
         times = [m.time.forward_median_s if phase == "forward" else m.time.backward_median_s for m in timed]
         known = [(m, t) for m, t in zip(timed, times, strict=True) if t]
         if known:
-            clocks = _clock_ratios([m for m, _ in known], points, compute)
+            clocks = _clock_ratios([m for m, _ in known], attention_clock_hz(points, compute))
             flop = [
                 (m.counts.flop_model or 0.0) / 3.0 / (clock or 1.0) for (m, _), clock in zip(known, clocks, strict=True)
             ]

@@ -150,7 +150,9 @@ class MeasuredRates:
     attention_power: dict[str, tuple[AttentionPower, ...]] = field(default_factory=dict)
     """Power of attention, by compute."""
     sustained_clock_hz: dict[str, float] = field(default_factory=dict)
-    """Clock that the rates of products and attention are for, by compute; missing where none was read."""
+    """Clock that the rates of products are for, by compute; missing where none was read."""
+    attention_clock_hz: dict[str, float] = field(default_factory=dict)
+    """The same of attention."""
     full_clock_hz: float | None = None
     """Highest clock that any point ran at; None where none was read."""
     power_limit_w: float | None = None

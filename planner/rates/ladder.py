@@ -281,8 +281,9 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
 def _wide_attention_term(setting: Setting, family: Family, name: str) -> Term:
     """One kernel for 32 bits, whether TF32 is allowed or not: three of its products for one where that is faster."""
     peaks, older = setting.gpu.peak_flop_per_s, setting.parameters.find("attention_generation_ratio")
-    term = _term(setting, family, name, max(peaks.get("fp32", 0.0), peaks.get("tf32", 0.0) / 3.0))
-    if not setting.architecture.asynchronous_units:
+    own, in_three = peaks.get("fp32", 0.0), peaks.get("tf32", 0.0) / 3.0
+    term = _term(setting, family, name, max(own, in_three))
+    if own >= in_three or not setting.architecture.asynchronous_units:
         return term
     return replace(term, value=term.value * older.value, rests_on=(*term.rests_on, Dependence(row=older, share=True)))
 

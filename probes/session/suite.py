@@ -369,8 +369,9 @@ class Session:
 
     def _canary(self) -> None:
         point = canary_point(self.plan)
-        if self.bench.soak_c is not None:
-            reheated(self.plan, self._clock, self.sensor, self.bench.soak_c)
+        soak_c = self.bench.soak_c if self.team.size == 1 else None  # ranks would disagree on which of them is cool
+        if soak_c is not None and (note := reheated(self.plan, self._clock, self.sensor, soak_c)):
+            self.listener.noted(note)
         group = PointGroup(name="canary", points=[point], estimate_s=0.4)
         (result,) = run_group(group, replace(self.bench, end_s=math.inf))  # the last one shows whether the rest holds
         median = result.figures.time.median_s

@@ -54,6 +54,8 @@ def share_s(session: Session) -> float:
     )
     suite_s = sum(group.estimate_s for group in groups)
     left_s = max(session.options.budget_s - session.elapsed_s - (START_S if session.plan.on_gpu else 0.0), 0.0)
+    if session.options.spent_s:  # an earlier process has shared it already, and the suite had its part
+        return min(own_s, left_s)
     return left_s * own_s / (own_s + suite_s) if own_s else 0.0
 
 

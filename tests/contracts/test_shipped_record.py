@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from statistics import median
 import pytest
 
 from mpplan.api.answer import estimate
+from mpplan.app import main
 from planner.evidence import EvidenceKind
 from planner.measured.device import measured_rates
 from planner.records import home, store
@@ -59,6 +61,26 @@ def test_the_users_own_record_of_that_gpu_comes_first(catalogue: Path) -> None:
     write_record(catalogue / "data" / "mpplan" / "records" / "mine.jsonl", *own)
 
     assert kinds_of_records() == {"record:own": EvidenceKind.MEASURED}
+
+
+def test_what_own_runs_taught_comes_before_a_shipped_record(catalogue: Path) -> None:
+    runs = catalogue / "runs.csv"
+    rows = [
+        {"id": f"run-{gpus}", "metric": "tokens_per_s_per_gpu", "value": "9000", "gpu": "h200-sxm-141gb",
+         "n_gpus": str(gpus), "model": "Llama3.1-8B", "precision": "bf16", "micro_batch": "1",
+         "global_batch_seqs": "64", "seq_len": "8192"}
+        for gpus in (8, 16)
+    ]  # fmt: skip
+    with runs.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    learned = catalogue / "stack.json"
+    assert main(["calibrate", str(runs), "-o", str(learned), "-q"]) == 0
+
+    answer = estimate(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8, calibration=str(learned))
+
+    assert not [source.id for source in answer.evidence if source.id.startswith("record:")]
 
 
 # From here on the records that really ship.

@@ -74,8 +74,10 @@ def test_verification_on_a_gpu_is_expected_to_take_five_minutes_at_most() -> Non
 class Asked:
     """A session that is asked only what is planned and what is known."""
 
-    def __init__(self, budget_s: float | None, groups: list[PointGroup], known: dict[str, object]) -> None:
-        self.options = SimpleNamespace(budget_s=budget_s, measure=True)
+    def __init__(
+        self, budget_s: float | None, groups: list[PointGroup], known: dict[str, object], spent_s: float = 0.0
+    ) -> None:
+        self.options = SimpleNamespace(budget_s=budget_s, measure=True, spent_s=spent_s)
         self.plan, self.device, self.elapsed_s = PLANS["cuda"], H200, 0.0
         self.ledger = SimpleNamespace(known=known, is_done=lambda point: point.probe_id in known)
         self.groups = lambda: groups
@@ -91,6 +93,14 @@ def test_a_time_limit_is_shared_by_what_suite_and_verification_are_expected_to_t
     assert share_s(Asked(None, suite, {})) == 0.0
     assert share_s(Asked(500.0, suite, {})) == pytest.approx((500.0 - START_S) * own_s / (own_s + suite_s))
     assert share_s(Asked(500.0, [], {})) == pytest.approx(500.0 - START_S)
+
+
+def test_what_was_kept_for_a_verification_is_kept_when_the_process_dies_before_it() -> None:
+    suite = [group for workload in WORKLOADS for group in workload.groups(PLANS["cuda"])]
+    dead = Asked(508.0, suite[-9:], {}, spent_s=364.0)
+    dead.elapsed_s = 364.0
+
+    assert share_s(dead) == pytest.approx(508.0 - 364.0 - START_S)
 
 
 def test_a_verification_that_is_done_takes_no_time() -> None:

@@ -6,7 +6,7 @@ a column that whole steps are fitted to (`steps`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from planner.lazy import dataclass
 from planner.measured.clocks import clock_ratio_of
@@ -98,9 +98,9 @@ def copy_bytes_per_s(rates: MeasuredRates) -> float:
     return rates.copy_bytes_per_s.value if rates.copy_bytes_per_s else NOMINAL_BYTES_PER_S
 
 
-def _slower(rates: MeasuredRates, compute: str, clock_hz: float | None) -> float:
-    """Time of arithmetic at a clock over that at the clock which the rates are for."""
-    return clock_ratio_of(rates.sustained_clock_hz.get(compute), clock_hz) or 1.0
+def _slower(held_hz: Mapping[str, float], compute: str, clock_hz: float | None) -> float:
+    """Time of arithmetic at a clock over that at the clock which its rates are for."""
+    return clock_ratio_of(held_hz.get(compute), clock_hz) or 1.0
 
 
 def _products_s(
@@ -117,7 +117,7 @@ def _products_s(
             forward_s += product.flop / _nominal(rates)
             backward_s += 2.0 * product.flop / _nominal(rates)
         else:
-            times = product.count * _slower(rates, kind, clock_hz)
+            times = product.count * _slower(rates.sustained_clock_hz, kind, clock_hz)
             of_input, of_weight = rates.gradient_ratios.get(kind, (1.0, 1.0))
             forward_s += times * product_seconds(fit, kind, m, n, k)
             backward_s += times * of_input * product_seconds(fit, kind, m, k, n)
@@ -171,7 +171,7 @@ def _attention_s(rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: f
         forward_s = work.attention_flop / _nominal(rates)
         return forward_s, FLASH_BACKWARD * forward_s
     columns = attention_columns(work.attention_flop, work.attention_tokens, work.attention_head)
-    slower = _slower(rates, high, clock_hz)
+    slower = _slower(rates.attention_clock_hz, high, clock_hz)
     forward_s, backward_s = (
         slower * fit.seconds(columns, (work.attention_tokens, work.attention_head)) for fit in fits
     )

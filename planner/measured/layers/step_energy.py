@@ -121,18 +121,18 @@ def dynamic_j(
     attention = _attention_power(rates, high, work.attention_head, end_products)
     exponent = shipped_parameters().find("clock_exponent").value - 1.0
 
-    def arithmetic(kind: int, power: _Power, of: str) -> float:
+    def arithmetic(kind: int, power: _Power, held_hz: float | None) -> float:
         """Seconds are those at the clock that the rates are for, watts those at the clock of their own window."""
-        slower = clock_ratio_of(rates.sustained_clock_hz.get(of), power.clock_hz) or 1.0
+        slower = clock_ratio_of(held_hz, power.clock_hz) or 1.0
         faster = clock_ratio_of(clock_hz, power.clock_hz) or 1.0
         drawn_w: float = max(power.mean_w - idle_w, 0.0) * faster**exponent
         return step.kinds_s[kind] * slower * drawn_w
 
     traffic_s = sum(step.kinds_s[kind] for kind in (TRAFFIC, CASTS, END_TRAFFIC)) + step.optimizer_s
     return (
-        arithmetic(PRODUCTS, products, compute)
-        + arithmetic(ATTENTION, attention, high)
-        + arithmetic(END_PRODUCTS, end_products, high)
+        arithmetic(PRODUCTS, products, rates.sustained_clock_hz.get(compute))
+        + arithmetic(ATTENTION, attention, rates.attention_clock_hz.get(high))
+        + arithmetic(END_PRODUCTS, end_products, rates.sustained_clock_hz.get(high))
         + traffic_s * max(memory_w - idle_w, 0.0)
     )
 
@@ -163,7 +163,7 @@ def _attention_power(rates: MeasuredRates, high: str, head_dim: float, products:
     known = shipped_parameters()
     kernel_w = _watts(rates, ActivityKind.MATMUL, ATTENTION_KERNELS.get(high, high)) or products.mean_w
     usual = known.find("power_attention").value / known.find("power_at_limit").value
-    return _Power(mean_w=kernel_w * usual, clock_hz=products.clock_hz)
+    return _Power(mean_w=kernel_w * usual, clock_hz=rates.attention_clock_hz.get(high, products.clock_hz))
 
 
 def _watts(rates: MeasuredRates, kind: ActivityKind, of: str | None = None) -> float | None:

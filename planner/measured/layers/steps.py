@@ -247,9 +247,10 @@ def _host_time(steps: Sequence[_Step], rates: MeasuredRates) -> HostTime:
 
 
 def _bound_by_device(steps: Sequence[_Step], host: HostTime) -> list[_Step]:
-    """The anchors that the host did not hold up, if there are at least two; otherwise all."""
+    """The anchors that the host did not hold up; all, where that is a guess and leaves one, or leaves none."""
     free = [step for step in steps if (step.host_s or host.seconds(step.launches)) < HOST_BOUND * step.total_s]
-    return free if len(free) >= 2 else list(steps)
+    is_measured = all(step.host_s is not None for step in steps)
+    return free if len(free) >= (1 if is_measured else 2) else list(steps)
 
 
 def _chosen(steps: Sequence[_Step], *, pulled: bool) -> _DeviceFit:

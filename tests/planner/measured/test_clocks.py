@@ -67,7 +67,7 @@ def test_a_clock_that_was_read_at_rest_says_nothing(clock_hz: float | None, rati
     assert clock_ratio_of(HELD_HZ, None) is None
 
 
-def test_attention_bursts_follow_the_clock_of_the_products_of_their_type() -> None:
+def test_attention_bursts_follow_the_clock_that_attention_or_layers_of_their_type_hold() -> None:
     def burst(length: int) -> Measurement:
         flop = 2.0 * 32 * 128 * length**2
         return a_measurement(
@@ -76,6 +76,7 @@ def test_attention_bursts_follow_the_clock_of_the_products_of_their_type() -> No
             regime="burst", sm_clock_median_hz=BURST_HZ, **H200,
         )  # fmt: skip
 
-    fit = fit_attention([held(), *(burst(length) for length in (2048, 8192, 16384))], "forward")["bf16"]
+    bursts = [burst(length) for length in (2048, 8192, 16384)]
+    fit = fit_attention([held(kind="block"), held(clock_hz=1.2e9), *bursts], "forward")["bf16"]
 
-    assert fit.coefficients[0] == pytest.approx(1 / 400e12, rel=1e-6)
+    assert 400e12 * fit.coefficients[0] == pytest.approx(1.0, rel=1e-6)  # whatever products alone hold

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from probes.device.clock import Batch, CpuClock
+from probes.device.faults import DeviceLost
 from probes.record.options import Options
 from probes.session import heat, suite
 from probes.session.suite import Session
@@ -53,9 +54,26 @@ def test_a_device_that_has_cooled_down_is_run_until_it_is_as_hot_as_before(monke
         "probes.energy.window.run_steadily", lambda *_: [Batch(samples_s=(1e-3,), phases_s={}, wall_s=0.0)]
     )
 
-    heat.reheated(plan(), CpuClock(), sensor, 65.0)
-
+    assert heat.reheated(plan(), CpuClock(), sensor, 65.0) is None
     assert sensor.now_c == 64.0  # within a degree
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"), [("not enough memory", False), ("CUDA error: an illegal memory access was encountered", True)]
+)
+def test_a_device_that_cannot_be_heated_again_is_measured_as_it_is_unless_it_broke(
+    monkeypatch: pytest.MonkeyPatch, error: str, lost: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError(error)
+
+    monkeypatch.setattr(heat, "trial_of", fail)
+
+    if lost:
+        with pytest.raises(DeviceLost):
+            heat.reheated(plan(), CpuClock(), None, 65.0)
+    else:
+        assert heat.reheated(plan(), CpuClock(), None, 65.0) == f"the GPU was not heated again: RuntimeError: {error}"
 
 
 def test_only_a_device_that_was_soaked_is_heated_before_its_canary(
