@@ -14,9 +14,9 @@ Slice = tuple[str, bool]
 class TimeSlices:
     """Until when each workload may start another group.
 
-    Where everything fits, a workload may use whatever those after it do not need. Where it does not, each gets its part
-    of what is left, by what it expects to take; what it leaves over goes to the next. Late groups get what the others
-    leave: they take longest for what they tell.
+    Where all groups but the late ones fit, a workload may use whatever those after it do not need. Where they do not,
+    each gets its part of what is left, by what it expects to take; what it leaves over goes to the next. Late groups
+    get what the others leave: they take longest for what they tell.
     """
 
     def __init__(self, groups: Sequence[PointGroup], budget_s: float) -> None:

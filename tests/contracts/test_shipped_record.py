@@ -137,7 +137,9 @@ def test_steps_that_the_gpu_bounds_are_predicted_from_its_record(
     assert max(errors) <= 0.08
 
 
-def test_their_memory_was_foretold_to_a_thousandth(verified: dict[str, tuple[Measurement, PredictedFigures]]) -> None:
+def test_their_memory_was_predicted_to_a_few_thousandths(
+    verified: dict[str, tuple[Measurement, PredictedFigures]],
+) -> None:
     for point, _ in verified.values():
         then, peak = point.predicted.memory_bytes, point.memory.allocated_peak_bytes
         assert then is not None
