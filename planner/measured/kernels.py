@@ -243,17 +243,17 @@ def computes_in(point: Measurement, compute: str) -> bool:
 
 
 def sustained_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
-    """Clock that a kind of compute holds: of products alone where they ran hot for seconds, else of whole layers."""
-    for kind in ("power", "block"):
-        clock_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == kind and computes_in(m, compute))  # type: ignore[misc]
-        if clock_hz is not None:
-            return clock_hz
-    return None
+    """Clock that products of a kind of compute hold: alone where they ran hot for seconds, else in whole layers."""
+    return _held_hz(points, compute, "power")
 
 
 def attention_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
-    """Clock that attention holds, which draws less than products: its own where it ran for seconds, else of layers."""
-    for kind in ("attention", "block"):
+    """The same of attention, which draws less than products."""
+    return _held_hz(points, compute, "attention")
+
+
+def _held_hz(points: Sequence[Measurement], compute: str, alone: str) -> float | None:
+    for kind in (alone, "block"):
         clock_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == kind and computes_in(m, compute))  # type: ignore[misc]
         if clock_hz is not None:
             return clock_hz
