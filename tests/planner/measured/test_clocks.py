@@ -37,7 +37,7 @@ def bursts(clock_hz: float | None = BURST_HZ) -> list[Measurement]:
 def test_the_arithmetic_of_a_burst_is_brought_to_the_sustained_clock_and_its_traffic_is_not() -> None:
     fit = fit_products([held(), *bursts()])["bf16"]
 
-    assert fit.coefficients == pytest.approx((1 / RATE, 1 / BANDWIDTH, FIXED_S), rel=1e-6)
+    assert fit.coefficients == pytest.approx((1 / RATE, 1 / BANDWIDTH, FIXED_S), rel=1e-6, abs=0.0)
 
 
 def test_each_kind_of_compute_has_its_own_clock_and_layers_stand_in_for_products() -> None:
@@ -51,7 +51,7 @@ def test_each_kind_of_compute_has_its_own_clock_and_layers_stand_in_for_products
 def test_a_burst_without_a_clock_stays_as_it_is_and_is_less_sure() -> None:
     fit = fit_products([held(), *bursts(clock_hz=None)])["bf16"]
 
-    assert fit.coefficients[0] == pytest.approx(HELD_HZ / BURST_HZ / RATE, rel=1e-6)
+    assert fit.coefficients[0] == pytest.approx(HELD_HZ / BURST_HZ / RATE, rel=1e-6, abs=0.0)
     assert fit.spread == pytest.approx(BURST_SD, rel=1e-6)
 
 
