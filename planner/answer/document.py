@@ -71,12 +71,13 @@ def to_document(answer: Answer) -> Document:
     model = plain(answer.model)
     model.pop("evidence")
     model.pop("network")
+    model.pop("mtp_unrolled")
     network = answer.model.network
     model["image_size"] = None if network is None else network.image_size
     model["flop_per_image"] = None if network is None else network.flop_per_image
     model["params_total"] = answer.model.params_total
     model["params_active"] = answer.model.params_active
-    model["matrix_params_active"] = answer.model.matrix_params_active
+    model["matrix_params_active"] = answer.model.unrolled().matrix_params_active
     return {
         "schema": ESTIMATE_SCHEMA,
         "mpplan": answer.version,

@@ -135,10 +135,18 @@ def _trained(recipe: Recipe) -> dict[str, object]:
         "lora_rank": recipe.lora_rank if how.adapts else None,
         "lora_targets": recipe.lora_targets if how.adapts else None,
         "trained_layers": recipe.trained_layers if how.trains == "last-layers" else None,
+        "mtp_layers": _mtp_layers(recipe.model),
         "offload": None if recipe.offload == "none" else recipe.offload,
         "fused_loss": "y" if recipe.chunked_loss else None,
         "in_backward": "y" if recipe.update_in_backward else None,
     }
+
+
+def _mtp_layers(model: ModelShape) -> int | None:
+    """Modules of multi-token prediction, where they are others than the catalogue has: a plan may leave them out."""
+    named = catalogue_model(model.name)
+    usual = 0 if named is None else named.mtp_layers
+    return None if model.mtp_layers == usual else model.mtp_layers
 
 
 def _framework(log: RunLog, planned: Planned | None) -> str:

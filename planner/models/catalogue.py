@@ -53,6 +53,8 @@ def _shape(row: Row) -> ModelShape:
         cached_segments=count("cached_segments"),
         relative_positions=row.opt_text("relative_positions") == "yes",
         head_ratio=row.opt_number("head_ratio", high=1.0) or 1.0,
+        mtp_layers=count("mtp_layers"),
+        mtp_shares_weights=row.opt_text("mtp_shares_weights") == "yes",
         params_published=row.opt_number("params_published", low=1e6, high=1e14),
         global_batch_tokens=row.opt_number("global_batch_tokens", low=1e4, high=1e9),
         evidence=Evidence(

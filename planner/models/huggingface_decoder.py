@@ -11,6 +11,9 @@ DEFAULT_CONTEXT = 4096
 """Assumed pre-training length where the file gives only the longest sequence that the model accepts: that of Llama 2
 (Touvron et al., arXiv 2307.09288, table 1); longer contexts are mostly trained in a short last phase."""
 
+MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
+"""Keys of the number of modules of multi-token prediction: DeepSeek's and its relatives', transformers', Qwen's."""
+
 
 def context_of(config: ConfigJson) -> int:
     """Sequence length of pre-training as far as the file states it; its long-context keys describe later extensions."""
@@ -66,6 +69,8 @@ def decoder(config: ConfigJson, **fields: Any) -> ModelShape:
         "context": context_of(config),
         "tied_embeddings": config.flag("tie_word_embeddings", False),
     }
+    if "mtp_layers" not in fields:
+        shape["mtp_layers"] = config.opt_count(*MTP_KEYS, low=0) or 0
     if "layers" not in fields:
         shape["layers"] = config.count("num_hidden_layers", "n_layer", "n_layers")
     if "heads" not in fields:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from planner.evidence import Evidence
 from planner.lazy import dataclass
@@ -87,6 +88,14 @@ class ModelShape:
     """Transformer-XL: positions are projected by a matrix of their own and scored by a product of their own."""
     head_ratio: float = 1.0
     """Share of tokens times vocabulary that the output layer multiplies: masked tokens only, or an adaptive softmax."""
+    mtp_layers: int = 0
+    """Modules of multi-token prediction, each of which predicts one token further (DeepSeek-V3, arXiv 2412.19437,
+    section 2.2): in the catalogue those that its publisher trained, in a plan those that it trains. Layers and
+    parameters are counted without them, but for `unrolled`."""
+    mtp_shares_weights: bool = False
+    """Whether all of these modules have the weights of one (Nemotron 3)."""
+    mtp_unrolled: int = 0
+    """How many of these modules `layers` and `head_ratio` include: none, but for `unrolled`."""
     params_published: float | None = None
     """Parameter count that the publisher states, for the check against our own count."""
     global_batch_tokens: float | None = None
@@ -94,6 +103,15 @@ class ModelShape:
     evidence: Evidence | None = None
     network: ImageNetwork | None = None
     """Of kind `image`: its operations, which no other field here describes."""
+
+    def unrolled(self) -> ModelShape:
+        """What a step computes: each module of multi-token prediction is one more layer and output layer."""
+        more = self.mtp_layers - self.mtp_unrolled
+        return self if not more else replace(
+            self, layers=self.layers + more, head_ratio=self.head_ratio * (1 + self.mtp_layers), mtp_unrolled=more,
+            attention_layers=None if self.attention_layers is None else self.attention_layers + more,
+            ffn_layers=None if self.ffn_layers is None else self.ffn_layers + more,
+        )  # fmt: skip
 
     @property
     def has_network(self) -> bool:
@@ -160,9 +178,24 @@ class ModelShape:
 
     @property
     def mixer_params(self) -> float:
-        """Matrix parameters of attention and linear attention in the mean layer."""
+        """Matrix parameters of attention and linear attention in the mean layer, and of what comes before them."""
         linear = 0.0 if self.linear is None else self.linear_share * self.linear.matrix_params(self.hidden)
-        return self.attention_share * self.attention_params + linear
+        return self.attention_share * self.attention_params + linear + self.mtp_share * self.mtp_joint_params
+
+    @property
+    def mtp_share(self) -> float:
+        """Layers that are modules of multi-token prediction over all layers."""
+        return self.mtp_unrolled / max(self.layers, 1)
+
+    @property
+    def mtp_joint_params(self) -> float:
+        """Matrix parameters with which such a module joins the hidden state and the next token's embedding."""
+        return 2.0 * self.hidden**2
+
+    @property
+    def held_share(self) -> float:
+        """Layers with weights of their own over all layers."""
+        return 1.0 - self.mtp_shares_weights * max(self.mtp_unrolled - 1, 0) / max(self.layers, 1)
 
     @property
     def mixer_out_params(self) -> float:
@@ -255,7 +288,7 @@ class ModelShape:
         moe = self.moe_layers
         layers = moe * self.layer_params_moe + (self.layers - moe) * self.layer_params_dense
         head = 0.0 if self.tied_embeddings else self.head_params
-        return layers + self.embedding_params + head + self.vector_params
+        return self.held_share * (layers + self.vector_params) + self.embedding_params + head
 
     @property
     def params_active(self) -> float:

@@ -186,11 +186,17 @@ def _further_products(model: ModelShape, tokens: Array, seq_len: Array | float, 
 
 
 def _mixers(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array) -> tuple[MatMul, ...]:
-    """Products of attention and of linear attention; of a hybrid, as often as the mean layer has them."""
+    """Products of attention and of linear attention, as often as the mean layer has them.
+
+    With them the one that joins hidden state and embedding in a module of multi-token prediction.
+    """
     attention = _attention_products(model, tokens, tp) + _further_products(model, tokens, seq_len, tp)
     linear = model.linear
     if model.attention_share < 1.0:
         attention = tuple(replace(one, count=model.attention_share) for one in attention if model.attention_share)
+    if model.mtp_unrolled:
+        h = float(model.hidden)
+        attention = (*attention, MatMul(m=tokens, n=h / tp, k=2.0 * h, count=model.mtp_share))
     if linear is None:
         return attention
     outputs = (linear.outputs - 2 * linear.keys) / tp + 2 * linear.keys / np.minimum(tp, linear.key_heads)

@@ -70,27 +70,51 @@ def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> 
     return np.where(alone, layers, most).astype(np.float64), np.where(alone, layers, last).astype(np.float64)
 
 
+def filled_layers(layers: int, at: Layouts, kept: int) -> tuple[Array, Array]:
+    """Layers of the fullest and of the last stage, `[layout]`, where the last takes what the others leave.
+
+    Modules of multi-token prediction end the model, with an output layer each: who trains them gives the last stage
+    fewer layers (NVIDIA-NeMo/Megatron-Bridge, `recipes/deepseek/h100/deepseek_v3.py`,
+    `_get_deepseek_v3_pipeline_layout`).
+
+    Args:
+        layers: of the model, these modules included.
+        at: the layouts.
+        kept: layers that the last stage holds at least: these modules.
+    """
+    most, even = stage_layers(layers, at)
+    return most, np.where(at.pp == 1, even, np.maximum(layers - most * (at.pp - 1), min(kept, layers)))
+
+
+def _stages(recipe: Recipe, at: Layouts) -> tuple[Array, Array]:
+    model = recipe.model
+    if model.mtp_unrolled:
+        return filled_layers(model.layers, at, model.mtp_unrolled)
+    return stage_layers(model.layers, at, _head_layers(model) if recipe.balances_stages else None)
+
+
 def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     """Count the parameters per GPU, `[layout]`. Embedding and output layer are split over `tp` like the layers."""
     model = recipe.model
     tp = at.tp.astype(np.float64)
     etp = expert_tp(recipe, at)
-    most, last = stage_layers(model.layers, at, _head_layers(model) if recipe.balances_stages else None)
+    most, last = _stages(recipe, at)
     moe = model.moe_layers
-    vectors = model.vector_params / max(model.layers, 1)
+    held = model.held_share / max(model.layers, 1)
     dense_moe = model.layer_params_moe - model.routed_params if moe else 0.0
-    matrices = (moe * dense_moe + (model.layers - moe) * model.layer_params_dense) / max(model.layers, 1)
-    routed = moe * model.routed_params / max(model.layers, 1) / (at.ep * etp)
+    matrices = held * (moe * dense_moe + (model.layers - moe) * model.layer_params_dense)
+    routed = held * moe * model.routed_params / (at.ep * etp)
     embedding, head = model.embedding_params / tp, model.head_params / tp
     both_ends = embedding + (0.0 if model.tied_embeddings else head)
+    last_end = head + (embedding if model.mtp_unrolled else 0.0)  # whose modules look up the next token, too
     alone = at.pp == 1
     return Shards(
         layers_most=most,
         layers_last=last,
-        dense_per_layer=matrices / tp + copied_per_layer(model, at.tp) + vectors,
+        dense_per_layer=matrices / tp + model.held_share * copied_per_layer(model, at.tp) + held * model.vector_params,
         expert_per_layer=routed,
         first_extra=np.where(alone, both_ends, embedding),
-        last_extra=np.where(alone, both_ends, head),
+        last_extra=np.where(alone, both_ends, last_end),
         dense_ranks=at.dp * at.cp / at.replicas,
         expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
     )

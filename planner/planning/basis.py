@@ -213,6 +213,7 @@ _DEFAULTS = {
     "deadline": "assumption.deadline",
     "optimizer": "assumption.optimizer",
     "stack": "assumption.stack",
+    "mtp_layers": "assumption.mtp_layers",
     "memory_risk": "assumption.memory_risk",
     "confidence": "assumption.confidence",
     "max_gpus": "assumption.max_gpus",

@@ -204,6 +204,14 @@ MOE_DISPATCHER = Input(
     parse=one_of(names.dispatchers, {"hybridep": "deepep", "flex": "deepep", "standard": "alltoall"}),
     choices=names.dispatchers,
 )
+MTP_LAYERS = Input(
+    name="mtp_layers",
+    group=InputGroup.TRAINING,
+    metavar="N",
+    help="Modules of multi-token prediction that are trained as well (DeepSeek-V3 has 1); 0: none.",
+    default="as the model was published, with Megatron and its relatives",
+    parse=whole_number(low=0, high=16, example=1),
+)
 
 GPU = Input(
     name="gpu",
@@ -316,7 +324,7 @@ MEMORY_RISK = Input(
 INPUTS: tuple[Input[object], ...] = (
     PARAMS, MODEL,
     METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, GRAD_COMPRESSION, STACK,
-    ATTENTION, MOE_DISPATCHER,
+    ATTENTION, MOE_DISPATCHER, MTP_LAYERS,
     SAMPLES, EXAMPLES, EPOCHS, IMAGE_SIZE, LENGTHS, PACKED, LORA_RANK, LORA_TARGETS, TRAINED_LAYERS, SINGLE_QUANT,
     IN_BACKWARD, LOSS,
     GPU, GPUS, DEADLINE, BUDGET, CONFIDENCE, MAX_GPUS, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,

@@ -137,7 +137,7 @@ class Question:
 
     def recipe(self, policy: PrecisionPolicy, cluster: Cluster) -> Recipe:
         """The training of this question in one policy on one kind of GPU."""
-        model, tuning, framework = self.model, self.tuning, self.framework
+        model, tuning, framework = self.model.unrolled(), self.tuning, self.framework
         loss = tuning.loss or ("full" if framework is None else framework.loss)
         return Recipe(
             model=model,

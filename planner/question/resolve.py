@@ -330,7 +330,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     optimizer = find_optimizer(usual_optimizer)
     read.note(OPTIMIZER, optimizer.id)
     fixed = read_one_copy(read, model) if images else _fixed(read, method, framework)
-    attention, tuning = read.value(ATTENTION), read_tuning(read, method, model)
+    attention, (model, tuning) = read.value(ATTENTION), read_tuning(read, method, model, stack)
     gpus, deadline_s, budget_usd = read.value(GPUS), read.value(DEADLINE), read.value(BUDGET)
     deadline_assumed = gpus is None and deadline_s is None and budget_usd is None
     if deadline_assumed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from planner.question.inputs import (
     METHOD,
     MICRO_BATCH,
     MOE_DISPATCHER,
+    MTP_LAYERS,
     SEQ_LEN,
     STACK,
     TOKENS,
@@ -47,6 +49,7 @@ from planner.training.grad_compression import OF_RANK, GradCompression, find_gra
 from planner.training.lengths import Lengths
 from planner.training.method import Method
 from planner.training.optimizer import Optimizer
+from planner.training.recipe import trained_mtp_layers
 from planner.units import parse_count
 
 USUAL_TOKENS = 400.0
@@ -191,8 +194,8 @@ def _lengths_of_file(path: Path, seq_len: int) -> Lengths:
     return Lengths.of(np.array(counted), seq_len)
 
 
-def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
-    """How the weights are trained, as far as the method leaves it open.
+def read_tuning(read: Reader, method: Method, model: ModelShape, stack: str) -> tuple[ModelShape, Tuning]:
+    """How the weights are trained, as far as the method leaves it open, and the model with what it trains beside them.
 
     Raises:
         UsageError: an input that the method has no use for was given, or a value cannot be read.
@@ -220,7 +223,7 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
             f"{LORA_TARGETS.flag}: no layer of {model.name} has weights of `{targets}`",
             hint=f"{LORA_TARGETS.flag} {ALL_LINEAR} adapts those that it has",
         )
-    return Tuning(
+    tuning = Tuning(
         lora_rank=rank,
         lora_targets=targets,
         trained_layers=layers,
@@ -229,6 +232,24 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
         loss=read.value(LOSS),
         moe_dispatcher=read.value(MOE_DISPATCHER),
     )
+    return _with_mtp_layers(read, model, method, stack), tuning
+
+
+def _with_mtp_layers(read: Reader, model: ModelShape, method: Method, stack: str) -> ModelShape:
+    """The model with the modules of multi-token prediction that the run trains.
+
+    Raises:
+        UsageError: such modules were asked for where nothing trains them.
+    """
+    given, usual = read.value(MTP_LAYERS), trained_mtp_layers(model, method, stack)
+    if given and (model.kind != "decoder" or method.trains != "all" or method.pairs):
+        raise UsageError(
+            Message.of("error.mtp_layers", model=model.name, method=method.id), hint=Message.of("hint.mtp_layers")
+        )
+    if given is None and model.mtp_layers and not method.fine_tunes:
+        note = Message.of("note.mtp_published" if usual else "note.mtp_stack", published=model.mtp_layers, stack=stack)
+        read.note(MTP_LAYERS, usual, "catalogue" if usual else "default", note)
+    return replace(model, mtp_layers=usual if given is None else given)
 
 
 def check_one_micro_batch(read: Reader, tuning: Tuning, gpus: int | None) -> None:

@@ -39,6 +39,20 @@ TRAINED_LAYERS = 2
 """Last layers that `freeze` trains where none are said: LLaMA-Factory's `freeze_trainable_layers`."""
 
 
+def trained_mtp_layers(model: ModelShape, method: Method, stack: str) -> int:
+    """Modules of multi-token prediction that are trained where nobody says.
+
+    Those that the model's publisher trained, in pre-training with Megatron-Core and its relatives; other stacks have
+    no such modules for it, and fine-tuning leaves them out.
+
+    Args:
+        model: of the catalogue or a `config.json`.
+        method: of the training.
+        stack: one of `STACKS`.
+    """
+    return model.mtp_layers if not method.fine_tunes and stack in ("typical", "tuned") else 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """A model, its data and the numerical method."""

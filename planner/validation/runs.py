@@ -128,6 +128,9 @@ class PublishedRun:
     lora_targets: str = ""
     trained_layers: int | None = None
     """Last layers that `freeze` trains."""
+    mtp_layers: int | None = None
+    """Modules of multi-token prediction that are trained; None: those of the model's publisher, where the framework
+    has them."""
 
 
 LABELS = ("id", "group", "pair", "series", "tier", "flag", "source_kind", "lineage")

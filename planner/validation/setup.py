@@ -23,12 +23,12 @@ from planner.rates.terms import Rates
 from planner.training.adapters import LORA_TARGETS
 from planner.training.frameworks import Framework, find_framework
 from planner.training.lengths import Lengths
-from planner.training.method import PRETRAIN, load_methods
+from planner.training.method import PRETRAIN, find_method, load_methods
 from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
-from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
+from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe, trained_mtp_layers
 from planner.validation.columns import ATTENTION, YES, parse_ckpt, parse_sharding
 from planner.validation.filled import Default, Filled
 from planner.validation.layout import (
@@ -224,8 +224,13 @@ def _recipe(
     method = run.method or PRETRAIN
     if method not in load_methods():
         raise CannotPredictError(f"method: unknown `{method}`; known are {', '.join(load_methods())}")
+    further = run.mtp_layers
+    if further is None:
+        further = trained_mtp_layers(model, find_method(method), stack)
+        if further:
+            filled.take("mtp_layers", as_=str(further))
     return Recipe(
-        model=model,
+        model=replace(model, mtp_layers=further).unrolled(),
         policy=policy,
         optimizer=_optimizer(run, model, framework),
         offload=run.offload or "none",

@@ -43,6 +43,7 @@ COLUMNS = {
     "lora_rank": "of adapters; blank: 16",
     "lora_targets": "all-linear, attention, mlp or qv; blank: the framework's default",
     "trained_layers": "last layers that freeze trains; blank: 2",
+    "mtp_layers": "modules of multi-token prediction; blank: as the model was published, with Megatron and the like",
     "offload": "none, optimizer or activations; blank: none",
     "fused_loss": "y or n; blank: the framework's default",
     "in_backward": "y: the optimizer steps inside the backward pass",

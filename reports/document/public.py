@@ -21,7 +21,7 @@ HIDDEN = "…"
 PUBLIC_INPUTS = frozenset({
     "params", "method", "tokens", "seq_len", "image_size", "samples", "examples",
     "epochs", "global_batch", "precision", "policy", "optimizer", "act_ckpt", "offload", "grad_compression",
-    "stack", "attention", "moe_dispatcher", "gpu", "gpus", "deadline", "budget", "confidence", "max_gpus",
+    "stack", "attention", "moe_dispatcher", "mtp_layers", "gpu", "gpus", "deadline", "budget", "confidence", "max_gpus",
     "gpus_per_node", "network",
     "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "price", "price_like",
     "commitment", "as_of", "pue", "electricity", "power_cap", "grid", "market_grid", "embodied", "seed",

@@ -18,7 +18,7 @@ INPUTS = frozenset({
     "examples", "epochs", "lengths", "packed", "lora_rank", "lora_targets", "trained_layers", "single_quant",
     "in_backward", "loss", "image_size", "samples",
     "params", "model", "method", "tokens", "seq_len", "global_batch", "precision", "policy", "optimizer", "act_ckpt",
-    "offload", "grad_compression", "moe_dispatcher",
+    "offload", "grad_compression", "moe_dispatcher", "mtp_layers",
     "stack", "attention", "gpu", "gpus", "deadline", "confidence", "max_gpus", "gpus_per_node", "network",
     "network_file", "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "pue",
     "power_cap", "grid", "market_grid", "embodied", "region", "records", "calibration", "numerics", "seed",

@@ -17,6 +17,7 @@ from reports.launch.rules import (
     FULL_SEQUENCES,
     IN_BACKWARD,
     MOMENTUM,
+    NO_FURTHER_TOKENS,
     PADDED,
     PAIRS_NOT_PACKED,
     POWER_LIMIT,
@@ -240,6 +241,7 @@ FRAMEWORK = Framework(
     leaves_out=(
         YOURS,
         POWER_LIMIT,
+        NO_FURTHER_TOKENS,
         Rule(
             applies=lambda run: True,
             what="micro-batch, steps, lengths (sizes of images) and optimizer: they are arguments of your script, "

@@ -9,6 +9,7 @@ from reports.launch.rules import (
     CHANNELS_LAST,
     CHECKPOINTS_ONLY,
     FULL_SEQUENCES,
+    NO_FURTHER_TOKENS,
     NOT_IN_BACKWARD,
     PADDED,
     PAIRS_NOT_PACKED,
@@ -184,6 +185,7 @@ FRAMEWORK = Framework(
     leaves_out=(
         YOURS,
         POWER_LIMIT,
+        NO_FURTHER_TOKENS,
         FULL_SEQUENCES,
         PAIRS_NOT_PACKED,
         PADDED,

@@ -111,6 +111,8 @@ def _model(run: PlannedRun) -> Iterator[Argument]:
         yield ("--disable-bias-linear",)
     if not shape.get("tied_embeddings"):
         yield ("--untie-embeddings-and-output-weights",)
+    if run.mtp_layers:
+        yield "--mtp-num-layers", str(run.mtp_layers)
     yield "--attention-dropout", "0.0"
     yield "--hidden-dropout", "0.0"
 
@@ -162,8 +164,8 @@ def _layout(run: PlannedRun) -> Iterator[Argument]:
     if layout.tp > 1:
         yield ("--sequence-parallel",)
     yield "--pipeline-model-parallel-size", str(layout.pp)
-    if layout.pp > 1 and run.count("layers") % (layout.pp * layout.vp):
-        yield "--pipeline-model-parallel-layout", stages(run.count("layers"), layout.pp * layout.vp)
+    if layout.pp > 1 and (run.mtp_layers or run.count("layers") % (layout.pp * layout.vp)):
+        yield "--pipeline-model-parallel-layout", stages(run.count("layers"), layout.pp * layout.vp, run.mtp_layers)
     elif layout.vp > 1:
         yield "--num-virtual-stages-per-pipeline-rank", str(layout.vp)
     yield "--context-parallel-size", str(layout.cp)
@@ -172,14 +174,21 @@ def _layout(run: PlannedRun) -> Iterator[Argument]:
         yield "--expert-tensor-parallel-size", str(layout.tp)
 
 
-def stages(layers: int, chunks: int) -> str:
+def stages(layers: int, chunks: int, mtp_layers: int = 0) -> str:
     """Layers by stage for `--pipeline-model-parallel-layout`: `E` embeds, `t` is a layer, `L` the loss, `|` a border.
 
-    The first stages hold one layer more than the last where the layers do not divide.
+    The first stages hold one layer more than the last where the layers do not divide. Modules of multi-token
+    prediction, `m`, lie on the last stage, which has the layers that the others leave.
     """
     each, more = divmod(layers, chunks)
-    parts = [f"t*{each + (place < more)}" if each + (place < more) else "" for place in range(chunks)]
-    return "E" + "|".join(parts) + "L"
+    counts = [each + (place < more) for place in range(chunks)]
+    if mtp_layers:
+        most, before = -(-(layers + mtp_layers) // chunks), chunks - 1
+        last = max(layers - most * before, 0)
+        each, more = divmod(layers - last, before)
+        counts = [*(each + (place < more) for place in range(before)), last]
+    further = f"m*{mtp_layers}" if mtp_layers else ""
+    return "E" + "|".join(f"t*{count}" if count else "" for count in counts) + further + "L"
 
 
 def _sharding(run: PlannedRun) -> Iterator[Argument]:
@@ -257,6 +266,7 @@ TAKES = (
         "--disable-bias-linear", "--untie-embeddings-and-output-weights", "--position-embedding-type",
         "--normalization", "--attention-dropout", "--hidden-dropout", "--attention-backend",
     )),
+    Taken(what="multi-token prediction", where=("--mtp-num-layers",)),
     Taken(what="latent attention", where=(
         "--multi-latent-attention", "--q-lora-rank", "--kv-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim",
         "--v-head-dim",

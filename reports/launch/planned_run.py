@@ -86,6 +86,8 @@ class PlannedRun:
     """Whether weights are updated inside the backward pass."""
     moe_dispatcher: str
     """How tokens are sent to their experts: one of `routing.DISPATCHERS`."""
+    mtp_layers: int
+    """Modules of multi-token prediction."""
     rack_domain: bool
     """Whether NVLink joins GPUs of several servers."""
     commitment: str
@@ -220,6 +222,7 @@ def planned_run(
         fused_head=loss == "fused",
         in_backward=asked.flag("in_backward"),
         moe_dispatcher=settled_dispatcher(asked.text("moe_dispatcher"), stack, board, policy),
+        mtp_layers=int(asked.number("mtp_layers") or 0),
         rack_domain=board.nvlink_domain_gpus > board.gpus_per_node,
         commitment=asked.text("commitment") or str(COMMITMENT.default),
         duration=_duration(plan),

@@ -68,6 +68,12 @@ NOT_CHUNKED = Rule(
     hint="plan again with `--loss full`",
 )
 
+NO_FURTHER_TOKENS = Rule(
+    applies=lambda run: run.mtp_layers > 0,
+    what="multi-token prediction: nothing here adds its modules, so plan with `--mtp-layers 0` unless your model has "
+    "them",
+)
+
 FULL_SEQUENCES = Rule(
     applies=lambda run: run.packed and not run.how.pairs,
     what="packing: the plan's sequences are full, so your script joins short examples (`packing=True` of TRL's "

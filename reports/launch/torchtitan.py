@@ -12,6 +12,7 @@ from reports.launch.rules import (
     ALL_OFFLOADED,
     FILLED,
     NO_ADAPTERS,
+    NO_FURTHER_TOKENS,
     NO_PAIRS,
     NOT_CHUNKED,
     POWER_LIMIT,
@@ -253,6 +254,7 @@ FRAMEWORK = Framework(
     leaves_out=(
         YOURS,
         POWER_LIMIT,
+        NO_FURTHER_TOKENS,
         Rule(
             applies=lambda run: run.in_backward,
             what="clipping of gradients (`training.max_norm`): there are none left when it would clip them",

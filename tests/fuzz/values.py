@@ -37,6 +37,7 @@ PLAUSIBLE: Mapping[str, tuple[str, ...]] = {
     "stack": ("typical", "tuned", "fsdp-compile", "eager", "megatron"),
     "attention": ("flash", "naive"),
     "moe_dispatcher": ("deepep", "alltoall"),
+    "mtp_layers": ("0", "1", "2"),
     "gpu": (*GPUS, "h100-sxm5-80gb,a100-sxm4-80gb", "h100-sxm5-80gb,h100-sxm5-80gb"),
     "gpus": ("1", "2", "8", "16", "64", "7", "12"),
     "deadline": ("30d", "12h", "90min", "2w", "1000d"),

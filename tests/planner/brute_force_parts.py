@@ -81,6 +81,8 @@ class Layer:
     """Whether it has experts."""
     feeds: bool
     """Whether it has a dense feed-forward."""
+    joins: bool
+    """Whether it is a module that predicts a further token."""
 
 
 def layers_of(model: ModelShape) -> list[Layer]:
@@ -94,7 +96,11 @@ def layers_of(model: ModelShape) -> list[Layer]:
 
     return [
         Layer(
-            attends=i < attended, scans=model.layers - i <= scanned, routes=routes(i), feeds=i < fed and not routes(i)
+            attends=i < attended,
+            scans=model.layers - i <= scanned,
+            routes=routes(i),
+            feeds=i < fed and not routes(i),
+            joins=model.layers - i <= model.mtp_unrolled,
         )
         for i in range(model.layers)
     ]
@@ -165,9 +171,15 @@ class Parts:
         into = Product(rows=self.tokens, columns=2 * values + 2 * keys + numbers, inner=self.m.hidden)
         return [into, Product(rows=self.tokens, columns=self.m.hidden, inner=values)]
 
+    def joining_products(self, kind: Layer) -> list[Product]:
+        """Hidden state and embedding side by side, to a hidden state: where a layer predicts a further token."""
+        joined = Product(rows=self.tokens, columns=self.m.hidden / self.y.tp, inner=2 * self.m.hidden)
+        return [joined] if kind.joins else []
+
     def layer_products(self, kind: Layer) -> list[Product]:
         m, y = self.m, self.y
         products = (self.attention_products() if kind.attends else []) + (self.scan_products() if kind.scans else [])
+        products += self.joining_products(kind)
         if not kind.routes:
             return products + (self.mlp(self.tokens, m.ffn_hidden / y.tp) if m.ffn_hidden and kind.feeds else [])
         experts_here = m.experts / y.ep
@@ -318,7 +330,7 @@ class Parts:
         """Seconds of one layer and micro-batch."""
         r, m, q, y, a = self.r, self.m, self.q, self.y, self.a
         moe, products = kind.routes, self.layer_products(kind)
-        forward, total = (sum(part) for part in zip(*map(self.product_times, products), strict=True))
+        forward, total = (sum(times[i] for times in map(self.product_times, products)) for i in (0, 1))
         times = {"matmul_f": forward, "matmul": total}
         flop = 2 * self.tokens * self.keys() * m.heads / y.tp * (m.head_dim + m.value_dim)
         scores = self.tokens * r.seq_len * m.heads / y.tp
@@ -504,15 +516,27 @@ class Parts:
     # -- parameters
 
     def stages(self) -> list[int]:
+        return self.filled(self.shared()) if self.m.mtp_unrolled and self.y.pp > 1 else self.shared()
+
+    def shared(self) -> list[int]:
         """Layers of each stage: as even as can be, or embedding and output layer count as layers of the ends."""
         y, layers = self.y, self.m.layers
         if y.vp > 1 and layers % (y.pp * y.vp):
             each = (layers + 2) // y.pp
             return [each - 1, *(each for _ in range(y.pp - 2)), each - 1]
-        if self.r.balances_stages and y.pp > 1 and y.vp == 1:
+        if self.r.balances_stages and y.pp > 1 and y.vp == 1 and not self.m.mtp_unrolled:
             return self.stages_by_cost()
         whole, rest = divmod(layers, y.pp)
         return [whole + (1 if i < rest else 0) for i in range(y.pp)]
+
+    def filled(self, stages: list[int]) -> list[int]:
+        """As many on each stage as on the fullest, while there are layers; further tokens are predicted on the last."""
+        most, left = max(stages), self.m.layers
+        filled = []
+        for _ in stages[:-1]:
+            filled.append(most)
+            left -= most
+        return [*filled, max(left, self.m.mtp_unrolled)]
 
     def stages_by_cost(self) -> list[int]:
         """Each stage takes layers until the cost so far exceeds its share; the output layer comes last."""
@@ -534,6 +558,7 @@ class Parts:
         dense = experts = 0.0
         for kind in self.layers:
             mixers = (self.attention_products() if kind.attends else []) + (self.scan_products() if kind.scans else [])
+            mixers += self.joining_products(kind)
             dense += sum(op.columns * op.inner for op in mixers)
             if kind.routes:  # every rank has the whole router, and the projections around experts of another width
                 around = 2 * m.hidden * m.expert_hidden if m.expert_hidden else 0
@@ -542,11 +567,13 @@ class Parts:
                 experts += m.experts * m.mlp_matrices * self.routed_width() * m.expert_ffn / (y.ep * self.etp)
             elif kind.feeds:
                 dense += m.dense_mlp_params / y.tp
-        return (dense + m.vector_params) / m.layers, experts / m.layers
+        twice = m.mtp_unrolled - 1 if m.mtp_shares_weights and m.mtp_unrolled else 0  # layers that lie there once
+        lying = (m.layers - twice) / m.layers
+        return lying * (dense + m.vector_params) / m.layers, lying * experts / m.layers
 
     def mixer_params(self, kind: Layer) -> float:
         m = self.m
-        params = m.attention_params if kind.attends else 0.0
+        params = (m.attention_params if kind.attends else 0.0) + (2 * m.hidden**2 if kind.joins else 0.0)
         return params + (m.hidden * (m.linear.outputs + m.linear.inner) if kind.scans else 0.0)
 
     def ends(self) -> tuple[float, float]:
@@ -556,7 +583,7 @@ class Parts:
         if self.y.pp == 1:
             both = table if self.m.tied_embeddings else table + output
             return both, both
-        return table, output
+        return table, output + (table if self.m.mtp_unrolled else 0.0)
 
     def expert_ranks(self) -> float:
         return max(1.0, self.y.tp * self.y.cp * self.y.dp / (self.y.ep * self.etp * self.y.replicas))

@@ -195,7 +195,10 @@ def shapes(draw: st.DrawFn) -> ModelShape:
         if groups:
             one = replace(one, expert_groups=groups, token_groups=draw(st.integers(1, groups - 1)))
         one = replace(one, expert_hidden=draw(st.sampled_from((None, None, 192))))
-    return draw(hybrids_of(one)) if draw(st.integers(0, 2)) == 0 else one
+    if draw(st.integers(0, 2)) == 0:
+        one = draw(hybrids_of(one))
+    further = draw(st.sampled_from((0, 0, 1, 2)))
+    return replace(one, mtp_layers=further, mtp_shares_weights=draw(st.booleans())).unrolled()
 
 
 @st.composite

@@ -39,6 +39,12 @@ def _find(name: str) -> ModelShape:
     return find_model(name) if images is None else images
 
 
+def _predicting(model: ModelShape) -> str:
+    number = model.mtp_layers
+    shared = ", with the weights of one" * model.mtp_shares_weights
+    return f"{number} module{'s' * (number > 1)}{shared}" if number else "-"
+
+
 def _entry(model: ModelShape) -> dict[str, Any]:
     if model.network is not None:
         network = model.network
@@ -48,7 +54,7 @@ def _entry(model: ModelShape) -> dict[str, Any]:
             "flop_per_image": network.flop_per_image, "evidence": source,
         }  # fmt: skip
     shape = asdict(model)
-    del shape["network"]
+    del shape["network"], shape["mtp_unrolled"]
     return shape | {
         "params_total": model.params_total,
         "params_active": model.params_active,
@@ -145,6 +151,7 @@ def _details(model: ModelShape) -> str:
             ("feed-forward", fed),
             ("experts", experts if model.experts else "-"),
             ("vocabulary", f"{model.vocab}{', tied embeddings' if model.tied_embeddings else ''}"),
+            ("multi-token prediction", _predicting(model)),
             ("training sequence", f"{model.context} tokens"),
             ("published batch", f"{figure(batch, 1e6, 3)}M tokens" if batch else "not known"),
             ("source", f"{source} ({date})"),

@@ -1026,6 +1026,7 @@ TEXT: dict[str, str] = {
     "input.stack": "Software stack",
     "input.attention": "Attention",
     "input.moe_dispatcher": "Dispatcher of tokens to experts",
+    "input.mtp_layers": "Multi-token prediction modules",
     "input.gpu": "GPU",
     "input.gpus": "GPUs",
     "input.deadline": "Deadline",

@@ -993,6 +993,7 @@ TEXT: dict[str, str] = {
     "input.stack": "软件栈",
     "input.attention": "注意力实现",
     "input.moe_dispatcher": "词元到专家的分发方式",
+    "input.mtp_layers": "多词元预测模块数",
     "input.gpu": "GPU",
     "input.gpus": "GPU 数",
     "input.deadline": "期限",

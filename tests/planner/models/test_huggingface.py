@@ -118,6 +118,7 @@ CONFIGS = {
     },
     "deepseek-v3": {
         "model_type": "deepseek_v3",
+        "num_nextn_predict_layers": 1,
         "hidden_size": 7168,
         "intermediate_size": 18432,
         "num_hidden_layers": 61,

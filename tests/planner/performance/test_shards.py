@@ -74,7 +74,8 @@ def test_all_ranks_together_hold_every_parameter_once(data):
     shards = shard_params(recipe(model), Layouts.of(where))
     dense, expert = float(shards.dense(last=False)[0]), float(shards.expert(last=False)[0])
 
-    vectors, copied = model.vector_params, float(copied_per_layer(model, Layouts.of(where).tp)[0]) * model.layers
+    copied = model.held_share * float(copied_per_layer(model, Layouts.of(where).tp)[0]) * model.layers
+    vectors = model.held_share * model.vector_params
     # norms, biases and a few matrices are copied on every tensor rank, all else is split
     matrices = (dense - vectors - copied) * where.tp
     experts = expert * where.tp * where.cp * where.dp / (float(shards.expert_ranks[0]) * where.replicas)

@@ -131,7 +131,7 @@ def test_the_optional_parts_are_taken():
         "calibration": "our-stack.json", "numerics": "n.json",
         "network_file": "nccl.txt", "memory_risk": "10%", "confidence": "0.9",
         "max_gpus": "4096", "packed": "yes", "lora_rank": "8", "lora_targets": "qv",
-        "in_backward": "yes", "loss": "fused", "grad_compression": "fp8-all-reduce",
+        "in_backward": "yes", "loss": "fused", "grad_compression": "fp8-all-reduce", "mtp_layers": "0",
     }  # fmt: skip
     resolved = ask(**given)
 

@@ -124,6 +124,10 @@ def test_a_file_of_lengths_that_holds_something_else_is_named_with_its_line(tmp_
         ({"method": "lora", "single_quant": "yes"}, "--single-quant has no meaning"),
         ({"method": "freeze", "trained_layers": "33"}, "33 of the 32 layers"),
         ({"method": "dpo", "global_batch": "7"}, "7 is odd"),
+        ({"method": "lora", "mtp_layers": "1"}, "mtp_layers"),
+        ({"method": "dpo", "mtp_layers": "1"}, "mtp_layers"),
+        ({"method": "pretrain", "model": "bert-large", "mtp_layers": "1"}, "mtp_layers"),
+        ({"method": "pretrain", "mtp_layers": "17"}, "--mtp-layers"),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_a_reason(given, what):
@@ -131,3 +135,18 @@ def test_what_does_not_go_together_is_refused_with_a_reason(given, what):
         ask(**{"method": "lora"} | given)
 
     assert caught.value.hint
+
+
+def test_a_model_predicts_further_tokens_as_it_was_trained_unless_one_says_otherwise():
+    published, without, own = (
+        ask(model="deepseek-v3", **more) for more in ({}, {"mtp_layers": "0"}, {"mtp_layers": "2"})
+    )
+    layers = [one.recipe(one.asked, one.clusters[0]).model.layers for one in (published, without, own)]
+
+    assert layers == [62, 61, 63]
+    assert (published.model.layers, published.model.mtp_layers) == (61, 1)
+    assert published.inputs["mtp_layers"].source == "catalogue"
+    assert ask(model="deepseek-v3", stack="fsdp-compile").inputs["mtp_layers"].value == 0
+    assert "mtp_layers" not in ask(model="deepseek-v3", method="sft").inputs
+    assert "mtp_layers" not in ask().inputs
+    assert ask(method="sft", mtp_layers="1").recipe(own.asked, own.clusters[0]).model.layers == 33

@@ -91,6 +91,10 @@ def test_layers_that_do_not_divide_are_laid_out():
     assert stages(6, 3) == "Et*2|t*2|t*2L"
     assert stages(7, 3) == "Et*3|t*2|t*2L"
     assert stages(2, 3) == "Et*1|t*1|L"
+    # as NVIDIA-NeMo/Megatron-Bridge writes them for DeepSeek-V3 (`_get_deepseek_v3_pipeline_layout`)
+    assert stages(61, 4, 1) == "Et*16|t*16|t*16|t*13m*1L"
+    assert stages(61, 16, 1) == "E" + "t*4|" * 15 + "t*1m*1L"
+    assert stages(6, 3, 2) == "Et*3|t*3|m*2L"
     assert given("pipeline-uneven")["--pipeline-model-parallel-layout"] == (stages(126, 8),)
 
 
