@@ -90,7 +90,7 @@ def _source_of(entry: dict[str, Any], words: Words) -> Cell:
 
 
 SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "context", "experts", "top_k",
-         "shared_experts", "expert_ffn")  # fmt: skip
+         "shared_experts", "expert_ffn", "mtp_layers")  # fmt: skip
 IMAGE_SHAPE = ("params_total", "image_size", "flop_per_image")
 
 

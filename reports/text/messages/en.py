@@ -36,7 +36,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.deadline": "The run must finish within {value:duration}{note}.",
     "assumption.optimizer": "The optimizer is {value}{note}.",
     "assumption.stack": "The software stack is `{value}`, as an ordinary team would run it: good kernels, but not tuned for this cluster{note}.",
-    "assumption.mtp_layers": "Multi-token prediction: {value} modules are trained{note}.",
+    "assumption.mtp_layers": "Modules of multi-token prediction that are trained as well: {value}{note}.",
     "assumption.memory_risk": "A layout is accepted if its probability of running out of memory is at most {value}{note}.",
     "assumption.confidence": "Deadline and budget are each met with a probability of at least {value}{note}.",
     "assumption.max_gpus": "A budget is spent on at most {value:,} GPUs{note}.",

@@ -796,6 +796,7 @@ TEXT: dict[str, str] = {
     "shape.top_k": "Experts per token",
     "shape.shared_experts": "Shared experts",
     "shape.expert_ffn": "Size of an expert",
+    "shape.mtp_layers": "Modules of multi-token prediction, trained as well",
     # uncertain inputs
     "driver.model_error_ratio": "what the equations leave out",
     "driver.precision_error_ratio": "differences between precisions that the plan cannot explain",

@@ -769,6 +769,7 @@ TEXT: dict[str, str] = {
     "shape.top_k": "每词元专家数",
     "shape.shared_experts": "共享专家数",
     "shape.expert_ffn": "专家维度",
+    "shape.mtp_layers": "另外训练的多词元预测模块",
     # uncertain inputs
     "driver.model_error_ratio": "估算公式未计入的部分",
     "driver.precision_error_ratio": "计划无法解释的精度间差异",
