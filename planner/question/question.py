@@ -131,7 +131,8 @@ class Question:
     over_nodes: frozenset[str] = frozenset()
     """Catalogue ids of the GPUs of which one node is not enough: their number, where open, begins above one node."""
     on_a_node: Question | None = None
-    """The same question with the stack of one node, where there are such GPUs: smaller ways to train may have it."""
+    """The same question with the stack of one node and its own loss, where one node of a GPU does not hold it so:
+    smaller ways to train may have both."""
     inputs: dict[str, InputValue]
     """Every input by name with its source, in the order in which they are shown."""
 

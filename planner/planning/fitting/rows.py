@@ -17,7 +17,7 @@ from planner.planning.case import Case
 from planner.planning.choice import best_on
 from planner.planning.fitting.lean import told_needs
 from planner.planning.fitting.neighbours import next_above
-from planner.planning.fitting.one_node import held_by_a_node
+from planner.planning.fitting.one_node import held_by_a_node, with_its_losses
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
 from planner.planning.risk import MOST_HOST_BYTES, WORTH_TRYING, risk_of
 from planner.question.question import Question
@@ -155,11 +155,11 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
 
 
 def _asked_as(question: Question, variant: Variant, case: Case) -> Question:
-    """A way as it is planned when it is asked for: with the stack of one node where a node holds it."""
+    """A way as it is planned when it is asked for: with the stack of one node, and its loss, where a node holds it."""
     if question.on_a_node is not None:
-        alone = asked_as(question.on_a_node, variant)
-        if held_by_a_node(alone, case.cluster, parameters=case.rates.parameters):
-            return alone
+        for alone in with_its_losses(asked_as(question.on_a_node, variant)):
+            if held_by_a_node(alone, case.cluster, parameters=case.rates.parameters):
+                return alone
     return asked_as(question, variant)
 
 
