@@ -81,7 +81,7 @@ def fit_rows(
         for seq_len in seq_lens:
             case = case_of(replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False))
             for act_ckpt in (question.fixed.act_ckpt,) if question.fixed.act_ckpt else CHECKPOINTING:
-                fixed = replace(question.fixed, act_ckpt=act_ckpt)
+                fixed = replace(asked.fixed, act_ckpt=act_ckpt)
                 row = _row(case, fixed, gpus, draws, variant, changes(question, variant))
                 if row is not None:
                     yield row

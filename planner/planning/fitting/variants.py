@@ -82,6 +82,9 @@ def asked_as(question: Question, variant: Variant) -> Question:
         lora_rank=(question.tuning.lora_rank or LORA_RANK) if method.adapts else 0,
         trained_layers=_trained_layers(question) if method.trains == "last-layers" else 0,
     )
+    fixed = question.fixed
+    if method.low_bits and (fixed.tp or 1) > 1:
+        fixed = replace(fixed, tp=None)
     band = question.batch_band
     if band is not None:
         band = tuning_band(question.global_batch, in_backward=tuning.in_backward)
@@ -95,6 +98,7 @@ def asked_as(question: Question, variant: Variant) -> Question:
         optimizer=question.optimizer if variant.optimizer is None else find_optimizer(variant.optimizer),
         offload=question.offload if variant.offload is None else variant.offload,
         tuning=tuning,
+        fixed=fixed,
     )
 
 
@@ -125,10 +129,13 @@ def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
 
 
 def _without(question: Question, variant: Variant) -> Iterator[Message]:
-    """Inputs that were given and that the method of a variant has no use for."""
+    """Inputs that were given and that the method of a variant has no use for, or does not go with."""
     method = find_method(variant.method)
     of_adapters, of_layers = ("lora_rank", "lora_targets"), ("trained_layers",)
-    for name in (*(() if method.adapts else of_adapters), *(() if method.trains == "last-layers" else of_layers)):
+    split = ("tp",) if method.low_bits and (question.fixed.tp or 1) > 1 else ()
+    for name in (
+        *(() if method.adapts else of_adapters), *(() if method.trains == "last-layers" else of_layers), *split,
+    ):  # fmt: skip
         given = question.inputs.get(name)
         if given is not None and given.source in FROM_THE_USER and given.value is not None:
             yield Message.of("hint.without", input=name, value=str(given.value))

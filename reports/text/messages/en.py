@@ -364,6 +364,7 @@ TEMPLATES: dict[str, str] = {
     "error.tp_heads": "--tp {tp} does not divide the {heads} attention heads of {model}",
     "error.tp_linear_heads": "--tp {tp}: the heads of {model}, those of linear attention among them, split over at most "
     "{heads} GPUs",
+    "error.tp_low_bits": "--tp {tp} does not go with --method {method}: its 4-bit weights are packed in blocks that no usual software splits",
     "error.pp_layers": "--pp {pp} is more than the {layers} layers of {model}",
     "error.ep_experts": "--ep {ep} does not divide the {experts} experts of {model}",
     "error.ep_dense": "--ep {ep} needs a mixture of experts, and {model} is dense",
@@ -439,6 +440,7 @@ TEMPLATES: dict[str, str] = {
     "hint.raise_cap_or_limit": "raise the cap, or take `--power-limit {limit_w}`",
     "hint.positive_duration": "give a duration above 0",
     "hint.one_of": "use one of {values}",
+    "hint.tp_low_bits": "leave --tp out, or use `--method {method}`",
     "hint.fewer_stages": "use fewer stages",
     "hint.leave_ep": "leave --ep to the planner",
     "hint.vp_near": "use --vp {fewer} or {more}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from planner.errors import InputFileError, UsageError
 from planner.question.asked import Ask
 from planner.question.question import Question
 from planner.question.resolve import resolve
+from planner.question.resolve_tuning import UNPACKED
+from planner.training.method import find_method, load_methods
 
 
 def ask(**texts: str) -> Question:
@@ -124,6 +127,8 @@ def test_a_file_of_lengths_that_holds_something_else_is_named_with_its_line(tmp_
         ({"method": "lora", "single_quant": "yes"}, "--single-quant has no meaning"),
         ({"method": "freeze", "trained_layers": "33"}, "33 of the 32 layers"),
         ({"method": "dpo", "global_batch": "7"}, "7 is odd"),
+        ({"method": "qlora", "tp": "2"}, "error.tp_low_bits"),
+        ({"method": "dpo-qlora", "tp": "8", "stack": "typical"}, "error.tp_low_bits"),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_a_reason(given, what):
@@ -131,3 +136,14 @@ def test_what_does_not_go_together_is_refused_with_a_reason(given, what):
         ask(**{"method": "lora"} | given)
 
     assert caught.value.hint
+
+
+def test_every_method_of_packed_weights_names_the_one_that_can_be_split():
+    packed = {method.id: method for method in load_methods().values() if method.low_bits}
+
+    assert UNPACKED.keys() == packed.keys()
+    for name, other in UNPACKED.items():
+        assert replace(find_method(other), id=name, name="", low_bits=True, evidence=packed[name].evidence) == replace(
+            packed[name], name=""
+        )
+    assert ask(method="qlora", tp="1").fixed.tp == 1
