@@ -3,9 +3,9 @@
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain, or in the
 machine where there is none (4-bit weights lie in packed blocks that no usual software splits: bitsandbytes); pipeline
 depths that split the layers evenly or nearly so; context parallel for long sequences; expert parallel over divisors of
-the experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states), and without a pipeline 3 (FSDP) and, but
-for Megatron's optimizer, 2 (gradients too); with compressed gradients those that the method goes with. A fixed value
-replaces its list.
+the experts; micro-batches 1 to 128; the ways to checkpoint that the software has; ZeRO 1 (states), and without a
+pipeline 3 (FSDP) and, but for Megatron's optimizer, 2 (gradients too); with compressed gradients those that the method
+goes with. A fixed value replaces its list.
 Where the question leaves the batch to the search, each layout takes the one nearest to the recipe's that it divides,
 within the recipe's band.
 """
@@ -344,7 +344,7 @@ def _finish(
     if fixed.dp is not None:
         keep &= dp == fixed.dp
     tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))
-    ckpts = [ACT_CKPT.index(fixed.act_ckpt)] if fixed.act_ckpt else list(range(len(ACT_CKPT)))
+    ckpts = [ACT_CKPT.index(way) for way in ((fixed.act_ckpt,) if fixed.act_ckpt else recipe.act_ckpts)]
     index, zero = _grid(list(range(len(tp))), stages)
     if fixed.zero is None:
         # Under a pipeline FSDP keeps its parameters gathered and its gradients whole: hardly leaner than ZeRO 1.

@@ -19,7 +19,7 @@ from planner.training.lengths import Lengths
 from planner.training.method import find_method
 from planner.training.optimizer import Optimizer
 from planner.training.precision import PrecisionPolicy
-from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
+from planner.training.recipe import ACT_CKPT, LORA_RANK, TRAINED_LAYERS, Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +156,7 @@ class Question:
             grad_compression=self.grad_compression,
             dropout=model.kind == "encoder",
             tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
+            act_ckpts=ACT_CKPT if framework is None else framework.act_ckpts,
             sequence_parallel=framework is None or framework.sequence_parallel,
             chunked_loss=loss != "full",
             fused_head=loss == "fused",

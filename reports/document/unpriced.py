@@ -111,6 +111,7 @@ MESSAGES = frozenset({
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",
         "network_other_gpu", "network_inside_alone", "network_rate_unused", "network_unused", "positions",
         "unused_line", "stack_over_nodes", "one_stack_over_nodes", "lean_loss", "one_lean_loss",
+        "unusual_checkpointing",
     )),
     "record.aside", "record.ahead",
     *(f"why.{name}" for name in (

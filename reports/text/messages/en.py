@@ -203,6 +203,7 @@ TEMPLATES: dict[str, str] = {
     "warning.one_stack_over_nodes": "one node of {gpus:gpu} does not hold this run with `{old}`, the default for fine-tuning, so all GPUs compared are planned with `{new}`; the others, asked for alone, are planned with `{old}`",
     "warning.lean_loss": "one node of {gpus:gpu} does not hold this run with the default loss of Hugging Face's software, which keeps all logits, so it is planned with `{new}`: train with Liger's kernels (`use_liger_kernel`), or ask with `{old}`",
     "warning.one_lean_loss": "one node of {gpus:gpu} does not hold this run with the default loss of Hugging Face's software, which keeps all logits, so all GPUs compared are planned with `{new}`: train with Liger's kernels (`use_liger_kernel`); the others, asked for alone, are planned with `{old}`",
+    "warning.unusual_checkpointing": "the software of `{old}` usually checkpoints every layer or none: check that yours can do `{new}`",
     "warning.host_memory": "{needed_gib:,.0f} GiB of the plan lie in the memory of each host with {gpus} × {gpu:gpu}: check that your hosts have that much",
     "warning.spot": "Spot machines can be reclaimed: the time, the cost and the probabilities here include no restarts for that",
     "warning.of_gpu": "{gpu:gpu}: {what}",

@@ -203,6 +203,7 @@ TEMPLATES: dict[str, str] = {
     "warning.one_stack_over_nodes": "用微调默认的 `{old}` 时，{gpus:gpu} 的一个节点容纳不下此次训练，因此所比较的 GPU 都按 `{new}` 规划；单独询问其余 GPU 时按 `{old}` 规划",
     "warning.lean_loss": "微调软件默认的损失函数要保存输出层的全部结果，{gpus:gpu} 的一个节点因此容纳不下此次训练，故按 `{new}` 规划：训练时请启用 `use_liger_kernel`，否则请加上 `{old}`",
     "warning.one_lean_loss": "微调软件默认的损失函数要保存输出层的全部结果，{gpus:gpu} 的一个节点因此容纳不下此次训练，故所比较的 GPU 都按 `{new}` 规划：训练时请启用 `use_liger_kernel`；单独询问其余 GPU 时按 `{old}` 规划",
+    "warning.unusual_checkpointing": "`{old}` 的软件通常要么每层都用激活检查点，要么完全不用：请确认所用软件支持 `{new}`",
     "warning.host_memory": "计划有 {needed_gib:,.0f} GiB 放在每台主机（{gpus} 张 {gpu:gpu}）的内存中：请确认主机内存足够",
     "warning.spot": "竞价机器可能被收回：时间、费用和这些概率都不含由此引起的重启",
     "warning.of_gpu": "{gpu:gpu}：{what}",

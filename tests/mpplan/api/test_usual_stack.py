@@ -60,3 +60,26 @@ def test_a_run_that_no_loss_makes_small_enough_for_a_node_has_the_stack_of_sever
     assert settled(answer) == ("typical", None)
     (message,) = (each for each in answer.warnings if each.key == "warning.stack_over_nodes")
     assert "faster" not in word(message)
+
+
+@pytest.mark.parametrize("stack", ["hf", "unsloth", "torchtune"])
+def test_a_named_stack_is_planned_with_checkpointing_that_it_can_be_set_to(stack):
+    asked = {"model": "llama-3.1-8b", "method": "lora", "gpu": "l40s-48gb", "gpus": 1, "stack": stack, "packed": True}
+    lengths = (512, 1024, 2048, 4096)
+    plans = [plan for seq_len in lengths for plan in estimate_briefly(**asked, seq_len=seq_len, lengths=400).plans]
+
+    assert {plan.layout.act_ckpt for plan in plans if plan.layout} == {"none", "full"}
+
+
+def test_checkpointing_that_a_named_stack_lacks_is_planned_as_asked_and_warned_of():
+    asked = {"model": "llama-3.1-8b", "method": "lora", "gpu": "h100-sxm5-80gb", "gpus": 1}
+    keys = {}
+    for stack, act_ckpt in (("hf", "every-2"), ("hf", "full"), ("typical", "every-2")):
+        answer = estimate_briefly(**asked, stack=stack, act_ckpt=act_ckpt)
+        keys[stack, act_ckpt] = [each for each in answer.warnings if each.key == "warning.unusual_checkpointing"]
+        assert {plan.layout.act_ckpt for plan in answer.plans if plan.layout} == {act_ckpt}
+
+    (message,) = keys.pop(("hf", "every-2"))
+    assert "`--stack hf`" in word(message)
+    assert "`--act-ckpt every-2`" in word(message)
+    assert set(map(len, keys.values())) == {0}

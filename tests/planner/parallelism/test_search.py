@@ -298,3 +298,12 @@ def test_packed_weights_of_four_bits_are_not_split_by_tensor_parallelism(method)
 
     assert set(packed.tp.tolist()) == {1}
     assert set(plain.tp.tolist()) == {1, 2, 4, 8}
+
+
+def test_only_checkpointing_that_the_software_has_is_tried_unless_another_is_asked_for():
+    switch = recipe(act_ckpts=("none", "full"))
+    tried = {ACT_CKPT[code] for code in enumerate_layouts(switch, H100, FREE, gpus=8).act_ckpt}
+    asked = enumerate_layouts(switch, H100, FixedLayout(act_ckpt="every-2"), gpus=8)
+
+    assert tried == {"none", "full"}
+    assert {ACT_CKPT[code] for code in asked.act_ckpt} == {"every-2"}
