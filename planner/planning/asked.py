@@ -14,7 +14,7 @@ from planner.planning.counting.counts import fewest
 from planner.planning.counting.open_count import count_in_budget, counted, within_budget
 from planner.planning.fitting.lean import helpful, with_ways
 from planner.planning.fitting.neighbours import next_above, next_below
-from planner.planning.fitting.rows import fits_with, ways_that_fit
+from planner.planning.fitting.offers import fits_with, ways_that_fit
 from planner.planning.fitting.shortage import at_risk, larger_budget
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.risk import risk_of

@@ -110,6 +110,12 @@ def _with(policies: tuple[PrecisionPolicy, ...], policy: PrecisionPolicy) -> tup
     return tuple(policy if each.precision == policy.precision else each for each in policies)
 
 
+def given_loss(question: Question) -> str | None:
+    """The loss that the user chose; None where nobody did."""
+    entry = question.inputs.get("loss")
+    return question.tuning.loss if entry is None or entry.source in FROM_THE_USER else None
+
+
 def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
     """The flags that turn a question into one of its variants."""
     other = asked_as(question, variant)
@@ -118,7 +124,7 @@ def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
         ("policy", question.asked.id, other.asked.id),
         ("optimizer", question.optimizer.id, other.optimizer.id),
         ("offload", question.offload, other.offload),
-        ("loss", question.tuning.loss, other.tuning.loss),
+        ("loss", given_loss(question), variant.loss or given_loss(question)),
     ]
     if variant.lora_targets is not None:
         values.append(("lora_targets", question.tuning.lora_targets, variant.lora_targets))

@@ -410,6 +410,7 @@ TEMPLATES: dict[str, str] = {
     "hint.running_out": "running out of memory with a probability of {risk:chance}",
     "hint.fits_with": "on {gpu:gpu} it fits {ways:semicolon}; `mpplan fit` compares them",
     "hint.way": "with {flags:space} ({needs})",
+    "hint.way_without": "{flags:space} ({needs})",
     "hint.needs_gib": "from {needed_gib:,.0f} GiB per GPU",
     "hint.enough_for": "allow `{flags:space}`, which is enough on {gpu:gpu}",
     "hint.no_offer": "try other values of {flags:and}, or give --price with one --gpu",

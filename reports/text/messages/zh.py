@@ -409,6 +409,7 @@ TEMPLATES: dict[str, str] = {
     "hint.running_out": "显存不足的概率为 {risk:chance}",
     "hint.fits_with": "在 {gpu:gpu} 上可用：{ways:semicolon}；`mpplan fit` 会加以比较",
     "hint.way": "{flags:space}（{needs}）",
+    "hint.way_without": "{flags:space}（{needs}）",
     "hint.needs_gib": "每张 GPU 至少 {needed_gib:,.0f} GiB",
     "hint.enough_for": "允许 `{flags:space}`，在 {gpu:gpu} 上足够",
     "hint.no_offer": "换 {flags:and}的值，或给单一 --gpu 指定 --price",
