@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from mpplan.version import __version__
 from planner.errors import Message
 from planner.lazy import dataclass
-from planner.question.asked import Ask, text_of
+from planner.question.asked import Ask, InputValue, text_of
 from planner.question.cost_inputs import CALIBRATION, NUMERICS, RECORDS
 from planner.question.inputs import INPUTS, NETWORK_FILE, STACK, find_input
 from planner.question.resolve import DEFAULT_STACK, TUNING_STACK
+from planner.question.tuning_inputs import LOSS
 from planner.safety.training import NO_TRAINING, Training
+from planner.training.recipe import LOSSES
 
 if TYPE_CHECKING:
     from mpplan.api.network import MeasuredNetwork
@@ -86,7 +88,7 @@ class Result:
 
 
 def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = True) -> Result:
-    """Resolve, price and plan; fine-tuning that one node does not hold has the usual stack of several.
+    """Resolve, price and plan; fine-tuning that one node does not hold has a lean loss, or the stack of several.
 
     Args:
         ask: the question as typed.
@@ -99,7 +101,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
     known = resolved(ask)
     outgrown = _outgrown(known)
     if outgrown:
-        known = _over_nodes(ask, outgrown, known.question)
+        known = _with_lean_loss(ask, outgrown, known.question) or _over_nodes(ask, outgrown, known.question)
     return _planned(ask, known, command, whole)
 
 
@@ -139,6 +141,33 @@ def _outgrown(known: Known) -> list[str]:
             question, cluster, measured.get(cluster.gpu.id, {}).get(question.asked.id), known.parameters
         )
     ]
+
+
+def _with_lean_loss(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known | None:
+    """The same question resolved with a loss that holds no logits; None where one was chosen or that is not enough.
+
+    The usual stack stays, so that a little more memory does not change the software that trains.
+
+    Args:
+        ask: the question as typed.
+        gpus: catalogue ids of the GPUs of which one node does not hold the run with the loss of its stack.
+        on_a_node: the question as resolved with that loss.
+    """
+    from planner.planning.fitting.one_node import LEAN_LOSS
+
+    if on_a_node.tuning.loss is not None:
+        return None
+    texts, sources = {**ask.texts, LOSS.name: LEAN_LOSS}, {**ask.sources, LOSS.name: "derived"}
+    known = resolved(replace(ask, texts=texts, sources=sources))
+    if _outgrown(known):
+        return None
+    outgrown = tuple(sorted(gpus))
+    key = "warning.lean_loss" if len(outgrown) == len(on_a_node.clusters) else "warning.one_lean_loss"
+    new, old = (Message.of("flag.with_value", input=LOSS.name, value=name) for name in (LEAN_LOSS, LOSSES[0]))
+    told = Message.of(key, gpus=outgrown, new=new, old=old)
+    loss = InputValue(value=LEAN_LOSS, source="derived", note=Message.of("note.lean_loss", gpus=outgrown))
+    question = replace(known.question, on_a_node=on_a_node, inputs={**known.question.inputs, LOSS.name: loss})
+    return replace(known, question=question, notices=(*known.notices, told))
 
 
 def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:

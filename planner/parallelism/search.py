@@ -1,10 +1,11 @@
 """The layouts that a question allows, as arrays.
 
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain, or in the
-machine where there is none; pipeline depths that split the layers evenly or nearly so; context parallel for long
-sequences; expert parallel over divisors of the experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1
-(states), and without a pipeline 3 (FSDP) and, but for Megatron's optimizer, 2 (gradients too); with compressed
-gradients those that the method goes with. A fixed value replaces its list.
+machine where there is none (4-bit weights lie in packed blocks that no usual software splits: bitsandbytes); pipeline
+depths that split the layers evenly or nearly so; context parallel for long sequences; expert parallel over divisors of
+the experts; micro-batches 1 to 128; the ways to checkpoint that the software has; ZeRO 1 (states), and without a
+pipeline 3 (FSDP) and, but for Megatron's optimizer, 2 (gradients too); with compressed gradients those that the method
+goes with. A fixed value replaces its list.
 Where the question leaves the batch to the search, each layout takes the one nearest to the recipe's that it divides,
 within the recipe's band.
 """
@@ -56,9 +57,9 @@ def divisors(number: int) -> list[int]:
 
 
 def tensor_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
-    """Powers of two inside one NVLink domain (at most 16), or one node without NVLink, that divide the heads."""
-    heads = recipe.model.heads_to_split
-    limit = min(cluster.nvlink_domain if cluster.nvlink_domain > 1 else cluster.gpus_per_node, 16, heads)
+    """Powers of two in an NVLink domain, else a node, at most 16, that divide the heads; 1 for 4-bit weights."""
+    heads, most = recipe.model.heads_to_split, 1 if recipe.how.low_bits else 16
+    limit = min(cluster.nvlink_domain if cluster.nvlink_domain > 1 else cluster.gpus_per_node, most, heads)
     return [t for t in _powers(limit) if heads % t == 0]
 
 
@@ -343,7 +344,7 @@ def _finish(
     if fixed.dp is not None:
         keep &= dp == fixed.dp
     tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))
-    ckpts = [ACT_CKPT.index(fixed.act_ckpt)] if fixed.act_ckpt else list(range(len(ACT_CKPT)))
+    ckpts = [ACT_CKPT.index(way) for way in ((fixed.act_ckpt,) if fixed.act_ckpt else recipe.act_ckpts)]
     index, zero = _grid(list(range(len(tp))), stages)
     if fixed.zero is None:
         # Under a pipeline FSDP keeps its parameters gathered and its gradients whole: hardly leaner than ZeRO 1.

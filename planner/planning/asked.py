@@ -12,10 +12,10 @@ from planner.planning.case import Case
 from planner.planning.choice import Choice, best_given
 from planner.planning.counting.counts import fewest
 from planner.planning.counting.open_count import count_in_budget, counted, within_budget
-from planner.planning.fitting.lean import helpful, with_ways
+from planner.planning.fitting.lean import helpful, with_risk, with_ways
 from planner.planning.fitting.neighbours import next_above, next_below
-from planner.planning.fitting.rows import fits_with, ways_that_fit
-from planner.planning.fitting.shortage import at_risk, larger_budget
+from planner.planning.fitting.offers import fits_with, ways_that_fit
+from planner.planning.fitting.shortage import at_risk, fits_on, larger_budget
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.risk import risk_of
 from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, digits_apart, enough_usd, targets_of
@@ -135,7 +135,9 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
     fewer = None if splits else next_below(case, fixed, question.gpus or 1)
     more = next_above(case, fixed, question.gpus or 1, targets_of(question).most_gpus)
     if fewer is not None and more is not None:
-        return at_risk(case, Message.of("hint.splits_near", fewer=fewer, more=more.gpus), more.risk)
+        if more.risk is None:
+            return Message.of("hint.splits_near", fewer=fewer, more=more.gpus)
+        return Message.of("hint.splits_near_at_risk", fewer=fewer, more=more.gpus, risk=more.risk)
     other, risk = (more.gpus, more.risk) if more is not None else (fewer, None)
     if other is None:
         try:
@@ -144,9 +146,8 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
             return with_ways(error.hint, helpful(case, fixed, question.gpus or 1)) if splits else error.hint
         other, risk = far.gpus, _risk(case, far)
     if splits:
-        return at_risk(
-            case, Message.of("hint.fits_on", gpus=other, ways=helpful(case, fixed, question.gpus or 1)), risk
-        )
+        ways = helpful(case, fixed, question.gpus or 1)
+        return fits_on(case, ("hint.fits_on", "hint.fits_on_at_risk"), other, risk, ways)
     return at_risk(case, Message.of("hint.splits_on", gpus=other), risk)
 
 
@@ -210,8 +211,9 @@ def _what_is_in_time(
         enough = fewest(case.elsewhere, question.fixed, draws, targets)
     except NoPlanError:
         return at_risk(case, Message.of("hint.later_deadline", deadline_days=later_days), risk)
-    hint = Message.of("hint.more_gpus", gpus=enough.gpus, deadline_days=later_days)
-    return at_risk(case, hint, risk, _risk(case, enough))
+    more = with_risk(case, Message.of("flag.gpus", gpus=enough.gpus), _risk(case, enough))
+    later = with_risk(case, Message.of("flag.deadline_days", deadline_days=later_days), risk)
+    return Message.of("hint.more_gpus", more=more, later=later)
 
 
 def _what_holds_both(
@@ -239,12 +241,10 @@ def _what_holds_both(
         flags.append(Message.of("flag.deadline_days", deadline_days=later_days))
     if needed_usd is not None:
         flags.append(Message.of("flag.budget_usd", budget_usd=enough_usd(needed_usd)))
-    ways = [Message.of("hint.on_these_gpus", flags=tuple(flags))]
-    risks = [risk]
+    ways = [with_risk(case, Message.of("hint.on_these_gpus", flags=tuple(flags)), risk)]
     try:
         enough = fewest(case.elsewhere, question.fixed, draws, targets)
-        ways.insert(0, Message.of("flag.gpus", gpus=enough.gpus))
-        risks.append(_risk(case, enough))
+        ways.insert(0, with_risk(case, Message.of("flag.gpus", gpus=enough.gpus), _risk(case, enough)))
     except NoPlanError as error:
         key = "hint.none_holds_both"
         within = within_budget(question, case.elsewhere, targets, draws)
@@ -253,4 +253,4 @@ def _what_holds_both(
             ways.insert(0, Message.of("hint.within_budget", gpus=gpus, deadline_days=days * ROOM_RATIO))
         if error.enough is not None:
             ways.insert(0, Message.of("hint.within_deadline", gpus=error.enough.gpus, budget_usd=error.enough.usd))
-    return at_risk(case, Message.of(key, ways=tuple(ways)), *risks)
+    return Message.of(key, ways=tuple(ways))

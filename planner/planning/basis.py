@@ -214,6 +214,7 @@ _DEFAULTS = {
     "optimizer": "assumption.optimizer",
     "stack": "assumption.stack",
     "mtp_layers": "assumption.mtp_layers",
+    "loss": "assumption.loss",
     "memory_risk": "assumption.memory_risk",
     "confidence": "assumption.confidence",
     "max_gpus": "assumption.max_gpus",
@@ -222,9 +223,11 @@ _DEFAULTS = {
 }
 """Inputs whose default is an assumption worth reading, with the message that states it."""
 
-_NOT_GIVEN = {"global_batch": ("default", "catalogue", "derived"), "gpus_per_node": ("default",)}
-"""Sources of an input that the user did not give, where these are others: a batch near the default is derived, and the
-servers of the catalogue are no assumption."""
+_NOT_GIVEN = {
+    "global_batch": ("default", "catalogue", "derived"), "gpus_per_node": ("default",), "loss": ("derived",),
+}  # fmt: skip
+"""Sources of an input that the user did not give, where these are others: a batch near the default and a loss for want
+of memory are derived, and the servers of the catalogue are no assumption."""
 
 _IMAGE_DEFAULTS = _DEFAULTS | {
     "global_batch": "assumption.images_per_step",

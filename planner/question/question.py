@@ -19,7 +19,7 @@ from planner.training.lengths import Lengths
 from planner.training.method import find_method
 from planner.training.optimizer import Optimizer
 from planner.training.precision import PrecisionPolicy
-from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
+from planner.training.recipe import ACT_CKPT, LORA_RANK, TRAINED_LAYERS, Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,8 @@ class Question:
     over_nodes: frozenset[str] = frozenset()
     """Catalogue ids of the GPUs of which one node is not enough: their number, where open, begins above one node."""
     on_a_node: Question | None = None
-    """The same question with the stack of one node, where there are such GPUs: smaller ways to train may have it."""
+    """The same question with the stack of one node and its own loss, where one node of a GPU does not hold it so:
+    smaller ways to train may have both."""
     inputs: dict[str, InputValue]
     """Every input by name with its source, in the order in which they are shown."""
 
@@ -155,6 +156,7 @@ class Question:
             grad_compression=self.grad_compression,
             dropout=model.kind == "encoder",
             tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
+            act_ckpts=ACT_CKPT if framework is None else framework.act_ckpts,
             sequence_parallel=framework is None or framework.sequence_parallel,
             chunked_loss=loss != "full",
             fused_head=loss == "fused",

@@ -25,6 +25,7 @@ from planner.question.inputs import (
     STACK,
     TOKENS,
     TOKENS_PER_PARAM,
+    TP,
     ZERO,
 )
 from planner.question.question import Tuning
@@ -280,6 +281,16 @@ def _check_used(read: Reader, method: Method) -> None:
                 raise UsageError(
                     f"{item.flag} has no meaning for {METHOD.flag} {method.id}", hint=f"it belongs to {methods}"
                 )
+    tp = read.value(TP) or 1
+    if method.low_bits and tp > 1:
+        raise UsageError(
+            Message.of("error.tp_low_bits", tp=tp, method=method.id),
+            hint=Message.of("hint.tp_low_bits", method=UNPACKED[method.id]),
+        )
+
+
+UNPACKED = {"qlora": "lora", "qdora": "dora", "dpo-qlora": "dpo-lora"}
+"""Methods that keep in 16 bits what these keep in 4."""
 
 
 def tuning_length(read: Reader, model: ModelShape, usual: int) -> int:

@@ -40,6 +40,8 @@ class Framework:
     """ZeRO stage where data parallelism is used and nothing else is said."""
     act_ckpt: str | None
     """Checkpointing by default; None: the least that fits."""
+    act_ckpts: tuple[str, ...]
+    """Checkpointing that all of its recipes can be set to, and that plans with it choose from."""
     optimizer: Optimizer
     dropout: bool
     policies: dict[str, PrecisionPolicy]
@@ -79,6 +81,14 @@ def _policies(row: Row) -> dict[str, PrecisionPolicy]:
     return {precision: find_policy(policy) for precision, policy in pairs}
 
 
+def _act_ckpts(row: Row) -> tuple[str, ...]:
+    """Ways to checkpoint in the order of `ACT_CKPT`; all where the cell is empty."""
+    named = row.words("act_ckpts")
+    if not set(named) <= set(ACT_CKPT):
+        raise row.fail("act_ckpts", "some of " + ", ".join(f"`{way}`" for way in ACT_CKPT))
+    return tuple(way for way in ACT_CKPT if way in named) or ACT_CKPT
+
+
 def _framework(row: Row) -> Framework:
     return Framework(
         id=row.text("id"),
@@ -89,6 +99,7 @@ def _framework(row: Row) -> Framework:
         tp_overlap=row.flag("tp_overlap"),
         zero=row.integer("zero", high=3),
         act_ckpt=row.choice("act_ckpt", ACT_CKPT) if row.cell("act_ckpt") else None,
+        act_ckpts=_act_ckpts(row),
         optimizer=find_optimizer(row.text("optimizer")),
         dropout=row.flag("dropout"),
         policies=_policies(row),

@@ -74,6 +74,8 @@ class Recipe:
     attention: str = "flash"
     sequence_parallel: bool = True
     """Norms and residuals split over the tensor parallel ranks (Korthikanti et al. 2022)."""
+    act_ckpts: tuple[str, ...] = ACT_CKPT
+    """Ways to checkpoint that a search may take: those that the software can be set to."""
     offload: str = "none"
     grad_compression: GradCompression | None = None
     """What data parallel ranks send in place of gradients; None: the gradients."""

@@ -88,7 +88,7 @@ MESSAGES = frozenset({
     "flag.with_value", "hint.with", "hint.without",
     *(f"assumption.{name}" for name in (
         "tokens", "global_batch", "batches", "seq_len", "gpu", "gpus_per_node", "deadline", "optimizer", "stack",
-        "memory_risk", "method", "usual_name", "network", "host_share", "goodput", "skipped_steps",
+        "loss", "memory_risk", "method", "usual_name", "network", "host_share", "goodput", "skipped_steps",
         "skipped_steps_emulated", "stops", "padding", "input_pipeline",
     )),
     *(f"note.{name}" for name in (
@@ -98,7 +98,7 @@ MESSAGES = frozenset({
         "sold_alone", "pue", "grid", "grid_market", "grid_given",
         "image_model", "image_scaled", "imagenet", "epochs", "samples", "images_per_step", "images_in_band",
         "image_stack", "tokens_of_samples", "tokens_of_examples", "usual_examples", "usual_lengths",
-        "counted_lengths", "usual_batch", "usual_other", "published_batch_left", "usual_batch_left",
+        "counted_lengths", "usual_batch", "usual_other", "published_batch_left", "usual_batch_left", "lean_loss",
     )),
     *(f"gap.{name}.{part}" for name in ("power", "embodied", "precision", "place.grid")
       for part in ("what", "why", "effect")),
@@ -110,7 +110,8 @@ MESSAGES = frozenset({
         "calibration", "calibration_gpu", "calibration_without_record", "calibration_record_gone", "network_file",
         "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",
         "network_other_gpu", "network_inside_alone", "network_rate_unused", "network_unused", "positions",
-        "unused_line", "stack_over_nodes", "one_stack_over_nodes",
+        "unused_line", "stack_over_nodes", "one_stack_over_nodes", "lean_loss", "one_lean_loss",
+        "unusual_checkpointing",
     )),
     "record.aside", "record.ahead",
     *(f"why.{name}" for name in (

@@ -49,7 +49,7 @@ def warnings_of(
     caps: Sequence[CapEffect],
     cases: Sequence[Case],
 ) -> list[Message]:
-    """Warnings about prices, the power cap, what is extrapolated, hosts, memory, and years.
+    """Warnings about prices, the power cap, what is extrapolated, hosts, checkpointing, memory, and years.
 
     Args:
         question: what was asked.
@@ -68,6 +68,7 @@ def warnings_of(
             Message.of("warning.positions", name=question.model.name, positions=positions, seq_len=question.seq_len)
         )
     warnings += _limits_as_sold(question)
+    warnings += _unusual_checkpointing(question)
     warnings += [
         cap_warning(cap, tuple(plans), question.asked.precision) for cap in caps if cap.binding and cap.gpu in able
     ]
@@ -93,6 +94,15 @@ def warnings_of(
             most = question.most_gpus or plan.gpus
             warnings.append(Message.of(key, gpus=plan.gpus, gpu=plan.gpu, years=years, most=most))
     return warnings
+
+
+def _unusual_checkpointing(question: Question) -> Iterator[Message]:
+    """That the named software has no setting for the checkpointing that was asked for."""
+    asked, framework = question.fixed.act_ckpt, question.framework
+    if asked is not None and framework is not None and asked not in framework.act_ckpts:
+        new = Message.of("flag.with_value", input="act_ckpt", value=asked)
+        old = Message.of("flag.with_value", input="stack", value=str(framework.stack_name))
+        yield Message.of("warning.unusual_checkpointing", new=new, old=old)
 
 
 def _limits_as_sold(question: Question) -> Iterator[Message]:

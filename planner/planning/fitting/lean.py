@@ -68,6 +68,18 @@ def told_needs(case: Case, host_bytes: float, risk: float) -> tuple[Message, ...
     return on_host if risk <= case.memory_risk else (*on_host, Message.of("hint.running_out", risk=risk))
 
 
+def with_risk(case: Case, option: Message, risk: float | None) -> Message:
+    """One of several options, with its risk of running out of memory where that is above the allowed.
+
+    Args:
+        case: the question on one kind of GPU.
+        option: what to do.
+        risk: of what would be planned then; None where that is safe.
+    """
+    needs = () if risk is None else told_needs(case, 0.0, risk)
+    return Message.of("hint.option", option=option, needs=needs) if needs else option
+
+
 def with_ways(hint: Message, ways: tuple[Message, ...]) -> Message:
     """A hint with other ways in the place of its own; the ways alone where it names none."""
     values = dict(hint.values)

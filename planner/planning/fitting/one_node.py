@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +22,17 @@ from planner.training.support import why_unable
 
 MOST_LEAN = 3
 """Layouts whose risk is drawn: those that need the least memory at mid."""
+
+LEAN_LOSS = "fused"
+"""Loss that never holds all logits, which the usual stack of one node takes with one switch: Liger's kernels in the
+`TrainingArguments` of Hugging Face (its documentation of `use_liger_kernel`)."""
+
+
+def with_its_losses(question: Question) -> Iterator[Question]:
+    """The question with the loss of its stack, and where nobody chose a loss with the lean one after it."""
+    yield question
+    if question.tuning.loss is None:
+        yield replace(question, tuning=replace(question.tuning, loss=LEAN_LOSS))
 
 
 def held_by_a_node(

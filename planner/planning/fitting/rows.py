@@ -11,15 +11,12 @@ from planner.errors import Message
 from planner.evidence import Estimate
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layout
-from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.performance.memory import memory_range_gib, usable_bytes
+from planner.parallelism.search import FixedLayout
+from planner.performance.memory import memory_range_gib
 from planner.planning.case import Case
 from planner.planning.choice import best_on
-from planner.planning.fitting.lean import told_needs
-from planner.planning.fitting.neighbours import next_above
-from planner.planning.fitting.one_node import held_by_a_node
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
-from planner.planning.risk import MOST_HOST_BYTES, WORTH_TRYING, risk_of
+from planner.planning.risk import risk_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.training.support import why_unable
@@ -81,7 +78,7 @@ def fit_rows(
         for seq_len in seq_lens:
             case = case_of(replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False))
             for act_ckpt in (question.fixed.act_ckpt,) if question.fixed.act_ckpt else CHECKPOINTING:
-                fixed = replace(question.fixed, act_ckpt=act_ckpt)
+                fixed = replace(asked.fixed, act_ckpt=act_ckpt)
                 row = _row(case, fixed, gpus, draws, variant, changes(question, variant))
                 if row is not None:
                     yield row
@@ -111,63 +108,3 @@ def _row(
         memory_gib=memory_range_gib(drawn.memory_bytes), host_gib=case.host_bytes(at) / GIB, memory_risk=risk,
         tokens_per_s=speed, usd_per_million_tokens=per_million,
     )  # fmt: skip
-
-
-def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
-    """Ways to train that fit on so many GPUs, as flags with what they need and risk.
-
-    Those of the method asked for come first, then those that train the most weights.
-    """
-    ways: list[tuple[bool, Message]] = []
-    fitting: set[Variant] = set()
-    seen: list[object] = []
-    """Flags of ways that were looked at: ways that differ only in what was asked for anyway have the same."""
-    for variant in variants_of(question):
-        flags = changes(question, variant)
-        if (
-            not flags
-            or flags in seen
-            or {replace(variant, offload=None), replace(variant, lora_targets=None)} & fitting
-        ):
-            continue
-        seen.append(flags)
-        asked = _asked_as(question, variant, case)
-        if why_unable(asked.model, asked.asked, case.cluster.gpu) is not None:
-            continue
-        other = case.trained_as(asked.recipe(asked.asked, case.cluster))
-        layouts = enumerate_layouts(other.recipe, case.cluster, asked.fixed, gpus=gpus)
-        if not len(layouts):
-            continue
-        needed_bytes = other.score(layouts).memory_bytes
-        leanest = int(np.argmin(needed_bytes))
-        if needed_bytes[leanest] > usable_bytes(case.cluster.gpu):
-            continue
-        risk = risk_of(other, layouts.only(leanest))
-        host_bytes = other.host_bytes(layouts.only(leanest))
-        if risk > max(case.memory_risk, WORTH_TRYING) or host_bytes > MOST_HOST_BYTES:
-            continue
-        needed = Message.of("hint.needs_gib", needed_gib=float(needed_bytes[leanest]) / GIB)
-        needs = (needed, *told_needs(case, host_bytes, risk))
-        way = Message.of("hint.way", flags=flags, needs=needs)
-        ways.append((variant.method != question.method, way))
-        fitting.add(variant)
-    return tuple(way for _, way in sorted(ways, key=lambda each: each[0]))
-
-
-def _asked_as(question: Question, variant: Variant, case: Case) -> Question:
-    """A way as it is planned when it is asked for: with the stack of one node where a node holds it."""
-    if question.on_a_node is not None:
-        alone = asked_as(question.on_a_node, variant)
-        if held_by_a_node(alone, case.cluster, parameters=case.rates.parameters):
-            return alone
-    return asked_as(question, variant)
-
-
-def fits_with(case: Case, question: Question, ways: tuple[Message, ...], most_gpus: int) -> Message:
-    """Ways that fit on the GPUs given, after the fewest more GPUs that hold the training as asked."""
-    more = next_above(case, question.fixed, question.gpus or 1, most_gpus)
-    if more is None:
-        return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)
-    if more.risk is None:
-        return Message.of("hint.fits_on_or_with", ways=ways, gpus=more.gpus)
-    return Message.of("hint.fits_on_or_with_at_risk", ways=ways, gpus=more.gpus, risk=more.risk)

@@ -223,18 +223,33 @@ NEXT_COUNT_RATIO = 1.25
 """The next number of GPUs with an even split is seldom farther."""
 
 
-def at_risk(case: Case, hint: Message, *risks: float | None) -> Message:
-    """A hint with the largest risk of running out of memory of the ways that it names, where that is above the allowed.
+def at_risk(case: Case, hint: Message, risk: float | None) -> Message:
+    """A hint that leads to one plan, with its risk of running out of memory where that is above the allowed.
 
     Args:
         case: the question on one kind of GPU.
         hint: what to do.
-        risks: of each way; None where one is safe.
+        risk: of the plan; None where it is safe.
     """
-    risk, allowed = max((risk for risk in risks if risk is not None), default=0.0), case.memory_risk
-    if risk <= allowed:
+    allowed = case.memory_risk
+    if risk is None or risk <= allowed:
         return hint
     return Message.of("hint.at_risk", hint=hint, risk=risk, allowed=allowed, digits=digits_apart(risk, allowed))
+
+
+def fits_on(case: Case, keys: tuple[str, str], gpus: int, risk: float | None, ways: tuple[Message, ...]) -> Message:
+    """Another number of GPUs, with the risk of its plan where that is above the allowed, before other ways.
+
+    Args:
+        case: the question on one kind of GPU.
+        keys: of the hint, without a risk and with one.
+        gpus: that hold a plan.
+        risk: of running out of memory on these; None where the plan is safe.
+        ways: each with its own risk.
+    """
+    if risk is None or risk <= case.memory_risk:
+        return Message.of(keys[0], gpus=gpus, ways=ways)
+    return Message.of(keys[1], gpus=gpus, risk=risk, ways=ways)
 
 
 def _too_dear(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> NoPlanError:
@@ -291,7 +306,7 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
     ways = helpful(case, fixed, (1, targets.most_gpus))
     hint = Message.of("hint.try_ways", ways=ways)
     if more is not None:
-        hint = at_risk(case, Message.of("hint.fits_above", gpus=more.gpus, ways=ways), more.risk)
+        hint = fits_on(case, ("hint.fits_above", "hint.fits_above_at_risk"), more.gpus, more.risk, ways)
     elif (larger := _batch_that_fits(case, fixed)) is not None:
         hint = Message.of("hint.larger_batch", global_batch=larger[0], gpus=larger[1], ways=ways)
     values: dict[str, str | int | float] = {"precision": case.policy.precision, "gpu": gpu.id}

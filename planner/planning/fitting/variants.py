@@ -82,6 +82,9 @@ def asked_as(question: Question, variant: Variant) -> Question:
         lora_rank=(question.tuning.lora_rank or LORA_RANK) if method.adapts else 0,
         trained_layers=_trained_layers(question) if method.trains == "last-layers" else 0,
     )
+    fixed = question.fixed
+    if method.low_bits and (fixed.tp or 1) > 1:
+        fixed = replace(fixed, tp=None)
     band = question.batch_band
     if band is not None:
         band = tuning_band(question.global_batch, in_backward=tuning.in_backward)
@@ -95,6 +98,7 @@ def asked_as(question: Question, variant: Variant) -> Question:
         optimizer=question.optimizer if variant.optimizer is None else find_optimizer(variant.optimizer),
         offload=question.offload if variant.offload is None else variant.offload,
         tuning=tuning,
+        fixed=fixed,
     )
 
 
@@ -106,6 +110,12 @@ def _with(policies: tuple[PrecisionPolicy, ...], policy: PrecisionPolicy) -> tup
     return tuple(policy if each.precision == policy.precision else each for each in policies)
 
 
+def given_loss(question: Question) -> str | None:
+    """The loss that the user chose; None where nobody did."""
+    entry = question.inputs.get("loss")
+    return question.tuning.loss if entry is None or entry.source in FROM_THE_USER else None
+
+
 def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
     """The flags that turn a question into one of its variants."""
     other = asked_as(question, variant)
@@ -114,7 +124,7 @@ def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
         ("policy", question.asked.id, other.asked.id),
         ("optimizer", question.optimizer.id, other.optimizer.id),
         ("offload", question.offload, other.offload),
-        ("loss", question.tuning.loss, other.tuning.loss),
+        ("loss", given_loss(question), variant.loss or given_loss(question)),
     ]
     if variant.lora_targets is not None:
         values.append(("lora_targets", question.tuning.lora_targets, variant.lora_targets))
@@ -125,10 +135,13 @@ def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
 
 
 def _without(question: Question, variant: Variant) -> Iterator[Message]:
-    """Inputs that were given and that the method of a variant has no use for."""
+    """Inputs that were given and that the method of a variant has no use for, or does not go with."""
     method = find_method(variant.method)
     of_adapters, of_layers = ("lora_rank", "lora_targets"), ("trained_layers",)
-    for name in (*(() if method.adapts else of_adapters), *(() if method.trains == "last-layers" else of_layers)):
+    split = ("tp",) if method.low_bits and (question.fixed.tp or 1) > 1 else ()
+    for name in (
+        *(() if method.adapts else of_adapters), *(() if method.trains == "last-layers" else of_layers), *split,
+    ):  # fmt: skip
         given = question.inputs.get(name)
         if given is not None and given.source in FROM_THE_USER and given.value is not None:
             yield Message.of("hint.without", input=name, value=str(given.value))

@@ -62,19 +62,19 @@ def leaner(case: Case, fixed: FixedLayout) -> Iterator[Way]:
     """What would need less memory and is not tried yet; a vision model has no other layout."""
     recipe = case.recipe
     if not recipe.model.has_network:
-        if _has_large_logits(case):
+        if has_large_logits(case):
             yield Way(input="loss", value="fused")
         for name in given(case, fixed, "tp", "pp", "zero"):
             yield Way(input=name, value=None, was=getattr(fixed, name))
         if fixed.act_ckpt not in (None, "full"):
-            yield Way(input="act_ckpt", value="full")
+            yield Way(input="act_ckpt", value=None, was=str(fixed.act_ckpt))
     if fixed.micro_batch not in (None, 1):
         yield Way(input="micro_batch", value=1)
-    if recipe.model.has_network or recipe.how.adapts:  # adapters have next to no states
+    if recipe.model.has_network:
         return
     if recipe.offload != "optimizer":
         yield Way(input="offload", value="optimizer")
-    if recipe.optimizer.full_moments:
+    if recipe.optimizer.full_moments and not recipe.how.adapts:  # adapters have next to no states
         yield Way(input="optimizer", value="adamw-8bit")
 
 
@@ -82,7 +82,7 @@ LARGE_LOGITS = 0.1
 """Share of a GPU's memory from which the logits of one sequence are worth a hint."""
 
 
-def _has_large_logits(case: Case) -> bool:
+def has_large_logits(case: Case) -> bool:
     """Whether computing the loss in pieces would save a good part of the memory."""
     recipe = case.recipe
     logits_bytes = recipe.seq_len * recipe.model.vocab * float(np.ravel(case.mid.logit_stored_bytes)[0])

@@ -288,3 +288,22 @@ def test_a_model_whose_states_fit_no_gpu_is_split_otherwise_where_they_cannot_be
 
     assert set(layouts.zero.tolist()) == {0}
     assert 8 in layouts.tp.tolist()
+
+
+@pytest.mark.parametrize("method", ["qlora", "qdora", "dpo-qlora"])
+def test_packed_weights_of_four_bits_are_not_split_by_tensor_parallelism(method):
+    some = {"seq_len": 4096, "global_batch": 32}
+    packed = enumerate_layouts(recipe("llama-3.1-70b", method=method, **some), H100, FixedLayout(), gpus=8)
+    plain = enumerate_layouts(recipe("llama-3.1-70b", method="lora", **some), H100, FixedLayout(), gpus=8)
+
+    assert set(packed.tp.tolist()) == {1}
+    assert set(plain.tp.tolist()) == {1, 2, 4, 8}
+
+
+def test_only_checkpointing_that_the_software_has_is_tried_unless_another_is_asked_for():
+    switch = recipe(act_ckpts=("none", "full"))
+    tried = {ACT_CKPT[code] for code in enumerate_layouts(switch, H100, FREE, gpus=8).act_ckpt}
+    asked = enumerate_layouts(switch, H100, FixedLayout(act_ckpt="every-2"), gpus=8)
+
+    assert tried == {"none", "full"}
+    assert {ACT_CKPT[code] for code in asked.act_ckpt} == {"every-2"}

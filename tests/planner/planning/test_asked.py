@@ -15,6 +15,8 @@ from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on, expected_paces, tokens_ratio
 from planner.planning.estimate import estimate
+from planner.planning.fitting.lean import MORE_MEMORY
+from planner.planning.fitting.shortage import fits_on
 from planner.planning.ranges import Ranged
 from planner.planning.targets import at_confidence
 from planner.question.batch import batch_band
@@ -261,3 +263,52 @@ def test_where_only_a_larger_batch_divides_one_is_named():
         planned(params="7B", gpus="64", tp="1", pp="1", cp="1", micro_batch="16", global_batch="128")
 
     assert parts(caught.value.hint) == {"key": "hint.batch_fits", "more": 1024}
+
+
+RISKY = {"params": "7B", "gpu": "l4", "tokens": "1B", "gpus": "8"}
+"""Eight such GPUs hold the run, but a little more likely than allowed they do not."""
+
+
+def refused(**asked: str) -> Message:
+    with pytest.raises(NoPlanError) as caught:
+        planned(**asked)
+    return caught.value.hint
+
+
+def test_of_two_options_only_the_risky_one_has_a_risk():
+    hint = parts(refused(**RISKY, deadline="2d"))
+    more, later = parts(hint["more"]), parts(hint["later"])
+
+    assert (hint["key"], more["key"], later["key"]) == ("hint.more_gpus", "flag.gpus", "hint.option")
+    assert parts(later["option"])["key"] == "flag.deadline_days"
+    (risk,) = (parts(need)["risk"] for need in later["needs"])
+    assert risk == planned(**RISKY)[1].plan.memory_risk > 0.05
+    safe = parts(refused(**RISKY, deadline="2d", memory_risk="0.5"))
+    assert (parts(safe["more"])["key"], parts(safe["later"])["key"]) == ("flag.gpus", "flag.deadline_days")
+
+
+def test_of_ways_to_hold_deadline_and_budget_only_the_risky_one_has_a_risk():
+    ways = parts(refused(**RISKY, deadline="2d", budget="1"))["ways"]
+
+    assert [parts(way)["key"] for way in ways] == ["hint.within_deadline", "hint.option"]
+
+
+def test_a_number_of_gpus_that_holds_a_run_at_a_risk_has_its_own_beside_other_ways():
+    asked = question(params="70B", gpu="rtx-4090")
+    one = make_case(asked, asked.asked, asked.clusters[0], price(), site())
+    keys, ways = ("hint.fits_on", "hint.fits_on_at_risk"), (MORE_MEMORY,)
+
+    assert parts(fits_on(one, keys, 16, 0.46, ways)) == {"key": keys[1], "gpus": 16, "risk": 0.46, "ways": ways}
+    for risk in (None, one.memory_risk):
+        assert parts(fits_on(one, keys, 16, risk, ways)) == {"key": keys[0], "gpus": 16, "ways": ways}
+
+
+def test_a_fine_tuning_that_does_not_fit_is_offered_a_loss_with_its_own_risk_and_not_that_of_more_gpus():
+    text = word(refused(
+        model="llama-3.1-8b", params=None, method="lora", stack="hf", gpu="rtx-4090", gpus="1", packed="yes",
+        lengths="600", seq_len="8192",
+    ))  # fmt: skip
+
+    assert "with --loss fused (from" in text
+    assert "probability" not in text.partition("--loss fused")[2].partition(")")[0]
+    assert "46%" not in text

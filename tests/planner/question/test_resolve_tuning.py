@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from planner.errors import InputFileError, UsageError
 from planner.question.asked import Ask
 from planner.question.question import Question
 from planner.question.resolve import resolve
+from planner.question.resolve_tuning import UNPACKED
+from planner.training.method import find_method, load_methods
 
 
 def ask(**texts: str) -> Question:
@@ -128,6 +131,8 @@ def test_a_file_of_lengths_that_holds_something_else_is_named_with_its_line(tmp_
         ({"method": "dpo", "mtp_layers": "1"}, "mtp_layers"),
         ({"method": "pretrain", "model": "bert-large", "mtp_layers": "1"}, "mtp_layers"),
         ({"method": "pretrain", "mtp_layers": "17"}, "--mtp-layers"),
+        ({"method": "qlora", "tp": "2"}, "error.tp_low_bits"),
+        ({"method": "dpo-qlora", "tp": "8", "stack": "typical"}, "error.tp_low_bits"),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_a_reason(given, what):
@@ -150,3 +155,14 @@ def test_a_model_predicts_further_tokens_as_it_was_trained_unless_one_says_other
     assert "mtp_layers" not in ask(model="deepseek-v3", method="sft").inputs
     assert "mtp_layers" not in ask().inputs
     assert ask(method="sft", mtp_layers="1").recipe(own.asked, own.clusters[0]).model.layers == 33
+
+
+def test_every_method_of_packed_weights_names_the_one_that_can_be_split():
+    packed = {method.id: method for method in load_methods().values() if method.low_bits}
+
+    assert UNPACKED.keys() == packed.keys()
+    for name, other in UNPACKED.items():
+        assert replace(find_method(other), id=name, name="", low_bits=True, evidence=packed[name].evidence) == replace(
+            packed[name], name=""
+        )
+    assert ask(method="qlora", tp="1").fixed.tp == 1

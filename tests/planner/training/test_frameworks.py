@@ -2,7 +2,8 @@ import re
 
 import pytest
 
-from planner.training.frameworks import find_framework, load_frameworks
+from planner.training.frameworks import find_framework, load_frameworks, named_stacks
+from planner.training.recipe import ACT_CKPT
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,12 @@ def test_every_row_has_a_reason_and_a_source_and_the_last_one_matches_everything
 )
 def test_a_framework_that_no_shipped_run_uses_still_has_its_own_defaults(name, expected):
     assert find_framework(name).id == expected
+
+
+def test_stacks_that_a_question_names_switch_checkpointing_on_or_off_for_all_layers():
+    # `gradient_checkpointing` of Hugging Face's TrainingArguments, `enable_activation_checkpointing` of torchtune's
+    # recipes and unsloth's `use_gradient_checkpointing` are switches
+    assert {name: named.act_ckpts for name, named in named_stacks().items()} == dict.fromkeys(
+        ("hf", "torchtune", "unsloth"), ("none", "full")
+    )
+    assert find_framework("Megatron-Core").act_ckpts == ACT_CKPT

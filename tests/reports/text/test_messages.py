@@ -217,9 +217,13 @@ def test_a_chinese_template_holds_no_english_beyond_names():
             "最便宜的方案用 1 张 GPU，按此概率需 10 美元",
         ),
         (
-            Message.of("hint.more_gpus", gpus=8, deadline_days=1234.4),
-            "use --gpus 8, or --deadline 1235d",
-            "用 --gpus 8，或 --deadline 1235d",
+            Message.of(
+                "hint.more_gpus",
+                more=Message.of("flag.gpus", gpus=8),
+                later=Message.of("flag.deadline_days", deadline_days=1234.4),
+            ),
+            "use `--gpus 8`, or --deadline 1235d",
+            "用 `--gpus 8`，或 --deadline 1235d",
         ),
         (
             Message.of(

@@ -59,13 +59,13 @@ def test_every_way_is_the_question_with_its_flag_put_in_or_left_out():
     ways = {word(way.change): way.question for way in _ways(one, case)}
 
     assert list(ways) == [
-        "with --loss fused", "without --tp 4", "without --zero 1", "with --act-ckpt full", "with --micro-batch 1",
+        "with --loss fused", "without --tp 4", "without --zero 1", "without --act-ckpt none", "with --micro-batch 1",
         "with --offload optimizer", "with --optimizer adamw-8bit",
     ]  # fmt: skip
     fixed = one.fixed
     assert ways["without --tp 4"] == replace(one, fixed=replace(fixed, tp=None))
     assert ways["with --micro-batch 1"] == replace(one, fixed=replace(fixed, micro_batch=1))
-    assert ways["with --act-ckpt full"] == replace(one, fixed=replace(fixed, act_ckpt="full"))
+    assert ways["without --act-ckpt none"] == replace(one, fixed=replace(fixed, act_ckpt=None))
     assert ways["with --loss fused"] == replace(one, tuning=replace(one.tuning, loss="fused"))
     assert ways["with --optimizer adamw-8bit"].optimizer.id == "adamw-8bit"
 

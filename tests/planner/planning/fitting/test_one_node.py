@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.planning.choice import best_on
-from planner.planning.fitting.one_node import held_by_a_node
+from planner.planning.fitting.one_node import held_by_a_node, with_its_losses
 from tests.planner.build import question
 from tests.planner.planning.test_views import of
 
@@ -24,3 +24,12 @@ def test_the_number_of_gpus_asked_for_says_nothing_of_it(model):
     some = [question(model=model, params=None, method="sft", gpus=gpus) for gpus in ("8", "16", "64")]
 
     assert len({held_by_a_node(one, one.clusters[0]) for one in some}) == 1
+
+
+def test_a_loss_that_was_chosen_is_the_only_one_that_is_tried():
+    free, given = (
+        question(model="llama-3.1-8b", params=None, method="lora", **more) for more in ({}, {"loss": "full"})
+    )
+
+    assert [each.tuning.loss for each in with_its_losses(free)] == [None, "fused"]
+    assert [each.tuning.loss for each in with_its_losses(given)] == ["full"]

@@ -21,7 +21,7 @@ from tests.planner.planning.counting.test_counts import by
 from tests.planner.planning.test_choice import DRAWS, FREE, case, small
 
 OFFLOAD = Message.of("flag.with_value", input="offload", value="optimizer")
-RECOMPUTE = Message.of("flag.with_value", input="act_ckpt", value="full")
+RECOMPUTE = Message.of("hint.without", input="act_ckpt", value="none")
 
 
 def test_a_deadline_that_no_number_meets_says_what_the_fastest_takes_and_that_hint_works():

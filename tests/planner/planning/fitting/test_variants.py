@@ -75,3 +75,14 @@ def test_what_was_given_for_adapters_is_left_out_where_all_weights_learn():
 
     assert ("hint.without", "lora_rank") in keys["sft"]
     assert keys["qlora"] == [("flag.with_value", "method")]
+
+
+def test_packed_weights_are_a_way_without_the_tensor_parallelism_that_was_asked_for():
+    lora = question(method="lora", gpu="rtx-4090", gpus="2", tp="2", stack="typical")
+    packed = Variant(method="qlora")
+
+    assert [(parts(flag)["key"], parts(flag)["input"]) for flag in changes(lora, packed)] == [
+        ("flag.with_value", "method"), ("hint.without", "tp"),
+    ]  # fmt: skip
+    assert asked_as(lora, packed).fixed.tp is None
+    assert asked_as(lora, Variant(method="dora")).fixed.tp == 2

@@ -1,0 +1,148 @@
+"""Ways to fine-tune that fit on the GPUs given, for a refusal: the smallest change of what was asked comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from planner.errors import Message, UsageError
+from planner.lazy import dataclass
+from planner.parallelism.search import enumerate_layouts
+from planner.performance.memory import usable_bytes
+from planner.planning.case import Case
+from planner.planning.fitting.lean import told_needs
+from planner.planning.fitting.neighbours import next_above
+from planner.planning.fitting.one_node import LEAN_LOSS, held_by_a_node, with_its_losses
+from planner.planning.fitting.variants import Variant, asked_as, changes, given_loss, variants_of
+from planner.planning.fitting.ways import Way, has_large_logits, leaner
+from planner.planning.risk import MOST_HOST_BYTES, WORTH_TRYING, risk_of
+from planner.question.question import Question
+from planner.training.method import find_method
+from planner.training.support import why_unable
+from planner.units import GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """A way to train, and the flags that turn the question into it."""
+
+    flags: tuple[Message, ...]
+    asked: Callable[[Question], Question]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """Which changes make a question fit, and what is told of them."""
+
+    question: Question
+    case: Case
+    gpus: int
+    ways: list[Message]
+    fitting: list[frozenset[Message]]
+    """Flags of the ways that fit."""
+
+    def look(self, some: Iterable[_Change]) -> bool:
+        """Take some changes into account, but for those that hold more than is enough; whether any way fits by now."""
+        for change in some:
+            flags = frozenset(change.flags)
+            if flags and not any(enough <= flags for enough in self.fitting):
+                way = self._told(change)
+                if way is not None:
+                    self.ways.append(way)
+                    self.fitting.append(flags)
+        return bool(self.ways)
+
+    def _told(self, change: _Change) -> Message | None:
+        """A change with what it needs and risks; None where it does not fit, or at a risk that is not worth a try."""
+        asked, cluster = self._as_planned(change.asked), self.case.cluster
+        if why_unable(asked.model, asked.asked, cluster.gpu) is not None:
+            return None
+        other = self.case.trained_as(asked.recipe(asked.asked, cluster))
+        try:
+            layouts = enumerate_layouts(other.recipe, cluster, asked.fixed, gpus=self.gpus)
+        except UsageError:  # what is fixed of the layout does not go with it
+            return None
+        if not len(layouts):
+            return None
+        needed_bytes = other.score(layouts).memory_bytes
+        leanest = int(np.argmin(needed_bytes))
+        if needed_bytes[leanest] > usable_bytes(cluster.gpu):
+            return None
+        risk, host_bytes = risk_of(other, layouts.only(leanest)), other.host_bytes(layouts.only(leanest))
+        if risk > max(self.case.memory_risk, WORTH_TRYING) or host_bytes > MOST_HOST_BYTES:
+            return None
+        needed = Message.of("hint.needs_gib", needed_gib=float(needed_bytes[leanest]) / GIB)
+        key = "hint.way_without" if change.flags[0].key == "hint.without" else "hint.way"
+        return Message.of(key, flags=change.flags, needs=(needed, *told_needs(self.case, host_bytes, risk)))
+
+    def _as_planned(self, asked: Callable[[Question], Question]) -> Question:
+        """A way as it is planned when it is asked for: with stack and loss of one node where a node holds it."""
+        if self.question.on_a_node is not None:
+            for alone in with_its_losses(asked(self.question.on_a_node)):
+                if held_by_a_node(alone, self.case.cluster, parameters=self.case.rates.parameters):
+                    return alone
+        return asked(self.question)
+
+
+def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
+    """Ways to train that fit on so many GPUs, as flags with what they need and risk.
+
+    The smallest change comes first: what is asked for with a leaner loss, without a flag that was given or with more on
+    the host, where none of these is enough with two of them; then in other types or with other states; then by another
+    method, of which those that train adapters come first, and are enough, where adapters were asked for.
+    """
+    search = _Search(question=question, case=case, gpus=gpus, ways=[], fitting=[])
+    ways = [_taking(way) for way in leaner(case, question.fixed) if gpus > 1 or not _moves_shards(case, way)]
+    if not search.look(ways):
+        search.look(_both(*pair) for pair in combinations(ways, 2))
+    variants = list(_with_losses(question, case))
+    search.look(_put(question, variant) for variant in variants if variant.method == question.method)
+    others = [variant for variant in variants if variant.method != question.method]
+    if find_method(question.method).adapts:
+        kin = [_put(question, variant) for variant in others if find_method(variant.method).adapts]
+        left_out = [way for way in ways if way.flags[0].key == "hint.without"]
+        if search.look(kin) or search.look(_both(one, way) for one in kin for way in left_out):
+            return tuple(search.ways)
+    search.look(_put(question, variant) for variant in others)
+    return tuple(search.ways)
+
+
+def _moves_shards(case: Case, way: Way) -> bool:
+    """Whether frozen weights move to the host, which they do with their shards: one GPU has none."""
+    return way.input == "offload" and case.recipe.how.adapts
+
+
+def _taking(way: Way) -> _Change:
+    return _Change(flags=(way.flag,), asked=way.asked)
+
+
+def _put(question: Question, variant: Variant) -> _Change:
+    return _Change(flags=changes(question, variant), asked=lambda one: asked_as(one, variant))
+
+
+def _both(first: _Change, second: _Change) -> _Change:
+    """Two changes as one, what is left out after what is added."""
+    flags = sorted((*first.flags, *second.flags), key=lambda flag: flag.key == "hint.without")
+    return _Change(flags=tuple(flags), asked=lambda one: second.asked(first.asked(one)))
+
+
+def _with_losses(question: Question, case: Case) -> Iterator[Variant]:
+    """Every variant, and where the logits are large and nobody chose the loss, each again with the lean one."""
+    lean = given_loss(question) is None and (question.tuning.loss == LEAN_LOSS or has_large_logits(case))
+    for variant in variants_of(question):
+        yield variant
+        if lean and variant.loss is None:
+            yield replace(variant, loss=LEAN_LOSS)
+
+
+def fits_with(case: Case, question: Question, ways: tuple[Message, ...], most_gpus: int) -> Message:
+    """Ways that fit on the GPUs given, after the fewest more GPUs that hold the training as asked."""
+    more = next_above(case, question.fixed, question.gpus or 1, most_gpus)
+    if more is None:
+        return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)
+    if more.risk is None:
+        return Message.of("hint.fits_on_or_with", ways=ways, gpus=more.gpus)
+    return Message.of("hint.fits_on_or_with_at_risk", ways=ways, gpus=more.gpus, risk=more.risk)
