@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import TypeAlias
 
 from planner.lazy import dataclass
@@ -45,6 +46,10 @@ class MpplanError(Exception):
         """One sentence without a full stop."""
         self.hint = hint
         """The next action, or None where there is nothing useful to say."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle and copy: without `__init__`, whose arguments differ between the classes and are not all kept."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InternalError(MpplanError):

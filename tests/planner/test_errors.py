@@ -1,0 +1,61 @@
+"""Errors: what they carry comes through a process pool and through a copy."""
+
+import copy
+import pickle
+
+import pytest
+
+from planner.errors import (
+    CannotMeasureError,
+    EnoughBudget,
+    IncompleteError,
+    InputFileError,
+    InternalError,
+    LimitError,
+    Message,
+    MpplanError,
+    NoPlanError,
+    UnstableError,
+    UsageError,
+)
+from planner.planning.asked import UnpricedError
+from planner.rows import CellError
+from probes.process.client import ReportedError
+
+SHORT, WAYS = Message.of("error.too_dear", cheapest_usd=12.5), Message.of("hint.no_offer", flags=("--budget",))
+NO_PLAN = NoPlanError(SHORT, hint=WAYS, enough=EnoughBudget(usd=1_300, gpus=8, safe=True))
+ERRORS = (
+    *(of("it is short", hint="give more") for of in (
+        MpplanError, InternalError, UsageError, InputFileError, CannotMeasureError, IncompleteError, UnstableError,
+        LimitError,
+    )),
+    UsageError("no hint"),
+    UnpricedError(SHORT, hint=WAYS),
+    CellError("book.csv:3", "usd", "an amount", "x", "correct it"),
+    ReportedError("the probe said so", hint=None, exit_code=4),
+    NO_PLAN,
+)  # fmt: skip
+WAYS_TO_COPY = {
+    "pickle": lambda error: pickle.loads(pickle.dumps(error)),
+    "oldest pickle": lambda error: pickle.loads(pickle.dumps(error, protocol=0)),
+    "copy": copy.copy,
+    "deep copy": copy.deepcopy,
+}
+
+
+def test_these_are_all_errors_of_the_planner():
+    def below(cls):
+        return {cls}.union(*(below(inner) for inner in cls.__subclasses__()))
+
+    assert {cls for cls in below(MpplanError) if cls.__module__.startswith("planner.")} < {type(e) for e in ERRORS}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_COPY)
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_every_error_can_be_copied_whole(error, way):
+    again = WAYS_TO_COPY[way](error)
+
+    assert type(again) is type(error)
+    assert (again.args, str(again)) == (error.args, str(error))
+    assert vars(again) == vars(error)
+    assert again.exit_code == error.exit_code
