@@ -84,9 +84,12 @@ def _data_dir() -> Path:
 
 
 def has_data_dir() -> bool:
-    """Whether there is a place for the user's data at all; what only reads goes on without one."""
+    """Whether there is a place for the user's data that the system lets us look into; what only reads goes on without.
+
+    A service often has none: its user has no home directory, or is kept out of it.
+    """
     try:
-        _data_dir()
+        _within_reach(_data_dir() / "records")
     except UsageError:
         return False
     return True
@@ -109,7 +112,6 @@ def any_records(gpus: Iterable[str] = ()) -> bool:
     Args:
         gpus: catalogue ids.
     """
-    own = _data_dir() / "records" if has_data_dir() else None
-    if own is not None and os.path.isdir(own) and any(own.glob("*.jsonl*")):
+    if has_data_dir() and os.path.isdir(records_dir()) and any(records_dir().glob("*.jsonl*")):
         return True
     return any(path for gpu in gpus for path in SHIPPED.glob(f"{gpu}-*.jsonl*"))

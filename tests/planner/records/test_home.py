@@ -1,9 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from planner.errors import UsageError
-from planner.records.home import any_records, data_dir, records_dir, user_path
+from planner.records.home import any_records, data_dir, has_data_dir, records_dir, user_path
 
 
 def test_the_data_folder_is_the_users_own_choice(monkeypatch, tmp_path):
@@ -114,3 +115,24 @@ def test_a_data_folder_that_the_system_cannot_look_for_is_an_error_in_words(monk
 
     with pytest.raises(UsageError, match="File name too long"):
         data_dir()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="nobody is kept out in this way")
+@pytest.mark.parametrize("shut", ["home", "home/mpplan"])
+def test_a_data_folder_that_the_user_is_kept_out_of_is_none_to_what_only_reads(tmp_path, monkeypatch, shut):
+    monkeypatch.setattr("planner.records.home.SHIPPED", tmp_path / "none")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "mpplan" / "records").mkdir(parents=True)
+    (tmp_path / "home" / "mpplan" / "records" / "one.jsonl").write_text("{}\n", encoding="utf-8")
+    assert (has_data_dir(), any_records()) == (True, True)
+
+    me = os.geteuid()
+    (tmp_path / shut).chmod(0)
+    if me == 0:  # no permission keeps root out
+        os.seteuid(65534)
+    try:
+        there = has_data_dir(), any_records()
+    finally:
+        os.seteuid(me)
+        (tmp_path / shut).chmod(0o700)
+    assert there == (False, False)
