@@ -25,6 +25,8 @@ def user_path(name: str) -> Path:
     Raises:
         UsageError: no path can be called that, or the system does not let us look there.
     """
+    if not name.strip():
+        raise UsageError("the name of a file is empty", hint="name a file, or leave it out")
     if "\0" in name:
         raise UsageError("a path holds a null character", hint="no file can be named like that")
     return _within_reach(Path(os.path.expanduser(name)))

@@ -78,6 +78,12 @@ def test_a_path_with_a_home_stays_as_it_is_where_nobody_knows_the_home(homeless)
     assert user_path("~/plan.json") == Path("~/plan.json")
 
 
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_is_not_the_working_directory(name):
+    with pytest.raises(UsageError, match="the name of a file is empty"):
+        user_path(name)
+
+
 def test_no_path_holds_a_null_character():
     with pytest.raises(UsageError, match="null character"):
         user_path("a\0b")
