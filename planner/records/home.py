@@ -39,7 +39,8 @@ def _within_reach(path: Path) -> Path:
     """The path, which need not exist, unless the system refuses to look for it: its name is too long, a folder is shut.
 
     Raises:
-        UsageError: it does; `Path.exists` and its like would raise an `OSError` wherever they are first called.
+        UsageError: it does, or no file can have the name; `Path.exists` and its like would raise an `OSError` or a
+            `UnicodeEncodeError` wherever they are first called.
     """
     try:
         path.stat()
@@ -48,6 +49,11 @@ def _within_reach(path: Path) -> Path:
             raise UsageError(
                 f"cannot use `{shortened(str(path))}`: {error.strerror}", hint="check the path and its permissions"
             ) from error
+    except UnicodeEncodeError as error:
+        shown = shortened(str(path).encode(errors="backslashreplace").decode())
+        raise UsageError(
+            f"cannot use `{shown}`: it holds half of a character", hint="no file can be named like that"
+        ) from error
     return path
 
 

@@ -96,6 +96,15 @@ def test_a_data_folder_that_cannot_be_looked_into_holds_no_records(monkeypatch):
     assert not any_records()
 
 
+@pytest.mark.parametrize("name", ["\ud800", "Läufe/\ud800.csv"])
+def test_no_path_holds_half_of_a_character(name):
+    shown = name.replace("\ud800", r"\ud800")
+    with pytest.raises(UsageError) as caught:
+        user_path(name)
+
+    assert str(caught.value) == f"cannot use `{shown}`: it holds half of a character"
+
+
 @pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000])
 def test_a_path_that_the_system_cannot_look_for_is_refused_where_it_is_named(name):
     with pytest.raises(UsageError, match=r"cannot use `x.*…`: File name too long"):
