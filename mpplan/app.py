@@ -18,6 +18,7 @@ from mpplan.ui.console import did_you_mean, fail, show_help
 from mpplan.ui.sink import cleaned, uncleaned
 from mpplan.ui.streams import open_streams, silence
 from mpplan.version import __version__
+from planner.decimals import own_decimals
 from planner.errors import MpplanError, UsageError
 
 app = typer.Typer(
@@ -57,6 +58,7 @@ def program() -> Any:
 
 
 @cleaned()
+@own_decimals()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `mpplan` and return its exit code (docs/exit-codes.md)."""
     open_streams()

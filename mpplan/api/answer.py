@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from mpplan.version import __version__
+from planner.decimals import own_decimals
 from planner.errors import Message
 from planner.lazy import dataclass
 from planner.question.asked import Ask, text_of
@@ -56,6 +57,7 @@ def estimate_briefly(**inputs: Given) -> Answer:
     return _estimated(inputs, whole=False)
 
 
+@own_decimals()
 def _estimated(inputs: dict[str, Given], *, whole: bool) -> Answer:
     from mpplan.api.document import worded_errors
     from planner.answer.document import to_document

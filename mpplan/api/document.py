@@ -11,12 +11,14 @@ from planner.answer.document import Document
 from planner.answer.document import to_document as planner_document
 from planner.answer.invariants import require_possible
 from planner.answer.plan import Answer
+from planner.decimals import own_decimals
 from planner.errors import MpplanError
 from planner.question.input import flag_of
 from reports.text.clean import clean
 from reports.text.messages import SIBLING, is_message, word
 
 
+@own_decimals()
 def to_document(answer: Answer) -> Document:
     """The document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, worded in English.
 
