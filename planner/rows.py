@@ -381,12 +381,12 @@ def near_names(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 
 
 
 def unknown_name(what: str, name: str, names: Iterable[str], listing: str) -> UsageError:
-    """The error for a name that no row has, with similar names and the command that lists all names."""
+    """The error for a name that no row has, with similar names and what lists all names: a command, or a call."""
     return _unknown(what, name, near_names(name, names), listing)
 
 
 def _unknown(what: str, name: str, similar: Iterable[str], listing: str) -> UsageError:
     known = ", ".join(f"`{near}`" for near in similar)
     offer = f"did you mean {known}? " if known else ""
-    every = f"`{listing}` lists them all" if listing.startswith("mpplan ") else f"there are {listing}"
+    every = f"`{listing}` lists them all" if listing.startswith(("mpplan ", "help(")) else f"there are {listing}"
     return UsageError(f"unknown {what} `{name}`", hint=f"{offer}{every}")

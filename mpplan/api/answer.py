@@ -36,9 +36,10 @@ Given = str | int | float | bool | Decimal | date | os.PathLike[str] | Iterable[
 def estimate(**inputs: Given) -> Answer:
     """Answer a question as `mpplan estimate` does.
 
-    The names are those of `planner.question.inputs`: the long flags of `mpplan estimate` with underscores. Sizes may be
-    numbers or text: `params="70B"`, `tokens=1.4e12`, `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. What is left out, or
-    None, takes the documented default, and the answer says so.
+    The names are those of `planner.question.inputs`: the long flags of `mpplan estimate` that belong to the question
+    (not its output and limits), with underscores. Sizes may be numbers or text: `params="70B"`, `tokens=1.4e12`,
+    `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. What is left out, or None, takes the documented default, and the answer
+    says so; the defaults of `mpplan.toml` and `MPPLAN_ESTIMATE_...` are those of the command, and are not read here.
 
     Raises:
         UsageError: a name or value is wrong.

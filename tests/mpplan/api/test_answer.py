@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import pydoc
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,23 @@ def test_the_package_offers_its_api_and_nothing_else():
     assert mpplan.estimate is estimate
     with pytest.raises(AttributeError, match="no attribute 'answer'"):
         mpplan.answer  # noqa: B018
+
+
+def test_a_flag_of_the_command_alone_is_no_input_and_the_help_of_the_function_does_not_list_it():
+    with pytest.raises(UsageError, match="unknown input `max_cost`") as caught:
+        estimate(params="7B", max_cost=1e6)
+
+    assert caught.value.hint == "`help(mpplan.estimate)` lists them all"
+    assert "max_cost" not in pydoc.render_doc(mpplan.estimate)
+    assert "power_cap" in pydoc.render_doc(mpplan.estimate)
+
+
+def test_defaults_of_the_command_are_not_those_of_the_function(monkeypatch, tmp_path):
+    monkeypatch.setenv("MPPLAN_ESTIMATE_PUE", "1.9")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mpplan.toml").write_text("[estimate]\npue = 1.9\n", encoding="utf-8")
+
+    assert estimate_briefly(params="7B", gpus=8).question["pue"].source == "default"
 
 
 def test_numbers_of_numpy_are_numbers():
