@@ -36,12 +36,12 @@ LARGEST_AMOUNT = 10**15
 
 
 class CellError(InputFileError):
-    """A cell is not what its column holds; `key` and `expected` are the same for every line with this mistake."""
+    """A cell is not what its column holds; `column` and `expected` are the same for every line with this mistake."""
 
     def __init__(self, place: str, key: str, expected: str, found: str, hint: str) -> None:
         super().__init__(f"{place}: {key}: expected {expected}, found `{shortened(found)}`", hint=hint)
-        self.key = key
-        """The column."""
+        self.column = key
+        """Its key: the head of the column."""
         self.expected = expected
         """What it should hold."""
 

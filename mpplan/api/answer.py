@@ -45,6 +45,7 @@ def estimate(**inputs: Given) -> Answer:
         UsageError: a name or value is wrong.
         InputFileError: a file that the question names is invalid.
         NoPlanError: nothing feasible; says what is short and what would fit.
+        InternalError: the answer breaks a rule that always holds: our fault.
     """
     return _estimated(inputs, whole=True)
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import get_type_hints
 
 import pytest
 
@@ -59,3 +60,18 @@ def test_every_error_can_be_copied_whole(error, way):
     assert (again.args, str(again)) == (error.args, str(error))
     assert vars(again) == vars(error)
     assert again.exit_code == error.exit_code
+
+
+def test_the_types_of_an_error_hold_before_and_after_it_is_worded():
+    for cls in {type(error) for error in ERRORS} - {CannotMeasureError}:
+        hints = get_type_hints(cls)
+        assert (hints["message"], hints["hint"]) == (str | Message, str | Message | None)
+
+
+def test_the_key_and_the_values_of_an_error_outlive_its_wording():
+    error = NoPlanError(SHORT, hint=WAYS)
+    error.message, error.hint = "too dear", "pay more"
+
+    assert (error.key, error.values) == ("error.too_dear", {"cheapest_usd": 12.5})
+    assert (error.told, error.advised) == (SHORT, WAYS)
+    assert (UsageError("plain").key, UsageError("plain").values) == (None, {})
