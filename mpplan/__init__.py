@@ -19,13 +19,27 @@ if TYPE_CHECKING:
     from mpplan.api.answer import estimate
     from mpplan.api.document import to_document
     from planner.answer.plan import Answer
-    from planner.errors import MpplanError
+    from planner.errors import InputFileError, InternalError, MpplanError, NoPlanError, UsageError
 
-__all__ = ["Answer", "MpplanError", "__version__", "estimate", "to_document"]
+__all__ = [
+    "Answer",
+    "InputFileError",
+    "InternalError",
+    "MpplanError",
+    "NoPlanError",
+    "UsageError",
+    "__version__",
+    "estimate",
+    "to_document",
+]
 
 _HOMES = {
     "Answer": "planner.answer.plan",
+    "InputFileError": "planner.errors",
+    "InternalError": "planner.errors",
     "MpplanError": "planner.errors",
+    "NoPlanError": "planner.errors",
+    "UsageError": "planner.errors",
     "estimate": "mpplan.api.answer",
     "to_document": "mpplan.api.document",
 }

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -18,6 +18,7 @@ from mpplan.ui.console import did_you_mean, fail, show_help
 from mpplan.ui.sink import cleaned, uncleaned
 from mpplan.ui.streams import open_streams, silence
 from mpplan.version import __version__
+from planner.decimals import own_decimals
 from planner.errors import MpplanError, UsageError
 
 app = typer.Typer(
@@ -57,13 +58,14 @@ def program() -> Any:
 
 
 @cleaned()
+@own_decimals()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `mpplan` and return its exit code (docs/exit-codes.md)."""
     open_streams()
     for stream in (sys.stdout, sys.stderr):
         own = uncleaned(stream)
-        if isinstance(own, TextIOWrapper):
-            own.reconfigure(errors="replace")  # a terminal that lacks `≥` gets `?`, not a traceback
+        if isinstance(own, TextIOWrapper):  # a terminal that lacks `≥` gets `?`, not a traceback
+            own.reconfigure(encoding=_encoding(stream), errors="replace")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads only wait for each other
     gc.set_threshold(200_000)  # a short run makes little garbage; looking for it costs a tenth of the start-up
     atexit.register(gc.freeze)  # nor at the end of the process, whose memory goes back as a whole
@@ -87,6 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _unexpected(error, debug="--debug" in words or bool(os.environ.get("MPPLAN_DEBUG")))
     return code if isinstance(code, int) else 0
+
+
+def _encoding(stream: TextIO) -> str | None:
+    """UTF-8 for what goes to a file or a program, which read JSON, CSV and pages as that; None: as it is."""
+    return "utf-8" if stream is sys.stdout and not stream.isatty() else None
 
 
 def _fail(error: MpplanError) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import TypeAlias
 
 from planner.lazy import dataclass
@@ -35,16 +36,42 @@ MessageValue: TypeAlias = "str | int | float | Message | tuple[str | int | float
 
 
 class MpplanError(Exception):
-    """A mistake that the user can mend; shown as `error:` and `hint:`, never as a traceback."""
+    """A mistake that the user can mend; shown as `error:` and `hint:`, never as a traceback.
+
+    What `mpplan.estimate` and `mpplan.to_document` raise is worded in English: `str(error)`, `message` and `hint` are
+    text there. `key` and `values` are for programs, and stay as they are.
+    """
 
     exit_code = 1
+    """The exit code of the command (docs/exit-codes.md)."""
+    message: str | Message
+    """One sentence without a full stop; a message until somebody words it."""
+    hint: str | Message | None
+    """The next action, or None where there is nothing useful to say; a message until somebody words it."""
+    told: Message | None
+    """The message as it was told, worded or not; None where it was plain text from the start."""
+    advised: Message | None
+    """The same of the hint."""
 
     def __init__(self, message: str | Message, *, hint: str | Message | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        """One sentence without a full stop."""
-        self.hint = hint
-        """The next action, or None where there is nothing useful to say."""
+        self.message, self.hint = message, hint
+        self.told = message if isinstance(message, Message) else None
+        self.advised = hint if isinstance(hint, Message) else None
+
+    @property
+    def key(self) -> str | None:
+        """What names the mistake for a program, for example `error.too_dear`; None where there is text alone."""
+        return None if self.told is None else self.told.key
+
+    @property
+    def values(self) -> dict[str, MessageValue]:
+        """What the message names, by name, in the unit that the name ends in; empty where there is text alone."""
+        return {} if self.told is None else dict(self.told.values)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle and copy: without `__init__`, whose arguments differ between the classes and are not all kept."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InternalError(MpplanError):
@@ -110,8 +137,8 @@ class NoPlanError(MpplanError):
     """Nothing feasible: the message says what is short and by how much, the hint what would fit (exit 8)."""
 
     exit_code = 8
-    message: Message
-    hint: Message
+    told: Message
+    advised: Message
     enough: EnoughBudget | None
     """The budget that would do where only money is short; None where something else is."""
 

@@ -36,12 +36,12 @@ LARGEST_AMOUNT = 10**15
 
 
 class CellError(InputFileError):
-    """A cell is not what its column holds; `key` and `expected` are the same for every line with this mistake."""
+    """A cell is not what its column holds; `column` and `expected` are the same for every line with this mistake."""
 
     def __init__(self, place: str, key: str, expected: str, found: str, hint: str) -> None:
         super().__init__(f"{place}: {key}: expected {expected}, found `{shortened(found)}`", hint=hint)
-        self.key = key
-        """The column."""
+        self.column = key
+        """Its key: the head of the column."""
         self.expected = expected
         """What it should hold."""
 
@@ -381,12 +381,12 @@ def near_names(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 
 
 
 def unknown_name(what: str, name: str, names: Iterable[str], listing: str) -> UsageError:
-    """The error for a name that no row has, with similar names and the command that lists all names."""
+    """The error for a name that no row has, with similar names and what lists all names: a command, or a call."""
     return _unknown(what, name, near_names(name, names), listing)
 
 
 def _unknown(what: str, name: str, similar: Iterable[str], listing: str) -> UsageError:
     known = ", ".join(f"`{near}`" for near in similar)
     offer = f"did you mean {known}? " if known else ""
-    every = f"`{listing}` lists them all" if listing.startswith("mpplan ") else f"there are {listing}"
+    every = f"`{listing}` lists them all" if listing.startswith(("mpplan ", "help(")) else f"there are {listing}"
     return UsageError(f"unknown {what} `{name}`", hint=f"{offer}{every}")

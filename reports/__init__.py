@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from planner.decimals import own_decimals
 from planner.errors import UsageError
 from reports.formats import FORMATS
 
@@ -21,6 +22,7 @@ LANGUAGES = ("en", "zh")
 __all__ = ["FORMATS", "LANGUAGES", "render", "render_comparison"]
 
 
+@own_decimals()
 def render(
     document: dict[str, Any],
     fmt: str,
@@ -62,6 +64,7 @@ def render(
     return _written(view, fmt, width, color, brief)
 
 
+@own_decimals()
 def render_comparison(
     first: dict[str, Any],
     second: dict[str, Any],

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from mpplan.version import __version__
+from planner.decimals import own_decimals
 from planner.errors import Message
 from planner.lazy import dataclass
 from planner.question.asked import Ask, InputValue, text_of
@@ -37,14 +38,16 @@ Given = str | int | float | bool | Decimal | date | os.PathLike[str] | Iterable[
 def estimate(**inputs: Given) -> Answer:
     """Answer a question as `mpplan estimate` does.
 
-    The names are those of `planner.question.inputs`: the long flags of `mpplan estimate` with underscores. Sizes may be
-    numbers or text: `params="70B"`, `tokens=1.4e12`, `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. What is left out, or
-    None, takes the documented default, and the answer says so.
+    The names are those of `planner.question.inputs`: the long flags of `mpplan estimate` that belong to the question
+    (not its output and limits), with underscores. Sizes may be numbers or text: `params="70B"`, `tokens=1.4e12`,
+    `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. What is left out, or None, takes the documented default, and the answer
+    says so; the defaults of `mpplan.toml` and `MPPLAN_ESTIMATE_...` are those of the command, and are not read here.
 
     Raises:
         UsageError: a name or value is wrong.
         InputFileError: a file that the question names is invalid.
         NoPlanError: nothing feasible; says what is short and what would fit.
+        InternalError: the answer breaks a rule that always holds: our fault.
     """
     return _estimated(inputs, whole=True)
 
@@ -58,6 +61,7 @@ def estimate_briefly(**inputs: Given) -> Answer:
     return _estimated(inputs, whole=False)
 
 
+@own_decimals()
 def _estimated(inputs: dict[str, Given], *, whole: bool) -> Answer:
     from mpplan.api.document import worded_errors
     from planner.answer.document import to_document

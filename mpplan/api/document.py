@@ -11,12 +11,27 @@ from planner.answer.document import Document
 from planner.answer.document import to_document as planner_document
 from planner.answer.invariants import require_possible
 from planner.answer.plan import Answer
+from planner.decimals import own_decimals
 from planner.errors import MpplanError
 from planner.question.input import flag_of
 from reports.text.clean import clean
 from reports.text.messages import SIBLING, is_message, word
 
 
+@contextmanager
+def worded_errors() -> Iterator[None]:
+    """Within it, errors are worded in English: for callers of the Python API who print them; also a decorator."""
+    try:
+        yield
+    except MpplanError as error:
+        error.message = word(error.message)
+        error.hint = None if error.hint is None else word(error.hint)
+        error.args = (error.message,)
+        raise
+
+
+@worded_errors()
+@own_decimals()
 def to_document(answer: Answer) -> Document:
     """The document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, worded in English.
 
@@ -53,15 +68,3 @@ def worded(value: Any) -> Any:
         else:
             result[name] = worded(inner)
     return value if all(map(operator.is_, result.values(), value.values())) else result
-
-
-@contextmanager
-def worded_errors() -> Iterator[None]:
-    """Within it, errors carry English text instead of messages: for callers of the Python API who print them."""
-    try:
-        yield
-    except MpplanError as error:
-        error.message = word(error.message)
-        error.hint = None if error.hint is None else word(error.hint)
-        error.args = (error.message,)
-        raise

@@ -27,7 +27,7 @@ from planner.units import DAY_S
 class UnpricedError(UsageError):
     """A budget, and a GPU without a price: wrong usage of it alone, and a row without a plan beside other GPUs."""
 
-    message: Message
+    told: Message
 
 
 def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
@@ -143,7 +143,7 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
         try:
             far = fewest(case.elsewhere, fixed, draws)
         except NoPlanError as error:
-            return with_ways(error.hint, helpful(case, fixed, question.gpus or 1)) if splits else error.hint
+            return with_ways(error.advised, helpful(case, fixed, question.gpus or 1)) if splits else error.advised
         other, risk = far.gpus, _risk(case, far)
     if splits:
         ways = helpful(case, fixed, question.gpus or 1)

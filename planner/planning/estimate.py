@@ -365,7 +365,7 @@ def _failed_side(
 
     def why(case: Case) -> Message:
         if case.policy.id == question.asked.id:
-            return error.message
+            return error.told
         return Message.of("why.asked_has_none", precision=question.asked.precision)
 
     def on_same(case: Case) -> Ranged:

@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 
 from planner.errors import Message, UsageError
 from planner.lazy import dataclass
+from planner.question.cost_inputs import PRICE_LIKE
 from planner.question.input import Input
-from planner.question.inputs import find_input
+from planner.question.inputs import GPU, MODEL, find_input
+from planner.question.parsers import parse_text
 from planner.text import shortened
 
 T = TypeVar("T")
@@ -40,7 +42,7 @@ class Ask:
     """The question as typed.
 
     Raises:
-        UsageError: a name is not that of an input; near names are offered.
+        UsageError: a name is not that of an input; near names are offered. Or the text of a name or a file is empty.
     """
 
     texts: Mapping[str, str]
@@ -51,7 +53,9 @@ class Ask:
 
     def __post_init__(self) -> None:
         for name in self.texts:
-            find_input(name)
+            item = find_input(name)
+            if item.parse is parse_text and not self.text(item):
+                raise UsageError(f"{self.called(item)}: no {_wanted(item)} given", hint=_listed(item))
 
     def text(self, item: Input[object]) -> str | None:
         """What was typed for an input, None where nothing was."""
@@ -62,9 +66,27 @@ class Ask:
         """Where the text of an input came from; `default` where nothing was typed."""
         return self.sources.get(item.name, "flag") if item.name in self.texts else "default"
 
+    def called(self, item: Input[object]) -> str:
+        """What an error calls an input that was given: its flag, or its name and the place of the text."""
+        where = _NOT_TYPED.get(self.source(item))
+        return item.flag if where is None else f"{item.name} in {where}"
+
 
 _NOT_TYPED = {"file": "the configuration file", "environment": "the environment"}
 """What an error names instead of a flag that nobody typed, by the source of the text."""
+
+_WANTED = {"FILE": "file", "N|FILE": "number or file", "PATH": "path", "RATE": "rate", "ZONE|G": "zone or number"}
+"""What the text of an input is, by its metavar, where it is not a name."""
+
+
+def _wanted(item: Input[object]) -> str:
+    return _WANTED.get(item.metavar or "", "name")
+
+
+def _listed(item: Input[object]) -> str:
+    """The hint for an input whose text is empty."""
+    listing = {GPU.name: "gpus", PRICE_LIKE.name: "gpus", MODEL.name: "models"}.get(item.name)
+    return "leave it out where there is none" if listing is None else f"`mpplan {listing}` lists the catalogue"
 
 
 class Reader:
@@ -105,8 +127,7 @@ class Reader:
         self.inputs[item.name] = InputValue(value=value, source=source or self.ask.source(item), note=note)
 
     def _read(self, item: Input[T], text: str) -> T:
-        where = _NOT_TYPED.get(self.ask.source(item))
-        value = item.parse(text, item.flag if where is None else f"{item.name} in {where}")
+        value = item.parse(text, self.ask.called(item))
         self.note(item, text if item.echoes_text else value)
         return value
 

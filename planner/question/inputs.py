@@ -346,5 +346,5 @@ def find_input(name: str) -> Input[object]:
         UsageError: no such input; near names are offered.
     """
     if name not in INPUT_BY_NAME:
-        raise unknown_name("input", name, INPUT_BY_NAME, "mpplan estimate --help")
+        raise unknown_name("input", name, INPUT_BY_NAME, "help(mpplan.estimate)")  # typed in Python
     return INPUT_BY_NAME[name]

@@ -163,7 +163,10 @@ class Draws:
 
     def normal(self, name: str) -> Floats:
         """Standard normal draws of one input, `[draw]`."""
-        return _normal(self.count, self.seed, name)
+        drawn = _normals(self)
+        if name not in drawn:
+            drawn[name] = _normal(self.count, self.seed, name)
+        return drawn[name]
 
     @property
     def centre(self) -> int:
@@ -175,7 +178,12 @@ class Draws:
         return _shifts(self, parameters)
 
 
-@cache
+@lru_cache(maxsize=8)
+def _normals(draws: Draws) -> dict[str, Floats]:
+    """What was drawn before, by input: all of a question are asked for again, those of a seed long past are not."""
+    return {}
+
+
 def _normal(count: int, seed: int, name: str) -> Floats:
     """Quantiles of the normal distribution in random order; the second half mirrors the first.
 

@@ -25,6 +25,8 @@ def user_path(name: str) -> Path:
     Raises:
         UsageError: no path can be called that, or the system does not let us look there.
     """
+    if not name.strip():
+        raise UsageError("the name of a file is empty", hint="name a file, or leave it out")
     if "\0" in name:
         raise UsageError("a path holds a null character", hint="no file can be named like that")
     return _within_reach(Path(os.path.expanduser(name)))
@@ -37,7 +39,8 @@ def _within_reach(path: Path) -> Path:
     """The path, which need not exist, unless the system refuses to look for it: its name is too long, a folder is shut.
 
     Raises:
-        UsageError: it does; `Path.exists` and its like would raise an `OSError` wherever they are first called.
+        UsageError: it does, or no file can have the name; `Path.exists` and its like would raise an `OSError` or a
+            `UnicodeEncodeError` wherever they are first called.
     """
     try:
         path.stat()
@@ -46,6 +49,11 @@ def _within_reach(path: Path) -> Path:
             raise UsageError(
                 f"cannot use `{shortened(str(path))}`: {error.strerror}", hint="check the path and its permissions"
             ) from error
+    except UnicodeEncodeError as error:
+        shown = shortened(str(path).encode(errors="backslashreplace").decode())
+        raise UsageError(
+            f"cannot use `{shown}`: it holds half of a character", hint="no file can be named like that"
+        ) from error
     return path
 
 
@@ -84,9 +92,12 @@ def _data_dir() -> Path:
 
 
 def has_data_dir() -> bool:
-    """Whether there is a place for the user's data at all; what only reads goes on without one."""
+    """Whether there is a place for the user's data that the system lets us look into; what only reads goes on without.
+
+    A service often has none: its user has no home directory, or is kept out of it.
+    """
     try:
-        _data_dir()
+        _within_reach(_data_dir() / "records")
     except UsageError:
         return False
     return True
@@ -109,7 +120,6 @@ def any_records(gpus: Iterable[str] = ()) -> bool:
     Args:
         gpus: catalogue ids.
     """
-    own = _data_dir() / "records" if has_data_dir() else None
-    if own is not None and os.path.isdir(own) and any(own.glob("*.jsonl*")):
+    if has_data_dir() and os.path.isdir(records_dir()) and any(records_dir().glob("*.jsonl*")):
         return True
     return any(path for gpu in gpus for path in SHIPPED.glob(f"{gpu}-*.jsonl*"))

@@ -94,7 +94,7 @@ def _as_read(rows: Iterable[PriceRow]) -> tuple[list[PriceRow], dict[str, int]]:
         try:
             valid.append(price_row(Row(file="new rows", line=None, cells=cells)))
         except CellError as error:
-            reason = f"{error.key}: expected {error.expected}"
+            reason = f"{error.column}: expected {error.expected}"
             refused[reason] = refused.get(reason, 0) + 1
     return valid, refused
 

@@ -17,6 +17,7 @@ from planner.lazy import dataclass
 from planner.question.usual_names import named_among
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
+from reports.document.redact import left_out
 from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, ends_of, remainder
 from reports.explain.energy import (
@@ -212,7 +213,9 @@ class Derivation:
         """Cost, line by line."""
         plan = self._plan
         if plan["cost_usd"] is None:
-            return Node(label="Cost", value=None, note="no price was found; see the gaps")
+            redacted = "prices" in left_out(self._facts.doc)
+            why = "prices were left out of this copy" if redacted else "no price was found; see the gaps"
+            return Node(label="Cost", value=None, note=why)
         lines = [self._line(line) for line in plan["cost_lines"]]
         if len(lines) == 1 and lines[0].value == plan["cost_usd"]["mid"]:
             return replace(lines[0], label=f"Cost: {lines[0].label}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import mpplan
 from planner import errors
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +38,16 @@ def test_the_page_of_commands_shows_the_help_of_the_program_and_of_the_main_job(
 @pytest.mark.parametrize(("command", "shown"), HELP_BLOCKS, ids=[command for command, _ in HELP_BLOCKS])
 def test_a_help_block_of_the_page_is_what_the_program_prints(command, shown):
     assert shown == help_of(command)
+
+
+def test_the_flags_that_python_takes_are_those_that_the_page_says():
+    sections = re.findall(r"^(\S.*):\n((?:  .*\n)+)", dict(HELP_BLOCKS)["mpplan estimate --help"], re.MULTILINE)
+    titles = [title for title, _ in sections]
+    question = "".join(rows for _, rows in sections[: titles.index("Evidence") + 1])
+    flags = re.findall(r"^  (?:-\w, )?--([a-z-]+)", question, re.MULTILINE)
+
+    assert (titles[0], titles[titles.index("Evidence") + 1 :]) == ("The model", ["Output", "Limits", "Options"])
+    assert {flag.replace("-", "_") for flag in flags} == set(inspect.signature(mpplan.estimate).parameters)
 
 
 @pytest.mark.parametrize("command", ["mpplan claims --help", "mpplan records import --help", "mpplan check --help"])

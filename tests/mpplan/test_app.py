@@ -179,6 +179,22 @@ def test_a_terminal_without_the_letters_gets_no_traceback(shell):
     assert result.err == ""
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
+def test_a_document_on_stdout_is_utf_8_whatever_the_locale(shell, home, encoding):
+    name = "Côte ≥ 東京"
+    tariff = f'name = "{name}"\n[[period]]\nfrom = 0\nto = 24\nusd_per_kwh = 0.1\n'
+    (home / "tariff.toml").write_text(tariff, encoding="utf-8")
+    question = ("estimate", "--params", "125M", "--gpus", "8", "--tariff", "tariff.toml", "--quiet")
+
+    saved = shell(*question, "--json", PYTHONIOENCODING=encoding).out
+    assert name in saved
+    (home / "plan.json").write_text(saved, encoding="utf-8")
+    for form in ("json", "csv", "html"):
+        told = shell("report", "plan.json", "--format", form, PYTHONIOENCODING=encoding)
+        assert told == shell("report", "plan.json", "--format", form, PYTHONIOENCODING="utf-8")
+        assert (told.code, told.err) == (0, "")
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
 def test_the_line_in_the_list_is_the_first_line_of_the_commands_own_help(command):
     own = (group.load_command(command).help or "").strip().splitlines()[0]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import pickle
+import pydoc
+import re
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +26,47 @@ from tests.examples import examples
 
 
 def test_the_package_offers_its_api_and_nothing_else():
-    assert dir(mpplan) == ["Answer", "MpplanError", "__version__", "estimate", "to_document"]
+    errors = ["InputFileError", "InternalError", "MpplanError", "NoPlanError", "UsageError"]
+    assert dir(mpplan) == ["Answer", *errors, "__version__", "estimate", "to_document"]
     assert mpplan.Answer is Answer
     assert mpplan.estimate is estimate
     with pytest.raises(AttributeError, match="no attribute 'answer'"):
         mpplan.answer  # noqa: B018
+
+
+def test_an_error_is_text_for_people_and_a_key_with_values_for_programs():
+    with pytest.raises(mpplan.NoPlanError, match=r"^BF16 on 8 × H100 SXM5 80\sGB: does not fit") as caught:
+        estimate(params="70B", gpus=8)
+
+    error = caught.value
+    assert (error.message, str(error)) == (error.args[0], error.args[0])
+    assert isinstance(error.hint, str)
+    assert (error.key, error.values["gpus"]) == ("error.no_plan_on", 8)
+    assert (error.exit_code, pickle.loads(pickle.dumps(error)).key) == (8, error.key)
+
+
+def test_what_estimate_raises_is_what_its_documentation_names():
+    named = re.findall(r"^ +(\w+Error): ", estimate.__doc__ or "", re.MULTILINE)
+
+    assert named == ["UsageError", "InputFileError", "NoPlanError", "InternalError"]
+    assert all(issubclass(getattr(mpplan, name), mpplan.MpplanError) for name in named)
+
+
+def test_a_flag_of_the_command_alone_is_no_input_and_the_help_of_the_function_does_not_list_it():
+    with pytest.raises(UsageError, match="unknown input `max_cost`") as caught:
+        estimate(params="7B", max_cost=1e6)
+
+    assert caught.value.hint == "`help(mpplan.estimate)` lists them all"
+    assert "max_cost" not in pydoc.render_doc(mpplan.estimate)
+    assert "power_cap" in pydoc.render_doc(mpplan.estimate)
+
+
+def test_defaults_of_the_command_are_not_those_of_the_function(monkeypatch, tmp_path):
+    monkeypatch.setenv("MPPLAN_ESTIMATE_PUE", "1.9")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mpplan.toml").write_text("[estimate]\npue = 1.9\n", encoding="utf-8")
+
+    assert estimate_briefly(params="7B", gpus=8).question["pue"].source == "default"
 
 
 def test_numbers_of_numpy_are_numbers():

@@ -123,6 +123,19 @@ def test_without_a_home_an_estimate_goes_on_and_a_record_says_what_is_missing(ru
         assert "hint: set XDG_DATA_HOME" in result.err
 
 
+def test_with_a_home_that_cannot_be_looked_into_what_only_reads_goes_on(run, home, monkeypatch) -> None:
+    (home / "round").symlink_to("round")  # nobody comes in, not even root
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(home / "round"))
+
+    for arguments in ((*ASKED, "--json"), ("records", "list"), ("prices", "list"), ("prices", "check"), ("claims",)):
+        result = run(*arguments)
+        assert (result.code, "error: " in result.err) == (0, False), arguments
+    refused = run("probe", "--device", "cpu")
+    assert refused.code == 2
+    assert "Too many levels of symbolic links" in refused.err
+
+
 def test_a_store_that_is_a_file_holds_no_records(run, home: Path) -> None:
     records_dir().parent.mkdir(parents=True)
     records_dir().write_text("x", encoding="utf-8")

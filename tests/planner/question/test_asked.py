@@ -15,7 +15,8 @@ import pytest
 from planner.errors import UsageError
 from planner.question.asked import Ask, InputValue, Reader, text_of
 from planner.question.cost_inputs import AS_OF, EMBODIED, POWER_CAP, PRICE, QUOTE, SEED
-from planner.question.inputs import DEADLINE, GPU, GPUS, METHOD, PRECISION, SEQ_LEN
+from planner.question.inputs import DEADLINE, GPU, GPUS, INPUTS, METHOD, PRECISION, SEQ_LEN
+from planner.question.parsers import parse_text
 
 
 class Named(str, Enum):  # noqa: UP042 - `str` of a member is its name here, unlike that of a `StrEnum`
@@ -31,7 +32,7 @@ def test_a_name_that_no_input_has_is_refused_with_near_ones():
     with pytest.raises(UsageError, match="unknown input `precison`") as caught:
         Ask(texts={"precison": "fp8"})
 
-    assert "`precision`" in caught.value.hint
+    assert caught.value.hint == "did you mean `precision`, `region`? `help(mpplan.estimate)` lists them all"
 
 
 def test_a_text_is_stripped_and_comes_from_the_flag_unless_another_source_is_given():
@@ -84,6 +85,29 @@ def test_a_value_that_cannot_be_read_is_blamed_on_where_it_stands(source, named)
         Reader(Ask(texts={"gpus": "many"}, sources={"gpus": source})).value(GPUS)
 
     assert str(caught.value.message).startswith(named)
+
+
+TEXTS = [item for item in INPUTS if item.parse is parse_text]
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+@pytest.mark.parametrize("item", TEXTS, ids=lambda item: item.name)
+def test_a_name_or_a_file_that_is_empty_is_refused_by_the_name_of_its_input(item, text):
+    with pytest.raises(UsageError, match=rf"^{item.flag}: no .* given$"):
+        Ask(texts={item.name: text})
+
+
+@pytest.mark.parametrize("value", ["", [], ["", ""], ()])
+def test_no_gpu_is_not_the_default_gpu(value):
+    with pytest.raises(UsageError, match=r"^--gpu: no name given$") as caught:
+        Ask(texts={"gpu": text_of(GPU, value)})
+
+    assert caught.value.hint == "`mpplan gpus` lists the catalogue"
+
+
+def test_what_is_empty_in_a_file_is_blamed_on_it():
+    with pytest.raises(UsageError, match=r"^own in the configuration file: no file given$"):
+        Ask(texts={"own": ""}, sources={"own": "file"})
 
 
 @pytest.mark.parametrize(("source", "hint"), [("flag", "for example --gpus 8"), ("file", "for example 8")])

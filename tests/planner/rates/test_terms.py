@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -63,6 +65,20 @@ def test_strict_fp32_stays_off_the_tensor_cores():
 
     assert float(strict.linear_flop_per_s) < 67e12  # CUDA cores of an H100
     assert float(tf32.linear_flop_per_s) > 200e12
+
+
+def test_the_draws_of_a_question_are_kept_and_those_of_a_seed_long_past_are_not():
+    draws = Draws(count=5, seed=70_001)
+    inputs = [f"input {number}" for number in range(1_000)]
+    first = [draws.normal(name) for name in inputs]
+    assert all(draws.normal(name) is kept for name, kept in zip(inputs, first, strict=True))
+
+    held = weakref.ref(first[0])
+    del first
+    for seed in range(70_002, 70_012):
+        Draws(count=5, seed=seed).normal("input 0")
+    gc.collect()
+    assert held() is None
 
 
 def test_draws_repeat_with_their_seed_and_differ_with_another():

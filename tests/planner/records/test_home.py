@@ -1,9 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from planner.errors import UsageError
-from planner.records.home import any_records, data_dir, records_dir, user_path
+from planner.records.home import any_records, data_dir, has_data_dir, records_dir, user_path
 
 
 def test_the_data_folder_is_the_users_own_choice(monkeypatch, tmp_path):
@@ -77,6 +78,12 @@ def test_a_path_with_a_home_stays_as_it_is_where_nobody_knows_the_home(homeless)
     assert user_path("~/plan.json") == Path("~/plan.json")
 
 
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_is_not_the_working_directory(name):
+    with pytest.raises(UsageError, match="the name of a file is empty"):
+        user_path(name)
+
+
 def test_no_path_holds_a_null_character():
     with pytest.raises(UsageError, match="null character"):
         user_path("a\0b")
@@ -87,6 +94,15 @@ def test_a_data_folder_that_cannot_be_looked_into_holds_no_records(monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", "/" + "x" * 300)
 
     assert not any_records()
+
+
+@pytest.mark.parametrize("name", ["\ud800", "Läufe/\ud800.csv"])
+def test_no_path_holds_half_of_a_character(name):
+    shown = name.replace("\ud800", r"\ud800")
+    with pytest.raises(UsageError) as caught:
+        user_path(name)
+
+    assert str(caught.value) == f"cannot use `{shown}`: it holds half of a character"
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000])
@@ -114,3 +130,24 @@ def test_a_data_folder_that_the_system_cannot_look_for_is_an_error_in_words(monk
 
     with pytest.raises(UsageError, match="File name too long"):
         data_dir()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="nobody is kept out in this way")
+@pytest.mark.parametrize("shut", ["home", "home/mpplan"])
+def test_a_data_folder_that_the_user_is_kept_out_of_is_none_to_what_only_reads(tmp_path, monkeypatch, shut):
+    monkeypatch.setattr("planner.records.home.SHIPPED", tmp_path / "none")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "mpplan" / "records").mkdir(parents=True)
+    (tmp_path / "home" / "mpplan" / "records" / "one.jsonl").write_text("{}\n", encoding="utf-8")
+    assert (has_data_dir(), any_records()) == (True, True)
+
+    me = os.geteuid()
+    (tmp_path / shut).chmod(0)
+    if me == 0:  # no permission keeps root out
+        os.seteuid(65534)
+    try:
+        there = has_data_dir(), any_records()
+    finally:
+        os.seteuid(me)
+        (tmp_path / shut).chmod(0o700)
+    assert there == (False, False)

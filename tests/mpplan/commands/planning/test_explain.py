@@ -30,6 +30,15 @@ def test_another_precision_can_be_asked_for(run, plan):
     assert run("explain", "plan.json", "cost", "--precision", "tf32").out.startswith("TF32 on H100")
 
 
+def test_a_copy_without_prices_says_that_they_were_left_out_of_it(run, plan):
+    assert run("report", "plan.json", "--redact", "prices", "-o", "copy.json").code == 0
+    result = run("explain", "copy.json", "cost")
+
+    assert result.code == 0
+    assert "prices were left out of this copy" in result.out
+    assert "no price was found" not in result.out
+
+
 def test_json_is_a_document_of_its_own(run, plan):
     document = json.loads(run("explain", "plan.json", "carbon", "--json").out)
 
