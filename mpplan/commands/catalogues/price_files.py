@@ -62,7 +62,7 @@ def check(
     wrong = [finding for finding in findings if finding.is_error]
     bad = book.set_aside
     if json:
-        print_document(_checked(book, findings, day))
+        print_document("prices-check", _checked(book, findings, day))
     else:
         for line in first_of((f"error  {row.error.message}" for row in bad.rows), bad.count):
             typer.echo(wrapped(line, 7))
@@ -124,7 +124,7 @@ def import_file(
     skipped = {**imported.skipped, **done.refused}
     counts = {"added": len(done.added), "known": done.known, "conflicts": len(done.conflicts)}
     if json:
-        print_document({"book": str(user_book_path()), **counts, "skipped": skipped})
+        print_document("prices-import", {"book": str(user_book_path()), **counts, "skipped": skipped})
         return
     note_counts(skipped, counts, str(file))
 
@@ -170,7 +170,8 @@ def refresh_sources(
             }
             note_counts(outcome.skipped, counts, f"{outcome.source}, {outcome.day}")
     if json:
-        print_document({"book": str(user_book_path()), "sources": [_outcome(outcome) for outcome in outcomes]})
+        answers = [_outcome(outcome) for outcome in outcomes]
+        print_document("prices-refresh", {"book": str(user_book_path()), "sources": answers})
     failed = [f"{outcome.source} ({outcome.failure})" for outcome in outcomes if outcome.failure is not None]
     if len(failed) == len(outcomes):
         hint = "the prices stored so far are used; try again later, or `mpplan prices import`"
@@ -204,7 +205,8 @@ def repair(
     if json:
         lines = [{"line": row.line, "what": row.error.message} for row in bad.rows]
         counts = {"kept": done.kept, "bad_lines": lines, "bad_lines_total": bad.count}
-        print_document({"book": str(done.book), "aside": str(done.aside), "written": yes and bad.count > 0, **counts})
+        places = {"book": str(done.book), "aside": str(done.aside), "written": yes and bad.count > 0}
+        print_document("prices-repair", places | counts)
         return
     for line in first_of((str(row.error.message) for row in bad.rows), bad.count):
         typer.echo(wrapped(line, 2))

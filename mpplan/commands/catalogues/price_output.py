@@ -18,7 +18,6 @@ from planner.text import shortened
 from planner.units import today
 from pricing.book.rows import PriceBook, PriceRow
 
-SCHEMA = "mpplan.prices/1"
 MOST_LINES = 20
 """Lines that a command prints of one kind; the others are counted."""
 
@@ -42,9 +41,14 @@ def entry(row: PriceRow) -> dict[str, Any]:
     return {key: str(value) if isinstance(value, date | Decimal) else value for key, value in asdict(row).items()}
 
 
-def print_document(document: dict[str, Any]) -> None:
-    """Print a JSON document of the prices commands."""
-    typer.echo(dumps({"schema": SCHEMA, **document}, indent=2, ensure_ascii=False))
+def print_document(kind: str, document: dict[str, Any]) -> None:
+    """Print a JSON document of the prices commands.
+
+    Args:
+        kind: what its schema is called: each shape has an id of its own.
+        document: the rest of it.
+    """
+    typer.echo(dumps({"schema": f"mpplan.{kind}/1", **document}, indent=2, ensure_ascii=False))
 
 
 def warn_of_bad_rows(book: PriceBook) -> None:

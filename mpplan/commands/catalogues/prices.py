@@ -67,7 +67,8 @@ def list_rows(
             rows = _only(rows, field, value)
     rows = tuple(sorted(rows, key=lambda row: (row.gpu, row.commitment, row.price_per_gpu_h)))
     if json:
-        print_document({"as_of": str(day), "rows": [entry(row) | {"stale": row.is_stale(day)} for row in rows]})
+        entries = [entry(row) | {"stale": row.is_stale(day)} for row in rows]
+        print_document("prices", {"as_of": str(day), "rows": entries})
         return
     headers = ("id", "gpu", "provider", "region", "commitment", "per GPU-h", "", "dated", "", "source")
     lines = [
@@ -115,7 +116,7 @@ def show(
     if row is not None:
         cells = entry(row)
         text = details([(key, str(cells[key])) for key in COLUMNS])
-        print_document({"row": cells}) if json else typer.echo(text, nl=False)
+        print_document("price-row", {"row": cells}) if json else typer.echo(text, nl=False)
         return
     gpu = _meant(name)
     price = quote_gpu(gpu, provider=provider, region=region, commitment=commitment, as_of=read_day(as_of))
@@ -123,7 +124,7 @@ def show(
         from mpplan.api.document import worded
         from planner.answer.document import plain
 
-        print_document({"price": worded(plain(price))})
+        print_document("price", {"price": worded(plain(price))})
     else:
         _show_price(price)
 
@@ -211,7 +212,7 @@ def add(
     _refuse_conflicts(done.conflicts)
     if json:
         rows = [entry(row) for row in done.added]
-        print_document({"book": str(user_book_path()), "added": rows, "known": done.known})
+        print_document("prices-add", {"book": str(user_book_path()), "added": rows, "known": done.known})
         return
     note(f"added {row_id(row)} to {user_book_path()}" if done.added else "the book has this row already")
 

@@ -32,7 +32,7 @@ from planner.records.store import (
 from planner.records.summary import RecordSummary
 from planner.units import GIB, MILLI, TERA
 
-SCHEMA = "mpplan.records/1"
+LIST_SCHEMA, RECORD_SCHEMA = "mpplan.records/1", "mpplan.record/1"
 
 records_app = typer.Typer(help="List, show, import, merge and remove measurement records.", no_args_is_help=True)
 records_app.command("import")(import_record)
@@ -55,7 +55,7 @@ def list_all(json: options.JsonFlag = False) -> None:
     chosen = {record.path for record in used if record is not None}
     if json:
         entries = [_listed(record) | {"used": record.path in chosen} for record in records]
-        typer.echo(dumps({"schema": SCHEMA, "records": entries}, indent=2, ensure_ascii=False))
+        typer.echo(dumps({"schema": LIST_SCHEMA, "records": entries}, indent=2, ensure_ascii=False))
         return
     if not records:
         note("no records yet: `mpplan probe` measures this machine's GPU, `mpplan probe --device cpu` its CPU")
@@ -88,7 +88,7 @@ def show(name: NameOrFile, prefix: Prefix = False, json: options.JsonFlag = Fals
     collectives = collective_lines(points)
     if json:
         held = {"collectives": [asdict(line) for line in collectives], "measurements": [asdict(p) for p in points]}
-        typer.echo(dumps(_entry(record) | {"schema": SCHEMA} | held, indent=2, ensure_ascii=False))
+        typer.echo(dumps({"schema": RECORD_SCHEMA} | _entry(record) | held, indent=2, ensure_ascii=False))
         return
     typer.echo(details(_head(record)), nl=False)
     if collectives:

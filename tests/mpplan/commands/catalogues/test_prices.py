@@ -10,6 +10,7 @@ import pytest
 
 from planner.hardware.catalogue import load_gpus
 
+ROOT = Path(__file__).parents[4]
 AS_OF = ("--as-of", "2026-11-20")
 
 
@@ -45,6 +46,27 @@ def test_a_list_can_be_narrowed_and_is_json_where_asked(run):
     assert document["schema"] == "mpplan.prices/1"
     assert {(row["provider"], row["commitment"]) for row in document["rows"]} == {("aws", "spot")}
     assert all(not one["stale"] for one in document["rows"])
+
+
+def test_every_shape_of_document_has_an_id_of_its_own_which_the_page_lists(run, home, monkeypatch):
+    monkeypatch.setattr("pricing.sources.web.time.sleep", lambda _: None)
+    (home / "own.csv").write_text("gpu,price_per_gpu_h\nl4,0.6\n", encoding="utf-8")
+    asked = {
+        "prices": ("list",),
+        "price": ("show", "l4"),
+        "price-row": ("show", "p032"),
+        "prices-add": ("add", "--gpu", "l4", "--provider", "acme", "--price", "0.5", "--source", "offer 12"),
+        "prices-import": ("import", "own.csv", "--provider", "acme", "--date", "2026-08-01"),
+        "prices-refresh": ("refresh", "--source", "azure", "--address", "http://127.0.0.1:9/"),
+        "prices-check": ("check",),
+        "prices-repair": ("repair",),
+    }
+    documents = {kind: json.loads(run("prices", *arguments, "--json").out) for kind, arguments in asked.items()}
+    page = (ROOT / "docs/report-schema.md").read_text(encoding="utf-8")
+
+    assert [document["schema"] for document in documents.values()] == [f"mpplan.{kind}/1" for kind in asked]
+    assert len({frozenset(document) for document in documents.values()}) == len(asked)
+    assert [kind for kind in asked if f"| `mpplan.{kind}/1` |" not in page] == []
 
 
 def test_replaced_rows_are_listed_only_with_all(run):
