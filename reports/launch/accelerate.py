@@ -20,6 +20,7 @@ from reports.launch.rules import (
     IN_BACKWARD,
     MOMENTUM,
     PADDED,
+    PAGED,
     PAIRS_NOT_PACKED,
     POWER_LIMIT,
     SHARED_STATES,
@@ -291,6 +292,11 @@ FRAMEWORK = Framework(
             applies=lambda run: FP16_UNDER_FSDP.applies(run) and not shards_4_bits(run),
             what=FP16_UNDER_FSDP.what,
             hint=FP16_UNDER_FSDP.hint,
+        ),
+        Rule(
+            applies=lambda run: PAGED.applies(run) and not shards_4_bits(run),
+            what=PAGED.what,
+            hint=PAGED.hint,
         ),
         Rule(
             applies=lambda run: shards_4_bits(run) and run.layout.tp * run.layout.cp * run.layout.replicas > 1,

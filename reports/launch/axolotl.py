@@ -16,6 +16,7 @@ from reports.launch.rules import (
     FP16_UNDER_FSDP,
     MOMENTUM,
     NOT_IN_BACKWARD,
+    PAGED,
     PAIRS_NOT_PACKED,
     POWER_LIMIT,
     SHARED_STATES,
@@ -260,6 +261,7 @@ FRAMEWORK = Framework(
             hint="plan again with `--zero 3`, or `--precision bf16`",
         ),
         FP16_UNDER_FSDP,
+        PAGED,
         Rule(
             applies=lambda run: run.how.pairs and run.how.low_bits and stage(run) >= 2,
             what="its FSDP2 does not hold 4-bit weights with pairs of answers",

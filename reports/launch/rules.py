@@ -128,6 +128,12 @@ TRANSFORMERS_OPTIMIZERS = {
 """`optim` of transformers.TrainingArguments by optimizer of the plan.
 
 Source: transformers 5.23, `OptimizerNames` in training_args.py."""
+PAGED = Rule(
+    applies=lambda run: run.optimizer == "adamw-8bit-paged" and stage(run) >= 2,
+    what="FSDP2 cannot shard optimizer states that are paged to the host's memory",
+    hint="plan again with `--optimizer adamw-8bit`",
+)
+"""bitsandbytes makes such a state as large as the whole weight, and no tensor that is sharded (`get_state_buffer`)."""
 MOMENTUM = "momentum=0.9"
 """`optim_args` of its SGD, which has none without: that of PyTorch's ImageNet example and most papers."""
 

@@ -109,6 +109,14 @@ def test_the_optimizer_is_an_argument_of_the_script(name, optimizer):
     assert optimizer in file_of("accelerate", name).text
 
 
+def test_paged_states_are_those_of_shards_that_are_plain_tensors():
+    # bitsandbytes makes a paged state as large as what it is handed (get_state_buffer): a flat shard of FSDP1 or of
+    # DeepSpeed, but the whole weight of FSDP2
+    assert 'optim="paged_adamw_8bit"' in file_of("accelerate", "qlora-paged").text
+    assert 'optim="paged_adamw_8bit"' in file_of("accelerate", "paged-zero1").text
+    assert 'optim="adamw_torch_8bit"' in file_of("accelerate", "adamw-8bit").text  # what the refusal says instead
+
+
 def test_an_optimizer_that_is_no_argument_is_said():
     made = file_of("accelerate", "muon-fsdp")
 
@@ -137,6 +145,7 @@ def test_images_pairs_and_padding_are_said():
         ("moe-fsdp", "bf16", "its expert parallelism"),
         ("dense-fsdp", "fp16", "no loss scaling"),
         ("replicas-zero1", "bf16", "shared by all"),
+        ("paged-fsdp", "bf16", "FSDP2 cannot shard optimizer states that are paged"),
         ("qlora-tensor", "bf16", "FSDP1, which shards its 4-bit weights, runs without tensor"),
         ("qlora-checkpoints", "bf16", "does not move checkpoints"),
     ],

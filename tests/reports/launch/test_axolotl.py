@@ -102,6 +102,8 @@ def test_some_checkpoints_become_all_and_it_is_said() -> None:
         ("vit", "bf16", "decoders only"),
         ("lora-8", "fp8", "training of all weights"),
         ("mxfp8-fsdp", "mxfp8", "no other recipe"),
+        ("paged-fsdp", "bf16", "FSDP2 cannot shard optimizer states that are paged"),
+        ("qlora-paged", "bf16", "FSDP2 cannot shard optimizer states that are paged"),
         ("qlora-8", "bf16", "loads all 4-bit weights on every GPU"),
     ],
 )
