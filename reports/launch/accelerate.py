@@ -30,9 +30,9 @@ from reports.launch.rules import (
     UNEVEN_NODES,
     YOURS,
     is_pure,
-    keeps_masters,
     scaled,
     stage,
+    trains_masters,
 )
 
 
@@ -353,7 +353,7 @@ FRAMEWORK = Framework(
         ),
         ALL_OFFLOADED,
         Rule(
-            applies=lambda run: keeps_masters(run) and _kind(run) != "DEEPSPEED",
+            applies=lambda run: trains_masters(run) and _kind(run) != "DEEPSPEED",
             what="the plan's policy keeps 16-bit weights beside FP32 masters; here FP32 weights are used through a "
             "16-bit copy, so plan with `--stack eager` and a policy like bf16-fsdp for its own memory and time",
         ),

@@ -23,10 +23,10 @@ from reports.launch.rules import (
     STRICT_FP32,
     TRANSFORMERS_OPTIMIZERS,
     is_pure,
-    keeps_masters,
     narrow_gradients,
     scaled,
     stage,
+    trains_masters,
 )
 
 OPTIMIZERS = {**TRANSFORMERS_OPTIMIZERS, "muon": "muon"}
@@ -332,7 +332,7 @@ FRAMEWORK = Framework(
         ALL_CHECKPOINTED,
         ALL_OFFLOADED,
         Rule(
-            applies=lambda run: (keeps_masters(run) and stage(run) != 1) or is_pure(run) or narrow_gradients(run),
+            applies=lambda run: (trains_masters(run) and stage(run) != 1) or is_pure(run) or narrow_gradients(run),
             what="which tensors are kept and reduced in 16 bits: it follows the type that transformers loads, so plan "
             "with `--stack eager` and a policy like bf16-autocast for its own memory and time",
         ),

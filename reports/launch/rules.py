@@ -163,6 +163,11 @@ def keeps_masters(run: PlannedRun) -> bool:
     return run.policy.weight_bytes > 0 and run.policy.master_bytes > 0
 
 
+def trains_masters(run: PlannedRun) -> bool:
+    """Whether they stand beside all weights: the few weights of adapters are in FP32 alone, the frozen ones in none."""
+    return keeps_masters(run) and not run.adapts
+
+
 def shards_fp32(run: PlannedRun) -> bool:
     """Whether FP32 weights are used through a 16-bit copy, as under autocast and FSDP."""
     return run.precision not in ("fp32", "tf32") and not keeps_masters(run) and not is_pure(run)

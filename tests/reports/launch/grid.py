@@ -57,6 +57,8 @@ GRID: dict[str, dict[str, Any]] = {
     "own-shape": {"params": "7B", "gpu": H100, "gpus": 8, **FSDP, **SHORT},
     "lora": {"model": "llama-3-8b", "gpu": A100, "gpus": 1, "method": "lora", "tokens": "50M"},
     "lora-8": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 8, "method": "lora", **FSDP, "tokens": "50M"},
+    "lora-masters": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 8, "method": "lora", **FSDP, "policy": "bf16",
+                     "precision": "bf16", "tokens": "50M"},
     "qlora": {"model": "llama-3.1-70b", "gpu": A100, "gpus": 1, "method": "qlora", "tokens": "20M",
               "optimizer": "adamw-8bit-paged"},
     "sft": {"model": "qwen2.5-7b", "gpu": H100, "gpus": 8, "method": "sft", **FSDP, "tokens": "100M"},

@@ -24,6 +24,15 @@ def test_stage_2_keeps_parameters_between_the_passes():
     assert yaml_of("accelerate", "dense-zero2")["fsdp_config"]["fsdp_reshard_after_forward"] is False
 
 
+def test_adapters_have_no_16_bit_weights_beside_masters():
+    # PEFT keeps adapters in FP32 and the frozen weights in their own type, whatever the policy of the plan says
+    adapters, whole = file_of("accelerate", "lora-masters"), file_of("accelerate", "dense-zero2")
+
+    assert run_of("lora-masters").policy == run_of("dense-zero2").policy
+    assert any("beside FP32 masters" in note for note in whole.notes)
+    assert not any("beside FP32 masters" in note for note in adapters.notes)
+
+
 def test_four_bit_weights_are_sharded_by_fsdp_1():
     # PEFT's and bitsandbytes' guides to FSDP-QLoRA. accelerate 1.15 leaves bytes out of FSDP2's shards
     # (fsdp2_prepare_model), and transformers 5.24 loads 4-bit weights whole on each GPU unless told a device.

@@ -65,6 +65,13 @@ def test_the_8_bit_optimizer_is_one_that_fsdp_can_shard() -> None:
     assert yaml_of("axolotl", "adamw-8bit")["optimizer"] == "ao_adamw_8bit"
 
 
+def test_adapters_have_no_16_bit_weights_beside_masters() -> None:
+    said = [any("kept and reduced in 16 bits" in note for note in file_of("axolotl", name).notes)
+            for name in ("dense-zero2", "lora-masters")]  # fmt: skip
+
+    assert said == [True, False]
+
+
 def test_four_bit_weights_that_one_gpu_holds_are_sharded_once_they_are_loaded() -> None:
     # axolotl 0.19.0 stores them in BF16 by default and refuses cpu_ram_efficient_loading with FSDP2 and 4 bits
     made, read = file_of("axolotl", "qlora-fits-one"), yaml_of("axolotl", "qlora-fits-one")
