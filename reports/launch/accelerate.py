@@ -1,7 +1,9 @@
 """Hugging Face Accelerate: the YAML file of `accelerate launch --config_file`, as 1.15.0 reads it.
 
 FSDP2 where the plan shards parameters or gradients, DeepSpeed where it shards optimizer states only, plain data
-parallel where it shards nothing.
+parallel where it shards nothing. 4-bit weights are sharded by FSDP1, the way that bitsandbytes and PEFT document (their
+guides to FSDP-QLoRA): they have to lie in a floating type for it, since FSDP1 refuses bytes and accelerate's FSDP2
+leaves them whole on every GPU (`fsdp2_prepare_model`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from reports.launch.rules import (
     MOMENTUM,
     NO_FURTHER_TOKENS,
     PADDED,
+    PAGED,
     PAIRS_NOT_PACKED,
     POWER_LIMIT,
     SHARED_STATES,
@@ -28,9 +31,9 @@ from reports.launch.rules import (
     UNEVEN_NODES,
     YOURS,
     is_pure,
-    keeps_masters,
     scaled,
     stage,
+    trains_masters,
 )
 
 
@@ -51,7 +54,45 @@ def _for_the_script(run: PlannedRun) -> tuple[str, ...]:
     return (
         f"For your script (names of transformers.TrainingArguments), with {samples_of(run)}:",
         f"  {', '.join(arguments)}",
+        *_quantisation(run),
     )
+
+
+def _quantisation(run: PlannedRun) -> tuple[str, ...]:
+    """How your script loads 4-bit weights.
+
+    transformers 5.24 puts them on the GPU of each process unless it is told another device
+    (`Bnb4BitHfQuantizer.update_device_map`), whatever `fsdp_cpu_ram_efficient_loading` says.
+    """
+    if not run.how.low_bits:
+        return ()
+    kind = f"torch.{COMPUTE_TYPES.get(run.precision, 'float32')}"
+    arguments = [
+        "load_in_4bit=True",
+        'bnb_4bit_quant_type="nf4"',
+        f"bnb_4bit_use_double_quant={run.quant_double}",
+        f"bnb_4bit_compute_dtype={kind}",
+    ]
+    loading = [f"dtype={kind}"]
+    if shards_4_bits(run):
+        arguments.append(f"bnb_4bit_quant_storage={kind}")
+        loading.append('device_map="cpu"')
+    lines = (
+        "For its model (names of transformers.BitsAndBytesConfig, and of from_pretrained):",
+        f"  {', '.join(arguments)}",
+        f"  {', '.join(loading)}",
+    )
+    adapters = "For its adapters (name of get_peft_model of PEFT): autocast_adapter_dtype=False"
+    return (*lines, adapters) if shards_4_bits(run) else lines
+
+
+COMPUTE_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
+"""Types of torch in which 4-bit weights multiply, by precision; the others do in FP32."""
+
+
+def shards_4_bits(run: PlannedRun) -> bool:
+    """Whether FSDP shares out 4-bit weights."""
+    return run.how.low_bits and _kind(run) == "FSDP"
 
 
 def _optimizer(run: PlannedRun) -> tuple[str, ...]:
@@ -108,6 +149,8 @@ def _mixed_precision(run: PlannedRun) -> str:
 
 
 def _fsdp(run: PlannedRun) -> Settings:
+    if shards_4_bits(run):
+        return _fsdp1(run)
     return {
         "fsdp_version": 2,
         "fsdp_reshard_after_forward": run.layout.zero == 3,
@@ -116,7 +159,22 @@ def _fsdp(run: PlannedRun) -> Settings:
         "fsdp_activation_checkpointing_offload": run.offload == "activations",
         "fsdp_offload_params": run.offload == "optimizer",
         "fsdp_state_dict_type": "SHARDED_STATE_DICT",
-        "fsdp_cpu_ram_efficient_loading": run.method != "pretrain" and not run.how.low_bits,
+        "fsdp_cpu_ram_efficient_loading": run.method != "pretrain",
+    }
+
+
+def _fsdp1(run: PlannedRun) -> Settings:
+    """That of 4-bit weights: flat parameters, each layer's frozen ones apart from its adapters."""
+    return {
+        "fsdp_version": 1,
+        "fsdp_sharding_strategy": "FULL_SHARD" if run.layout.zero == 3 else "SHARD_GRAD_OP",
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_use_orig_params": False,
+        "fsdp_sync_module_states": True,
+        "fsdp_cpu_ram_efficient_loading": True,
+        "fsdp_activation_checkpointing": run.recomputes,
+        "fsdp_offload_params": run.offload == "optimizer",
+        "fsdp_state_dict_type": "SHARDED_STATE_DICT",
     }
 
 
@@ -175,6 +233,11 @@ FRAMEWORK = Framework(
             "fsdp_config.fsdp_version", "fsdp_config.fsdp_reshard_after_forward", "fsdp_config.fsdp_auto_wrap_policy",
             "fsdp_config.fsdp_state_dict_type", "fsdp_config.fsdp_cpu_ram_efficient_loading",
         )),
+        Taken(what="ZeRO stages 2 and 3 of 4-bit weights", where=(
+            "fsdp_config.fsdp_version", "fsdp_config.fsdp_sharding_strategy", "fsdp_config.fsdp_auto_wrap_policy",
+            "fsdp_config.fsdp_use_orig_params", "fsdp_config.fsdp_sync_module_states",
+            "fsdp_config.fsdp_cpu_ram_efficient_loading", "fsdp_config.fsdp_state_dict_type",
+        )),
         Taken(what="ZeRO stage 1, accumulation", where=(
             "deepspeed_config.zero_stage", "deepspeed_config.gradient_accumulation_steps",
             "deepspeed_config.zero3_init_flag",
@@ -226,7 +289,27 @@ FRAMEWORK = Framework(
             what="its FP8 does not run with DeepSpeed, which ZeRO stage 1 and offloading on one GPU need here",
             hint="plan again with `--precision bf16`",
         ),
-        FP16_UNDER_FSDP,
+        Rule(
+            applies=lambda run: FP16_UNDER_FSDP.applies(run) and not shards_4_bits(run),
+            what=FP16_UNDER_FSDP.what,
+            hint=FP16_UNDER_FSDP.hint,
+        ),
+        Rule(
+            applies=lambda run: PAGED.applies(run) and not shards_4_bits(run),
+            what=PAGED.what,
+            hint=PAGED.hint,
+        ),
+        Rule(
+            applies=lambda run: shards_4_bits(run) and run.layout.tp * run.layout.cp * run.layout.replicas > 1,
+            what="FSDP1, which shards its 4-bit weights, runs without tensor and context parallelism and without "
+            "replicas",
+            hint="plan again with `--tp 1 --cp 1`",
+        ),
+        Rule(
+            applies=lambda run: shards_4_bits(run) and run.offload == "activations",
+            what="FSDP1, which shards its 4-bit weights, does not move checkpoints of activations to the host",
+            hint="plan again with `--offload none`",
+        ),
         Rule(
             applies=lambda run: run.in_backward and _kind(run) == "DEEPSPEED",
             what="DeepSpeed, which has its ZeRO stage 1, does not update weights inside the backward pass",
@@ -272,7 +355,7 @@ FRAMEWORK = Framework(
         ),
         ALL_OFFLOADED,
         Rule(
-            applies=lambda run: keeps_masters(run) and _kind(run) != "DEEPSPEED",
+            applies=lambda run: trains_masters(run) and _kind(run) != "DEEPSPEED",
             what="the plan's policy keeps 16-bit weights beside FP32 masters; here FP32 weights are used through a "
             "16-bit copy, so plan with `--stack eager` and a policy like bf16-fsdp for its own memory and time",
         ),
@@ -282,6 +365,22 @@ FRAMEWORK = Framework(
         ),
         STRICT_FP32,
         TF32,
+        Rule(
+            applies=shards_4_bits,
+            what="loading of the 4-bit weights: your script loads them into the host's memory, once for each process, "
+            "and stores them in the type they are computed in, as the file lists (`device_map`, "
+            "`bnb_4bit_quant_storage`), else every GPU holds all of them",
+        ),
+        Rule(
+            applies=shards_4_bits,
+            what="the type of the adapters: your script leaves them in that of the frozen weights, as the file lists "
+            "(SFTTrainer of TRL does), else layers that are run again do not match; FSDP trains FP32 copies of them",
+        ),
+        Rule(
+            applies=shards_4_bits,
+            what="what FSDP wraps: Trainer of transformers sets it for adapters; a loop of your own sets "
+            "`fsdp_auto_wrap_policy` of PEFT",
+        ),
         Rule(
             applies=lambda run: run.adapts or run.needs_script,
             what="adapters, 4-bit weights, frozen layers, the loss: your script makes them (PEFT, bitsandbytes, TRL)",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from planner.hardware.catalogue import find_gpu
 from planner.models.published_names import published_names
+from planner.performance.shards import LOW_BIT_BYTES
 from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
@@ -14,16 +16,17 @@ from reports.launch.rules import (
     FP16_UNDER_FSDP,
     MOMENTUM,
     NOT_IN_BACKWARD,
+    PAGED,
     PAIRS_NOT_PACKED,
     POWER_LIMIT,
     SHARED_STATES,
     STRICT_FP32,
     TRANSFORMERS_OPTIMIZERS,
     is_pure,
-    keeps_masters,
     narrow_gradients,
     scaled,
     stage,
+    trains_masters,
 )
 
 OPTIMIZERS = {**TRANSFORMERS_OPTIMIZERS, "muon": "muon"}
@@ -119,6 +122,20 @@ def _precision(run: PlannedRun) -> dict[str, object]:
         if stage(run) >= 2:
             kinds["fp8_enable_fsdp_float8_all_gather"] = run.policy.gather_bytes < 2
     return kinds
+
+
+def _outgrows_one_gpu(run: PlannedRun) -> bool:
+    """Whether the 4-bit model has no room on one GPU, where FSDP finds it before it is shared out.
+
+    axolotl 0.19.0 gives `device_map` the process's own GPU (`_set_device_map_config`) and refuses
+    `cpu_ram_efficient_loading` with FSDP2 and 4-bit weights.
+    """
+    if not (run.how.low_bits and stage(run) >= 2):
+        return False
+    ends = run.count("vocab") * run.count("hidden") * (1 if run.shape["tied_embeddings"] else 2)
+    layers = run.shape["params_total"] - ends
+    held_bytes = layers * LOW_BIT_BYTES[run.quant_double] + ends * run.policy.activation_bytes
+    return bool(held_bytes > find_gpu(run.gpu).memory_bytes)
 
 
 def _memory(run: PlannedRun) -> dict[str, object]:
@@ -244,10 +261,17 @@ FRAMEWORK = Framework(
             hint="plan again with `--zero 3`, or `--precision bf16`",
         ),
         FP16_UNDER_FSDP,
+        PAGED,
         Rule(
             applies=lambda run: run.how.pairs and run.how.low_bits and stage(run) >= 2,
             what="its FSDP2 does not hold 4-bit weights with pairs of answers",
             hint="plan again with `--zero 1`, or `--method dpo-lora`",
+        ),
+        Rule(
+            applies=_outgrows_one_gpu,
+            what="it loads all 4-bit weights on every GPU before its FSDP shares them out, and one GPU has no room for "
+            "them",
+            hint="plan again with a `--gpu` that has more memory",
         ),
         Rule(
             applies=lambda run: run.optimizer not in OPTIMIZERS,
@@ -299,11 +323,16 @@ FRAMEWORK = Framework(
             applies=lambda run: run.optimizer == "sgd-momentum",
             what="the momentum of SGD: `optim_args` has 0.9, a usual choice",
         ),
+        Rule(
+            applies=lambda run: run.how.low_bits and stage(run) >= 2,
+            what="loading of the 4-bit weights: axolotl stores them in BF16, which its FSDP2 can shard, and every GPU "
+            "holds all of them until it does, which may be more than the plan counts",
+        ),
         PAIRS_NOT_PACKED,
         ALL_CHECKPOINTED,
         ALL_OFFLOADED,
         Rule(
-            applies=lambda run: (keeps_masters(run) and stage(run) != 1) or is_pure(run) or narrow_gradients(run),
+            applies=lambda run: (trains_masters(run) and stage(run) != 1) or is_pure(run) or narrow_gradients(run),
             what="which tensors are kept and reduced in 16 bits: it follows the type that transformers loads, so plan "
             "with `--stack eager` and a policy like bf16-autocast for its own memory and time",
         ),

@@ -134,6 +134,12 @@ TRANSFORMERS_OPTIMIZERS = {
 """`optim` of transformers.TrainingArguments by optimizer of the plan.
 
 Source: transformers 5.23, `OptimizerNames` in training_args.py."""
+PAGED = Rule(
+    applies=lambda run: run.optimizer == "adamw-8bit-paged" and stage(run) >= 2,
+    what="FSDP2 cannot shard optimizer states that are paged to the host's memory",
+    hint="plan again with `--optimizer adamw-8bit`",
+)
+"""bitsandbytes makes such a state as large as the whole weight, and no tensor that is sharded (`get_state_buffer`)."""
 MOMENTUM = "momentum=0.9"
 """`optim_args` of its SGD, which has none without: that of PyTorch's ImageNet example and most papers."""
 
@@ -161,6 +167,11 @@ def scaled(run: PlannedRun, *scalings: str) -> bool:
 def keeps_masters(run: PlannedRun) -> bool:
     """Whether 16-bit weights stand beside FP32 masters, as in Megatron and DeepSpeed."""
     return run.policy.weight_bytes > 0 and run.policy.master_bytes > 0
+
+
+def trains_masters(run: PlannedRun) -> bool:
+    """Whether they stand beside all weights: the few weights of adapters are in FP32 alone, the frozen ones in none."""
+    return keeps_masters(run) and not run.adapts
 
 
 def shards_fp32(run: PlannedRun) -> bool:

@@ -40,8 +40,12 @@ def accelerate() -> Check:
             variables = environments.prepare_multi_gpu_env(arguments)
         with mock.patch.dict(os.environ, {**variables, "WORLD_SIZE": str(gpus)}):
             if arguments.use_fsdp:
-                plugin = import_module("accelerate.utils").FullyShardedDataParallelPlugin()
-                assert plugin.fsdp_version == 2
+                with (  # which asks for a GPU where rank 0 loads
+                    mock.patch("accelerate.utils.dataclasses.is_cuda_available", return_value=True),
+                    mock.patch("torch.cuda.current_device", return_value=0),
+                ):
+                    plugin = import_module("accelerate.utils").FullyShardedDataParallelPlugin()
+                assert plugin.fsdp_version == defaults.fsdp_config["fsdp_version"]
             if arguments.use_parallelism_config:
                 sizes = import_module("accelerate.parallelism_config").ParallelismConfig()
                 assert sizes.total_size == gpus, f"{sizes.total_size} ranks for {gpus} GPUs"

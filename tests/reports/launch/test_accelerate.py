@@ -24,6 +24,54 @@ def test_stage_2_keeps_parameters_between_the_passes():
     assert yaml_of("accelerate", "dense-zero2")["fsdp_config"]["fsdp_reshard_after_forward"] is False
 
 
+def test_adapters_have_no_16_bit_weights_beside_masters():
+    # PEFT keeps adapters in FP32 and the frozen weights in their own type, whatever the policy of the plan says
+    adapters, whole = file_of("accelerate", "lora-masters"), file_of("accelerate", "dense-zero2")
+
+    assert run_of("lora-masters").policy == run_of("dense-zero2").policy
+    assert any("beside FP32 masters" in note for note in whole.notes)
+    assert not any("beside FP32 masters" in note for note in adapters.notes)
+
+
+def test_four_bit_weights_are_sharded_by_fsdp_1():
+    # PEFT's and bitsandbytes' guides to FSDP-QLoRA. accelerate 1.15 leaves bytes out of FSDP2's shards
+    # (fsdp2_prepare_model), and transformers 5.24 loads 4-bit weights whole on each GPU unless told a device.
+    read, made = yaml_of("accelerate", "qlora-8"), file_of("accelerate", "qlora-8")
+
+    assert read["fsdp_config"] == {
+        "fsdp_version": 1,
+        "fsdp_sharding_strategy": "FULL_SHARD",
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_use_orig_params": False,
+        "fsdp_sync_module_states": True,
+        "fsdp_cpu_ram_efficient_loading": True,
+        "fsdp_activation_checkpointing": True,
+        "fsdp_offload_params": False,
+        "fsdp_state_dict_type": "SHARDED_STATE_DICT",
+    }
+    assert "bnb_4bit_compute_dtype=torch.bfloat16, bnb_4bit_quant_storage=torch.bfloat16" in made.text
+    assert 'device_map="cpu"' in made.text
+    assert "autocast_adapter_dtype=False" in made.text
+    assert sum(note.startswith(("loading of", "the type of", "what FSDP wraps")) for note in made.notes) == 3
+
+
+def test_four_bit_weights_kept_between_the_passes_lie_in_the_type_of_each_precision():
+    half, single = file_of("accelerate", "qlora-fits-one", "fp16"), file_of("accelerate", "qlora-fits-one", "tf32")
+
+    assert yaml_of("accelerate", "qlora-fits-one")["fsdp_config"]["fsdp_sharding_strategy"] == "SHARD_GRAD_OP"
+    assert "bnb_4bit_quant_storage=torch.float16" in half.text
+    assert "bnb_4bit_quant_storage=torch.float32" in single.text
+    assert "bnb_4bit_use_double_quant=False" in single.text
+
+
+def test_four_bit_weights_on_one_gpu_are_loaded_there():
+    made = file_of("accelerate", "single-quant")
+
+    assert "bnb_4bit_use_double_quant=False, bnb_4bit_compute_dtype=torch.bfloat16\n" in made.text
+    assert "device_map" not in made.text
+    assert not any(note.startswith("loading of") for note in made.notes)
+
+
 def test_parallel_sizes_multiply_to_the_gpus():
     for name in ("tensor-fsdp", "context-fsdp", "replicas"):
         run = run_of(name)
@@ -70,6 +118,14 @@ def test_the_optimizer_is_an_argument_of_the_script(name, optimizer):
     assert optimizer in file_of("accelerate", name).text
 
 
+def test_paged_states_are_those_of_shards_that_are_plain_tensors():
+    # bitsandbytes makes a paged state as large as what it is handed (get_state_buffer): a flat shard of FSDP1 or of
+    # DeepSpeed, but the whole weight of FSDP2
+    assert 'optim="paged_adamw_8bit"' in file_of("accelerate", "qlora-paged").text
+    assert 'optim="paged_adamw_8bit"' in file_of("accelerate", "paged-zero1").text
+    assert 'optim="adamw_torch_8bit"' in file_of("accelerate", "adamw-8bit").text  # what the refusal says instead
+
+
 def test_an_optimizer_that_is_no_argument_is_said():
     made = file_of("accelerate", "muon-fsdp")
 
@@ -98,6 +154,9 @@ def test_images_pairs_and_padding_are_said():
         ("moe-fsdp", "bf16", "its expert parallelism"),
         ("dense-fsdp", "fp16", "no loss scaling"),
         ("replicas-zero1", "bf16", "shared by all"),
+        ("paged-fsdp", "bf16", "FSDP2 cannot shard optimizer states that are paged"),
+        ("qlora-tensor", "bf16", "FSDP1, which shards its 4-bit weights, runs without tensor"),
+        ("qlora-checkpoints", "bf16", "does not move checkpoints"),
     ],
 )
 def test_what_it_cannot_run_is_refused(name, precision, why):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import UsageError
+from reports.launch import FRAMEWORKS, find_framework
 from reports.launch.axolotl import settings
+from reports.launch.framework import render
 from tests.reports.launch.runs import file_of, run_of, yaml_of
 
 
@@ -63,6 +65,30 @@ def test_the_8_bit_optimizer_is_one_that_fsdp_can_shard() -> None:
     assert yaml_of("axolotl", "adamw-8bit")["optimizer"] == "ao_adamw_8bit"
 
 
+def test_adapters_have_no_16_bit_weights_beside_masters() -> None:
+    said = [any("kept and reduced in 16 bits" in note for note in file_of("axolotl", name).notes)
+            for name in ("dense-zero2", "lora-masters")]  # fmt: skip
+
+    assert said == [True, False]
+
+
+def test_four_bit_weights_that_one_gpu_holds_are_sharded_once_they_are_loaded() -> None:
+    # axolotl 0.19.0 stores them in BF16 by default and refuses cpu_ram_efficient_loading with FSDP2 and 4 bits
+    made, read = file_of("axolotl", "qlora-fits-one"), yaml_of("axolotl", "qlora-fits-one")
+
+    assert read["fsdp_version"] == 2
+    assert "cpu_ram_efficient_loading" not in read["fsdp_config"]
+    assert any(note.startswith("loading of the 4-bit weights: axolotl stores them in BF16") for note in made.notes)
+
+
+def test_four_bit_weights_that_no_gpu_holds_whole_go_to_accelerate() -> None:
+    with pytest.raises(UsageError) as refused:
+        render(find_framework("axolotl"), run_of("qlora-8"), FRAMEWORKS)
+
+    assert "`--gpu` that has more memory" in str(refused.value.hint)
+    assert "`--launch accelerate`" in str(refused.value.hint)
+
+
 def test_some_checkpoints_become_all_and_it_is_said() -> None:
     made = file_of("axolotl", "every-4-fsdp")
 
@@ -83,6 +109,9 @@ def test_some_checkpoints_become_all_and_it_is_said() -> None:
         ("vit", "bf16", "decoders only"),
         ("lora-8", "fp8", "training of all weights"),
         ("mxfp8-fsdp", "mxfp8", "no other recipe"),
+        ("paged-fsdp", "bf16", "FSDP2 cannot shard optimizer states that are paged"),
+        ("qlora-paged", "bf16", "FSDP2 cannot shard optimizer states that are paged"),
+        ("qlora-8", "bf16", "loads all 4-bit weights on every GPU"),
     ],
 )
 def test_what_it_cannot_run_is_refused(name, precision, why):
