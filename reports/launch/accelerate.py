@@ -301,9 +301,9 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: shards_4_bits(run) and run.layout.tp * run.layout.cp * run.layout.replicas > 1,
-            what="FSDP1, which shards its 4-bit weights, runs without tensor and context parallelism and without "
+            what="FSDP1, which shards its 4-bit weights, runs without context and tensor parallelism and without "
             "replicas",
-            hint="plan again with `--tp 1 --cp 1`",
+            hint="plan again with `--cp 1`",
         ),
         Rule(
             applies=lambda run: shards_4_bits(run) and run.offload == "activations",

@@ -114,7 +114,7 @@ GRID: dict[str, dict[str, Any]] = {
                 "packed": True},
     "qlora-fits-one": {"model": "llama-3.1-8b", "gpu": "rtx-4090", "gpus": 8, "method": "qlora", **FSDP, "zero": 2,
                        "single_quant": True},
-    "qlora-tensor": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 8, "method": "qlora", **FSDP, "tp": 2},
+    "qlora-context": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 8, "method": "qlora", **FSDP, "cp": 2},
     "qlora-checkpoints": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 8, "method": "qlora", **FSDP,
                           "offload": "activations", "act_ckpt": "full"},
     "paged-fsdp": {"model": "qwen3-4b", "gpu": A100, "gpus": 8, **FSDP, "optimizer": "adamw-8bit-paged", **SHORT},

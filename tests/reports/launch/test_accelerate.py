@@ -155,7 +155,7 @@ def test_images_pairs_and_padding_are_said():
         ("dense-fsdp", "fp16", "no loss scaling"),
         ("replicas-zero1", "bf16", "shared by all"),
         ("paged-fsdp", "bf16", "FSDP2 cannot shard optimizer states that are paged"),
-        ("qlora-tensor", "bf16", "FSDP1, which shards its 4-bit weights, runs without tensor"),
+        ("qlora-context", "bf16", "FSDP1, which shards its 4-bit weights, runs without context"),
         ("qlora-checkpoints", "bf16", "does not move checkpoints"),
     ],
 )
