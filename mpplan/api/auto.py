@@ -277,7 +277,7 @@ def _cases(
             continue
         if looked_at is not None:
             looked_at.add(gpu)
-        if why_unable(question.model, question.asked, cluster.gpu) is None:
+        if why_unable(question.model, question.asked, cluster.gpu, question.method) is None:
             alone = replace(question, clusters=(cluster,))
             yield alone, make_case(
                 alone, alone.asked, cluster, priced.prices[gpu], priced.site, None, priced.ledgers[gpu],

@@ -272,7 +272,7 @@ def measured_for(
         rates = measured_rates(record.file.latest())
         by_policy = terms.setdefault(cluster.gpu.id, {})
         for policy in question.policies:
-            if why_unable(question.model, policy, cluster.gpu) is None:
+            if why_unable(question.model, policy, cluster.gpu, question.method) is None:
                 recipe = question.recipe(policy, cluster)
                 base = resolve_rates(cluster, recipe, None, parameters).terms
                 by_policy[policy.id] = measured_terms(rates, recipe, base, shipped=record.shipped)

@@ -101,7 +101,11 @@ def with_network(
     warnings: list[Message] = []
     for cluster in question.clusters:
         network = networks.get(cluster.gpu.id)
-        policies = [policy for policy in question.policies if why_unable(question.model, policy, cluster.gpu) is None]
+        policies = [
+            policy
+            for policy in question.policies
+            if why_unable(question.model, policy, cluster.gpu, question.method) is None
+        ]
         if network is None or not policies:
             continue
         # No term of the network differs by precision: one fit serves all of them.

@@ -68,7 +68,10 @@ def with_trained_precision(question: Question, shown: Sequence[TrainingShown]) -
         if precision in there or precision not in EXTRA_PRECISIONS:
             continue
         policy = usual(precision)
-        if all(why_unable(question.model, policy, cluster.gpu) is not None for cluster in question.clusters):
+        if all(
+            why_unable(question.model, policy, cluster.gpu, question.method) is not None
+            for cluster in question.clusters
+        ):
             continue
         question = replace(question, policies=(*question.policies, policy))
         notices.append(Message.of("warning.trained_precision", precision=precision.upper(), file=source))
@@ -125,7 +128,7 @@ def with_skipped_steps(
     for cluster in question.clusters:
         by_policy = dict(together.get(cluster.gpu.id, {}))
         for policy in question.policies:
-            if not policy.loss_scaling or why_unable(question.model, policy, cluster.gpu) is not None:
+            if not policy.loss_scaling or why_unable(question.model, policy, cluster.gpu, question.method) is not None:
                 continue
             base = resolve_rates(cluster, question.recipe(policy, cluster), None, parameters).terms
             own = skipped_step_terms(at_hand, policy, question.stack, base)

@@ -37,7 +37,8 @@ from planner.question.question import Question
 from planner.question.resolve import DEFAULT_STACK
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws
-from planner.training.support import best_able, no_gpu_can, why_unable
+from planner.training.method import find_method
+from planner.training.support import best_able, method_lacks, no_gpu_can, why_unable
 from planner.units import DAY_S
 
 
@@ -234,10 +235,10 @@ def unsupported_by(question: Question) -> list[Unsupported]:
     unsupported = []
     for cluster in question.clusters:
         for policy in question.policies:
-            reason = why_unable(question.model, policy, cluster.gpu)
+            reason = why_unable(question.model, policy, cluster.gpu, question.method)
             if reason:
                 best = (
-                    best_able(question.model, question.policies, cluster.gpu)
+                    best_able(question.model, question.policies, cluster.gpu, question.method)
                     if policy.id == question.asked.id
                     else None
                 )
@@ -256,16 +257,18 @@ def unsupported_by(question: Question) -> list[Unsupported]:
                 precision=lacking[0].precision,
                 reason=lacking[0].reason,
             ),
-            hint=_instead_of(lacking[0], everywhere=no_gpu_can(question.model, question.asked)),
+            hint=_instead_of(question, lacking[0]),
         )
     return unsupported
 
 
-def _instead_of(lacking: Unsupported, *, everywhere: bool) -> Message:
+def _instead_of(question: Question, lacking: Unsupported) -> Message:
     """What to ask for in place of a precision: another one, or also another GPU where one helps."""
     if lacking.instead is None:
         return Message.of("hint.supported")
-    if everywhere:
+    if method_lacks(question.asked, question.method):
+        return Message.of("hint.best_for_method", precision=lacking.instead, method=find_method(question.method).name)
+    if no_gpu_can(question.model, question.asked):
         return Message.of("hint.best_for_model", precision=lacking.instead)
     return Message.of("hint.best_precision", precision=lacking.instead, lacking=lacking.precision)
 
@@ -285,7 +288,7 @@ def _cases(
             question, p, cluster, price, site, measured.get(p.id), ledger, parameters=known.parameters, whole=whole
         )
         for p in question.policies
-        if why_unable(question.model, p, cluster.gpu) is None
+        if why_unable(question.model, p, cluster.gpu, question.method) is None
     )
 
 

@@ -73,7 +73,7 @@ def settle_limits(question: Question, market: Market) -> tuple[Question, tuple[L
     for cluster in question.clusters:
         search = None
         try:
-            if why_unable(question.model, question.asked, cluster.gpu) is None:
+            if why_unable(question.model, question.asked, cluster.gpu, question.method) is None:
                 search = _search(question, cluster, market)
         except (NoPlanError, UnpricedError):
             if len(question.clusters) == 1:

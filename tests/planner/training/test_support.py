@@ -4,7 +4,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.models.catalogue import find_model
 from planner.models.images.catalogue import load_image_models
 from planner.training.policies import find_policy
-from planner.training.support import best_able, why_unable
+from planner.training.support import best_able, no_gpu_can, why_unable
 
 
 @pytest.mark.parametrize(("model", "policy", "gpu", "key"), [
@@ -22,6 +22,28 @@ def test_a_convolutional_network_has_no_fp8_and_a_transformer_has_it_where_the_g
 
 def test_language_models_are_held_to_the_gpu_alone():
     assert why_unable(find_model("llama-3.1-8b"), find_policy("fp8"), find_gpu("h100-sxm5-80gb")) is None
+
+
+@pytest.mark.parametrize("method", ["qlora", "qdora", "dpo-qlora"])
+@pytest.mark.parametrize("policy", ["fp8", "fp8-fsdp", "mxfp8", "nvfp4"])
+def test_four_bit_weights_multiply_in_no_narrow_type(method, policy):
+    # QLoRA, arXiv 2305.14314, equation 5: NF4 is the type of storage, BF16 that of the products
+    llama, gpu = find_model("llama-3.1-8b"), find_gpu("b200-sxm-180gb")
+    reason = why_unable(llama, find_policy(policy), gpu, method)
+
+    assert reason is not None
+    assert reason.key == "why.no_narrow_low_bits"
+    assert no_gpu_can(llama, find_policy(policy), method)
+    assert why_unable(llama, find_policy(policy), gpu, "lora") is None  # frozen weights of 16 bits, cast like any other
+    assert why_unable(llama, find_policy("bf16-autocast"), gpu, method) is None
+
+
+def test_the_best_precision_of_4_bit_weights_is_bf16():
+    policies, gpu = [find_policy(name) for name in ("tf32", "bf16", "fp8")], find_gpu("h100-sxm5-80gb")
+    best = best_able(find_model("llama-3.1-8b"), policies, gpu, "qlora")
+
+    assert best is not None
+    assert best.id == "bf16"
 
 
 def test_the_best_precision_is_one_that_the_model_can_be_trained_in():
