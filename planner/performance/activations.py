@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.parallelism.layout import FULL_SHARE, SELECTIVE, Layouts
-from planner.performance.operations import Work
+from planner.performance.operations import Work, expert_tp
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -18,8 +18,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     """Bytes one layer keeps for backward and one micro-batch, as checkpointed, and without checkpointing.
 
     Per token: the inputs of two norms (split under sequence parallelism) and of the two products that follow them; q,
-    k, v and the attention output; what enters and leaves the scan of linear attention; the inner activations; dropout
-    masks of one byte; and with naive attention the probabilities, their dropout and its mask.
+    k, v and the attention output; what enters and leaves the scan of linear attention; the inner activations; what
+    DoRA scales; dropout masks of one byte; and with naive attention the probabilities, their dropout and its mask.
 
     Args:
         recipe: what is trained.
@@ -40,7 +40,7 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     made_again = norms + into_mlp * ffn
     inputs = made_again + mixed + into_mlp * routed
     others = 2.0 * hidden + attended * _heads_kept(recipe, work) + (_inner_tensors(recipe) - 1.0) * ffn + routed
-    others = others + work.scan_elements + work.scan_out
+    others = others + work.scan_elements + work.scan_out + _scaled_outputs(recipe, work)
     if recipe.model.gated_attention:  # what it gives before the gate, too
         others = others + attended * work.attention_out
     masks = 2.0 * hidden if recipe.dropout else 0.0
@@ -103,6 +103,24 @@ def _read_again(recipe: Recipe) -> tuple[float, float]:
     if not recipe.how.adapts:
         return 1.0, 1.0
     return float(recipe.lora_targets != "mlp"), float(recipe.lora_targets in ("all-linear", "mlp"))
+
+
+def _scaled_outputs(recipe: Recipe, work: Work) -> Value:
+    """Elements that DoRA's trained magnitudes multiply: what each adapted weight gives, and what its adapter gives.
+
+    The gradient of a magnitude needs both (DoRA, arXiv 2402.09353, equation 5; PEFT, `DoraLinearLayer.forward`: (m - 1)
+    times the one plus m times the other). LoRA only adds them up and keeps neither.
+    """
+    kept: Value = 0.0
+    if recipe.how.decomposed:
+        for weight in recipe.adapted:
+            tokens = work.tokens / work.at.tp
+            if weight.gives_hidden and weight.routed:  # the ranks that split an expert each take all of its tokens
+                tokens = tokens * expert_tp(recipe, work.at)
+            elif weight.gives_hidden:
+                tokens = work.split_elements / recipe.model.hidden
+            kept = kept + 2.0 * weight.met * weight.outputs * tokens
+    return kept
 
 
 def _input_bytes(recipe: Recipe) -> float:

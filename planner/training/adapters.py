@@ -25,6 +25,9 @@ class Adapted:
     """How many of them a token passes through."""
     routed: bool = False
     """Whether it is a routed expert's, which expert parallel ranks share out."""
+    gives_hidden: bool = False
+    """Whether it is the last of its block, of whose inputs tensor parallel ranks have a part each: what it gives is
+    split as norms and residuals are."""
 
 
 def adapted_weights(model: ModelShape, targets: str, *, fused: bool) -> tuple[Adapted, ...]:
@@ -56,13 +59,13 @@ def _linear_attention(model: ModelShape) -> tuple[Adapted, ...]:
     if linear is None:
         return ()
     into = Adapted(inputs=model.hidden, outputs=linear.outputs)
-    return _as_often((into, Adapted(inputs=linear.inner, outputs=model.hidden)), model.linear_share)
+    return _as_often((into, Adapted(inputs=linear.inner, outputs=model.hidden, gives_hidden=True)), model.linear_share)
 
 
 def _attention(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
     """Queries, keys, values and output, or the chain of latent attention."""
     h, q = model.hidden, model.query_outputs
-    out = Adapted(inputs=model.heads * model.value_dim, outputs=h)
+    out = Adapted(inputs=model.heads * model.value_dim, outputs=h, gives_hidden=True)
     if model.kv_lora_rank is not None:
         nope = model.head_dim - model.rope_head_dim
         up = Adapted(inputs=model.kv_lora_rank, outputs=model.heads * (nope + model.value_dim))
@@ -91,10 +94,8 @@ def _mlp(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
     for outer, inner, copies, met, routed in kinds:
         if inner and copies:
             outputs = [ups * inner] if fused else [inner] * ups
-            sizes = (*((outer, wide) for wide in outputs), (inner, outer))
-            weights += [
-                Adapted(inputs=before, outputs=after, copies=copies, met=met, routed=routed) for before, after in sizes
-            ]
+            up = Adapted(inputs=outer, outputs=outputs[0], copies=copies, met=met, routed=routed)
+            weights += [*[up] * len(outputs), replace(up, inputs=inner, outputs=outer, gives_hidden=True)]
     latent = model.expert_hidden
     if moe and latent is not None:
         sizes = ((model.hidden, latent), (latent, model.hidden))

@@ -147,7 +147,7 @@ class OneLayout(Parts):
         """Bytes of a parameter that is gathered, and of a gradient that is reduced."""
         p, two = self.p, 2.0
         casts = (p.weight_bytes, p.activation_bytes) == (4, two)  # autocast
-        if self.r.method in ("lora", "qlora"):
+        if self.adapts:
             gathered = min(p.gather_bytes, p.activation_bytes)
         else:
             gathered = two if casts and self.y.zero == 3 else p.gather_bytes
@@ -171,7 +171,7 @@ class OneLayout(Parts):
         each = most + 1 if y.zero == 3 else math.ceil(max(1, held * self.trained / bucket))
         whole, summed = self.sent_each()
         scatter = sum(self.scatter(n * summed * self.trained, g, each) for n, g in groups)
-        as_gathered = 0.516 if r.method == "qlora" else whole
+        as_gathered = 0.516 if self.four_bits else whole
         gather = sum(self.gather(n * as_gathered, g, each) for n, g in groups)
         updated = sum(self.gather(n * as_gathered * self.trained, g, each) for n, g in groups)
         times = y.grad_accum if y.zero == 2 or (y.zero == 3 and y.pp == 1) else 1
@@ -327,15 +327,18 @@ class OneLayout(Parts):
         heads = queries * 2 + attention_out + gate if eager else self.head_elements()
         kept = []
         scan_values, scan_keys = self.scan_sizes()
+        # frozen, a weight beside no adapter does not ask for its input again
+        into_mixer = 0 if self.adapts and r.lora_targets == "mlp" else 1
+        into_mlp = 0 if self.adapts and r.lora_targets in ("attention", "qv") else 1
         for kind in self.layers:
             ffn = self.inner_elements(kind)
             routed = self.tokens * self.routed_width() * m.top_k * self.etp / y.tp if kind.routes else 0.0
-            made_again = 2 * (hidden + gathered) + ffn
+            made_again = (into_mixer + into_mlp) * (hidden + gathered) + into_mlp * ffn
             scanned = kind.scans * self.tokens * 2 * (scan_values + scan_keys)
             mixed = kind.attends * attention_out + kind.scans * self.tokens * scan_values
-            inputs = made_again + mixed + routed
+            inputs = made_again + mixed + into_mlp * routed
             others = 2 * hidden + kind.attends * (heads + gate) + (inner - 1) * ffn + routed
-            others += scanned + kind.scans * self.tokens * scan_values
+            others += scanned + kind.scans * self.tokens * scan_values + self.scaled_outputs(kind)
             whole = others * a + inputs * as_input + (2 * hidden if r.dropout else 0)
             kept.append((whole, ffn, made_again * as_input, mixed + scanned / 2, kind.attends))
         plain, ffn, made_again, mixed, attends = (sum(one[i] for one in kept) / len(kept) for i in range(5))
@@ -408,8 +411,8 @@ class OneLayout(Parts):
         dense, expert = self.layer_params()
         narrow = p.linear_compute in ("fp8", "fp4") and r.kernels in ("tuned", "classic")
         loaded = p.low_weight_copy_bytes if narrow else a  # frozen, they lie in the type they are used in
-        weight = {"qlora": 0.516, "lora": loaded}.get(r.method, p.weight_bytes or p.master_bytes)
-        at_ends = a if r.method in ("lora", "qlora") else weight
+        weight = 0.516 if self.four_bits else loaded if self.adapts else p.weight_bytes or p.master_bytes
+        at_ends = a if self.adapts else weight
         ranks = (self.dense_ranks(), self.expert_ranks()) if self.y.zero == 3 else (1, 1)
         return (layers * dense * weight + end * at_ends) / ranks[0] + layers * expert * weight / ranks[1]
 
@@ -423,7 +426,7 @@ class OneLayout(Parts):
         dense, expert = self.layer_params()
         end = self.ends()[1 if last else 0]
         held = [(layers * dense + end, self.dense_ranks()), (layers * expert, self.expert_ranks())]
-        master = a if r.method in ("lora", "qlora") else (p.master_bytes if p.weight_bytes else 0.0)
+        master = a if self.adapts else (p.master_bytes if p.weight_bytes else 0.0)
         moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
         on_gpu = 0.0 if r.offload == "optimizer" else 1.0
         updated = sum(n * self.trained / (ranks if y.zero >= 1 else 1) for n, ranks in held)
@@ -455,12 +458,12 @@ class OneLayout(Parts):
         low = p.linear_compute in ("fp8", "fp4")
         wide = max(self.m.ffn_hidden or self.m.expert_ffn, self.m.linear.outputs if self.m.linear else 0)
         product = self.m.hidden * wide / y.tp  # the largest, of 4-bit weights
-        unpacked = product * self.a if r.method == "qlora" else 0.0
-        if r.method in ("lora", "qlora") and (not low or r.kernels in ("tuned", "classic")):
+        unpacked = product * self.a if self.four_bits else 0.0
+        if self.adapts and (not low or r.kernels in ("tuned", "classic")):
             return 0.0, unpacked
         stays = y.zero != 3 and r.trains_all and (not low or r.kernels in ("tuned", "classic"))
         each = p.low_weight_copy_bytes * unit
-        at_work = p.low_weight_copy_bytes * product if r.method == "qlora" else 2 * each
+        at_work = p.low_weight_copy_bytes * product if self.four_bits else 2 * each
         casts = (p.weight_bytes, p.activation_bytes) == (4, 2)  # autocast: ZeRO 3 gathers what is cast already
         return (layers * each, unpacked) if stays else (0.0, (0.0 if casts else at_work) + unpacked)
 
@@ -470,7 +473,7 @@ class OneLayout(Parts):
         if y.zero != 3:
             return 0.0, 0.0, 0.0
         whole, summed = self.sent_each()
-        each = 0.516 if r.method == "qlora" else whole
+        each = 0.516 if self.four_bits else whole
         gradient = summed if r.trains_all else 0.0
         stage = max(self.stages()) * unit
         stays = stage * (each + gradient) if y.pp > 1 else 0.0

@@ -356,7 +356,7 @@ class Parts:
         cast = sum(
             (o.rows * o.inner + o.rows * o.columns + o.columns * o.inner) * o.count for o in products if o.low
         ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio / self.cast_bytes_per_s()  # fmt: skip
-        adapted = self.adapted(kind) if r.method in ("lora", "qlora") else []
+        adapted = self.adapted(kind) if self.adapts else []
         launched = q.kernels_per_layer + (q.kernels_per_moe_layer if moe else 0) + len(adapted) * q.kernels_per_adapter
         beside = self.tokens * sum(map(sum, adapted)) / y.tp
         moved_s = beside * q.adapter_passes * a * q.fusion_ratio / q.memory_bytes_per_s
@@ -366,7 +366,11 @@ class Parts:
         gradients = sum(o.columns * o.inner * o.count for o in products) if r.trains_all else 0.0
         times["memory"] = run_again + gradients * 2 * self.p.gradient_bytes / q.memory_bytes_per_s
         times["memory_f"] = 0.4 * run_again
-        if r.method == "qlora":
+        if r.method in ("dora", "qdora"):  # the norm of weight and adapter, anew in each forward pass
+            norm_s = self.normed_weights(kind) * q.magnitude_passes * a / q.memory_bytes_per_s
+            times["memory"] += norm_s
+            times["memory_f"] += norm_s
+        if self.four_bits:
             unpack = sum(o.columns * o.inner * o.count for o in products) * q.unpacked_bytes / q.memory_bytes_per_s
             times["memory"] += 2 * unpack
             times["memory_f"] += unpack
@@ -374,32 +378,68 @@ class Parts:
         times["kernels"] = launched
         return times
 
+    @property
+    def adapts(self) -> bool:
+        return self.r.method in ("lora", "qlora", "dora", "qdora")
+
+    @property
+    def four_bits(self) -> bool:
+        return self.r.method in ("qlora", "qdora")
+
     def adapted(self, kind: Layer) -> list[tuple[int, int]]:
-        """Inputs and outputs of every weight that a token of this layer passes: attention, then the feed-forward's."""
-        m, h = self.m, self.m.hidden
+        """Inputs and outputs of every weight with an adapter that a token of this layer passes."""
+        into, out, up, down, up_of_expert, down_of_expert = self.adapted_parts(kind)
+        experts = (up_of_expert + down_of_expert) * self.m.top_k
+        return into + out + up + down + experts
+
+    def adapted_parts(self, kind: Layer) -> tuple[list[tuple[int, int]], ...]:
+        """They by place: into and out of mixers, up and down in the feed-forward, and in one routed expert."""
+        m, h, targets = self.m, self.m.hidden, self.r.lora_targets
         fused = self.r.kernels in ("tuned", "classic")  # one weight for q, k, v, and one for gate and up
         q, k, v = m.heads * m.head_dim, m.kv_heads * m.head_dim, m.kv_heads * m.value_dim
         q += m.heads * m.value_dim if m.gated_attention else 0
-        if m.kv_lora_rank is not None:
-            content = m.head_dim - m.rope_head_dim
-            attention = [(h, m.kv_lora_rank + m.rope_head_dim), (m.kv_lora_rank, m.heads * (content + m.value_dim))]
-            attention += [(h, q)] if m.q_lora_rank is None else [(h, m.q_lora_rank), (m.q_lora_rank, q)]
-        else:
-            attention = [(h, q + k + v)] if fused else [(h, q), (h, k), (h, v)]
-        weights = [*attention, (m.heads * m.value_dim, h)] if kind.attends else []
-        if kind.scans:
+        into, out, up, down, expert_up, expert_down = [], [], [], [], [], []
+        if targets == "qv":
+            return ([(h, q), (h, v)] if kind.attends else []), [], [], [], [], []
+        if kind.attends and targets != "mlp":
+            if m.kv_lora_rank is not None:
+                content = m.head_dim - m.rope_head_dim
+                into = [(h, m.kv_lora_rank + m.rope_head_dim), (m.kv_lora_rank, m.heads * (content + m.value_dim))]
+                into += [(h, q)] if m.q_lora_rank is None else [(h, m.q_lora_rank), (m.q_lora_rank, q)]
+            else:
+                into = [(h, q + k + v)] if fused else [(h, q), (h, k), (h, v)]
+            out = [(m.heads * m.value_dim, h)]
+        if kind.scans and targets == "all-linear":
             values = m.linear.value_heads * m.linear.value_dim
             keys = m.linear.key_heads * m.linear.key_dim
-            weights += [(h, 2 * values + 2 * keys + m.linear.head_inputs * m.linear.value_heads), (values, h)]
-        if kind.routes:
-            weights += self.adapted_mlp(self.routed_width(), m.expert_ffn, fused) * m.top_k
-            weights += self.adapted_mlp(h, m.expert_ffn, fused) * m.shared_experts
-            weights += [(h, m.expert_hidden), (m.expert_hidden, h)] if m.expert_hidden else []
-        return weights + (self.adapted_mlp(h, m.ffn_hidden, fused) if kind.feeds else [])
+            into += [(h, 2 * values + 2 * keys + m.linear.head_inputs * m.linear.value_heads)]
+            out += [(values, h)]
+        if targets != "attention":
+            wide = 2 if m.gated_mlp else 1
 
-    def adapted_mlp(self, outer: int, inner: int, fused: bool) -> list[tuple[int, int]]:
-        wide = 2 if self.m.gated_mlp else 1
-        return [(outer, wide * inner), (inner, outer)] if fused else [*[(outer, inner)] * wide, (inner, outer)]
+            def ups(outer: int, inner: int) -> list[tuple[int, int]]:
+                return [(outer, wide * inner)] if fused else [(outer, inner)] * wide
+
+            if kind.routes:
+                expert_up, expert_down = ups(self.routed_width(), m.expert_ffn), [(m.expert_ffn, self.routed_width())]
+                up, down = ups(h, m.expert_ffn) * m.shared_experts, [(m.expert_ffn, h)] * m.shared_experts
+                up += [(h, m.expert_hidden), (m.expert_hidden, h)] if m.expert_hidden else []
+            if kind.feeds:
+                up, down = ups(h, m.ffn_hidden), [(m.ffn_hidden, h)]
+        return into, out, up, down, expert_up, expert_down
+
+    def scaled_outputs(self, kind: Layer) -> float:
+        """Elements that the magnitudes of DoRA multiply: of each adapted weight, and of its adapter once more."""
+        if self.r.method not in ("dora", "qdora"):
+            return 0.0
+        into, out, up, down, expert_up, expert_down = (sum(w for _, w in part) for part in self.adapted_parts(kind))
+        split = self.tokens / self.y.tp * (into + up + self.m.top_k * (expert_up + self.etp * expert_down))
+        return 2 * (split + self.tokens / self.split * (out + down))
+
+    def normed_weights(self, kind: Layer) -> float:
+        """Adapted weights on this GPU, every expert's included."""
+        parts = [sum(inputs * outputs for inputs, outputs in part) for part in self.adapted_parts(kind)]
+        return sum(parts[:4]) / self.y.tp + self.m.experts * sum(parts[4:]) / (self.y.ep * self.etp)
 
     def head_elements(self) -> float:
         m = self.m

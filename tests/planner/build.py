@@ -24,6 +24,7 @@ from planner.question.resolve import resolve
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Rates
+from planner.training.adapters import LORA_TARGETS
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy, load_policies
 from planner.training.recipe import ACT_CKPT, STACKS, Recipe
@@ -250,7 +251,8 @@ def settings_of_recipes(draw: st.DrawFn) -> tuple[Recipe, Layout, Cluster]:
     one = recipe(
         model, draw(st.sampled_from(sorted(p.id for p in known))),
         optimizer=find_optimizer(draw(st.sampled_from(("adamw", "adamw-8bit", "adafactor", "muon", "sgd-momentum")))),
-        method=draw(st.sampled_from(("pretrain", "sft", "lora", "qlora"))),
+        method=draw(st.sampled_from(("pretrain", "sft", "lora", "qlora", "dora", "qdora"))),
+        lora_targets=draw(st.sampled_from(LORA_TARGETS if not model.experts else LORA_TARGETS[:1])),
         seq_len=draw(st.sampled_from((512, 2048, 16384))),
         global_batch=where.dp * where.micro_batch * where.grad_accum,
         stack=draw(st.sampled_from(STACKS)),

@@ -54,7 +54,7 @@ def test_latent_attention_has_one_beside_each_weight_of_its_chain():
         Adapted(inputs=1536, outputs=128 * 192),
         Adapted(inputs=7168, outputs=512 + 64),
         Adapted(inputs=512, outputs=128 * (128 + 128)),
-        Adapted(inputs=128 * 128, outputs=7168),
+        Adapted(inputs=128 * 128, outputs=7168, gives_hidden=True),
     }
 
 
