@@ -195,10 +195,8 @@ def test_dora_keeps_twice_what_each_adapted_weight_gives():
     def kept(method: str, **more: str) -> float:
         return kept_by_llama(stack="eager", method=method, **more)
 
-    # a magnitude multiplies what the weight gives and what its adapter gives: queries, keys and values, output, gate and
-    # up, down
+    # a magnitude multiplies what the weight gives and what its adapter gives: queries, keys and values, output, gate
+    # and up, down
     assert kept("dora") - kept("lora") == pytest.approx(2 * ((4096 + 2 * 1024) + 4096 + 2 * 14336 + 4096))
     only = kept("dora", lora_targets="attention") - kept("lora", lora_targets="attention")
     assert only == pytest.approx(2 * ((4096 + 2 * 1024) + 4096))
-    # 90.7 over 48.5 bytes per token and hidden size: PEFT's formula on a block of these proportions on a CPU
-    assert kept("dora") / kept("lora") == pytest.approx(90.7 / 48.5, rel=0.03)
