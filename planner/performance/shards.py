@@ -83,7 +83,8 @@ def filled_layers(layers: int, at: Layouts, kept: int) -> tuple[Array, Array]:
         kept: layers that the last stage holds at least: these modules.
     """
     most, even = stage_layers(layers, at)
-    return most, np.where(at.pp == 1, even, np.maximum(layers - most * (at.pp - 1), min(kept, layers)))
+    last = np.where(at.pp == 1, even, np.maximum(layers - most * (at.pp - 1), min(kept, layers)))
+    return np.maximum(most, last), last
 
 
 def _stages(recipe: Recipe, at: Layouts) -> tuple[Array, Array]:

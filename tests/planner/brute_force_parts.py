@@ -330,7 +330,8 @@ class Parts:
         """Seconds of one layer and micro-batch."""
         r, m, q, y, a = self.r, self.m, self.q, self.y, self.a
         moe, products = kind.routes, self.layer_products(kind)
-        forward, total = (sum(times[i] for times in map(self.product_times, products)) for i in (0, 1))
+        timed = [self.product_times(one) for one in products]  # none, of a layer without mixer and feed-forward
+        forward, total = sum(one[0] for one in timed), sum(one[1] for one in timed)
         times = {"matmul_f": forward, "matmul": total}
         flop = 2 * self.tokens * self.keys() * m.heads / y.tp * (m.head_dim + m.value_dim)
         scores = self.tokens * r.seq_len * m.heads / y.tp

@@ -252,7 +252,7 @@ def settings_of_recipes(draw: st.DrawFn) -> tuple[Recipe, Layout, Cluster]:
         model, draw(st.sampled_from(sorted(p.id for p in known))),
         optimizer=find_optimizer(draw(st.sampled_from(("adamw", "adamw-8bit", "adafactor", "muon", "sgd-momentum")))),
         method=draw(st.sampled_from(("pretrain", "sft", "lora", "qlora", "dora", "qdora"))),
-        lora_targets=draw(st.sampled_from(LORA_TARGETS if not model.experts else LORA_TARGETS[:1])),
+        lora_targets=draw(st.sampled_from(LORA_TARGETS if model.linear is None else LORA_TARGETS[:1])),
         seq_len=draw(st.sampled_from((512, 2048, 16384))),
         global_batch=where.dp * where.micro_batch * where.grad_accum,
         stack=draw(st.sampled_from(STACKS)),

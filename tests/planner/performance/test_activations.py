@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.models.catalogue import find_model
 from planner.parallelism.layout import Layout, Layouts
-from planner.performance.activations import in_flight, stored_bytes_per_layer
+from planner.performance.activations import in_flight, stored_bytes_per_layer, working_bytes
 from planner.performance.operations import count_work
 from tests.planner.build import ROUNDING, gpt, layout, layouts, mid_rates, plain_rates, recipe, settings_of_recipes
 
@@ -91,6 +91,52 @@ def test_gated_attention_keeps_the_gate_and_where_nothing_is_made_again_what_it_
         return float(stored_bytes_per_layer(one, count_work(one, at), at, plain_rates())[0][0]) / 2 / TOKENS
 
     assert kept(gated) - kept(find_model("llama-3.1-8b")) == more * 32 * 128
+
+
+@pytest.mark.parametrize(
+    ("targets", "outputs"),
+    [("all-linear", 10.5), ("attention", 2.5), ("mlp", 8.0), ("qv", 1.25)],
+)
+@pytest.mark.parametrize(("method", "without"), [("dora", "lora"), ("qdora", "qlora")])
+def test_dora_keeps_what_each_adapted_weight_gives_and_what_its_adapter_gives(method, without, targets, outputs):
+    # Llama 3.1 8B: q and o give h, k and v a quarter, gate and up 3.5 h each, down h; two tensors of 2 bytes each.
+    # Counted with saved_tensors_hooks on such a block, PEFT 0.21.2 (what lives only inside its forward left out): 42 h
+    # more than LoRA for all of them, 10 h for attention, 32 h for the feed-forward, 5 h for q and v.
+    kept, whole = (
+        stored_bytes_per_layer(one, count_work(one, layouts()), layouts(), plain_rates())
+        for one in (
+            recipe("llama-3.1-8b", method=name, lora_targets=targets, seq_len=1, stack="eager")
+            for name in (method, without)
+        )
+    )
+
+    assert float(np.ravel(kept[0])[0] - np.ravel(whole[0])[0]) == pytest.approx(4 * outputs * 4096)
+
+
+def test_layers_that_are_run_again_keep_what_dora_scales_only_while_they_are():
+    dora, lora = (recipe("llama-3.1-8b", method=name, seq_len=1, stack="eager") for name in ("dora", "lora"))
+    at = layouts(act_ckpt="full")
+    (kept, whole), (same, without) = (
+        stored_bytes_per_layer(one, count_work(one, at), at, plain_rates()) for one in (dora, lora)
+    )
+
+    assert kept == pytest.approx(same)
+    assert working_bytes(dora, count_work(dora, at), at, whole) - working_bytes(
+        lora, count_work(lora, at), at, without
+    ) == pytest.approx(4 * 10.5 * 4096)
+
+
+@pytest.mark.parametrize(("sequence_parallel", "hidden"), [(True, 2.0 / 4), (False, 2.0)])
+def test_ranks_share_what_dora_scales_as_they_share_what_products_give(sequence_parallel, hidden):
+    # o and down give all ranks the sum, whole or each its part of the sequence
+    more = []
+    for method in ("dora", "lora"):
+        one = recipe("llama-3.1-8b", method=method, seq_len=4, sequence_parallel=sequence_parallel)
+        at = layouts(tp=4)
+        kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, plain_rates())
+        more.append(float(np.ravel(kept)[0]))
+
+    assert more[0] - more[1] == pytest.approx(4 * 4 * 4096 * (8.5 / 4 + hidden))
 
 
 def test_a_composed_gelu_keeps_one_more_inner_tensor_in_eager_pytorch():
@@ -189,14 +235,3 @@ def test_full_checkpointing_never_stores_more_than_selective_and_that_never_more
     kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, mid_rates(one, machine))
 
     assert all(less <= more * ROUNDING for less, more in pairwise(kept))
-
-
-def test_dora_keeps_twice_what_each_adapted_weight_gives():
-    def kept(method: str, **more: str) -> float:
-        return kept_by_llama(stack="eager", method=method, **more)
-
-    # a magnitude multiplies what the weight gives and what its adapter gives: queries, keys and values, output, gate
-    # and up, down
-    assert kept("dora") - kept("lora") == pytest.approx(2 * ((4096 + 2 * 1024) + 4096 + 2 * 14336 + 4096))
-    only = kept("dora", lora_targets="attention") - kept("lora", lora_targets="attention")
-    assert only == pytest.approx(2 * ((4096 + 2 * 1024) + 4096))
