@@ -33,7 +33,7 @@ class _Change:
     asked: Callable[[Question], Question]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
     """Which changes make a question fit, and what is told of them."""
 
