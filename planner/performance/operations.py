@@ -195,8 +195,7 @@ def _mixers(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array)
     if model.attention_share < 1.0:
         attention = tuple(replace(one, count=model.attention_share) for one in attention if model.attention_share)
     if model.mtp_unrolled:
-        h = float(model.hidden)
-        attention = (*attention, MatMul(m=tokens, n=h / tp, k=2.0 * h, count=model.mtp_share))
+        attention += (MatMul(m=tokens, n=model.hidden / tp, k=2.0 * model.hidden, count=model.mtp_share),)
     if linear is None:
         return attention
     outputs = (linear.outputs - 2 * linear.keys) / tp + 2 * linear.keys / np.minimum(tp, linear.key_heads)

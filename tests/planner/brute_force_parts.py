@@ -572,12 +572,12 @@ class Parts:
 
     def filled(self, stages: list[int]) -> list[int]:
         """As many on each stage as on the fullest, while there are layers; further tokens are predicted on the last."""
-        most, left = max(stages), self.m.layers
+        most, left = max(stages), self.m.layers - self.m.mtp_unrolled
         filled = []
         for _ in stages[:-1]:
-            filled.append(most)
-            left -= most
-        return [*filled, max(left, self.m.mtp_unrolled)]
+            filled.append(min(most, left))
+            left -= filled[-1]
+        return [*filled, left + self.m.mtp_unrolled]
 
     def stages_by_cost(self) -> list[int]:
         """Each stage takes layers until the cost so far exceeds its share; the output layer comes last."""
