@@ -219,6 +219,7 @@ MESSAGES = {
 }  # fmt: skip
 """Values that are messages themselves."""
 NUMBERS = {
+    "published",
     "cp", "dp", "ep", "experts", "head_dim", "heads", "hidden", "kv_heads", "layers", "layouts", "measured", "nodes",
     "able", "looked", "pp", "planned", "points", "top_k", "tp", "vocab", "global_batch", "count", "members", "counted",
     "pixels", "most", "more", "digits", "near",
