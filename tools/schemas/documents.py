@@ -126,7 +126,8 @@ def _question(definitions: Definitions) -> Schema:
 def _model(definitions: Definitions) -> Schema:
     """The shape of the model, and the parameters that follow from it."""
     model = record_of(ModelShape, definitions)
-    del model["properties"]["evidence"], model["properties"]["network"]
+    for hidden in ("evidence", "network", "mtp_unrolled"):
+        del model["properties"][hidden]
     images = {"image_size": or_null(COUNT) | {"default": None}, "flop_per_image": or_null(AMOUNT) | {"default": None}}
     counted = dict.fromkeys(("params_total", "params_active", "matrix_params_active"), AMOUNT)
     shape = model["properties"] | counted | images

@@ -36,7 +36,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.deadline": "训练须在 {value:duration}内完成{note}。",
     "assumption.optimizer": "优化器为 {value}{note}。",
     "assumption.stack": "软件栈为 {value}，即普通团队的水平：内核已优化，但未针对该集群调优{note}。",
-    "assumption.mtp_layers": "多词元预测（MTP）：训练 {value} 个模块{note}。",
+    "assumption.mtp_layers": "多词元预测：训练 {value} 个模块{note}。",
     "assumption.loss": "损失的计算方式为 `{value}`{note}。",
     "assumption.memory_risk": "允许方案显存不足的概率最高为 {value}{note}。",
     "assumption.confidence": "期限与预算各以至少 {value} 的概率达到{note}。",
