@@ -268,7 +268,7 @@ def _instead_of(question: Question, lacking: Unsupported) -> Message:
         return Message.of("hint.supported")
     if method_lacks(question.asked, question.method):
         return Message.of("hint.best_for_method", precision=lacking.instead, method=find_method(question.method).name)
-    if no_gpu_can(question.model, question.asked):
+    if no_gpu_can(question.model, question.asked, question.method):
         return Message.of("hint.best_for_model", precision=lacking.instead)
     return Message.of("hint.best_precision", precision=lacking.instead, lacking=lacking.precision)
 

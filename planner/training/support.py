@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from planner.errors import Message
 from planner.hardware.gpu import Gpu
 from planner.models.shape import ModelShape
-from planner.training.method import PRETRAIN, find_method
+from planner.training.method import find_method
 from planner.training.policies import best_supported, why_unsupported
 from planner.training.precision import PrecisionPolicy
 
 
-def why_unable(model: ModelShape, policy: PrecisionPolicy, gpu: Gpu, method: str = PRETRAIN) -> Message | None:
+def why_unable(model: ModelShape, policy: PrecisionPolicy, gpu: Gpu, method: str) -> Message | None:
     """Why a model cannot be trained in a policy on a GPU; None where it can.
 
     A vision transformer has its arithmetic in linear layers, which FP8 recipes replace; a convolutional network has not
@@ -31,7 +31,7 @@ def why_unable(model: ModelShape, policy: PrecisionPolicy, gpu: Gpu, method: str
     return reason
 
 
-def no_gpu_can(model: ModelShape, policy: PrecisionPolicy, method: str = PRETRAIN) -> bool:
+def no_gpu_can(model: ModelShape, policy: PrecisionPolicy, method: str) -> bool:
     """Whether what a model or a method lacks rules a policy out on every GPU."""
     return _lacks_convolutions(model, policy) or method_lacks(policy, method)
 
@@ -45,8 +45,6 @@ def _lacks_convolutions(model: ModelShape, policy: PrecisionPolicy) -> bool:
     return policy.narrow and model.network is not None and model.network.is_convolutional
 
 
-def best_able(
-    model: ModelShape, policies: Iterable[PrecisionPolicy], gpu: Gpu, method: str = PRETRAIN
-) -> PrecisionPolicy | None:
+def best_able(model: ModelShape, policies: Iterable[PrecisionPolicy], gpu: Gpu, method: str) -> PrecisionPolicy | None:
     """The policy with the fastest linear products of those that a model can be trained in; None where there is none."""
     return best_supported([policy for policy in policies if why_unable(model, policy, gpu, method) is None], gpu)

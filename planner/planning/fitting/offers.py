@@ -58,7 +58,7 @@ class _Search:
     def _told(self, change: _Change) -> Message | None:
         """A change with what it needs and risks; None where it does not fit, or at a risk that is not worth a try."""
         asked, cluster = self._as_planned(change.asked), self.case.cluster
-        if why_unable(asked.model, asked.asked, cluster.gpu) is not None:
+        if why_unable(asked.model, asked.asked, cluster.gpu, asked.method) is not None:
             return None
         other = self.case.trained_as(asked.recipe(asked.asked, cluster))
         try:

@@ -53,7 +53,7 @@ def held_by_a_node(
         measured: terms from records of this GPU in the asked precision.
         parameters: those of a calibration; None: the shipped ones.
     """
-    if why_unable(question.model, question.asked, cluster.gpu) is not None:
+    if why_unable(question.model, question.asked, cluster.gpu, question.method) is not None:
         return True
     cluster = replace(cluster, gpus_per_node=cards_of_one_machine(cluster.gpu, None) or cluster.gpus_per_node)
     recipe = _evenly(question.recipe(question.asked, cluster), cluster.gpus_per_node)

@@ -73,7 +73,9 @@ def fit_rows(
     draws = Draws(count=FIT_DRAWS, seed=question.seed)
     for variant in variants_of(question):
         asked = asked_as(question, variant)
-        if variant.method not in methods or why_unable(asked.model, asked.asked, asked.clusters[0].gpu) is not None:
+        if variant.method not in methods:
+            continue
+        if why_unable(asked.model, asked.asked, asked.clusters[0].gpu, asked.method) is not None:
             continue
         for seq_len in seq_lens:
             case = case_of(replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False))

@@ -15,13 +15,13 @@ from planner.training.support import best_able, no_gpu_can, why_unable
     ("vit_base_patch16_224", "fp8", "v100-sxm2-16gb", "why.no_matrix_path"),
 ])  # fmt: skip
 def test_a_convolutional_network_has_no_fp8_and_a_transformer_has_it_where_the_gpu_does(model, policy, gpu, key):
-    reason = why_unable(load_image_models()[model], find_policy(policy), find_gpu(gpu))
+    reason = why_unable(load_image_models()[model], find_policy(policy), find_gpu(gpu), "pretrain")
 
     assert (None if reason is None else reason.key) == key
 
 
 def test_language_models_are_held_to_the_gpu_alone():
-    assert why_unable(find_model("llama-3.1-8b"), find_policy("fp8"), find_gpu("h100-sxm5-80gb")) is None
+    assert why_unable(find_model("llama-3.1-8b"), find_policy("fp8"), find_gpu("h100-sxm5-80gb"), "pretrain") is None
 
 
 @pytest.mark.parametrize("method", ["qlora", "qdora", "dpo-qlora"])
@@ -49,8 +49,8 @@ def test_the_best_precision_of_4_bit_weights_is_bf16():
 def test_the_best_precision_is_one_that_the_model_can_be_trained_in():
     policies, gpu = [find_policy(name) for name in ("tf32", "bf16", "fp8")], find_gpu("h100-sxm5-80gb")
     resnet, llama = (
-        best_able(load_image_models()["resnet50"], policies, gpu),
-        best_able(find_model("llama-3.1-8b"), policies, gpu),
+        best_able(load_image_models()["resnet50"], policies, gpu, "pretrain"),
+        best_able(find_model("llama-3.1-8b"), policies, gpu, "pretrain"),
     )
 
     assert resnet is not None
