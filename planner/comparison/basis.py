@@ -115,7 +115,7 @@ def settle(log: RunLog, planned: Planned | None, given: Given) -> Basis:
     other = ("model",) if given.model is None and planned is not None and _is_other_model(log, planned) else ()
     recipe = None
     if model is not None and seq_len is not None:
-        recipe = _recipe(planned, model, method, precision, seq_len, global_batch or 1)
+        recipe = _recipe(planned, model.unrolled(), method, precision, seq_len, global_batch or 1)
     return Basis(
         model=model,
         gpu=first("gpu", given.gpu, None, lambda p: find_gpu(p.plan["gpu"])),
@@ -191,17 +191,18 @@ def _whole(log: RunLog, key: str) -> int | None:
 
 
 def _model(log: RunLog, planned: Planned | None, given: Given, sources: dict[str, str]) -> ModelShape | None:
-    """The user's model, else the plan's, else the one that the log's settings describe."""
-    if given.model is not None:
-        sources["model"] = "flag"
-        return given.model
-    if planned is not None:
-        sources["model"] = "plan"
-        return planned.recipe.model
-    shape = model_of_settings(log)
-    if shape is not None:
-        sources["model"] = "log"
-    return shape
+    """The user's model, else the plan's, else the one that the log's settings describe.
+
+    Its modules of multi-token prediction are those that the log states, else the plan's, else none: a model's name does
+    not say that a run trains them.
+    """
+    planned_model = None if planned is None else planned.model
+    for source, model in (("flag", given.model), ("plan", planned_model), ("log", model_of_settings(log))):
+        if model is not None:
+            sources["model"] = source
+            modules = log.facts.get("mtp_layers", planned_model.mtp_layers if planned_model else 0)
+            return replace(model, mtp_layers=int(modules))
+    return None
 
 
 OTHER_MODEL_RATIO = 0.05
@@ -214,7 +215,7 @@ def _is_other_model(log: RunLog, planned: Planned) -> bool:
     params = float(shape.params_total) if shape is not None else stated
     if not isinstance(params, float):
         return False
-    return abs(params / planned.recipe.model.params_total - 1.0) > OTHER_MODEL_RATIO
+    return abs(params / planned.model.params_total - 1.0) > OTHER_MODEL_RATIO
 
 
 SHAPE = ("n_layers", "hidden", "n_heads", "ffn_hidden", "vocab", "n_experts", "top_k", "expert_ffn", "seq_len")

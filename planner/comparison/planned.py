@@ -29,6 +29,8 @@ class Planned:
 
     plan: Mapping[str, Any]
     """As in the document, with figures."""
+    model: ModelShape
+    """As the answer has it: the recipe's holds its modules of multi-token prediction among its layers."""
     recipe: Recipe
     """What it trains: method, model, lengths and the plan's own batch, which may be another than the asked one."""
     tokens: float
@@ -75,9 +77,11 @@ def planned_of(document: Document, precision: str | None, gpu: str | None) -> Pl
     whole = {name: question.get(name, {}).get("value") for name in ("seq_len", "global_batch", "tokens")}
     if not all(isinstance(value, int | float) and value > 0 for value in whole.values()):
         raise UsageError("--plan: the answer does not say tokens, batch and sequence", hint="pass one of a transformer")
+    shape = _shape(document)
     return Planned(
         plan=chosen,
-        recipe=_recipe(document, chosen, int(whole["seq_len"]), int(whole["global_batch"])),
+        model=shape,
+        recipe=_recipe(document, shape, chosen, int(whole["seq_len"]), int(whole["global_batch"])),
         tokens=float(whole["tokens"]),
         stack=str(_asked(document, "stack") or ""),
         stated=_stated(document),
@@ -123,12 +127,15 @@ def batch_of_plan(plan: Mapping[str, Any], asked: int) -> int:
     return own or asked
 
 
-def _recipe(document: Document, plan: Mapping[str, Any], seq_len: int, asked_batch: int) -> Recipe:
+def _shape(document: Document) -> ModelShape:
     names = {field.name for field in fields(ModelShape)} - {"evidence"}
-    shape = ModelShape(**{name: value for name, value in document["model"].items() if name in names})
+    return ModelShape(**{name: value for name, value in document["model"].items() if name in names})
+
+
+def _recipe(document: Document, shape: ModelShape, plan: Mapping[str, Any], seq_len: int, asked_batch: int) -> Recipe:
     mean = document.get("tokens_per_sequence") or seq_len
     return Recipe(
-        model=shape,
+        model=shape.unrolled(),
         policy=default_policy(plan["precision"]),
         optimizer=find_optimizer(_asked(document, "optimizer") or "adamw"),
         method=_asked(document, "method") or PRETRAIN,

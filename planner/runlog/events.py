@@ -79,7 +79,7 @@ class Fact:
 
 FACTS = (
     "steps", "peak_flop_per_s", "tokens_per_step", "peak_mem_gib", "gated_mlp", "tied_embeddings", "grouped",
-    "query_groups", "fp8", "hybrid",
+    "query_groups", "fp8", "hybrid", "mtp_layers",
 )  # fmt: skip
 """Keys of facts that are no column."""
 

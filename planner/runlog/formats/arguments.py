@@ -33,6 +33,8 @@ SWITCHES = {
     "use_distributed_optimizer": ("zero_or_fsdp_stage", "1"),
 }  # fmt: skip
 """Settings that are on or off, with what they say when they are on."""
+MODULES = "mtp_num_layers"
+"""Modules of multi-token prediction: `None` says that there are none."""
 HYBRIDS = ("hybrid_layer_pattern", "hybrid_override_pattern", "linear_attention_freq")
 """Settings that only hybrids of attention and linear attention have."""
 
@@ -53,6 +55,8 @@ def _read(text: str) -> Iterator[Event]:
         yield Fact(key="act_ckpt", value=value.lower())
     elif name == "fp8" and value in ("e4m3", "hybrid"):
         yield Fact(key="fp8", value=value)
+    elif name == MODULES:
+        yield Fact(key="mtp_layers", value=float(as_number(value) or 0.0))
 
 
 ARGUMENTS = LogFormat(name="arguments", marks=(" .... ", " ........"), read=_read, joins=True)

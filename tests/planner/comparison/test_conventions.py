@@ -161,6 +161,28 @@ def test_the_settings_of_megatron_describe_the_model_so_that_no_flag_is_needed()
     assert (comparison.revealed[0].verdict, comparison.revealed[0].readings[0].count) == ("named", count)
 
 
+@pytest.mark.parametrize(("stated", "modules"), [(1, 1), (2, 2), (None, 0)])
+def test_modules_of_multi_token_prediction_count_where_the_log_states_them(stated, modules):
+    settings = megatron_arguments(LLAMA_8B | {"mtp_num_layers": stated})
+    log = log_of(settings, megatron_log(STEPS_S.tolist(), of=1000)[0])
+    expected = flop_per_token(recipe_of(replace(LLAMA, mtp_layers=modules).unrolled()), counts_of(RECIPE)[0])
+    for given in (Given(gpu=H100), Given(gpu=H100, model=replace(LLAMA, mtp_layers=3))):
+        basis = compared(log, given).basis
+
+        assert basis.recipe is not None
+        assert basis.model is not None
+        assert (basis.model.layers, basis.model.mtp_layers) == (32, modules)
+        assert flop_per_token(basis.recipe, counts_of(RECIPE)[0]) == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_name_does_not_say_that_a_run_trains_such_modules():
+    log = log_of(megatron_log(STEPS_S.tolist(), of=1000)[0])
+    basis = compared(log, replace(GIVEN, model=replace(LLAMA, mtp_layers=3))).basis
+
+    assert basis.model is not None
+    assert basis.model.mtp_layers == 0
+
+
 def test_an_encoder_has_no_causal_half_and_tied_embeddings_no_third_way():
     gpt2 = find_model("gpt2") if find_model("gpt2").tied_embeddings else None
     assert gpt2 is not None

@@ -11,6 +11,7 @@ from planner.comparison.basis import Given
 from planner.comparison.compare import compare
 from planner.comparison.planned import batch_of_plan, check_counts_tokens, planned_of
 from planner.errors import UsageError
+from planner.performance.evaluation import flop_of
 from tests.planner.comparison.runs import log_of
 from tests.planner.comparison.test_gap import answer
 from tests.planner.runlog.writers import megatron_log
@@ -51,6 +52,20 @@ def test_of_several_gpus_the_run_is_held_against_the_one_of_the_sentence():
 
     assert planned_of(document, None, None).plan is document["plans"][1]
     assert planned_of(document, None, "h200-sxm-141gb").plan is dearer
+
+
+def test_modules_of_multi_token_prediction_are_work_of_the_plan_but_no_layers_of_its_model():
+    document = copy.deepcopy(answer())
+    document["model"]["mtp_layers"] = 1
+    plain, planned = planned_of(answer(), None, None), planned_of(document, None, None)
+    lines, _ = megatron_log([2.0] * 20, of=1000)
+    basis = compare(log_of(lines), planned, Given()).basis
+
+    assert (planned.model.layers, planned.recipe.model.layers) == (32, 33)
+    assert basis.recipe is not None
+    assert flop_of(basis.recipe) == flop_of(planned.recipe) > 1.03 * flop_of(plain.recipe)
+    assert basis.model == planned.model
+    assert "model" not in basis.differs
 
 
 def test_padding_is_no_token():
