@@ -20,14 +20,13 @@ from planner.measured.kernels import (
     fit_attention,
     fit_products,
     gradient_ratios,
-    log_mean,
-    quiet_first,
     sustained_clock_hz,
     usable,
 )
 from planner.measured.layers.composition import composition_ratios
 from planner.measured.layers.layer_power import layer_powers
 from planner.measured.layers.power import attention_powers, measured_powers
+from planner.measured.layers.traffic import layer_bandwidths
 from planner.measured.memory import context_bytes, fragmentation_ratios
 from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue, Values
 from planner.performance.compute import FLASH_BACKWARD
@@ -64,7 +63,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         attention_forward_flop_per_s=_attention(forward),
         attention_backward_flop_per_s=_attention(backward, scale=FLASH_BACKWARD),
         copy_bytes_per_s=_copy(points),
-        memory_bytes_per_s=_memory_ops(points),
+        memory_bytes_per_s=layer_bandwidths(points),
         cast_s=_casts(points),
         kernel_s=_launch(points, "graph"),
         launch_s=_launch(points, "host"),
@@ -154,24 +153,6 @@ def _copy(points: Sequence[Measurement]) -> MeasuredValue | None:
     by_pattern = {point.setup.role: point for point in usable(points, "bandwidth") if point.counts.bytes_min}
     point = by_pattern.get("copy") or by_pattern.get("add")
     return None if point is None else _value(_traffic_rate(point), point)
-
-
-def _memory_ops(points: Sequence[Measurement]) -> Values:
-    """Geometric mean over the operations, by mode; casts to FP8 are counted apart."""
-    rates: Values = {}
-    for mode, compiled in (("eager", False), ("compiled", True)):
-        operations = quiet_first(
-            [
-                point
-                for point in usable(points, "memory_op")
-                if bool(point.setup.compiled) is compiled and point.setup.role not in CASTS
-            ]
-        )
-        if operations:
-            value, spread = log_mean([_traffic_rate(point) for point in operations])
-            probe_ids = tuple(point.probe_id for point in operations)
-            rates[mode] = MeasuredValue(value=value, relative_sd=spread, probe_ids=probe_ids)
-    return rates
 
 
 def _casts(points: Sequence[Measurement]) -> dict[LayerRun, MeasuredValue]:

@@ -123,7 +123,8 @@ class MeasuredRates:
     copy_bytes_per_s: MeasuredValue | None
     """Read plus write of large buffers."""
     memory_bytes_per_s: Values
-    """Memory-bound operations over their fused minimum of traffic, by mode: eager, compiled."""
+    """Memory-bound operations of a layer over their fused minimum of traffic, by mode and size of element
+    (`layers.traffic`)."""
     kernel_s: MeasuredValue | None
     """Fixed time of a kernel on the device."""
     launch_s: MeasuredValue | None

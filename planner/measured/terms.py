@@ -12,6 +12,7 @@ from planner.kernels.surface import Surface, large_flop_per_s
 from planner.measured.device import evidence_of
 from planner.measured.kernels import USUAL_HEAD, measured_attention, measured_surface
 from planner.measured.layers.power import attention_power
+from planner.measured.layers.traffic import memory_bandwidth
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.performance.compute import FLASH_BACKWARD
 from planner.performance.optimizer_step import update_bytes_per_param
@@ -63,9 +64,9 @@ def _attention(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
 
 def _memory(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
     """Bandwidth of memory-bound work over its fused minimum, as the stack runs it; else that of copies."""
-    by_mode = rates.memory_bytes_per_s
-    mode = "eager" if recipe.stack == "eager" else "compiled"
-    return by_mode.get(mode) or (rates.copy_bytes_per_s if mode == "compiled" else None)
+    compiled = recipe.stack != "eager"
+    measured = memory_bandwidth(rates, recipe.policy.activation_bytes, compiled=compiled)
+    return measured or (rates.copy_bytes_per_s if compiled else None)
 
 
 def _optimizer(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
@@ -97,15 +98,17 @@ CASTS_PER_OPERAND = 2.0
 
 
 def _casts(rates: MeasuredRates, recipe: Recipe, memory: MeasuredValue | None) -> MeasuredValue | None:
-    """Traffic of casts over that of separate kernels, so that they take as long as measured; as `_composition`."""
+    """Traffic of casts over that of separate kernels, so that they take as long as measured; as `_composition`.
+
+    Their time is known; that it is told as traffic at a bandwidth makes it no less so.
+    """
     run = None if recipe.fused else _run(recipe, rates.cast_s)
     if run is None or memory is None or not recipe.policy.cast_bytes_per_element:
         return None
     cast = rates.cast_s[run]
     moved_bytes = CASTS_PER_OPERAND * cast.value * memory.value
-    spread = float(np.hypot(cast.relative_sd, memory.relative_sd))
     ratio = moved_bytes / recipe.policy.cast_bytes_per_element
-    return MeasuredValue(value=ratio, relative_sd=spread, probe_ids=cast.probe_ids)
+    return MeasuredValue(value=ratio, relative_sd=cast.relative_sd, probe_ids=cast.probe_ids)
 
 
 def _layer_power(

@@ -8,9 +8,11 @@ changes with shape, not in its absolute value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp, log, sqrt
 
+from planner.lazy import dataclass
 from planner.measured.clocks import clock_ratio, median_clock_hz
-from planner.measured.kernels import COMPUTE, HIGH, log_mean, quiet_first, usable
+from planner.measured.kernels import COMPUTE, HIGH, quiet_first, usable
 from planner.measured.layers.phases import phase_seconds
 from planner.measured.layers.workloads import PointWork, work_of
 from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue
@@ -45,35 +47,63 @@ def _measured(rates: MeasuredRates, work: PointWork, compute: str) -> bool:
     return compute in rates.product_fits and high in rates.product_fits and attention
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layer:
+    """A point of layers against the sum of their kernels."""
+
+    probe_id: str
+    log_ratio: float
+    composed_s: float
+    """Forward and backward."""
+
+
+PRIOR_SD, PRIOR_LAYERS = 0.1, 2.0
+"""How far layers of one recipe are apart in their ratio, where few of them can tell, and how many of them that counts
+for: a scaled inverse chi-squared prior (Gelman et al. 2013, Bayesian Data Analysis, section 3.2). On an H200 it was 0.1."""
+
+
 def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> dict[LayerRun, MeasuredValue]:
-    """Layers measured whole over the sum of their kernels, by how they were run."""
-    ratios: dict[LayerRun, list[tuple[float, str]]] = {}
+    """Layers measured whole over the sum of their kernels, by how they were run.
+
+    A layer counts by the time of its kernels: what small ones wait for the host is a time of its own, and no multiple
+    that larger ones would take.
+    """
+    layers: dict[LayerRun, list[_Layer]] = {}
     blocks = quiet_first(usable(points, "block"))
     for point in blocks:
         work = work_of(point)
-        ratio = _ratio(rates, point, work, blocks) if work else None
-        if ratio is not None:
-            ratios.setdefault(LayerRun.of(point.setup), []).append((ratio, point.probe_id))
-    return {run: _mean(listed) for run, listed in ratios.items()}
+        layer = _layer(rates, point, work, blocks) if work else None
+        if layer is not None:
+            layers.setdefault(LayerRun.of(point.setup), []).append(layer)
+    return {run: _mean(listed) for run, listed in layers.items()}
 
 
-def _ratio(rates: MeasuredRates, point: Measurement, work: PointWork, blocks: Sequence[Measurement]) -> float | None:
+def _layer(rates: MeasuredRates, point: Measurement, work: PointWork, blocks: Sequence[Measurement]) -> _Layer | None:
     """A layer's time over the sum of its kernels, which is at the clock that products sustain.
 
     A burst is brought to the clock that layers of its recipe sustain first.
     """
     recipe, clock_hz = point.setup.recipe or "", point.device_state.sm_clock_median_hz
     composed = composed_seconds(rates, work, recipe)
-    if composed is None:
+    if composed is None or not point.time.median_s:
         return None
     held_hz = median_clock_hz(blocks, lambda other: other.setup.recipe == recipe)
     slower = 1.0
     if clock_ratio(point, held_hz) is not None:
         held, burst = (composed_seconds(rates, work, recipe, clock) for clock in (held_hz, clock_hz))
         slower = sum(held or (1.0,)) / sum(burst or (1.0,))
-    return slower * (point.time.median_s or 0.0) / sum(composed)
+    composed_s = sum(composed)
+    return _Layer(
+        probe_id=point.probe_id, log_ratio=log(slower * point.time.median_s / composed_s), composed_s=composed_s
+    )
 
 
-def _mean(ratios: Sequence[tuple[float, str]]) -> MeasuredValue:
-    value, spread = log_mean([ratio for ratio, _ in ratios])
-    return MeasuredValue(value=value, relative_sd=spread, probe_ids=tuple(probe_id for _, probe_id in ratios))
+def _mean(layers: Sequence[_Layer]) -> MeasuredValue:
+    whole_s = sum(layer.composed_s for layer in layers)
+    mean = sum(layer.log_ratio * layer.composed_s for layer in layers) / whole_s
+    variance = sum((layer.log_ratio - mean) ** 2 * layer.composed_s for layer in layers) / whole_s
+    told = PRIOR_LAYERS * PRIOR_SD**2 + len(layers) * variance
+    return MeasuredValue(
+        value=exp(mean), relative_sd=sqrt(told / (PRIOR_LAYERS + len(layers) - 1)),
+        probe_ids=tuple(layer.probe_id for layer in layers),
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from planner.lazy import dataclass
 from planner.measured.clocks import clock_ratio_of
 from planner.measured.kernels import COMPUTE, ELEMENT_BYTES, HIGH, attention_columns, product_seconds
+from planner.measured.layers.traffic import memory_bandwidth
 from planner.measured.layers.workloads import PointWork, Product
 from planner.measured.rates import LayerRun, MeasuredRates
 from planner.performance.compute import FLASH_BACKWARD, FORWARD_SHARE
@@ -89,7 +90,7 @@ def phase_seconds(
 def pass_seconds(rates: MeasuredRates, recipe: str, *, compiled: bool = False) -> float:
     """Time of one read or write of an element by memory-bound work, which keeps at least 16 bits per element."""
     element_bytes = max(ELEMENT_BYTES.get(COMPUTE.get(recipe, recipe), 2.0), 2.0)
-    bandwidth = rates.memory_bytes_per_s.get("compiled" if compiled else "eager")
+    bandwidth = memory_bandwidth(rates, element_bytes, compiled=compiled)
     return element_bytes / (bandwidth.value if bandwidth else copy_bytes_per_s(rates))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.measured.device import measured_rates
-from planner.measured.layers.composition import composed_seconds
+from planner.measured.layers.composition import PRIOR_SD, composed_seconds
 from planner.measured.layers.phases import phase_seconds
 from planner.measured.layers.workloads import work_of
 from planner.measured.rates import LayerRun
@@ -35,8 +35,23 @@ def test_layers_measured_whole_against_the_sum_of_their_kernels_give_the_composi
     ]
 
     assert ratio.value == pytest.approx(1.10, rel=1e-6)
-    assert ratio.relative_sd == pytest.approx(0.0, abs=1e-9)
+    assert ratio.relative_sd == pytest.approx(PRIOR_SD * (2 / 3) ** 0.5)  # two alike, against a prior worth two
     assert ratio.probe_ids == ("block/L1", "block/L4")
+
+
+def test_a_small_layer_that_waits_for_the_host_hardly_moves_the_ratio() -> None:
+    small = {"hidden": 1024, "heads": 16, "kv_heads": 8, "ffn_hidden": 3072, "tokens": 2048, "seq_len": 2048}
+    layers = [block(4, 1.0), block(4, 1.1, probe_id="second"), block(4, 2.7, probe_id="small", **small)]
+    ratio = measured_rates([*kernels(), *layers]).composition_ratio[LayerRun(recipe="bf16-autocast")]
+
+    assert ratio.value == pytest.approx(1.06, abs=0.02)
+    assert 0.05 < ratio.relative_sd < 0.15
+
+
+def test_a_single_layer_is_known_by_the_prior_alone() -> None:
+    ratio = measured_rates([*kernels(), block(4, 1.3)]).composition_ratio[LayerRun(recipe="bf16-autocast")]
+
+    assert (ratio.value, ratio.relative_sd) == (pytest.approx(1.3), pytest.approx(PRIOR_SD))
 
 
 def test_recomputed_layers_have_a_ratio_of_their_own() -> None:

@@ -1,0 +1,94 @@
+"""Bandwidth of a layer's memory-bound work, from the operations that it is made of.
+
+Unfused, they differ widely: on an H200 an addition moves its bytes at 4.2 TB/s, a norm at 2.4, the rotary embedding, in
+several kernels, at 0.3. Time adds up, so that the mean weighs each by its share of a layer's traffic; and its spread is
+what another share would make of it, not how far the operations are apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import hypot
+
+from planner.measured.kernels import COMPUTE, ELEMENT_BYTES, log_mean, quiet_first, usable
+from planner.measured.layers.workloads import FFN_PASSES, HIDDEN_PASSES, QKV_PASSES, ROTARY_PASSES
+from planner.measured.rates import MeasuredRates, MeasuredValue, Values
+from planner.records.measurement import Measurement
+
+HIDDEN, INNER, QKV, ROTATED = 4096.0, 14336.0, 6144.0, 5120.0
+"""Elements per token of the hidden state, the inner activation, q with k and v, and q with k, of Llama 3 8B: the layers
+that the probes measure (arXiv 2407.21783, table 3)."""
+PASSES = {
+    "rmsnorm": 0.5 * HIDDEN_PASSES * HIDDEN,
+    "residual": 0.5 * HIDDEN_PASSES * HIDDEN + QKV_PASSES * QKV,
+    "silu_mul": FFN_PASSES * INNER,
+    "rope": ROTARY_PASSES * ROTATED,
+}
+"""Elements that a layer reads and writes per token, by the operation that stands for them: two norms, two additions and
+copies of q, k and v, which move their bytes as additions do, the gated activation, and the rotary embedding."""
+SHARE_SD = 0.25
+"""Relative standard deviation of an operation's share of the traffic, from one model to another: as far as the passes of
+a fit to published runs are uncertain (`norm_passes`, `ffn_passes`, `qkv_passes` of `parameters.csv`)."""
+UNMEASURED_SD = 0.7
+"""Of the rate of an operation that was not measured, which is taken to be that of the others: about a factor of two."""
+
+
+def layer_bandwidths(points: Sequence[Measurement]) -> Values:
+    """Bandwidth over the fused minimum of a layer's operations, by mode: `eager`, `compiled`, `eager-32`, `compiled-32`.
+
+    Those without a number are of 16-bit elements, of 32-bit ones where a record has no others.
+    """
+    bandwidths: Values = {}
+    for compiled in (False, True):
+        operations = [
+            point
+            for point in usable(points, "memory_op")
+            if bool(point.setup.compiled) is compiled and point.setup.role in PASSES
+        ]
+        wide = [point for point in operations if _element_bytes(point) == WIDE_BYTES]
+        narrow = [point for point in operations if _element_bytes(point) != WIDE_BYTES]
+        for wanted, listed in ((WIDE_BYTES, wide), (2.0, narrow or wide)):
+            if listed:
+                bandwidths[_mode(wanted, compiled=compiled)] = _mean(quiet_first(listed))
+    return bandwidths
+
+
+def memory_bandwidth(rates: MeasuredRates, element_bytes: float, *, compiled: bool) -> MeasuredValue | None:
+    """Bandwidth of memory-bound work on elements of a size; None where none was measured in that mode."""
+    modes = (_mode(element_bytes, compiled=compiled), _mode(2.0, compiled=compiled))
+    return next((rates.memory_bytes_per_s[mode] for mode in modes if mode in rates.memory_bytes_per_s), None)
+
+
+WIDE_BYTES = 4.0
+"""Of an element of 32 bits."""
+
+
+def _mode(element_bytes: float, *, compiled: bool) -> str:
+    return ("compiled" if compiled else "eager") + ("-32" if element_bytes >= WIDE_BYTES else "")
+
+
+def _element_bytes(point: Measurement) -> float:
+    recipe = point.setup.recipe or ""
+    return ELEMENT_BYTES.get(COMPUTE.get(recipe, recipe), 2.0)
+
+
+def _mean(operations: Sequence[Measurement]) -> MeasuredValue:
+    """The traffic of a layer over the time that it takes, with its spread."""
+    by_role: dict[str, list[float]] = {}
+    for point in operations:
+        rate = (point.counts.bytes_min or 0.0) / (point.time.median_s or 1.0)
+        by_role.setdefault(point.setup.role or "", []).append(rate)
+    rates = {role: log_mean(listed)[0] for role, listed in by_role.items()}
+    measured = sum(PASSES[role] for role in rates)
+    mean = measured / sum(PASSES[role] / rate for role, rate in rates.items())
+    return MeasuredValue(
+        value=mean, relative_sd=_spread(mean, rates), probe_ids=tuple(point.probe_id for point in operations)
+    )
+
+
+def _spread(mean: float, rates: Mapping[str, float]) -> float:
+    """Relative standard deviation of the mean, if shares and what was not measured are other than here."""
+    whole = sum(PASSES.values())
+    other_shares = [PASSES[role] / whole * (mean / rate - 1.0) * SHARE_SD for role, rate in rates.items()]
+    unmeasured = [PASSES[role] / whole * UNMEASURED_SD for role in PASSES if role not in rates]
+    return hypot(*other_shares, *unmeasured)
