@@ -59,7 +59,8 @@ class _Layer:
 
 PRIOR_SD, PRIOR_LAYERS = 0.1, 2.0
 """How far layers of one recipe are apart in their ratio, where few of them can tell, and how many of them that counts
-for: a scaled inverse chi-squared prior (Gelman et al. 2013, Bayesian Data Analysis, section 3.2). On an H200 it was 0.1."""
+for: a scaled inverse chi-squared prior (Gelman et al. 2013, Bayesian Data Analysis, section 3.2). It was 0.1 on an
+H200."""
 
 
 def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> dict[LayerRun, MeasuredValue]:

@@ -27,16 +27,16 @@ PASSES = {
 """Elements that a layer reads and writes per token, by the operation that stands for them: two norms, two additions and
 copies of q, k and v, which move their bytes as additions do, the gated activation, and the rotary embedding."""
 SHARE_SD = 0.25
-"""Relative standard deviation of an operation's share of the traffic, from one model to another: as far as the passes of
-a fit to published runs are uncertain (`norm_passes`, `ffn_passes`, `qkv_passes` of `parameters.csv`)."""
+"""Relative standard deviation of an operation's share of the traffic, from one model to another: as far as a fit to
+published runs leaves the passes uncertain (`norm_passes`, `ffn_passes`, `qkv_passes` of `parameters.csv`)."""
 UNMEASURED_SD = 0.7
 """Of the rate of an operation that was not measured, which is taken to be that of the others: about a factor of two."""
 
 
 def layer_bandwidths(points: Sequence[Measurement]) -> Values:
-    """Bandwidth over the fused minimum of a layer's operations, by mode: `eager`, `compiled`, `eager-32`, `compiled-32`.
+    """Bandwidth over the fused minimum of a layer's operations, by mode: `eager`, `compiled`, and the same with `-32`.
 
-    Those without a number are of 16-bit elements, of 32-bit ones where a record has no others.
+    Those are of 32-bit elements; the others of 16-bit ones, or of 32-bit ones where a record has no others.
     """
     bandwidths: Values = {}
     for compiled in (False, True):
