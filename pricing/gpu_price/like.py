@@ -69,7 +69,7 @@ def _assumed(row: Evidence, gpu: str, like: str) -> Evidence:
 def nearest_priced(gpu_id: str) -> str | None:
     """The GPU with an on-demand price that is nearest in kind; None where the book has none, or for a CPU of one's own.
 
-    One of the same architecture where there is one, then by dense BF16 rate and memory.
+    One of the same architecture where there is one, then by dense BF16 rate, memory and year.
     """
     priced = {row.gpu for row in load_book().rows if row.commitment == "on-demand" and row.seller != "marketplace"}
     candidates = [gpu for gpu in load_gpus().values() if gpu.id in priced and gpu.id != gpu_id]
@@ -80,7 +80,15 @@ def nearest_priced(gpu_id: str) -> str | None:
     return None if nearest is None else nearest.id
 
 
+MEMORY_SHARE, PER_YEAR = 0.5, 0.05
+"""What memory counts for beside the rate, and a year between the launches of two GPUs."""
+
+
 def _distance(gpu: Gpu, other: Gpu) -> float:
-    """Of two GPUs: the ratios of their rates and of their memories, as logarithms."""
+    """Of two GPUs: the ratios of their rates and of their memories, as logarithms, and the years between them.
+
+    An MI325X has the memory of a B300, but the rate and the year of an H200, whose price it is nearer to.
+    """
     rates = [part.peak_flop_per_s.get("bf16") or part.peak_flop_per_s["fp32"] for part in (gpu, other)]
-    return abs(math.log(rates[0] / rates[1])) + abs(math.log(gpu.memory_bytes / other.memory_bytes))
+    memories = abs(math.log(gpu.memory_bytes / other.memory_bytes))
+    return abs(math.log(rates[0] / rates[1])) + MEMORY_SHARE * memories + PER_YEAR * abs(gpu.year - other.year)

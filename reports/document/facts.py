@@ -218,6 +218,11 @@ class Facts:
                 return match
         return None
 
+    def unpriced(self) -> list[str]:
+        """GPUs on which the requested precision fits at no known cost, where it has one on others."""
+        asked = [plan for gpu in self.gpus if (plan := self.plan(self.asked, gpu)) is not None and plan["fits"]]
+        return [plan["gpu"] for plan in asked if not plan[COST]] if any(plan[COST] for plan in asked) else []
+
     def probability(self, target: str) -> float | None:
         """Probability that the answer meets the `deadline` or the `budget`; None where none was asked."""
         value = ((self.answer or {}).get("probability") or {}).get(target)

@@ -48,6 +48,7 @@ def render(view: View) -> str:
         whatif_rows=[(name, w(key)) for name, key in rows],
         whatif_plans=[(name, w.name("precision", name)) for name in names],
         asked=w.name("precision", whatif.get("asked", "")),
+        priced=bool((whatif.get("knobs") or {}).get("price")),
     )
     page = page.strip() + "\n"
     columns = [] if view.data.get("csv") else csv.paths_of(view.data["document"])

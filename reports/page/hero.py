@@ -275,6 +275,8 @@ def _alerts(facts: Facts, words: Words) -> tuple[str, ...]:
     alerts = []
     if any(metric_at_least(plan) for plan in facts.fitting()):
         alerts.append(words("alert.at_least"))
+    if unpriced := facts.unpriced():
+        alerts.append(words("alert.unpriced", names=words.join([pretty_gpu(gpu) for gpu in unpriced])))
     if facts.answer is not None:
         lacking = [words.name("precision", plan["precision"]) for plan in facts.plans() if not plan["fits"]]
         lacking += [words.name("precision", entry["precision"]) for entry in facts.unsupported()]
@@ -298,7 +300,7 @@ def _tile(facts: Facts, answer: Doc, metric: str, words: Words) -> Tile:
         label=words(f"tile.{metric}"),
         text=figure.text,
         span=figure.span,
-        budget=words("tile.budget", high=figure.high) if figure.span else "",
+        budget=words("tile.budget" if answer[COST] else "tile.plan", high=figure.high) if figure.span else "",
         versus=tuple(
             _versus(facts, metric, reference, words) for reference in facts.references() if reference != "fp16"
         )[:3],

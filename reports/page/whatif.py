@@ -27,8 +27,8 @@ DIGITS = 8
 class Knobs:
     """The values of the sliders."""
 
-    price: float | None
-    """USD per GPU-hour; None if the plan has no price."""
+    price: float
+    """USD per GPU-hour; 0 if the plan has no price."""
     electricity: float
     """USD per kWh; 0 if the plan bills none (the rent includes it)."""
     pue: float
@@ -120,14 +120,22 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
 
 
 def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, float, float] | None:
-    """Low, middle and high each move as the bill of their own hours moves."""
-    if base.cost_usd is None:
+    """Low, middle and high each move as the bill of their own hours moves.
+
+    A price that is set is known: the range is then that of the hours alone, as of a plan made at that price.
+    """
+    ran = _times(base.gpu_hours, 1 / base.gpu_hours[1])
+    if knobs.price != plan.price:
+        scale = base.cost_usd[1] / _bill(base, plan, plan, 1.0) if base.cost_usd is not None else 1.0
+        ends = [scale * _bill(base, plan, knobs, end * hours) for end in ran]
+    elif base.cost_usd is not None:
+        ends = [
+            usd * (_bill(base, plan, knobs, end * hours) / _bill(base, plan, plan, end))
+            for usd, end in zip(base.cost_usd, ran, strict=True)
+        ]
+    else:
         return None
-    low, mid, high = (
-        usd * (_bill(base, plan, knobs, ran * hours) / _bill(base, plan, plan, ran))
-        for usd, ran in zip(base.cost_usd, _times(base.gpu_hours, 1 / base.gpu_hours[1]), strict=True)
-    )
-    return (min(low, mid), mid, max(mid, high))
+    return (min(ends[0], ends[1]), ends[1], max(ends[1], ends[2]))
 
 
 def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> float:
@@ -139,11 +147,12 @@ def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> float:
         knobs: the knobs to evaluate.
         hours: over the plan's at mid.
     """
-    price = knobs.price / plan.price if knobs.price is not None and plan.price else 1.0
-    power = knobs.electricity / plan.electricity if plan.electricity else 1.0
-    gpus = max(base.term_usd, base.rental_usd * base.held_ratio * hours) + base.share_usd * hours
-    electricity = base.electricity_usd * hours * (knobs.pue / plan.pue) * power
-    return gpus * price + electricity + base.hourly_usd * hours + base.fixed_usd
+    price = knobs.price / plan.price if plan.price else 1.0
+    power = hours * (knobs.pue / plan.pue) * knobs.electricity
+    rental = base.gpu_hours[1] * knobs.price if base.cost_usd is None else base.rental_usd
+    gpus = max(base.term_usd, rental * base.held_ratio * hours) + base.share_usd * hours
+    billed = base.electricity_usd / plan.electricity if plan.electricity else base.energy_mwh[1] * KWH_PER_MWH
+    return gpus * price + billed * power + base.hourly_usd * hours + base.fixed_usd
 
 
 def _ends(estimate: Doc) -> tuple[float, float, float]:
@@ -242,13 +251,17 @@ def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
     billed = _lines(plan, "electricity")
     own = billed[0]["unit_price_usd"]["mid"] if billed and billed[0]["unit_price_usd"] else facts.given("electricity")
     return Knobs(
-        price=float(price) if price else None,
+        price=float(price) if price else 0.0,
         electricity=float(own) if isinstance(own, int | float) else 0.0,
         pue=pue,
         grid=plan[CARBON]["mid"] * KG_PER_T / (plan[ENERGY]["mid"] * KWH_PER_MWH),
         tokens=tokens,
         goodput=float(plan["goodput_ratio"]["mid"]),
     )
+
+
+MOST_USD_PER_H = 15.0
+"""Of the slider where a plan has no price: above every price per GPU-hour of the book."""
 
 
 def sliders(knobs: Knobs, words: Words, amount: str = "tokens") -> tuple[Slider, ...]:
@@ -267,6 +280,8 @@ def sliders(knobs: Knobs, words: Words, amount: str = "tokens") -> tuple[Slider,
     built = []
     if knobs.price:
         built.append(slider("price", knobs.price, knobs.price * 0.25, knobs.price * 2.25, "unit_price"))
+    else:
+        built.append(slider("price", 0.0, 0.0, MOST_USD_PER_H, "unit_price", "price_unknown"))
     built.append(slider("electricity", knobs.electricity, 0.0, max(0.5, 2 * knobs.electricity), "unit_price"))
     built.append(slider("pue", knobs.pue, 1.0, max(2.0, knobs.pue), "plain"))
     built.append(slider("grid", knobs.grid, 0.0, max(1.0, knobs.grid), "plain"))
@@ -340,6 +355,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
         "at_least": _at_least(answer),
     }
     drawn = sliders(knobs, words, facts.amount_quantity)
-    # Where power is free, the cost has no electricity that could grow with its price.
-    free = knobs.electricity == 0 and _lines(answer, "electricity")
-    return data, tuple(slider for slider in drawn if not (free and slider.name == "electricity"))
+    # Where power is free, the cost has no electricity that could grow with its price; nor GPUs, where none is billed.
+    free = {"electricity"} if knobs.electricity == 0 and _lines(answer, "electricity") else set()
+    free |= {"price"} if not knobs.price and answer[COST] else set()
+    return data, tuple(slider for slider in drawn if slider.name not in free)

@@ -37,10 +37,12 @@ const write = (page, quantity, [low, mid, high], atLeast) => {
 const times = (ends, factor) => ends.map((one) => one * factor);
 const bill = (base, plan, knobs, hours) => {
   const { electricity_usd = 0, share_usd = 0, hourly_usd = 0, fixed_usd = 0, term_usd = 0, held_ratio = 1 } = base;
-  const price = plan.price ? (knobs.price ?? plan.price) / plan.price : 1;
-  const power = plan.electricity ? knobs.electricity / plan.electricity : 1;
-  const gpus = Math.max(term_usd, base.rental_usd * held_ratio * hours) + share_usd * hours;
-  return gpus * price + electricity_usd * hours * (knobs.pue / plan.pue) * power + hourly_usd * hours + fixed_usd;
+  const price = plan.price ? knobs.price / plan.price : 1;
+  const power = hours * (knobs.pue / plan.pue) * knobs.electricity;
+  const rental = base.cost_usd ? base.rental_usd : base.gpu_hours[1] * knobs.price;
+  const gpus = Math.max(term_usd, rental * held_ratio * hours) + share_usd * hours;
+  const billed = plan.electricity ? electricity_usd / plan.electricity : 1000 * base.energy_mwh[1];
+  return gpus * price + billed * power + hourly_usd * hours + fixed_usd;
 };
 const outcome = (base, plan, knobs) => {
   const work = knobs.tokens / plan.tokens * (plan.goodput / knobs.goodput);
@@ -48,8 +50,10 @@ const outcome = (base, plan, knobs) => {
   const energy = times(base.energy_mwh, hours * (knobs.pue / plan.pue));
   const ran = times(base.gpu_hours, 1 / base.gpu_hours[1]);
   const range = ([low, mid, high]) => [Math.min(low, mid), mid, Math.max(mid, high)];
-  const cost = base.cost_usd && range(base.cost_usd.map((usd, n) =>
-    usd * (bill(base, plan, knobs, ran[n] * hours) / bill(base, plan, plan, ran[n]))));
+  // A price that is set is known: the range is then that of the hours alone.
+  const known = base.cost_usd ? base.cost_usd[1] / bill(base, plan, plan, 1) : 1;
+  const cost = knobs.price !== plan.price ? range(ran.map((end) => known * bill(base, plan, knobs, end * hours)))
+    : base.cost_usd && range(base.cost_usd.map((usd, n) => usd * (bill(base, plan, knobs, ran[n] * hours) / bill(base, plan, plan, ran[n]))));
   return {
     cost_usd: cost,
     days: times(base.days, work),

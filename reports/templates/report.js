@@ -43,7 +43,7 @@
     const shown = (ends, quantity, atLeast) => (ends && ends[1] ? write(page, quantity, ends, atLeast) : [page.words.none, '']);
     // Another precision has knobs of its own; what is moved here moves it in proportion.
     const own = (theirs) => Object.fromEntries(Object.keys(theirs).map((name) =>
-      [name, knobs[name] === plan[name] ? theirs[name] : theirs[name] === null ? null : knobs[name]]));
+      [name, knobs[name] === plan[name] ? theirs[name] : knobs[name]]));
     const fill = (where, state) => {
       const asked = page.plans.find((one) => one.precision === page.asked);
       const result = outcome(asked, plan, state);

@@ -159,7 +159,8 @@ def _chart(facts: Facts, points: list[Doc], words: Words) -> CurveChart:
     chosen = next((n for n, point in enumerate(points) if point["chosen"]), None)
     legend = [] if chosen is None else [("dot", words("curve.dot", gpus=f"{points[chosen]['gpus']:,}"))]
     legend += [] if knee is None else [("knee", words("curve.line", gpus=f"{points[knee]['gpus']:,}"))]
-    title = words("chart.curve", precision=words.name("precision", facts.asked))
+    key = "chart.curve" if COST in rungs else "chart.curve_time"
+    title = words(key, precision=words.name("precision", facts.asked))
     return CurveChart(
         title=title,
         description=described([_said(point, rungs, words) for point in _around(points) or points], words),

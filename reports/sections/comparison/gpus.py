@@ -31,8 +31,21 @@ def gpus(facts: Facts, words: Words) -> Section | None:
         if gpu != facts.gpu:
             blocks.append(comparison_table(facts, "plans", words, gpu, words("table.on_gpu", gpu=pretty_gpu(gpu))))
     names = words.join([pretty_gpu(gpu) for gpu in facts.gpus])
-    lead = words.spans("gpus.lead", precision=words.name("precision", facts.asked), names=names)
+    lead = words.spans(
+        "gpus.lead", precision=words.name("precision", facts.asked), names=names, first=_first(facts, words)
+    )
     return Section(id="gpus", title=words("gpus.title"), lead=lead, blocks=tuple(blocks))
+
+
+def _first(facts: Facts, words: Words) -> str:
+    """Which GPU the first screen shows (`planner.answer.leading`)."""
+    answer = facts.answer
+    if answer is None or not answer[COST]:
+        return words("gpus.first_asked")
+    if facts.probability("budget") is not None and facts.probability("deadline") is None:
+        return words("gpus.first_in_budget")
+    unpriced = [pretty_gpu(gpu) for gpu in facts.unpriced()]
+    return words("gpus.first_priced", names=words.join(unpriced)) if unpriced else words("gpus.first")
 
 
 def _chart(facts: Facts, plans: list[Doc], metric: str, words: Words) -> RangeChart:

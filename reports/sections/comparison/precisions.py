@@ -213,8 +213,18 @@ def _setting(facts: Facts, view: str, words: Words) -> dict[str, str]:
     return {
         "gpus": f"{first['gpus']:,}",
         "gpu": pretty_gpu(first["gpu"]),
-        "days": words.duration(float(deadline)) if deadline else words("none"),
+        "days": _deadline(facts, float(deadline), words) if deadline else words("none"),
     }
+
+
+def _deadline(facts: Facts, deadline_days: float, words: Words) -> str:
+    """The deadline of the view; where nobody set one, whose time it is: that of the first GPU's requested plan."""
+    days, confidence = words.duration(deadline_days), facts.doc.get("confidence")
+    if facts.given("deadline") is not None or not isinstance(confidence, int | float):
+        return days
+    precision, first = words.name("precision", facts.asked), facts.doc["plans"][0]["gpu"]
+    plan = precision if len(facts.gpus) < 2 else words("gpus.plan", precision=precision, gpu=pretty_gpu(first))
+    return words("deadline.kept", days=days, plan=plan, chance=words.chance(float(confidence)))
 
 
 def _caption(facts: Facts, view: str, words: Words) -> str:

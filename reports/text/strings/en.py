@@ -311,11 +311,13 @@ TEXT: dict[str, str] = {
     "trust.gaps.other": "{n} gaps",
     "alert.at_least": "Figures with ≥ are lower bounds: something they need is missing, and the list of gaps says what.",
     "alert.untrained": "{names}: in a training test, every step overflowed at every loss scale. Do not plan with these figures.",
+    "alert.unpriced": "Not compared in cost, since no price is known: {names}.",
     "alert.left_out": "Not compared here: {names}. The table gives the reason.",
     "tile.cost_usd": "Cost",
     "tile.duration_days": "Time",
     "tile.energy_mwh": "Energy",
     "tile.budget": "Figure to budget with: {high}",
+    "tile.plan": "Figure to plan with: {high}",
     "tile.rests_on": "Rests on: {kinds}",
     "versus.label": "against {other}",
     "precision.fp8": "FP8",
@@ -368,6 +370,7 @@ TEXT: dict[str, str] = {
     "chart.energy": "Energy by where it goes",
     "chart.shares": "Share of each input in the range of the duration",
     "chart.curve": "{precision}: time and cost by number of GPUs",
+    "chart.curve_time": "{precision}: time by number of GPUs",
     "chart.deadline": "deadline {value}",
     "chart.budget": "budget {value}",
     "column.precision": "Precision",
@@ -405,6 +408,7 @@ TEXT: dict[str, str] = {
     "table.plans": "On the same GPUs: {gpus} × {gpu}",
     "table.same_deadline": "Same deadline, {days}: each precision on the fewest whole nodes that meet it",
     "table.same_deadline_part": "Same deadline, {days}: each precision on the fewest GPUs that meet it",
+    "deadline.kept": "{days} (which {plan} keeps with {chance} probability)",
     "table.on_gpu": "On {gpu}",
     "table.gpus": "{precision} on each GPU",
     "table.step": "Time of one step by item",
@@ -460,7 +464,12 @@ TEXT: dict[str, str] = {
     "{gpus} × {gpu}, where a faster precision finishes sooner, and by the same deadline of {days}, "
     "where it needs fewer GPUs.",
     "gpus.title": "GPUs side by side",
-    "gpus.lead": "{precision} on {names}, each with its own best layout. The first screen shows the cheapest.",
+    "gpus.lead": "{precision} on {names}, each with its own best layout. {first}",
+    "gpus.plan": "{precision} on {gpu}",
+    "gpus.first": "The first screen shows the cheapest.",
+    "gpus.first_in_budget": "The first screen shows the one that ends the soonest within the budget.",
+    "gpus.first_priced": "The first screen shows the cheapest of those with a price; none is known for {names}.",
+    "gpus.first_asked": "Without prices the first screen shows the first of them on which it fits.",
     "gpus.instead": "in {instead}: it has no {precision}",
     "gpus.unpriced": "no price, not ranked",
     "gpus.row": "{gpus} × {gpu}",
@@ -930,6 +939,7 @@ TEXT: dict[str, str] = {
     "figures here follow from them by the arithmetic below. Anything that needs another layout or measurement needs "
     "another run of mpplan.",
     "whatif.price": "Price per GPU-hour",
+    "whatif.price_unknown": "Price per GPU-hour (0: unknown)",
     "whatif.electricity": "Electricity per kWh (0: included in the rent)",
     "whatif.pue": "PUE",
     "whatif.grid": "Grid factor, kg CO₂e per kWh",
@@ -942,13 +952,14 @@ TEXT: dict[str, str] = {
     "whatif.moved": "This is no longer the plan.",
     "whatif.table": "{precision}: the plan and what if",
     "whatif.all": "Cost of each precision, what if",
-    "whatif.bill": "Electricity, if billed separately",
+    "whatif.all_unpriced": "Each precision, what if: GPU-hours, or cost once there is a price",
+    "whatif.bill": "Electricity bill",
     "whatif.formula_images": "GPU-hours = plan × images ÷ plan images × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
-    "at least an offer's minimum; what is paid once stays, other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
-    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions of hours.",
+    "at least an offer's minimum, plus electricity where it has a price; what is paid once stays, other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
+    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions of hours; a price that is set has no range of its own.",
     "whatif.formula": "GPU-hours = plan × tokens ÷ plan tokens × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
-    "at least an offer's minimum; what is paid once stays, other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
-    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions of hours.",
+    "at least an offer's minimum, plus electricity where it has a price; what is paid once stays, other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
+    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions of hours; a price that is set has no range of its own.",
     # two answers
     "compare.and": " and ",
     "compare.and_after": ", and ",

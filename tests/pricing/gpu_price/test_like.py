@@ -67,9 +67,14 @@ def test_a_provider_without_the_gpu_prices_it_as_the_stand_in(today):
         priced_or_like(H800, None, price_of)
 
 
-# The H800 has the H100's rate and memory (export part); GB200 and GB300 are the B200 and B300 with a CPU.
+# The H800 has the H100's rate and memory (export part); GB200 and GB300 are the B200 and B300 with a CPU. MI300X and
+# MI325X (1,307 TFLOP/s) are nearer to an H200 (989) than to a B200 or B300 (2,250), MI355X (2,500) is not.
 @pytest.mark.parametrize(
-    ("gpu", "nearest"), [(H800, H100), ("gb200-186gb", "b200-sxm-180gb"), ("gb300-288gb", "b300-sxm-288gb")]
-)
+    ("gpu", "nearest"),
+    [
+        (H800, H100), ("gb200-186gb", "b200-sxm-180gb"), ("gb300-288gb", "b300-sxm-288gb"), ("mi300x-192gb", H200),
+        ("mi325x-256gb", H200), ("mi355x-288gb", "b300-sxm-288gb"),
+    ],
+)  # fmt: skip
 def test_the_nearest_priced_gpu_is_of_the_same_kind(gpu, nearest):
     assert nearest_priced(gpu) == nearest

@@ -324,6 +324,15 @@ def test_without_a_price_the_answer_is_told_in_time():
     assert [tile.label for tile in hero.tiles] == ["Time", "Energy"]
 
 
+def test_without_a_price_no_tile_speaks_of_a_budget():
+    document = sample.document()
+    for plan in document["plans"]:
+        plan |= {"cost_usd": None, "cost_lines": []}
+    labels = {tile.budget.split(":")[0] for tile in view_of(document).hero.tiles}
+
+    assert labels == {"Figure to plan with"}
+
+
 def test_what_does_not_fit_is_said_in_the_headline_and_the_rest_still_shown():
     document = sample.unsupported_document()
     document["question"]["precision"]["value"] = "fp32"

@@ -43,8 +43,14 @@ def test_a_doubled_price_doubles_the_rental_and_nothing_else():
     dear = outcome(BASE, PLAN, replace(PLAN, price=5.0))
 
     assert dear.cost_usd is not None
-    assert dear.cost_usd[1] == pytest.approx(860_000 * (2 * 850_000 + 10_000) / 860_000)
+    assert dear.cost_usd[1] == pytest.approx(2 * 850_000 + 10_000)
     assert (dear.days, dear.energy_mwh) == (BASE.days, BASE.energy_mwh)
+
+
+def test_a_price_that_is_set_leaves_the_range_of_the_hours_alone():
+    dear = outcome(replace(BASE, hourly_usd=0, rental_usd=860_000), PLAN, replace(PLAN, price=5.0))
+
+    assert dear.cost_usd == pytest.approx([2 * 860_000 * hours / 340_000 for hours in BASE.gpu_hours])
 
 
 def test_more_tokens_take_in_proportion_more_of_everything():
@@ -81,12 +87,19 @@ def test_more_runs_cost_more_but_each_takes_as_long():
 
 
 def test_a_better_building_saves_energy_and_carbon_but_no_rent():
-    better = outcome(BASE, PLAN, replace(PLAN, pue=1.0, electricity=0.1))
+    better = outcome(BASE, PLAN, replace(PLAN, pue=1.0))
 
     assert better.energy_mwh == pytest.approx((256, 320, 400))
     assert better.carbon_t[1] == pytest.approx(121.6)
     assert better.cost_usd == pytest.approx(BASE.cost_usd)
-    assert better.bill_usd[1] == pytest.approx(32_000)  # 320 MWh at 10 cents
+
+
+def test_electricity_that_the_rent_included_is_paid_on_top_once_it_has_a_price():
+    billed = outcome(BASE, PLAN, replace(PLAN, pue=1.0, electricity=0.1))
+
+    assert billed.bill_usd[1] == pytest.approx(32_000)  # 320 MWh at 10 cents
+    assert billed.cost_usd is not None
+    assert billed.cost_usd[1] == pytest.approx(860_000 + 32_000)
 
 
 def test_electricity_that_is_billed_moves_with_its_price_and_the_pue():
@@ -98,8 +111,12 @@ def test_electricity_that_is_billed_moves_with_its_price_and_the_pue():
     assert moved.cost_usd[1] == pytest.approx(800_000 + 60_000 * 2 * 1.2)
 
 
-def test_a_plan_without_a_price_has_no_cost_under_any_knob():
-    assert outcome(replace(BASE, cost_usd=None), replace(PLAN, price=None), PLAN).cost_usd is None
+def test_a_plan_without_a_price_costs_something_once_it_is_given_one():
+    unpriced, unknown = replace(BASE, cost_usd=None, rental_usd=0, hourly_usd=0), replace(PLAN, price=0.0)
+
+    assert outcome(unpriced, unknown, replace(unknown, tokens=2.8e12)).cost_usd is None
+    priced = outcome(unpriced, unknown, replace(unknown, tokens=2.8e12, price=3.0)).cost_usd
+    assert priced == pytest.approx([2 * 3.0 * hours for hours in BASE.gpu_hours])
 
 
 def test_the_knobs_are_read_from_the_plan(recorded):
@@ -141,8 +158,11 @@ def test_where_own_power_is_free_no_slider_gives_it_a_price(recorded):
     assert [one.name for one in drawn] == ["price", "pue", "grid", "tokens", "goodput", "runs"]
 
 
-def test_a_plan_without_a_price_has_no_price_slider():
-    assert "price" not in [one.name for one in sliders(replace(PLAN, price=None), words_for("en"))]
+def test_the_slider_of_a_plan_without_a_price_begins_at_none():
+    price = sliders(replace(PLAN, price=0.0), words_for("en"))[0]
+
+    assert (price.name, price.value, price.low) == ("price", 0.0, 0.0)
+    assert "0: unknown" in price.label
 
 
 def test_an_answer_without_figures_has_no_sliders():
@@ -235,6 +255,26 @@ def test_the_sliders_say_what_mpplan_says_when_asked_again(asked, bill, move):
     assert (low, high) == pytest.approx((again["cost_usd"]["low"], again["cost_usd"]["high"]), rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("bill", "move"),
+    [
+        ({}, {"price": 4.2}),
+        ({"price": "2.1"}, {"electricity": 0.3}),
+        ({}, {"price": 4.2, "electricity": 0.3}),
+        ({"gpu": "mi300x-192gb"}, {"price": 2.5}),
+    ],
+    ids=str,
+)
+def test_prices_of_the_reader_s_own_cost_what_mpplan_says_at_these_prices(asked, bill, move):
+    data, _ = page_data(Facts(asked(**bill)), words_for("en"))
+    again = Facts(asked(**(bill | {name: str(value) for name, value in move.items()}))).answer
+    assert again is not None
+    base = next(plan for plan in data["plans"] if plan["precision"] == "bf16")
+    (page,) = in_node([[base, data["knobs"], data["knobs"] | move]], "outcome(one[0], one[1], one[2])")
+
+    assert page["cost_usd"] == pytest.approx([again["cost_usd"][end] for end in ("low", "mid", "high")], rel=0.02)
+
+
 def test_a_copy_without_the_terms_of_an_offer_takes_its_minimum_from_the_bill(asked):
     answer = Facts(asked(quote="quote")).answer
     assert answer is not None
@@ -246,7 +286,7 @@ positive = st.floats(1e-3, 1e9)
 ends = st.lists(positive, min_size=3, max_size=3).map(lambda three: tuple(sorted(three)))
 knobs = st.builds(
     Knobs,
-    price=st.none() | st.floats(0.01, 100),
+    price=st.just(0.0) | st.floats(0.01, 100),
     electricity=st.just(0.0) | st.floats(0.001, 2),
     pue=st.floats(1, 3),
     grid=st.floats(0.001, 2),

@@ -188,3 +188,12 @@ def test_labels_that_come_first_keep_their_room():
     assert spaced([0, 20, 50, 70, 100], [0, 4, 2]) == [0, 2, 4]
     assert spaced([0, 25, 50, 75, 100], [0, 4]) == [0, 1, 2, 3, 4]
     assert spaced([0, 10], [1]) == [1]
+
+
+def test_without_a_price_the_chart_is_of_time_alone_and_says_so():
+    document = sample.targets_document()
+    assert chart_of(document).title == "FP8: time and cost by number of GPUs"
+    for point in document["curve"]:
+        point["cost_usd"] = None
+
+    assert chart_of(document).title == "FP8: time by number of GPUs"

@@ -11,6 +11,7 @@ from reports.formats import html, markdown, terminal
 from reports.page.build import build, checked
 from reports.sections.comparison.gpus import gpus
 from reports.text.language import words_for
+from reports.text.names import pretty_gpu
 from reports.view import RangeChart, Section, Table
 from tests.reports import sample
 
@@ -152,3 +153,36 @@ def test_the_mark_and_its_note_are_in_every_format(render, lang, note):
 
     assert "H200 SXM 141 GB *" in shown
     assert f"* {note}" in shown
+
+
+def lead_of(document: dict[str, Any]) -> str:
+    return "".join(span.text for span in section_of(document).lead)
+
+
+def test_the_lead_says_which_gpu_the_first_screen_shows():
+    document = sample.several_gpus_document()
+    assert lead_of(document).endswith("The first screen shows the cheapest.")
+
+    for plan in document["plans"]:
+        if plan["gpu"] == "b200-sxm-180gb":
+            plan |= {"cost_usd": None, "cost_lines": []}
+    assert lead_of(document).endswith(
+        "the cheapest of those with a price; none is known for B200 SXM 180\N{NO-BREAK SPACE}GB."
+    )
+    assert (
+        "Not compared in cost, since no price is known: B200 SXM 180\N{NO-BREAK SPACE}GB."
+        in build(document).hero.alerts
+    )
+
+    for plan in document["plans"]:
+        plan |= {"cost_usd": None, "cost_lines": []}
+    assert lead_of(document).endswith("Without prices the first screen shows the first of them on which it fits.")
+    assert not any("no price is known" in alert for alert in build(document).hero.alerts)
+
+
+def test_with_a_budget_alone_the_first_screen_shows_the_soonest_end():
+    document = sample.several_gpus_document()
+    for plan in document["plans"]:
+        plan["probability"] = {"budget": 0.9, "deadline": None}
+
+    assert lead_of(document).endswith("the one that ends the soonest within the budget.")

@@ -18,6 +18,7 @@ from reports.sections.comparison.precisions import (
     short_table,
 )
 from reports.text.language import words_for
+from reports.text.names import pretty_gpu
 from reports.view import Cell
 from tests.reports import sample
 
@@ -268,3 +269,24 @@ def test_a_batch_other_than_the_asked_precision_s_is_said_under_the_table():
     (note,) = comparison_table(facts_of_document(document), "same_deadline", WORDS).notes
     assert "TF32" in note
     assert "1,280 sequences per step, since with 1,024" in note
+
+
+@pytest.mark.parametrize(
+    ("asked", "several", "expected"),
+    [
+        ("30d", False, "Same deadline, 30 days: each"),
+        (None, False, "Same deadline, 30 days (which FP8 keeps with 80% probability): each"),
+        (
+            None,
+            True,
+            "Same deadline, 30 days (which FP8 on H100 SXM5 80\N{NO-BREAK SPACE}GB keeps with 80% probability): each",
+        ),
+    ],
+)
+def test_a_deadline_that_nobody_set_says_whose_time_it_is(asked, several, expected):
+    document = sample.several_gpus_document() if several else sample.document()
+    document |= {"deadline_days": 30.0, "confidence": 0.8}
+    document["question"]["deadline"] = {"value": asked, "source": "flag" if asked else "default", "note": None}
+    facts = facts_of_document(document)
+
+    assert (comparison_table(facts, "same_deadline", WORDS).caption or "").startswith(expected)
