@@ -11,7 +11,6 @@ from reports.formats import html, markdown, terminal
 from reports.page.build import build, checked
 from reports.sections.comparison.gpus import gpus
 from reports.text.language import words_for
-from reports.text.names import pretty_gpu
 from reports.view import RangeChart, Section, Table
 from tests.reports import sample
 

@@ -18,7 +18,6 @@ from reports.sections.comparison.precisions import (
     short_table,
 )
 from reports.text.language import words_for
-from reports.text.names import pretty_gpu
 from reports.view import Cell
 from tests.reports import sample
 
