@@ -176,7 +176,7 @@ def data_parallel(
     hidden = rates.overlap_dp_ratio * np.where(at.zero == 1, rates.zero1_overlap_ratio, 1.0)
     exposed = np.maximum(busy - hidden * window, tail)
     copies = np.where(at.zero == 3, _copies_s(recipe, shards, at, passes, rates), 0.0)
-    coding = coding_s(recipe, (shards.dense(last=False) + shards.expert(last=False)) * trained_share(recipe), rates)
+    coding = coding_s(recipe, shards.trained(last=False), rates)
     beside = rates.interference_ratio * np.minimum(busy, window) + copies + coding
     # Where experts take tensor parallel ranks, several may hold the same ones though nothing else is data parallel.
     copied = (at.dp * at.cp > 1) | ((shards.expert_ranks > 1) & (shards.expert_per_layer > 0))

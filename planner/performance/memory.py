@@ -144,7 +144,7 @@ def _stage(
     gradients = _alive(held.gradients, activations + logits, recipe, at)
     at_step = step_gradients(recipe, shards, at, last=last)
     gradients = gradients + np.maximum(at_step - activations - logits, 0.0)  # no activation is left at the update
-    params = (shards.dense(last=last) + shards.expert(last=last)) * trained_share(recipe)
+    params = shards.trained(last)
     items = MemoryItems(
         weights=held.weights,
         gradients=gradients + gradient_copies(recipe, shards, at, last=last) + residual_bytes(recipe, params, at),

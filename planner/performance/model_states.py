@@ -18,7 +18,6 @@ from planner.performance.shards import (
     gathered_bytes_of_ends,
     reduced_bytes,
     shard_params,
-    trained_share,
 )
 from planner.rates.terms import Value
 from planner.training.precision import PrecisionPolicy
@@ -53,11 +52,12 @@ class Passing:
 
 def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States:
     """Weights, gradients, master weights and optimizer states of one stage."""
-    policy, share = recipe.policy, trained_share(recipe)
-    gradients: Value = 0.0
-    ranks_of = (shards.dense_ranks, shards.expert_ranks)
-    for graded, ranks in zip(_gradient_params(recipe, shards, at, last), ranks_of, strict=True):
-        gradients = gradients + graded * share * policy.gradient_bytes / np.where(at.zero >= 2, ranks, 1.0)
+    policy = recipe.policy
+    dense, expert = _gradient_params(recipe, shards, at, last)
+    gradients: Value = policy.gradient_bytes * (
+        dense * shards.dense_share / np.where(at.zero >= 2, shards.dense_ranks, 1.0)
+        + expert * shards.expert_share / np.where(at.zero >= 2, shards.expert_ranks, 1.0)
+    )
     trained = updated_params(recipe, shards, at, last=last)
     on_gpu = 0.0 if recipe.offload == "optimizer" else 1.0
     return States(
@@ -71,9 +71,9 @@ def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States
 def updated_params(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = False) -> Value:
     """Parameters that one GPU updates: its shard under ZeRO, all it holds otherwise; adapters only with LoRA."""
     sharded = at.zero >= 1
-    dense = shards.dense(last) / np.where(sharded, shards.dense_ranks, 1.0)
-    expert = shards.expert(last) / np.where(sharded, shards.expert_ranks, 1.0)
-    result: Value = (dense + expert) * trained_share(recipe)
+    dense = shards.dense(last) * shards.dense_share / np.where(sharded, shards.dense_ranks, 1.0)
+    expert = shards.expert(last) * shards.expert_share / np.where(sharded, shards.expert_ranks, 1.0)
+    result: Value = dense + expert
     return result
 
 
@@ -103,7 +103,7 @@ def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) 
     if recipe.kernels == "tuned":
         return 0.0
     policy = recipe.policy
-    held = (shards.dense(last) + shards.expert(last)) * trained_share(recipe)
+    held = shards.trained(last)
     wider = sums_wider(policy)
     beside = held * policy.weight_bytes if wider else 0.0 * held
     each = policy.weight_bytes if wider else policy.reduce_bytes
@@ -235,9 +235,12 @@ def _gradient_params(recipe: Recipe, shards: Shards, at: Layouts, last: bool) ->
 
 
 def _master_bytes(recipe: Recipe) -> float:
-    """FP32 copies that only the optimizer sees; of LoRA, the adapters' own weights."""
+    """FP32 copies that only the optimizer sees; of LoRA, the adapters' own weights.
+
+    Beside weights of 16 bits those are of 32 (`autocast_adapter_dtype` of Hugging Face PEFT), unless nothing is.
+    """
     if recipe.how.adapts:
-        return recipe.policy.activation_bytes
+        return max(recipe.policy.weight_bytes, recipe.policy.master_bytes)
     return recipe.policy.master_bytes if recipe.policy.weight_bytes else 0.0
 
 

@@ -35,6 +35,10 @@ class Shards:
     """Ranks that the dense parameters' states are sharded over: `dp * cp`, or one of its groups."""
     expert_ranks: Array
     """Ranks that hold the same experts."""
+    dense_share: float
+    """Trained over all dense parameters: with LoRA the adapters beside them."""
+    expert_share: float
+    """The same of routed experts."""
 
     def dense(self, last: bool) -> Array:
         """Dense parameters of the first or the last stage."""
@@ -44,6 +48,10 @@ class Shards:
     def expert(self, last: bool) -> Array:
         """Expert parameters of the first or the last stage."""
         return (self.layers_last if last else self.layers_most) * self.expert_per_layer
+
+    def trained(self, last: bool) -> Array:
+        """Trained parameters of the first or the last stage."""
+        return self.dense(last) * self.dense_share + self.expert(last) * self.expert_share
 
 
 def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> tuple[Array, Array]:
@@ -109,6 +117,7 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     both_ends = embedding + (0.0 if model.tied_embeddings else head)
     last_end = head + (embedding if model.mtp_unrolled else 0.0)  # whose modules look up the next token, too
     alone = at.pp == 1
+    dense_share, expert_share = _trained_shares(recipe)
     return Shards(
         layers_most=most,
         layers_last=last,
@@ -118,6 +127,8 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
         last_extra=np.where(alone, both_ends, last_end),
         dense_ranks=at.dp * at.cp / at.replicas,
         expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
+        dense_share=dense_share,
+        expert_share=expert_share,
     )
 
 
@@ -158,6 +169,17 @@ def trained_share(recipe: Recipe) -> float:
         return recipe.adapter_params_per_layer * model.layers / model.params_total
     ends = model.embedding_params + (0.0 if model.tied_embeddings else model.head_params)
     return recipe.weight_gradient_share * (1.0 - ends / model.params_total)
+
+
+def _trained_shares(recipe: Recipe) -> tuple[float, float]:
+    """Trained over all parameters, of dense ones and of routed experts: adapters lie where their weights do."""
+    if not recipe.how.adapts:
+        share = trained_share(recipe)
+        return share, share
+    model, beside_routed = recipe.model, recipe.adapter_params_of(routed=True)
+    routed = model.held_share * model.moe_layers * model.routed_params
+    dense_adapters = (recipe.adapter_params_per_layer - beside_routed) * model.layers
+    return dense_adapters / (model.params_total - routed), beside_routed * model.layers / routed if routed else 0.0
 
 
 LOW_BIT_BYTES = {True: 0.516, False: 0.5625}

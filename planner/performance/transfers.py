@@ -19,7 +19,7 @@ from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place_on, scatter_s, send_s
 from planner.performance.compression import sent_bytes
 from planner.performance.operations import Array, Work, expert_tp
-from planner.performance.shards import Shards, gathered_bytes, reduced_bytes, trained_share
+from planner.performance.shards import Shards, gathered_bytes, reduced_bytes
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -244,43 +244,45 @@ def data_parallel_transfers(
     reduce-scatters and one all-gather, ZeRO 3 both as often as `passes` says. With LoRA only the adapters are reduced,
     and gathered after the update. Copies of the sharded states (hybrid sharding) all-reduce their gradient shards.
     """
-    trained = trained_share(recipe)
     expert_stride = at.ep * expert_tp(recipe, at)
     holders = np.maximum(1, at.tp * at.cp * at.dp // (expert_stride * at.replicas))
     dense = place_on(cluster, at.dp * at.cp // at.replicas, at.tp)
     experts = place_on(cluster, holders, expert_stride)
-    parts = (("", shards.dense(last=False), dense), ("expert_", shards.expert(last=False), experts))
+    parts = (
+        ("", shards.dense(last=False), shards.dense_share, dense),
+        ("expert_", shards.expert(last=False), shards.expert_share, experts),
+    )
     modules = shards.layers_most + 1.0  # a wrapped module is about a layer
-    held = (shards.dense(last=False) + shards.expert(last=False)) * trained
     bucket = np.maximum(rates.bucket_elements, rates.bucket_rank_elements * at.dp * at.cp)
-    messages = np.where(at.zero == 3, modules, np.ceil(np.maximum(1.0, held / bucket)))
+    messages = np.where(at.zero == 3, modules, np.ceil(np.maximum(1.0, shards.trained(last=False) / bucket)))
     compression = recipe.grad_compression
     rings: Array = (at.zero <= (0 if compression is None else compression.most_zero)).astype(np.float64)
     scatters: Array = np.where(rings > 0, 0.0, passes.scatters)
     gathers: Array = np.where(at.zero == 3, passes.gathers, (at.zero > 0).astype(np.float64))
-    reduced = sent_bytes(recipe, at) * trained
     halves = 1.0 if compression is None else compression.messages
-    # Under ZeRO 3 frozen parameters are gathered, too; elsewhere only what the update changed.
-    changed: Value = 1.0 if recipe.trains_all else np.where(at.zero == 3, 1.0, trained)
     kinds = (
-        ("all_reduce", "gradients", all_reduce_s, reduced, rings, messages * halves),
-        ("reduce_scatter", "gradients", scatter_s, reduced_bytes(recipe, at) * trained, scatters, messages),
-        ("all_gather", "parameters", gather_s, gathered_bytes(recipe, at) * changed, gathers, messages),
+        ("all_reduce", "gradients", all_reduce_s, sent_bytes(recipe, at), rings, messages * halves),
+        ("reduce_scatter", "gradients", scatter_s, reduced_bytes(recipe, at), scatters, messages),
+        ("all_gather", "parameters", gather_s, gathered_bytes(recipe, at), gathers, messages),
     )
     sent = tuple(
         Transfer(
             operation=operation,
             carries=f"{whose}{contents}",
-            payload_bytes=params * each_bytes,
+            payload_bytes=payload_bytes,
             group=group,
-            once_s=seconds(params * each_bytes, group, rates, parts_sent),
+            once_s=seconds(payload_bytes, group, rates, parts_sent),
             times=times,
             messages=parts_sent,
         )
-        for whose, params, group in parts
+        for whose, params, share, group in parts
         if np.any(params)
         for operation, contents, seconds, each_bytes, times, parts_sent in kinds
         if np.any(times)
+        # Under ZeRO 3 frozen parameters are gathered, too; elsewhere only what the update changed.
+        for sent_share in (np.where((at.zero == 3) & (contents == "parameters"), 1.0, share),)
+        for payload_bytes in (params * each_bytes * sent_share,)
+        if np.any(payload_bytes)
     )
     return (*sent, *_between_replicas(recipe, cluster, shards, at, rates))
 
@@ -293,8 +295,9 @@ def _between_replicas(
         return ()
     ranks = np.maximum(1, at.dp * at.cp // at.replicas)
     group = place_on(cluster, at.replicas, at.tp * ranks)
-    shard = (shards.dense(last=False) / shards.dense_ranks) + (shards.expert(last=False) / shards.expert_ranks)
-    payload = shard * reduced_bytes(recipe, at) * trained_share(recipe)
+    dense = shards.dense(last=False) * shards.dense_share / shards.dense_ranks
+    expert = shards.expert(last=False) * shards.expert_share / shards.expert_ranks
+    payload = (dense + expert) * reduced_bytes(recipe, at)
     shared = Transfer(
         operation="all_reduce", carries="gradient_shards", payload_bytes=payload, group=group,
         once_s=all_reduce_s(payload, group, rates), times=np.where(at.replicas > 1, 1.0, 0.0),

@@ -201,6 +201,11 @@ class Recipe:
 
         DoRA adds a magnitude for each output.
         """
-        adapters = sum(self.lora_rank * weight.copies * (weight.inputs + weight.outputs) for weight in self.adapted)
-        magnitudes = sum(weight.copies * weight.outputs for weight in self.adapted) if self.how.decomposed else 0.0
+        return self.adapter_params_of(routed=False) + self.adapter_params_of(routed=True)
+
+    def adapter_params_of(self, *, routed: bool) -> float:
+        """The same of adapters beside routed experts, or beside all else."""
+        adapted = [weight for weight in self.adapted if weight.routed is routed]
+        adapters = sum(self.lora_rank * weight.copies * (weight.inputs + weight.outputs) for weight in adapted)
+        magnitudes = sum(weight.copies * weight.outputs for weight in adapted) if self.how.decomposed else 0.0
         return float(adapters + magnitudes)

@@ -161,31 +161,32 @@ class OneLayout(Parts):
         most = max(self.stages())
         stride, holders = y.ep * self.etp, y.tp * y.cp * y.dp // (y.ep * self.etp * y.replicas)
         groups = [
-            (most * dense + self.ends()[0], self.ranks(y.dp * y.cp // y.replicas, y.tp)),
-            (most * expert, self.ranks(max(1, holders), stride)),
+            (most * dense + self.ends()[0], self.trained, self.ranks(y.dp * y.cp // y.replicas, y.tp)),
+            (most * expert, self.trained_routed, self.ranks(max(1, holders), stride)),
         ]
-        groups = [(n, g) for n, g in groups if n]
-        held = sum(n for n, _ in groups)
+        groups = [(n, part, g) for n, part, g in groups if n]
+        trained = [(n * part, g) for n, part, g in groups if part]
         bucket = max(q.bucket_elements, q.bucket_rank_elements * y.dp * y.cp)
         # messages: a layer each, and the end; without ZeRO 3 a bucket each
-        each = most + 1 if y.zero == 3 else math.ceil(max(1, held * self.trained / bucket))
+        each = most + 1 if y.zero == 3 else math.ceil(max(1, sum(n for n, _ in trained) / bucket))
         whole, summed = self.sent_each()
-        scatter = sum(self.scatter(n * summed * self.trained, g, each) for n, g in groups)
+        scatter = sum(self.scatter(n * summed, g, each) for n, g in trained)
         as_gathered = 0.516 if self.four_bits else whole
-        gather = sum(self.gather(n * as_gathered, g, each) for n, g in groups)
-        updated = sum(self.gather(n * as_gathered * self.trained, g, each) for n, g in groups)
+        gather = sum(self.gather(n * as_gathered, g, each) for n, _, g in groups)
+        updated = sum(self.gather(n * as_gathered, g, each) for n, g in trained)
         times = y.grad_accum if y.zero == 2 or (y.zero == 3 and y.pp == 1) else 1
         gathers = times * (2 if y.pp == 1 and r.reshard_after_forward else 1)
         if y.zero == 0:
-            busy = sum(self.all_reduce(n * p.reduce_bytes * self.trained, g, each) for n, g in groups)
+            busy = sum(self.all_reduce(n * p.reduce_bytes, g, each) for n, g in trained)
         elif y.zero == 3:
             busy = gathers * gather + times * scatter
         else:
             busy = times * scatter + updated
         if y.replicas > 1:
-            shard = (most * dense + self.ends()[0]) / self.dense_ranks() + most * expert / self.expert_ranks()
+            shard = self.trained * (most * dense + self.ends()[0]) / self.dense_ranks()
+            shard += self.trained_routed * most * expert / self.expert_ranks()
             apart = self.ranks(y.replicas, y.tp * (y.dp * y.cp // y.replicas))
-            busy += self.all_reduce(shard * summed * self.trained, apart)
+            busy += self.all_reduce(shard * summed, apart)
         chunks = max(1.0, min(y.grad_accum, y.pp) * (y.vp - 1) / y.vp) if y.vp > 1 else 1.0
         every = y.zero == 2 or (y.zero == 3 and y.pp == 1)
         window = behind_s * (y.grad_accum if every else chunks)
@@ -194,7 +195,7 @@ class OneLayout(Parts):
         slowed = q.interference_ratio * min(busy, window)
         if y.zero == 3:
             reduced = summed if r.trains_all else 0.0
-            copied = sum(n for n, _ in groups) * (gathers * as_gathered + times * reduced)
+            copied = sum(n for n, _, _ in groups) * (gathers * as_gathered + times * reduced)
             slowed += 2 * copied / q.memory_bytes_per_s
         return exposed + slowed
 
@@ -203,8 +204,8 @@ class OneLayout(Parts):
     def updated_params(self) -> float:
         dense, expert = self.layer_params()
         most, sharded = max(self.stages()), self.y.zero >= 1
-        held = (most * dense + self.ends()[0]) / (self.dense_ranks() if sharded else 1)
-        return (held + most * expert / (self.expert_ranks() if sharded else 1)) * self.trained
+        held = self.trained * (most * dense + self.ends()[0]) / (self.dense_ranks() if sharded else 1)
+        return held + self.trained_routed * most * expert / (self.expert_ranks() if sharded else 1)
 
     def update_bytes(self) -> float:
         p, o = self.p, self.r.optimizer
@@ -384,11 +385,13 @@ class OneLayout(Parts):
         if r.kernels not in ("tuned", "classic") and y.grad_accum == 1 and not self.sums_wider:
             items["gradients"] = max(0.0, items["gradients"] - items["activations"] - items["logits"])
         if r.stack == "classic" and self.p.gradient_bytes == 2 and self.p.master_bytes == 4:
-            updated = layers * dense + self.ends()[1 if last else 0], layers * expert
+            end = self.ends()[1 if last else 0]
+            updated = self.trained * (layers * dense + end), self.trained_routed * layers * expert
             ranks = (self.dense_ranks(), self.expert_ranks()) if y.zero else (1, 1)
-            cast = 4 * sum(n / among for n, among in zip(updated, ranks, strict=True)) * self.trained
+            cast = 4 * sum(n / among for n, among in zip(updated, ranks, strict=True))
             items["gradients"] += max(0.0, cast - items["activations"] - items["logits"])
-        items["gradients"] += self.gradient_copies(layers * (dense + expert) + self.ends()[1 if last else 0])
+        kept = self.trained * (layers * dense + self.ends()[1 if last else 0]) + self.trained_routed * layers * expert
+        items["gradients"] += self.gradient_copies(kept)
         frozen = 0.0 if r.trains_all else items["weights"]
         fragmentation = (sum(items.values()) - frozen) * q.fragmentation_ratio
         items["comm_buffers"] = q.nccl_bytes * sum(1 for size in (y.tp, y.pp, y.cp, y.ep, y.dp) if size > 1)
@@ -422,20 +425,23 @@ class OneLayout(Parts):
         return self.r.offload == "optimizer" and self.y.zero == 3 and self.r.kernels != "classic"
 
     def states(self, layers: float, last: bool) -> dict[str, float]:
-        r, p, y, a = self.r, self.p, self.y, self.a
+        r, p, y = self.r, self.p, self.y
         dense, expert = self.layer_params()
         end = self.ends()[1 if last else 0]
         held = [(layers * dense + end, self.dense_ranks()), (layers * expert, self.expert_ranks())]
-        master = a if self.adapts else (p.master_bytes if p.weight_bytes else 0.0)
+        master = max(p.weight_bytes, p.master_bytes) if self.adapts else p.master_bytes if p.weight_bytes else 0.0
         moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
         on_gpu = 0.0 if r.offload == "optimizer" else 1.0
-        updated = sum(n * self.trained / (ranks if y.zero >= 1 else 1) for n, ranks in held)
+        parts = self.trained, self.trained_routed
+        updated = sum(n * part / (ranks if y.zero >= 1 else 1) for (n, ranks), part in zip(held, parts, strict=True))
         one_unit = r.update_in_backward or (r.offload == "optimizer" and y.zero >= 2)
         graded = [max(dense, end), expert] if one_unit else [n for n, _ in held]  # one layer, or one end
-        shared = [n / (ranks if y.zero >= 2 else 1) for n, (_, ranks) in zip(graded, held, strict=True)]
+        shared = [
+            n * part / (ranks if y.zero >= 2 else 1) for n, part, (_, ranks) in zip(graded, parts, held, strict=True)
+        ]
         return {
             "weights": 0.0 if self.fetches_weights else self.weight_shard(layers, end),
-            "gradients": sum(shared) * self.trained * p.gradient_bytes,
+            "gradients": sum(shared) * p.gradient_bytes,
             "master_weights": updated * master * on_gpu,
             "optimizer_states": 0.0 if r.optimizer.paged else updated * moments * on_gpu,
         }
@@ -444,7 +450,6 @@ class OneLayout(Parts):
         r, p, y = self.r, self.p, self.y
         if r.kernels == "tuned":
             return 0.0
-        params *= self.trained
         copies = params * p.weight_bytes if self.sums_wider and y.zero <= 1 else 0.0
         if y.dp * y.cp == 1:
             return copies

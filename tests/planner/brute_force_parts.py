@@ -117,9 +117,20 @@ class Parts:
         self.split = layout.tp if recipe.sequence_parallel else 1
         self.etp = layout.tp if self.m.experts and (layout.cp * layout.dp) % layout.ep == 0 else 1
         self.layers = layers_of(self.m)
-        self.trained = (
-            1.0 if recipe.trains_all else recipe.adapter_params_per_layer * self.m.layers / self.m.params_total
-        )
+        self.trained, self.trained_routed = self.trained_shares()
+
+    def trained_shares(self) -> tuple[float, float]:
+        """Adapters beside dense weights over all of these, and beside routed experts over those; 1 without adapters."""
+        r, m = self.r, self.m
+        if r.trains_all:
+            return 1.0, 1.0
+        beside = [0.0, 0.0]
+        for weight in r.adapted:
+            each = r.lora_rank * (weight.inputs + weight.outputs) + (weight.outputs if r.how.decomposed else 0)
+            beside[weight.routed] += m.layers * weight.copies * each
+        # of layers with experts; the modules of multi-token prediction that share their weights hold them once
+        routed = m.held_share * m.moe_layers * m.routed_params
+        return beside[0] / (m.params_total - routed), beside[1] / routed if routed else 0.0
 
     # -- work
 

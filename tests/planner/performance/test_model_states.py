@@ -13,7 +13,7 @@ from planner.answer.plan import MEMORY_ITEMS
 from planner.models.catalogue import find_model
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.memory import memory_items
-from planner.performance.model_states import gradient_copies, offloaded_bytes, step_gradients
+from planner.performance.model_states import gradient_copies, offloaded_bytes, states, step_gradients, updated_params
 from planner.performance.shards import shard_params
 from planner.training.optimizers import find_optimizer
 from planner.units import GIB
@@ -115,6 +115,31 @@ def test_lora_keeps_gradients_and_states_of_the_adapters_only():
     # embedding and output layer, 128,256 x 4,096 each, stay in 16 bits
     ends = 2 * 128_256 * 4096
     assert float(qlora.weights[0]) == pytest.approx((4 + 0.127) / 8 * (params - ends) + 2 * ends, rel=1e-3)
+
+
+@pytest.mark.parametrize(("policy", "each"), [("bf16-autocast", 4), ("bf16-fsdp", 4), ("bf16", 4), ("bf16-pure", 2)])
+def test_adapters_are_kept_in_32_bits_unless_nothing_is(policy, each):
+    tuned = recipe("llama-3.1-8b", policy, method="lora", lora_rank=16, stack="eager")
+    at = layouts()
+    adapters = 16 * 32 * (2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14336))
+
+    items = states(tuned, shard_params(tuned, at), at, last=False)
+    assert float(items.master_weights[0]) == pytest.approx(each * adapters)
+    assert float(items.gradients[0]) == pytest.approx(each * adapters)
+
+
+@pytest.mark.parametrize("ep", [1, 8, 32])
+@pytest.mark.parametrize("targets", ["attention", "mlp", "all-linear"])
+def test_experts_share_out_their_own_adapters_alone(targets, ep):
+    tuned = recipe("qwen3-235b-a22b", method="lora", lora_rank=64, lora_targets=targets, stack="eager")
+    at = layouts(dp=ep, ep=ep)
+    hidden, heads, kv_heads, head, inner, experts, layers = 4096, 64, 4, 128, 1536, 128, 94
+    attention = (hidden + heads * head) * 2 + (hidden + kv_heads * head) * 2
+    mlp = 3 * (hidden + inner) * experts / ep
+    beside = {"attention": attention, "mlp": mlp, "all-linear": attention + mlp}[targets]
+
+    updated = updated_params(tuned, shard_params(tuned, at), at)
+    assert float(updated[0]) == pytest.approx(64 * layers * beside, rel=1e-6)
 
 
 def test_data_parallel_buckets_hold_the_gradients_a_second_time_where_they_are_not_reduced_in_place():
