@@ -196,10 +196,11 @@ def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
 def weights_on_host(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
     """Where a shard of the weights comes from the host for every gather, `[layout]`.
 
-    PyTorch's FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them.
+    PyTorch's FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them, and
+    so does one GPU, which has no shards: launchers leave FSDP out there, and DeepSpeed takes its place.
     """
     moves = recipe.offload == "optimizer" and recipe.stack != "classic"
-    return np.asarray((at.zero == 3) & moves)
+    return np.asarray((at.zero == 3) & (at.dp * at.cp > 1) & moves)
 
 
 def weight_bytes(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = False) -> Value:

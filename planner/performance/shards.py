@@ -30,7 +30,7 @@ class Shards:
     first_extra: Array
     """Embedding (and, without a pipeline, output layer) on the first stage."""
     last_extra: Array
-    """Output layer (and, without a pipeline, embedding) on the last stage."""
+    """Output layer on the last stage, and embedding without a pipeline or where it predicts further tokens."""
     dense_ranks: Array
     """Ranks that the dense parameters' states are sharded over: `dp * cp`, or one of its groups."""
     expert_ranks: Array

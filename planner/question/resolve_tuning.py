@@ -21,6 +21,7 @@ from planner.question.inputs import (
     MICRO_BATCH,
     MOE_DISPATCHER,
     MTP_LAYERS,
+    PP,
     SEQ_LEN,
     STACK,
     TOKENS,
@@ -287,6 +288,9 @@ def _check_used(read: Reader, method: Method) -> None:
             Message.of("error.tp_low_bits", tp=tp, method=method.id),
             hint=Message.of("hint.tp_low_bits", method=UNPACKED[method.id]),
         )
+    pp = read.value(PP) or 1
+    if method.trains == "last-layers" and pp > 1:
+        raise UsageError(Message.of("error.pp_last_layers", pp=pp), hint=Message.of("hint.pp_last_layers"))
 
 
 UNPACKED = {"qlora": "lora", "qdora": "dora", "dpo-qlora": "dpo-lora"}

@@ -422,7 +422,8 @@ class OneLayout(Parts):
     @property
     def fetches_weights(self) -> bool:
         """FSDP's parameters lie on the host with the rest."""
-        return self.r.offload == "optimizer" and self.y.zero == 3 and self.r.kernels != "classic"
+        shards = self.y.zero == 3 and self.y.dp * self.y.cp > 1
+        return self.r.offload == "optimizer" and shards and self.r.kernels != "classic"
 
     def states(self, layers: float, last: bool) -> dict[str, float]:
         r, p, y = self.r, self.p, self.y

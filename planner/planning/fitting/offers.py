@@ -95,7 +95,7 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
     method, of which those that train adapters come first, and are enough, where adapters were asked for.
     """
     search = _Search(question=question, case=case, gpus=gpus, ways=[], fitting=[])
-    ways = [_taking(way) for way in leaner(case, question.fixed) if gpus > 1 or not _moves_shards(case, way)]
+    ways = [_taking(way) for way in leaner(case, question.fixed)]
     if not search.look(ways):
         search.look(_both(*pair) for pair in combinations(ways, 2))
     variants = list(_with_losses(question, case))
@@ -108,11 +108,6 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
             return tuple(search.ways)
     search.look(_put(question, variant) for variant in others)
     return tuple(search.ways)
-
-
-def _moves_shards(case: Case, way: Way) -> bool:
-    """Whether frozen weights move to the host, which they do with their shards: one GPU has none."""
-    return way.input == "offload" and case.recipe.how.adapts
 
 
 def _taking(way: Way) -> _Change:
@@ -143,6 +138,7 @@ def fits_with(case: Case, question: Question, ways: tuple[Message, ...], most_gp
     more = next_above(case, question.fixed, question.gpus or 1, most_gpus)
     if more is None:
         return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)
+    numbers = {"gpus": more.gpus, "asked_gpus": question.gpus or 1}
     if more.risk is None:
-        return Message.of("hint.fits_on_or_with", ways=ways, gpus=more.gpus)
-    return Message.of("hint.fits_on_or_with_at_risk", ways=ways, gpus=more.gpus, risk=more.risk)
+        return Message.of("hint.fits_on_or_with", ways=ways, **numbers)
+    return Message.of("hint.fits_on_or_with_at_risk", ways=ways, **numbers, risk=more.risk)

@@ -55,14 +55,15 @@ PAIRED = {"lora": "dpo-lora", "dora": "dpo-lora", "qlora": "dpo-qlora", "sft": "
 def variants_of(question: Question) -> tuple[Variant, ...]:
     """The ways to reach what a question is after, in its precision: of DPO those that take pairs of answers.
 
-    Frozen weights move to the host with their shards, of which one GPU has none.
+    Adapters beside experts are large, those beside other layers small: leaving some out or moving their states to the
+    host saves next to nothing. Frozen weights move there with their shards, of which one GPU has none.
     """
     precision = question.asked.precision
     able = [each for each in VARIANTS if each.policy is None or find_policy(each.policy).precision == precision]
-    if (question.gpus or 1) == 1:
-        able = [each for each in able if each.offload is None or not find_method(each.method).adapts]
-    if not question.model.experts:  # adapters of each expert are large, those beside other layers small
+    if not question.model.experts:
         able = [each for each in able if each.lora_targets is None]
+        if (question.gpus or 1) == 1:
+            able = [each for each in able if each.offload is None or not find_method(each.method).adapts]
     if find_method(question.method).pairs:
         able = [replace(each, method=PAIRED[each.method]) for each in able if each.method in PAIRED]
     if question.method not in {each.method for each in able}:

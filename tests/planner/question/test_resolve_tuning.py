@@ -133,6 +133,7 @@ def test_a_file_of_lengths_that_holds_something_else_is_named_with_its_line(tmp_
         ({"method": "pretrain", "mtp_layers": "17"}, "--mtp-layers"),
         ({"method": "qlora", "tp": "2"}, "error.tp_low_bits"),
         ({"method": "dpo-qlora", "tp": "8", "stack": "typical"}, "error.tp_low_bits"),
+        ({"method": "freeze", "pp": "2"}, "error.pp_last_layers"),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_a_reason(given, what):

@@ -78,13 +78,13 @@ def test_a_way_that_is_not_safe_says_its_risk_and_one_that_risks_much_is_left_ou
 
 
 def test_what_lowers_nothing_alone_is_tried_beside_what_does():
-    asked = {"params": "40B", "gpu": "rtx-4090"}
-    free = FixedLayout(on_given_gpus=True)
-    (way, last) = helpful(case(**asked), free, 1)
+    asked = {"model": "gemma-2-9b", "gpu": "rtx-4090", "seq_len": "8192", "global_batch": "8"}
+    unsplit = FixedLayout(on_given_gpus=True, tp=1, pp=1, cp=1)
+    (way, last) = helpful(case(**asked), unsplit, 2)
 
     assert last == MORE_MEMORY
     assert names(dict(plain(way).values)["ways"]) == ["offload", "loss"]
-    assert best_on(case(**asked, offload="optimizer", loss="fused"), free, 1).best is not None
+    assert best_on(case(**asked, offload="optimizer", loss="fused"), unsplit, 2).best is not None
 
 
 def test_more_memory_than_any_host_has_is_no_way():
