@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-ENDS = (0, 2, 3)
-"""How many of the model's ends count as layers in interleaved stages: none, embedding and head, a layer that predicts a
-second token as well (DeepSeek-V3: `Et*2|(tt|)*29,t|mL`)."""
+ENDS = (0, 2)
+"""How many of the model's ends count as layers in interleaved stages: none, or embedding and head. Modules that predict
+further tokens are layers themselves (DeepSeek-V3: `Et*2|(tt|)*29,t|mL`, 64 with both ends)."""
 
 
 def even_chunks(layers: int, chunks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

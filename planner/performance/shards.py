@@ -79,20 +79,24 @@ def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> 
 
 
 def filled_layers(layers: int, at: Layouts, kept: int) -> tuple[Array, Array]:
-    """Layers of the fullest and of the last stage, `[layout]`, where the last takes what the others leave.
+    """Layers of the fullest and of the last stage, `[layout]`, where the last chunk takes what the others leave.
 
-    Modules of multi-token prediction end the model, with an output layer each: who trains them gives the last stage
+    Modules of multi-token prediction end the model, with an output layer each: who trains them gives the last chunk
     fewer layers (NVIDIA-NeMo/Megatron-Bridge, `recipes/deepseek/h100/deepseek_v3.py`,
-    `_get_deepseek_v3_pipeline_layout`).
+    `_get_deepseek_v3_pipeline_layout`). Launch files for Megatron-LM have the same chunks.
 
     Args:
         layers: of the model, these modules included.
         at: the layouts.
-        kept: layers that the last stage holds at least: these modules.
+        kept: layers that the last chunk holds at least: these modules.
     """
-    most, even = stage_layers(layers, at)
-    last = np.where(at.pp == 1, even, np.maximum(layers - most * (at.pp - 1), min(kept, layers)))
-    return np.maximum(most, last), last
+    chunks = at.pp * at.vp
+    each = np.ceil(layers / chunks)
+    last_chunk = np.maximum(layers - each * (chunks - 1), min(kept, layers))
+    each = np.ceil((layers - last_chunk) / np.maximum(chunks - 1, 1))
+    most, last = each * at.vp, each * (at.vp - 1) + last_chunk
+    alone = at.pp == 1
+    return np.where(alone, layers, np.maximum(most, last)), np.where(alone, layers, last)
 
 
 def _stages(recipe: Recipe, at: Layouts) -> tuple[Array, Array]:

@@ -568,7 +568,7 @@ class Parts:
     # -- parameters
 
     def stages(self) -> list[int]:
-        return self.filled(self.shared()) if self.m.mtp_unrolled and self.y.pp > 1 else self.shared()
+        return self.filled() if self.m.mtp_unrolled and self.y.pp > 1 else self.shared()
 
     def shared(self) -> list[int]:
         """Layers of each stage: as even as can be, or embedding and output layer count as layers of the ends."""
@@ -581,14 +581,13 @@ class Parts:
         whole, rest = divmod(layers, y.pp)
         return [whole + (1 if i < rest else 0) for i in range(y.pp)]
 
-    def filled(self, stages: list[int]) -> list[int]:
-        """As many on each stage as on the fullest, while there are layers; further tokens are predicted on the last."""
-        most, left = max(stages), self.m.layers - self.m.mtp_unrolled
-        filled = []
-        for _ in stages[:-1]:
-            filled.append(min(most, left))
-            left -= filled[-1]
-        return [*filled, left + self.m.mtp_unrolled]
+    def filled(self) -> list[int]:
+        """As many in each chunk as can be; the last, which predicts further tokens, has what these leave."""
+        pp, chunks, layers = self.y.pp, self.y.pp * self.y.vp, self.m.layers
+        last = max(layers - math.ceil(layers / chunks) * (chunks - 1), self.m.mtp_unrolled)
+        whole, rest = divmod(layers - last, chunks - 1)
+        sizes = [*(whole + (1 if i < rest else 0) for i in range(chunks - 1)), last]
+        return [sum(sizes[stage::pp]) for stage in range(pp)]
 
     def stages_by_cost(self) -> list[int]:
         """Each stage takes layers until the cost so far exceeds its share; the output layer comes last."""

@@ -35,7 +35,7 @@ def _interleaves(layers: int, pp: int, vp: int, micro_batches: int) -> bool:
         return True
     chunks = pp * vp
     listed = vp in (2, 4, 8) or (vp <= 24 and layers % vp == 0)
-    even = any((layers + ends) % chunks == 0 for ends in (0, 2, 3))
+    even = any((layers + ends) % chunks == 0 for ends in (0, 2))
     return pp > 1 and listed and even and chunks <= layers + 2 and micro_batches % pp == 0
 
 

@@ -103,12 +103,14 @@ def test_weights_that_two_modules_share_lie_there_once():
 
 
 @pytest.mark.parametrize(
-    ("pp", "last"), [(1, 62), (4, 14), (8, 6), (16, 2)]  # 61 layers and a module, as Megatron-Bridge lays them out
-)  # fmt: skip
-def test_the_last_stage_has_what_the_others_leave(pp, last):
-    most, found = filled_layers(62, layouts(pp=pp), 1)
+    ("pp", "vp", "most", "last"),
+    # 61 layers and a module, as Megatron-Bridge lays them out
+    [(1, 1, 62, 62), (4, 1, 16, 14), (8, 1, 8, 6), (16, 1, 4, 2), (8, 4, 8, 7), (16, 2, 4, 3), (2, 2, 32, 30)],
+)
+def test_the_last_chunk_has_what_the_others_leave(pp, vp, most, last):
+    found = filled_layers(62, layouts(pp=pp, vp=vp), 1)
 
-    assert (most[0], found[0]) == (-(-62 // pp), last)
+    assert (found[0][0], found[1][0]) == (most, last)
 
 
 def test_the_last_stage_looks_up_tokens_as_well():

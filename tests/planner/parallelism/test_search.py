@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import Message, UsageError
+from planner.models.catalogue import find_model
 from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import (
@@ -85,8 +86,9 @@ def test_gradients_are_sharded_with_the_states_alone_where_the_stack_can_and_no_
 
 
 def test_deepseek_v3_is_interleaved_with_embedding_head_and_second_token_as_layers():
-    # 61 layers and three make 64: 16 chunks of four, as Megatron-Core's layout `Et*2|(tt|)*29,t|mL` makes 32 of two
-    layouts = enumerate_layouts(recipe("deepseek-v3"), cluster(), FixedLayout(pp=4, vp=4, tp=1), gpus=256)
+    # 61 layers, the module and two make 64: 16 chunks of four, as Megatron-Core's `Et*2|(tt|)*29,t|mL` makes 32 of two
+    ahead = recipe(replace(find_model("deepseek-v3"), mtp_layers=1).unrolled())
+    layouts = enumerate_layouts(ahead, cluster(), FixedLayout(pp=4, vp=4, tp=1), gpus=256)
 
     assert len(layouts) > 0
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
+from hypothesis import assume
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from planner.errors import UsageError
+from planner.parallelism.chunks import ENDS
+from planner.performance.shards import filled_layers
 from reports.launch.megatron import arguments, checkpointed, stages
+from tests.planner.build import layouts
 from tests.reports.launch.runs import file_of, run_of
 
 
@@ -145,3 +152,16 @@ def test_the_script_starts_torchrun_with_the_plans_arguments_and_the_readers(tmp
 def test_a_hybrid_is_not_built_as_if_every_layer_attended():
     with pytest.raises(UsageError, match="it builds a hybrid from the order of its layers"):
         file_of("megatron", "hybrid", "bf16")
+
+
+@drawn(layers=st.integers(4, 130), pp=st.integers(2, 16), vp=st.integers(1, 6))
+def test_plan_and_file_lay_out_layers_and_a_module_alike(layers, pp, vp):
+    chunks = pp * vp
+    assume(chunks <= layers + 1)
+    assume(vp == 1 or (pp > 2 and any((layers + 1 + ends) % chunks == 0 for ends in ENDS)))
+    most, last = filled_layers(layers + 1, layouts(pp=pp, vp=vp), 1)
+    written = [sum(int(n) for n in re.findall(r"[tm]\*(\d+)", part)) for part in stages(layers, chunks, 1).split("|")]
+
+    assert sum(written) == layers + 1
+    assert last[0] == sum(written[pp - 1 :: pp])
+    assert most[0] == max(sum(written[stage::pp]) for stage in range(pp))
