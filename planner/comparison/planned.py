@@ -11,6 +11,7 @@ from planner.answer.document import Document
 from planner.answer.leading import leading_gpu, leading_plan
 from planner.errors import UsageError
 from planner.lazy import dataclass
+from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
 from planner.training.adapters import ALL_LINEAR
 from planner.training.lengths import Lengths
@@ -127,9 +128,18 @@ def batch_of_plan(plan: Mapping[str, Any], asked: int) -> int:
     return own or asked
 
 
+NOT_IN_A_DOCUMENT = ("evidence", "network", "mtp_unrolled")
+"""Fields of a shape that an answer leaves out."""
+
+
 def _shape(document: Document) -> ModelShape:
-    names = {field.name for field in fields(ModelShape)} - {"evidence"}
-    return ModelShape(**{name: value for name, value in document["model"].items() if name in names})
+    model = document["model"]
+    names = {field.name for field in fields(ModelShape)}.difference(NOT_IN_A_DOCUMENT, ("linear",))
+    linear = model.get("linear")
+    return ModelShape(
+        **{name: value for name, value in model.items() if name in names},
+        linear=None if linear is None else LinearAttention(**linear),
+    )
 
 
 def _recipe(document: Document, shape: ModelShape, plan: Mapping[str, Any], seq_len: int, asked_batch: int) -> Recipe:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import copy
+import json
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
 
+from planner.answer.document import to_document
+from planner.answer.plan import Answer
 from planner.comparison.basis import Given
 from planner.comparison.compare import compare
 from planner.comparison.planned import batch_of_plan, check_counts_tokens, planned_of
 from planner.errors import UsageError
+from planner.models.catalogue import load_models
+from planner.models.shape import ModelShape
 from planner.performance.evaluation import flop_of
 from tests.planner.comparison.runs import log_of
 from tests.planner.comparison.test_gap import answer
+from tests.planner.planning.test_estimate import briefly
 from tests.planner.runlog.writers import megatron_log
 
 
@@ -113,3 +121,41 @@ def test_models_that_see_images_are_refused_with_what_to_do(kind):
         planned_of(document, None, None)
     assert caught.value.hint
     check_counts_tokens("bert", "encoder", "--model")
+
+
+@cache
+def small_answer() -> Answer:
+    """A plan of any model, for a document of another one."""
+    return briefly(params="1B", tokens="1B", gpus="1", precision="bf16")
+
+
+def one_of_each_kind() -> list[ModelShape]:
+    """The first model of the catalogue with each set of parts."""
+    kinds: dict[tuple[object, ...], ModelShape] = {}
+    for model in load_models().values():
+        linear = model.linear
+        parts = (
+            model.kind, linear and linear.head_inputs, model.ffn_layers is None, bool(model.experts),
+            model.expert_hidden is None, model.kv_lora_rank is None, model.sliding_window is None, model.cached_segments,
+            model.mtp_layers,
+        )  # fmt: skip
+        kinds.setdefault(parts, model)
+    return list(kinds.values())
+
+
+def test_the_catalogue_has_models_of_every_kind_for_the_test_below():
+    kinds = one_of_each_kind()
+
+    assert {model.kind for model in kinds} == {"decoder", "encoder", "encoder-decoder"}
+    for part in ("linear", "ffn_layers", "experts", "expert_hidden", "kv_lora_rank", "cached_segments", "mtp_layers"):
+        assert any(getattr(model, part) for model in kinds), part
+
+
+@pytest.mark.parametrize("model", one_of_each_kind(), ids=lambda model: model.name)
+def test_a_model_of_every_kind_is_the_same_once_its_answer_is_written_and_read_back(model):
+    written = json.dumps(to_document(replace(small_answer(), model=model)))
+    planned = planned_of(json.loads(written), None, None)
+    lines, _ = megatron_log([2.0] * 20, of=1000)
+
+    assert planned.model == replace(model, evidence=None)
+    assert compare(log_of(lines), planned, Given()).basis.model == planned.model
