@@ -245,7 +245,7 @@ def _recipe(
         sequence_parallel=framework.sequence_parallel,
         dropout=model.kind == "encoder" if framework.planned else framework.dropout or plain_encoder,
         software_year=software_year(run.framework),
-        tp_overlap=overlaps_tensor_parallel(stack, cluster) if framework.planned else framework.tp_overlap,
+        tp_overlap=overlaps_tensor_parallel(stack, cluster.gpu) if framework.planned else framework.tp_overlap,
         moe_dispatcher=settled_dispatcher(None, stack, cluster.gpu, policy, software_year(run.framework)),
         channels_last=framework.channels_last,
         balances_stages=framework.balances_stages,
