@@ -16,7 +16,8 @@ from planner.runlog.log import RunLog
 from planner.training.frameworks import find_framework, named_stacks
 from planner.training.method import PRETRAIN, find_method
 from planner.training.recipe import Recipe
-from planner.validation.model import CannotPredictError, catalogue_model
+from planner.validation.filled import Filled
+from planner.validation.model import CannotPredictError, catalogue_model, model_of
 from planner.validation.runs import COLUMNS, Rejected, parse_run
 from planner.validation.software import Software, software_of
 
@@ -118,9 +119,28 @@ def _written(cells: Mapping[str, object]) -> dict[str, str]:
     return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
 
 
+SAME_SHAPE_RATIO = 0.01
+"""How far the parameters of a shape that is read back from its columns may lie from its own."""
+
+
 def _untold(model: ModelShape) -> bool:
-    """Whether it is a hybrid that the catalogue lacks: no columns say which of its layers scan."""
-    return model.linear is not None and catalogue_model(model.name) is None
+    """Whether the catalogue lacks it and its columns make another model of it.
+
+    No column says which layers of a hybrid scan or which layers of a mixture have no experts, nor latent attention, nor
+    heads of a size of their own.
+    """
+    if catalogue_model(model.name) is not None:
+        return False
+    if model.linear is not None:
+        return True
+    run = parse_run({"id": "", "metric": "step_time_s", "gpu": "any", "model": "own"} | _written(_shape(model)))
+    if isinstance(run, Rejected):
+        return True
+    told = model_of(run, Filled())
+    return any(
+        abs(getattr(told, name) / getattr(model, name) - 1.0) > SAME_SHAPE_RATIO
+        for name in ("params_total", "matrix_params_active")
+    )
 
 
 def _shape(model: ModelShape) -> dict[str, object]:

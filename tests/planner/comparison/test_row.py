@@ -78,6 +78,16 @@ def test_a_hybrid_that_the_catalogue_lacks_has_no_row_of_a_plain_model():
     assert named.lines[0]["model"] == "nemotron-h-8b"
 
 
+@pytest.mark.parametrize("name", ["qwen3-30b-a3b", "deepseek-v3", "gemma-2-9b"])
+def test_a_model_that_the_columns_cannot_say_has_no_row_of_another_one(name):
+    # heads of 128 where the hidden size over the heads is 64; latent attention and dense layers; heads of 256
+    lines, _ = megatron_log([2.0] * 10, of=100)
+    row = compared(log_of(lines), Given(model=replace(find_model(name), name="ours"))).row
+
+    assert "model" in row.missing
+    assert not {"hidden", "n_layers", "n_heads"} & set(row.lines[0])
+
+
 def planned_as(model: ModelShape, **asked: object) -> Planned:
     """The plan as if it were of another model."""
     document = tuned(**asked)
