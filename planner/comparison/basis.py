@@ -222,8 +222,8 @@ SHAPE = ("n_layers", "hidden", "n_heads", "ffn_hidden", "vocab", "n_experts", "t
 
 
 def model_of_settings(log: RunLog) -> ModelShape | None:
-    """The shape that Megatron-LM's arguments describe; None where the log has none of them, or is of a hybrid."""
-    if "hybrid" in log.facts:  # its numbers are those of a plain model as well, of another size
+    """The shape that Megatron-LM's arguments describe; None where the log has none of them, or they do not tell it."""
+    if "other_shape" in log.facts:  # its numbers are those of a plain model as well, of another size
         return None
     whole = {name: _whole(log, name) for name in SHAPE}
     if None in (whole["n_layers"], whole["hidden"], whole["n_heads"], whole["vocab"]):
@@ -234,9 +234,27 @@ def model_of_settings(log: RunLog) -> ModelShape | None:
         shape = model_of(run, Filled())
     except CannotPredictError:
         return None
-    return replace(
-        shape,
-        name="the log's settings",
-        gated_mlp="gated_mlp" in log.facts,
-        tied_embeddings="tied_embeddings" not in log.facts,
+    return _with_experts(
+        log,
+        replace(
+            shape,
+            name="the log's settings",
+            head_dim=_whole(log, "head_dim") or shape.head_dim,
+            gated_mlp="gated_mlp" in log.facts,
+            tied_embeddings="tied_embeddings" not in log.facts,
+        ),
     )
+
+
+def _with_experts(log: RunLog, shape: ModelShape) -> ModelShape | None:
+    """With the layers that have experts, and the experts that every token passes; None where these are of other sizes.
+
+    Which of the layers have none makes no difference to their cost: they stand first here.
+    """
+    if not shape.experts:
+        return shape
+    shared, rest = divmod(_whole(log, "shared_ffn") or 0, shape.expert_ffn or 1)
+    dense = _whole(log, "dense_layers") or 0
+    if rest or dense > shape.layers:
+        return None
+    return replace(shape, shared_experts=shared, dense_layers=dense, moe_every=_whole(log, "moe_every") or 1)

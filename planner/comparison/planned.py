@@ -10,17 +10,25 @@ from typing import Any
 from planner.answer.document import Document
 from planner.answer.leading import leading_gpu, leading_plan
 from planner.errors import UsageError
+from planner.hardware.catalogue import find_gpu
 from planner.lazy import dataclass
+from planner.models.linear_attention import LinearAttention
 from planner.models.shape import ModelShape
+from planner.parallelism.routing import settled_dispatcher
+from planner.question.question import default_attention, overlaps_tensor_parallel
 from planner.training.adapters import ALL_LINEAR
+from planner.training.frameworks import Framework, named_stacks
+from planner.training.grad_compression import NONE, find_grad_compression
 from planner.training.lengths import Lengths
-from planner.training.method import PRETRAIN
+from planner.training.method import PRETRAIN, find_method
 from planner.training.optimizers import find_optimizer
-from planner.training.policies import default_policy
-from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
+from planner.training.policies import find_policy
+from planner.training.recipe import ACT_CKPT, LORA_RANK, LOSSES, TRAINED_LAYERS, Recipe
 
 STEP_DIGITS = 6
 """Decimals of a number of steps: what lies further right is a float's error, and no step."""
+USUAL_STACK = "typical"
+"""Where an answer does not say: the stack of a plan that names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,27 +135,57 @@ def batch_of_plan(plan: Mapping[str, Any], asked: int) -> int:
     return own or asked
 
 
+NOT_IN_A_DOCUMENT = ("evidence", "network", "mtp_unrolled")
+"""Fields of a shape that an answer leaves out."""
+
+
 def _shape(document: Document) -> ModelShape:
-    names = {field.name for field in fields(ModelShape)} - {"evidence"}
-    return ModelShape(**{name: value for name, value in document["model"].items() if name in names})
+    model = document["model"]
+    names = {field.name for field in fields(ModelShape)}.difference(NOT_IN_A_DOCUMENT, ("linear",))
+    linear = model.get("linear")
+    return ModelShape(
+        **{name: value for name, value in model.items() if name in names},
+        linear=None if linear is None else LinearAttention(**linear),
+    )
 
 
 def _recipe(document: Document, shape: ModelShape, plan: Mapping[str, Any], seq_len: int, asked_batch: int) -> Recipe:
+    """What the plan trains and with which software, as its question resolved it."""
     mean = document.get("tokens_per_sequence") or seq_len
+    method = _asked(document, "method") or PRETRAIN
+    stack, framework = _software(document)
+    gpu, policy = find_gpu(plan["gpu"]), find_policy(plan.get("policy") or plan["precision"])
+    loss = _asked(document, "loss") or (LOSSES[0] if framework is None else framework.loss)
+    usual_attention = default_attention(stack, gpu, fine_tunes=find_method(method).fine_tunes)
     return Recipe(
         model=shape.unrolled(),
-        policy=default_policy(plan["precision"]),
+        policy=policy,
         optimizer=find_optimizer(_asked(document, "optimizer") or "adamw"),
-        method=_asked(document, "method") or PRETRAIN,
+        method=method,
         seq_len=seq_len,
         global_batch=batch_of_plan(plan, asked_batch),
+        stack=stack,
+        attention=_asked(document, "attention") or usual_attention,
+        sequence_parallel=framework is None or framework.sequence_parallel,
+        act_ckpts=ACT_CKPT if framework is None else framework.act_ckpts,
+        dropout=shape.kind == "encoder",
+        tp_overlap=overlaps_tensor_parallel(stack, gpu),
+        moe_dispatcher=settled_dispatcher(_asked(document, "moe_dispatcher"), stack, gpu, policy),
+        grad_compression=find_grad_compression(_asked(document, "grad_compression") or NONE),
         lora_rank=int(_asked(document, "lora_rank") or LORA_RANK),
         trained_layers=int(_asked(document, "trained_layers") or TRAINED_LAYERS),
         double_quant=not _asked(document, "single_quant"),
         lengths=Lengths.around(float(mean), seq_len) if 1.0 <= mean < seq_len else None,
         offload=_asked(document, "offload") or "none",
-        chunked_loss=_asked(document, "loss") in ("chunked", "fused"),
-        fused_head=_asked(document, "loss") == "fused",
+        chunked_loss=loss != LOSSES[0],
+        fused_head=loss == "fused",
         update_in_backward=bool(_asked(document, "in_backward")),
         lora_targets=str(_asked(document, "lora_targets") or ALL_LINEAR),
     )
+
+
+def _software(document: Document) -> tuple[str, Framework | None]:
+    """The kernels of the asked stack, and the framework behind it where it is one of those that have a name."""
+    name = str(_asked(document, "stack") or USUAL_STACK)
+    framework = named_stacks().get(name)
+    return (name, None) if framework is None else (framework.stack, framework)

@@ -16,8 +16,10 @@ from planner.runlog.log import RunLog
 from planner.training.frameworks import find_framework, named_stacks
 from planner.training.method import PRETRAIN, find_method
 from planner.training.recipe import Recipe
-from planner.validation.model import catalogue_model
-from planner.validation.runs import COLUMNS
+from planner.validation.filled import Filled
+from planner.validation.model import CannotPredictError, catalogue_model, model_of
+from planner.validation.runs import COLUMNS, Rejected, parse_run
+from planner.validation.software import Software, software_of
 
 LAYOUT = {
     "tp": "tp", "pp": "pp", "vp": "vp", "cp": "cp", "ep": "ep", "micro_batch": "micro_batch",
@@ -110,12 +112,35 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
         cells["micro_batch"] = stated * find_method(basis.method).sequences_per_example
     if basis.model is not None and not _untold(basis.model):
         cells |= _shape(basis.model)
+    return _written(cells | _software(_written(cells), basis, planned))
+
+
+def _written(cells: Mapping[str, object]) -> dict[str, str]:
     return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
 
 
+SAME_SHAPE_RATIO = 0.01
+"""How far the parameters of a shape that is read back from its columns may lie from its own."""
+
+
 def _untold(model: ModelShape) -> bool:
-    """Whether it is a hybrid that the catalogue lacks: no columns say which of its layers scan."""
-    return model.linear is not None and catalogue_model(model.name) is None
+    """Whether the catalogue lacks it and its columns make another model of it.
+
+    No column says which layers of a hybrid scan or which layers of a mixture have no experts, nor latent attention, nor
+    heads of a size of their own.
+    """
+    if catalogue_model(model.name) is not None:
+        return False
+    if model.linear is not None:
+        return True
+    run = parse_run({"id": "", "metric": "step_time_s", "gpu": "any", "model": "own"} | _written(_shape(model)))
+    if isinstance(run, Rejected):
+        return True
+    told = model_of(run, Filled())
+    return any(
+        abs(getattr(told, name) / getattr(model, name) - 1.0) > SAME_SHAPE_RATIO
+        for name in ("params_total", "matrix_params_active")
+    )
 
 
 def _shape(model: ModelShape) -> dict[str, object]:
@@ -135,18 +160,41 @@ def _trained(recipe: Recipe) -> dict[str, object]:
         "lora_rank": recipe.lora_rank if how.adapts else None,
         "lora_targets": recipe.lora_targets if how.adapts else None,
         "trained_layers": recipe.trained_layers if how.trains == "last-layers" else None,
-        "mtp_layers": _mtp_layers(recipe.model),
         "offload": None if recipe.offload == "none" else recipe.offload,
-        "fused_loss": "y" if recipe.chunked_loss else None,
         "in_backward": "y" if recipe.update_in_backward else None,
     }
 
 
-def _mtp_layers(model: ModelShape) -> int | None:
-    """Modules of multi-token prediction, where they are others than the catalogue has: a plan may leave them out."""
-    named = catalogue_model(model.name)
-    usual = 0 if named is None else named.mtp_layers
-    return None if model.mtp_layers == usual else model.mtp_layers
+def _software(row: Mapping[str, str], basis: Basis, planned: Planned | None) -> dict[str, object]:
+    """Cells of how the run trains, where the reader of the row would take a blank one for something else.
+
+    Modules of multi-token prediction are known without a plan; policy, loss and attention are the plan's.
+    """
+    if basis.model is None:
+        return {}
+    ours: dict[str, object] = {"mtp_layers": basis.model.mtp_layers}
+    recipe = basis.recipe if planned is not None else None
+    if recipe is not None:
+        ours |= {"loss": recipe.loss}
+        ours |= {"policy": recipe.policy.id} if recipe.policy.precision == basis.precision else {}
+        ours |= {"attention": recipe.attention} if "gpu" not in basis.differs else {}
+    meant = _meant(row, basis)
+    if meant is not None:
+        return {name: value for name, value in ours.items() if value != getattr(meant, name)}
+    named = catalogue_model(basis.model.name)
+    without = not basis.model.mtp_layers and (named is None or not named.mtp_layers)
+    return {name: value for name, value in ours.items() if name != "mtp_layers" or not without}
+
+
+def _meant(row: Mapping[str, str], basis: Basis) -> Software | None:
+    """What its reader takes a row to say; None where it lacks too much to be predicted."""
+    run = parse_run({**row, "metric": "step_time_s"})
+    if isinstance(run, Rejected) or basis.gpu is None:
+        return None
+    try:
+        return software_of(run, basis.gpu)
+    except CannotPredictError:
+        return None
 
 
 def _framework(log: RunLog, planned: Planned | None) -> str:

@@ -6,6 +6,7 @@ from datetime import date
 
 from planner.hardware.architectures import find_architecture
 from planner.hardware.cluster import Cluster
+from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
 from planner.parallelism.routing import settled_dispatcher
@@ -151,11 +152,11 @@ class Question:
             critical_batch=self.critical_batch,
             keeps_batch=self.keeps_batch,
             stack=self.stack,
-            attention=self.attention or default_attention(self, cluster),
+            attention=self.attention or default_attention(self.stack, cluster.gpu, fine_tunes=self.fine_tunes),
             offload=self.offload,
             grad_compression=self.grad_compression,
             dropout=model.kind == "encoder",
-            tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
+            tp_overlap=overlaps_tensor_parallel(self.stack, cluster.gpu),
             act_ckpts=ACT_CKPT if framework is None else framework.act_ckpts,
             sequence_parallel=framework is None or framework.sequence_parallel,
             chunked_loss=loss != "full",
@@ -191,17 +192,17 @@ class Question:
         return find_method(self.method).fine_tunes
 
 
-def overlaps_tensor_parallel(stack: str, cluster: Cluster) -> bool:
+def overlaps_tensor_parallel(stack: str, gpu: Gpu) -> bool:
     """Tuned stacks split matrix products to hide tensor parallel communication from Hopper on (Transformer Engine)."""
-    return stack in ("tuned", "typical") and find_architecture(cluster.gpu.arch).overlaps_tp
+    return stack in ("tuned", "typical") and find_architecture(gpu.arch).overlaps_tp
 
 
-def default_attention(question: Question, cluster: Cluster) -> str:
+def default_attention(stack: str, gpu: Gpu, *, fine_tunes: bool) -> str:
     """Fused where there is a kernel: FlashAttention's, or before Ampere that of PyTorch where the stack takes it.
 
     `torch.nn.functional.scaled_dot_product_attention` has a memory-efficient kernel, which stores no scores, for those
     parts too (PyTorch documentation: `torch.nn.attention.SDPBackend`).
     """
-    takes_pytorch_s = question.fine_tunes or question.stack in ("eager", "fsdp-compile")
-    has_kernel = takes_pytorch_s or find_architecture(cluster.gpu.arch).fused_attention
+    takes_pytorch_s = fine_tunes or stack in ("eager", "fsdp-compile")
+    has_kernel = takes_pytorch_s or find_architecture(gpu.arch).fused_attention
     return "flash" if has_kernel else "naive"

@@ -79,7 +79,7 @@ class Fact:
 
 FACTS = (
     "steps", "peak_flop_per_s", "tokens_per_step", "peak_mem_gib", "gated_mlp", "tied_embeddings", "grouped",
-    "query_groups", "fp8", "hybrid", "mtp_layers",
+    "query_groups", "fp8", "other_shape", "mtp_layers", "head_dim", "shared_ffn", "dense_layers", "moe_every",
 )  # fmt: skip
 """Keys of facts that are no column."""
 

@@ -112,6 +112,11 @@ class Recipe:
     """Convolutional networks: activations lie channels last, so that norm and ReLU fuse and tensor cores read them."""
 
     @property
+    def loss(self) -> str:
+        """One of `LOSSES`."""
+        return LOSSES[2 if self.fused_head else 1 if self.chunked_loss else 0]
+
+    @property
     def kernels(self) -> str:
         """Stack whose kernels, buffers and schedules these are."""
         return "tuned" if self.stack == "typical" else self.stack

@@ -86,6 +86,8 @@ def understood(column: str, text: str) -> str:
     if column == "method":
         method = METHOD_ROWS.get(text)
         return text if method is None else method.id
+    if column == "policy":
+        return text.lower()
     known = {
         "zero_or_fsdp_stage": lambda: parse_sharding(text) is not None,
         "act_ckpt": lambda: parse_ckpt(text) is not None,
@@ -95,7 +97,9 @@ def understood(column: str, text: str) -> str:
     return text if known is None or known() else ""
 
 
-READ_COLUMNS = ("zero_or_fsdp_stage", "act_ckpt", "attention", "compile", "fused_loss", "in_backward", "method")
+READ_COLUMNS = (
+    "zero_or_fsdp_stage", "act_ckpt", "attention", "compile", "fused_loss", "in_backward", "method", "policy",
+)  # fmt: skip
 """Columns of which `understood` says how they are read."""
 _NAMED = ("zero_or_fsdp_stage", "act_ckpt", "attention", "compile", "network")
 """Columns whose unknown words count as blank; what the others do not know is refused."""

@@ -16,9 +16,9 @@ from planner.errors import Message, UsageError
 from planner.lazy import dataclass
 from planner.text import shortened
 from planner.training.frameworks import MEM_KINDS
-from planner.training.recipe import OFFLOADS
+from planner.training.recipe import LOSSES, OFFLOADS
 from planner.units import parse_count, ungrouped
-from planner.validation.columns import READ_COLUMNS, YES_NO, understood
+from planner.validation.columns import READ_COLUMNS, YES, YES_NO, understood
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
 """Kinds of model of the file; a blank family is a decoder."""
@@ -131,6 +131,10 @@ class PublishedRun:
     mtp_layers: int | None = None
     """Modules of multi-token prediction that are trained; None: those of the model's publisher, where the framework
     has them."""
+    policy: str = ""
+    """Id of the precision policy; blank: what the precision means in the framework."""
+    loss: str = ""
+    """One of `recipe.LOSSES`, of which `fused_loss` tells the first from the others; blank: what that says."""
 
 
 LABELS = ("id", "group", "pair", "series", "tier", "flag", "source_kind", "lineage")
@@ -175,9 +179,11 @@ _REAL = tuple(f.name for f in fields(PublishedRun) if f.type == "float | None")
 _TEXT = tuple(f.name for f in fields(PublishedRun) if f.name not in _WHOLE + _REAL)
 _WORDS = {
     "family": FAMILIES, "energy_scope": ENERGY_SCOPES, "mem_kind": MEM_KINDS, "offload": OFFLOADS,
-    "fused_loss": YES_NO, "in_backward": YES_NO,
+    "fused_loss": YES_NO, "in_backward": YES_NO, "loss": LOSSES,
 }  # fmt: skip
 """Columns that hold one of a few words."""
+NONE_OR_MORE = ("mtp_layers",)
+"""Whole numbers of which 0 says that there are none; in any other column it counts as blank."""
 MOST_PUE = 5
 """Highest PUE that is read, as of a plan."""
 COUNTS = ("params_total", "params_active", "tokens_total", "seq_len", "global_batch_seqs", "vocab")
@@ -233,6 +239,8 @@ class _Cells:
         if value is None:
             return None
         if value != round(value) or not 0 < value < 1e15:
+            if value == 0 and name in NONE_OR_MORE:
+                return 0
             if value == 0:
                 if name in REQUIRED:
                     self.problems.append(f"{name}: {self.text(name)} must be above 0")
@@ -268,6 +276,7 @@ def parse_run(cells: Mapping[str, str], line: int | None = None) -> PublishedRun
     values["metric"] = metric = read.word("metric", METRICS)
     values |= {column: read.word(column, words) for column, words in _WORDS.items() if column in given}
     values["precision"] = read.text("precision").lower() or None
+    _check_losses(read)
     pue = values.get("pue")
     if isinstance(pue, float) and not 1 <= pue <= MOST_PUE:
         read.problems.append(f"pue: `{read.text('pue')}` is not a number from 1 to {MOST_PUE}")
@@ -276,6 +285,13 @@ def parse_run(cells: Mapping[str, str], line: int | None = None) -> PublishedRun
     if read.problems:
         return Rejected(id=name, reason="; ".join(read.problems), metric=metric)
     return PublishedRun(**values)  # type: ignore[arg-type]  # every value was read for its own column
+
+
+def _check_losses(read: _Cells) -> None:
+    """Note a problem where the two columns of the loss contradict each other."""
+    loss, fused = read.text("loss").lower(), read.text("fused_loss").lower()
+    if loss in LOSSES and fused in YES_NO and (loss == LOSSES[0]) == (fused in YES):
+        read.problems.append(f"loss: `{loss}` contradicts fused_loss `{fused}`")
 
 
 def parse_result(cells: Mapping[str, str], line: int | None = None) -> PublishedResult | Rejected:

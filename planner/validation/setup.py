@@ -8,8 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from planner.errors import Message, UsageError
-from planner.hardware.architectures import find_architecture
+from planner.errors import UsageError
 from planner.hardware.cluster import Cluster
 from planner.lazy import dataclass
 from planner.models.shape import ModelShape
@@ -21,15 +20,13 @@ from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
 from planner.rates.terms import Rates
 from planner.training.adapters import LORA_TARGETS
-from planner.training.frameworks import Framework, find_framework
+from planner.training.frameworks import Framework
 from planner.training.lengths import Lengths
-from planner.training.method import PRETRAIN, find_method, load_methods
 from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
-from planner.training.policies import why_unsupported
-from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
-from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe, trained_mtp_layers
-from planner.validation.columns import ATTENTION, YES, parse_ckpt, parse_sharding
+from planner.training.precision import PrecisionPolicy
+from planner.training.recipe import LORA_RANK, LOSSES, TRAINED_LAYERS, Recipe
+from planner.validation.columns import YES, parse_ckpt, parse_sharding
 from planner.validation.filled import Default, Filled
 from planner.validation.layout import (
     PartialLayout,
@@ -41,12 +38,21 @@ from planner.validation.layout import (
 from planner.validation.machine import cluster_of, note_meter
 from planner.validation.model import CannotPredictError, model_of
 from planner.validation.runs import PublishedRun, Rejected, once_for_alike
+from planner.validation.software import (
+    POWERS,
+    attention_of,
+    drops_out,
+    framework_of,
+    loss_of,
+    method_of,
+    mtp_layers_of,
+    policy_of,
+    stack_of,
+)
 from planner.validation.words import NOT_A_GPU, software_year
 
 TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
 """Metrics of a whole run: they need its tokens."""
-POWERS = ("avg_gpu_power_w", "avg_node_power_w")
-"""Metrics of power."""
 TASK_HEAD_RATIO = 1e-4
 """Two or three classes over a vocabulary of 30 522."""
 RAN_RATIO = 1.25
@@ -100,8 +106,8 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
         raise CannotPredictError(f"gpu: {run.gpu} is not a GPU")
     cluster = cluster_of(run, filled, parameters)
     note_meter(run, filled)
-    framework = _framework(run, cluster)
-    policy = _policy(run, framework, cluster, filled)
+    framework = framework_of(run, cluster.gpu)
+    policy = policy_of(run, framework, cluster.gpu, filled)
     model = _task_model(run, model_of(run, filled))
     seq_len = 1 if model.has_network else _seq_len(run, model, filled)
     tokens = run.tokens_total
@@ -133,38 +139,6 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
 def _alone(layout: Layout) -> Layouts:
     """One layout as arrays of its own: a slice would keep all that were searched, and rows of a sweep share theirs."""
     return Layouts.of(layout)
-
-
-TUNED_SINCE = 2022
-"""From Hopper on, Megatron-LM means Megatron-Core with Transformer Engine."""
-
-
-def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
-    """The framework's defaults, as they are on this generation of GPU."""
-    framework, architecture = find_framework(run.framework), find_architecture(cluster.gpu.arch)
-    fused_kernels = framework.stack in ("classic", "tuned") and framework.attention == "naive"
-    if fused_kernels and architecture.year >= TUNED_SINCE and ATTENTION.get(run.attention.lower()) != "naive":
-        is_megatron = framework.id.startswith("megatron")
-        return find_framework("Megatron-Core") if is_megatron else replace(framework, attention="flash")
-    if not architecture.fused_attention and framework.attention == "flash":
-        return replace(framework, attention="naive")
-    return framework
-
-
-def _policy(run: PublishedRun, framework: Framework, cluster: Cluster, filled: Filled) -> PrecisionPolicy:
-    precision = run.precision
-    if precision is None and run.metric in POWERS:
-        precision = "fp32"  # a framework's own default; power near a limit depends little on it
-        filled.take("precision", as_="fp32")
-    if precision is None:
-        raise CannotPredictError("precision: blank")
-    if precision not in PRECISIONS + EXTRA_PRECISIONS:
-        raise CannotPredictError(f"precision: unknown `{precision}`")
-    policy = framework.policy(precision)
-    reason = why_unsupported(policy, cluster.gpu)
-    if reason:
-        raise CannotPredictError(Message.of("skipped.precision", reason=reason))
-    return policy
 
 
 def _task_model(run: PublishedRun, model: ModelShape) -> ModelShape:
@@ -209,43 +183,33 @@ def _recipe(
     seq_len: int,
     filled: Filled,
 ) -> Recipe:
-    attention = ATTENTION.get(run.attention.lower())
-    plain_encoder = model.kind == "encoder" and framework.stack == "eager"
-    if attention is None:
-        attention = "naive" if plain_encoder else framework.attention
+    attention = attention_of(run, framework, model)
     if not run.attention and not model.has_network:
         filled.take("attention", as_=attention)
-    stack = framework.stack
-    if run.compile.lower() in YES and stack not in ("typical", "tuned", "classic"):
-        stack = "fsdp-compile"
-    if run.compile.lower() in ("n", "no") and stack not in ("typical", "tuned", "classic"):
-        stack = "eager"
+    stack = stack_of(run, framework)
     filled.take("stack", as_=stack)
-    method = run.method or PRETRAIN
-    if method not in load_methods():
-        raise CannotPredictError(f"method: unknown `{method}`; known are {', '.join(load_methods())}")
-    further = run.mtp_layers
-    if further is None:
-        further = trained_mtp_layers(model, find_method(method), stack)
-        if further:
-            filled.take("mtp_layers", as_=str(further))
+    method = method_of(run)
+    further = mtp_layers_of(run, model, method, stack)
+    if further and run.mtp_layers is None:
+        filled.take("mtp_layers", as_=str(further))
+    loss = loss_of(run, framework)
     return Recipe(
         model=replace(model, mtp_layers=further).unrolled(),
         policy=policy,
         optimizer=_optimizer(run, model, framework),
         offload=run.offload or "none",
-        chunked_loss=run.fused_loss in YES or (framework.loss != "full" and not run.fused_loss),
-        fused_head=framework.loss == "fused" and (run.fused_loss in YES or not run.fused_loss),
+        chunked_loss=loss != LOSSES[0],
+        fused_head=loss == "fused",
         update_in_backward=run.in_backward in YES,
-        method=method,
+        method=method.id,
         seq_len=seq_len,
         global_batch=1,
         stack=stack,
         attention=attention,
         sequence_parallel=framework.sequence_parallel,
-        dropout=model.kind == "encoder" if framework.planned else framework.dropout or plain_encoder,
+        dropout=drops_out(framework, model),
         software_year=software_year(run.framework),
-        tp_overlap=overlaps_tensor_parallel(stack, cluster) if framework.planned else framework.tp_overlap,
+        tp_overlap=overlaps_tensor_parallel(stack, cluster.gpu) if framework.planned else framework.tp_overlap,
         moe_dispatcher=settled_dispatcher(None, stack, cluster.gpu, policy, software_year(run.framework)),
         channels_last=framework.channels_last,
         balances_stages=framework.balances_stages,

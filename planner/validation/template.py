@@ -43,9 +43,12 @@ COLUMNS = {
     "lora_rank": "of adapters; blank: 16",
     "lora_targets": "all-linear, attention, mlp or qv; blank: the framework's default",
     "trained_layers": "last layers that freeze trains; blank: 2",
-    "mtp_layers": "modules of multi-token prediction; blank: as the model was published, with Megatron and the like",
+    "mtp_layers": "modules of multi-token prediction, 0: none; blank: as the model was published, with Megatron and "
+    "the like",
     "offload": "none, optimizer or activations; blank: none",
     "fused_loss": "y or n; blank: the framework's default",
+    "loss": "full, chunked or fused with the output layer: more than fused_loss says; blank: as fused_loss",
+    "policy": "like bf16-pure or fp8-rowwise, as of `--policy`; blank: what the precision means in the framework",
     "in_backward": "y: the optimizer steps inside the backward pass",
     "flops_convention": "of tflops_per_gpu and mfu, the words that apply: model FLOP (attention in full), attention "
     "halved, hardware FLOP (recomputation counted), logits excluded; blank: model FLOP, attention halved",

@@ -13,7 +13,7 @@ from planner.runlog.amounts import as_number
 from planner.runlog.events import Event, Fact
 from planner.runlog.formats.base import LogFormat
 
-_SETTING = re.compile(r"^(?:\[.{0,120}\])? {1,8}([a-z0-9_]{2,60}) \.{2,60} (.{1,300}?)\s*$")
+_SETTING = re.compile(r"^(?:\[.{0,120}\])? {1,8}([a-z0-9_]{2,60}) \.{2,60} (.{1,1000}?)\s*$")
 
 NUMBERS = {
     "world_size": "n_gpus", "seq_length": "seq_len", "global_batch_size": "global_batch_seqs",
@@ -22,6 +22,7 @@ NUMBERS = {
     "num_layers": "n_layers", "hidden_size": "hidden", "num_attention_heads": "n_heads",
     "ffn_hidden_size": "ffn_hidden", "padded_vocab_size": "vocab", "num_experts": "n_experts",
     "moe_router_topk": "top_k", "moe_ffn_hidden_size": "expert_ffn", "num_query_groups": "query_groups",
+    "kv_channels": "head_dim", "moe_shared_expert_intermediate_size": "shared_ffn",
     "train_iters": "steps", "train_batch_size": "global_batch_seqs", "train_micro_batch_size_per_gpu": "micro_batch",
     "zero_optimization_stage": "zero_or_fsdp_stage",
 }  # fmt: skip
@@ -35,8 +36,18 @@ SWITCHES = {
 """Settings that are on or off, with what they say when they are on."""
 MODULES = "mtp_num_layers"
 """Modules of multi-token prediction: `None` says that there are none."""
-HYBRIDS = ("hybrid_layer_pattern", "hybrid_override_pattern", "linear_attention_freq")
-"""Settings that only hybrids of attention and linear attention have."""
+MOE_LAYERS = "moe_layer_freq"
+"""Which layers have experts: every n-th, or 1 and 0 by layer."""
+_PATTERN = re.compile(r"(?:\+?\[[01](?:,[01])*\](?:\*\d{1,4})?)+")
+_PIECE = re.compile(r"\[([01,]+)\](?:\*(\d{1,4}))?")
+OTHER_SHAPES = (
+    "hybrid_layer_pattern", "hybrid_override_pattern", "linear_attention_freq", "multi_latent_attention",
+    "attention_output_gate", "moe_latent_size", "heterogeneous_layers_config_path",
+    "heterogeneous_layers_config_encoded_json",
+)  # fmt: skip
+"""Settings of models whose shape the other settings do not tell: hybrids of attention and linear attention, latent or
+gated attention, experts of a width of their own, layers that differ from each other."""
+OTHER_SHAPE = Fact(key="other_shape", value="yes")
 
 
 def _read(text: str) -> Iterator[Event]:
@@ -49,14 +60,30 @@ def _read(text: str) -> Iterator[Event]:
     elif name in SWITCHES and value == "True":
         key, says = SWITCHES[name]
         yield Fact(key=key, value=says)
-    elif name in HYBRIDS and value != "None":
-        yield Fact(key="hybrid", value="yes")
+    elif name in OTHER_SHAPES and value not in ("None", "False"):
+        yield OTHER_SHAPE
+    elif name == MOE_LAYERS:
+        yield _moe_layers(value)
     elif name == "recompute_granularity" and value in ("full", "selective", "None"):
         yield Fact(key="act_ckpt", value=value.lower())
     elif name == "fp8" and value in ("e4m3", "hybrid"):
         yield Fact(key="fp8", value=value)
     elif name == MODULES:
         yield Fact(key="mtp_layers", value=float(as_number(value) or 0.0))
+
+
+def _moe_layers(value: str) -> Fact:
+    """How many layers have no experts, or that every n-th has them.
+
+    The list is printed layer by layer, by some forks as it was typed: `[0]*3+[1]*58`.
+    """
+    typed = value.replace(" ", "")
+    if as_number(typed):
+        return Fact(key="moe_every", value=float(typed))
+    if not _PATTERN.fullmatch(typed):
+        return OTHER_SHAPE
+    pieces = ((piece[1], int(piece[2] or 1)) for piece in _PIECE.finditer(typed))
+    return Fact(key="dense_layers", value=float(sum(layers.count("0") * times for layers, times in pieces)))
 
 
 ARGUMENTS = LogFormat(name="arguments", marks=(" .... ", " ........"), read=_read, joins=True)

@@ -108,13 +108,20 @@ def test_a_log_of_another_model_than_the_plans_says_so():
 
 @pytest.mark.parametrize(
     "setting",
-    [{"hybrid_layer_pattern": "M-" * 59}, {"hybrid_override_pattern": "M-M*-"}, {"linear_attention_freq": 4}],
+    [
+        {"hybrid_layer_pattern": "M-" * 59}, {"hybrid_override_pattern": "M-M*-"}, {"linear_attention_freq": 4},
+        {"multi_latent_attention": True}, {"attention_output_gate": True}, {"moe_latent_size": 1024},
+        {"heterogeneous_layers_config_path": "/models/config.json"},
+    ],
     ids=lambda setting: next(iter(setting)),
-)
-def test_the_settings_of_a_hybrid_are_not_read_as_those_of_a_plain_model(setting):
+)  # fmt: skip
+def test_settings_that_do_not_tell_the_shape_are_not_read_as_those_of_a_plain_model(setting):
     sizes = {"num_layers": 118, "hidden_size": 8192}
+    plain = dict.fromkeys(("hybrid_layer_pattern", "linear_attention_freq", "moe_latent_size")) | {
+        "multi_latent_attention": False, "attention_output_gate": False,
+    }  # fmt: skip
 
-    assert run(2.0, **sizes, hybrid_layer_pattern=None, linear_attention_freq=None).basis.differs == ("model",)
+    assert run(2.0, **sizes, **plain).basis.differs == ("model",)
     assert run(2.0, **sizes, **setting).basis.differs == ()
 
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import copy
+import json
+from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 import pytest
 
+from planner.answer.document import to_document
+from planner.answer.plan import Answer
 from planner.comparison.basis import Given
 from planner.comparison.compare import compare
 from planner.comparison.planned import batch_of_plan, check_counts_tokens, planned_of
 from planner.errors import UsageError
+from planner.models.catalogue import load_models
+from planner.models.shape import ModelShape
 from planner.performance.evaluation import flop_of
+from planner.planning.estimate import estimate
+from tests.planner.build import prices, question, site
 from tests.planner.comparison.runs import log_of
 from tests.planner.comparison.test_gap import answer
+from tests.planner.planning.test_estimate import briefly
 from tests.planner.runlog.writers import megatron_log
 
 
@@ -113,3 +123,90 @@ def test_models_that_see_images_are_refused_with_what_to_do(kind):
         planned_of(document, None, None)
     assert caught.value.hint
     check_counts_tokens("bert", "encoder", "--model")
+
+
+@cache
+def small_answer() -> Answer:
+    """A plan of any model, for a document of another one."""
+    return briefly(params="1B", tokens="1B", gpus="1", precision="bf16")
+
+
+def one_of_each_kind() -> list[ModelShape]:
+    """The first model of the catalogue with each set of parts."""
+    kinds: dict[tuple[object, ...], ModelShape] = {}
+    for model in load_models().values():
+        linear = model.linear
+        parts = (
+            model.kind, linear and linear.head_inputs, model.ffn_layers is None, bool(model.experts),
+            model.expert_hidden is None, model.kv_lora_rank is None, model.sliding_window is None,
+            model.cached_segments, model.mtp_layers,
+        )  # fmt: skip
+        kinds.setdefault(parts, model)
+    return list(kinds.values())
+
+
+def test_the_catalogue_has_models_of_every_kind_for_the_test_below():
+    kinds = one_of_each_kind()
+
+    assert {model.kind for model in kinds} == {"decoder", "encoder", "encoder-decoder"}
+    for part in ("linear", "ffn_layers", "experts", "expert_hidden", "kv_lora_rank", "cached_segments", "mtp_layers"):
+        assert any(getattr(model, part) for model in kinds), part
+
+
+@pytest.mark.parametrize("model", one_of_each_kind(), ids=lambda model: model.name)
+def test_a_model_of_every_kind_is_the_same_once_its_answer_is_written_and_read_back(model):
+    written = json.dumps(to_document(replace(small_answer(), model=model)))
+    planned = planned_of(json.loads(written), None, None)
+    lines, _ = megatron_log([2.0] * 20, of=1000)
+
+    assert planned.model == replace(model, evidence=None)
+    assert compare(log_of(lines), planned, Given()).basis.model == planned.model
+
+
+NOT_OF_A_PLAN = ("batch_band", "critical_batch", "keeps_batch", "lengths_assumed")
+"""Fields of a recipe that serve the search for a plan."""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"model": "llama-3.1-8b", "method": "lora"},
+        {"model": "llama-3.1-8b", "method": "lora", "stack": "typical", "gpu": "a100-sxm4-80gb"},
+        {"model": "llama-3.1-8b", "method": "qlora", "stack": "unsloth", "single_quant": "yes"},
+        {"model": "llama-3.1-8b", "method": "dpo-lora", "stack": "torchtune", "loss": "full"},
+        {"model": "llama-3.1-8b", "method": "sft", "policy": "bf16-pure", "loss": "fused", "packed": "yes"},
+        {"model": "gpt-2", "tokens": "1B", "gpu": "v100-sxm2-32gb", "precision": "fp16"},
+        {"model": "gpt-2", "tokens": "1B", "stack": "eager", "attention": "naive"},
+        {"model": "gpt-2", "tokens": "1B", "grad_compression": "powersgd:8"},
+        {"model": "bert-large", "tokens": "1B", "stack": "fsdp-compile"},
+        {"model": "qwen3-30b-a3b", "tokens": "1B", "gpus": "16", "moe_dispatcher": "alltoall"},
+    ],
+    ids=lambda asked: " ".join(asked.values()),
+)  # fmt: skip
+def test_a_plan_is_read_back_with_the_recipe_that_was_planned(asked):
+    one = question(**{"precision": "bf16", "gpus": "8"} | asked)
+    answered = estimate(one, prices(one), site(), whole=False)
+    found = planned_of(json.loads(json.dumps(to_document(answered))), one.asked.precision, None).recipe
+    (cluster,) = one.clusters
+    expected = one.recipe(one.asked, cluster)
+
+    unused = {"lora_rank": not found.how.adapts, "trained_layers": found.how.trains != "last-layers"}
+    for field in fields(found):
+        if field.name not in (*NOT_OF_A_PLAN, "model", "global_batch", "lengths") and not unused.get(field.name):
+            assert getattr(found, field.name) == getattr(expected, field.name), field.name
+    assert found.model == replace(expected.model, evidence=None)
+    assert found.mean_len == pytest.approx(expected.mean_len)
+
+
+def test_adapters_of_fused_weights_are_counted_as_they_were_planned():
+    one = question(model="llama-3.1-8b", method="lora", gpus="1", precision="bf16", packed="yes", lora_rank="64")
+    answered = estimate(one, prices(one), site(), whole=False)
+    (plan,) = (plan for plan in answered.plans if plan.precision == "bf16")
+    document = json.loads(json.dumps(to_document(answered)))
+    assert plan.step_s is not None
+    step_s = plan.step_s["total"]
+    table = ["step,step_time_s", *(f"{step},{step_s:.9g}" for step in range(1, 21))]
+    comparison = compare(log_of(table), planned_of(document, "bf16", None), Given())
+
+    assert plan.tflops_per_gpu is not None
+    assert comparison.utilisations[0].tflops_per_gpu == pytest.approx(plan.tflops_per_gpu.mid, rel=1e-6)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from datetime import timedelta
 
 import pytest
 
+from planner.answer.document import to_document
 from planner.comparison.basis import Given
 from planner.comparison.compare import compare
 from planner.comparison.planned import Planned, planned_of
@@ -15,11 +17,20 @@ from planner.hardware.catalogue import find_gpu
 from planner.models.catalogue import find_model
 from planner.models.from_params import shape_from_params
 from planner.models.shape import ModelShape
+from planner.parallelism.layout import Layout, Layouts
+from planner.performance.evaluation import evaluate
+from planner.performance.memory import memory_range_gib
+from planner.planning.estimate import estimate
+from planner.question.question import Question
+from planner.rates.ladder import resolve_rates
 from planner.runlog.log import RunLog
 from planner.training.frameworks import find_framework
+from planner.units import GIB
+from planner.validation.predict import Prediction, predict
 from planner.validation.runs import PublishedRun, parse_run
-from planner.validation.setup import Prepared, prepare_run
+from planner.validation.setup import NO_PRICES, Prepared, prepare_run
 from planner.validation.template import COLUMNS
+from tests.planner.build import prices, question, site
 from tests.planner.comparison.runs import LLAMA, compared, log_of
 from tests.planner.comparison.test_gap import answer
 from tests.planner.comparison.test_planned import tuned
@@ -65,6 +76,16 @@ def test_a_hybrid_that_the_catalogue_lacks_has_no_row_of_a_plain_model():
     assert "model" in ours.missing
     assert not {"hidden", "n_layers", "n_heads"} & set(ours.lines[0])
     assert named.lines[0]["model"] == "nemotron-h-8b"
+
+
+@pytest.mark.parametrize("name", ["qwen3-30b-a3b", "deepseek-v3", "gemma-2-9b"])
+def test_a_model_that_the_columns_cannot_say_has_no_row_of_another_one(name):
+    # heads of 128 where the hidden size over the heads is 64; latent attention and dense layers; heads of 256
+    lines, _ = megatron_log([2.0] * 10, of=100)
+    row = compared(log_of(lines), Given(model=replace(find_model(name), name="ours"))).row
+
+    assert "model" in row.missing
+    assert not {"hidden", "n_layers", "n_heads"} & set(row.lines[0])
 
 
 def planned_as(model: ModelShape, **asked: object) -> Planned:
@@ -182,7 +203,7 @@ def test_a_row_of_a_fine_tuning_has_its_method_optimizer_and_padding_and_is_pred
         "2048",
         "64",
     )
-    assert (row["fused_loss"], row["framework"]) == ("y", "Hugging Face")
+    assert (row["loss"], row["framework"]) == ("chunked", "Hugging Face")
     assert set(row) <= set(COLUMNS)
     assert comparison.basis.sources["gpus"] == "log"
     assert isinstance(run, PublishedRun)
@@ -222,3 +243,76 @@ def test_a_stack_with_kernels_of_its_own_is_named_beside_the_trainer(stack, expe
 )
 def test_a_run_is_called_after_its_file(name, expected):
     assert row_id(name) == expected
+
+
+def run_as_planned(one: Question) -> tuple[Planned, dict[str, str]]:
+    """The plan of a question, written and read back, and the row of a run that took exactly as long as planned."""
+    answered = estimate(one, prices(one), site(), whole=False)
+    planned = planned_of(json.loads(json.dumps(to_document(answered))), one.asked.precision, None)
+    step_s = planned.plan["step_s"]["total"]
+    table = ["step,step_time_s", *(f"{step},{step_s:.12g}" for step in range(1, 21))]
+    (row,) = compare(log_of(table), planned, Given()).row.lines
+    return planned, row
+
+
+TUNED = {"model": "llama-3.1-8b", "packed": "yes", "gpus": "8"}
+ONE_GPU = TUNED | {"gpus": "1"}
+MANY = {"params": "70B", "gpus": "256", "tokens": "100B"}
+DEEPSEEK = {"model": "deepseek-v3", "gpus": "1024", "tokens": "100B"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "cells"),
+    [
+        (TUNED | {"method": "sft"}, {}),
+        (TUNED | {"method": "sft", "policy": "bf16-pure"}, {"policy": "bf16-pure"}),
+        (TUNED | {"method": "sft", "policy": "bf16", "stack": "unsloth"}, {"policy": "bf16"}),
+        (TUNED | {"method": "freeze", "stack": "torchtune"}, {}),
+        (TUNED | {"method": "lora", "loss": "fused", "stack": "hf"}, {"loss": "fused"}),
+        (ONE_GPU | {"method": "lora", "stack": "unsloth"}, {}),
+        (ONE_GPU | {"method": "lora", "loss": "full", "stack": "unsloth"}, {"loss": "full"}),
+        (ONE_GPU | {"method": "qlora", "loss": "chunked", "stack": "unsloth"}, {"loss": "chunked"}),
+        (TUNED | {"method": "dora", "loss": "full", "stack": "torchtune"}, {"loss": "full"}),
+        (TUNED | {"method": "dpo-lora", "loss": "chunked", "stack": "typical"}, {"loss": "chunked"}),
+        (MANY | {"precision": "fp8", "policy": "fp8-rowwise"}, {"policy": "fp8-rowwise"}),
+        (MANY | {"policy": "bf16-bf16-grad", "gpu": "a100-sxm4-80gb"}, {"policy": "bf16-bf16-grad"}),
+        (
+            {"model": "llama-3-8b", "gpus": "16", "tokens": "10B", "stack": "fsdp-compile", "policy": "bf16-fsdp"},
+            {"policy": "bf16-fsdp"},
+        ),
+        ({"model": "bert-large", "gpus": "8", "tokens": "10B", "stack": "eager"}, {"attention": "flash"}),
+        (DEEPSEEK, {}),
+        (DEEPSEEK | {"mtp_layers": "0"}, {"mtp_layers": "0"}),
+        (DEEPSEEK | {"stack": "fsdp-compile"}, {}),
+        (DEEPSEEK | {"stack": "fsdp-compile", "mtp_layers": "1"}, {"mtp_layers": "1"}),
+    ],
+    ids=lambda value: " ".join(value.values()) or "as usual",
+)
+def test_a_run_exactly_as_planned_is_predicted_as_the_plan(asked, cells):
+    one = question(**{"precision": "bf16"} | asked)
+    planned, row = run_as_planned(one)
+    said = {name: row[name] for name in ("policy", "loss", "fused_loss", "attention", "mtp_layers") if name in row}
+    run = parse_run({**row, "metric": "step_time_s"})
+    assert isinstance(run, PublishedRun)
+    prediction = predict(prepare_run(run))
+    assert isinstance(prediction, Prediction)
+    (cluster,) = one.clusters
+    recipe, layouts = one.recipe(one.asked, cluster), Layouts.of(Layout(**planned.plan["layout"]))
+    rates = resolve_rates(cluster, recipe).sample()
+    plan = evaluate(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
+
+    assert said == cells
+    assert prediction.mid == pytest.approx(float(plan.step_s[0]), rel=1e-6)
+    assert prediction.memory_gib * GIB == pytest.approx(memory_range_gib(plan.memory_bytes).mid * GIB, rel=1e-6)
+
+
+def test_a_run_without_the_modules_that_its_model_was_published_with_says_that_it_has_none():
+    lines, _ = megatron_log([2.0] * 10, of=100)
+    model = find_model("deepseek-v3")
+    with_gpu = Given(model=model, gpu=find_gpu("h100-sxm5-80gb"), gpus=64, seq_len=4096, precision="bf16")
+
+    for given in (with_gpu, Given(model=model)):
+        (row,) = compared(log_of(lines), given).row.lines
+        assert row["mtp_layers"] == "0"
+    (llama,) = compared(log_of(lines), Given(model=LLAMA, seq_len=4096)).row.lines
+    assert "mtp_layers" not in llama

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from planner.hardware.catalogue import find_gpu
 from planner.question.question import default_attention, overlaps_tensor_parallel
 from tests.planner.build import cluster, question
 
@@ -22,7 +23,10 @@ from tests.planner.build import cluster, question
 )
 def test_attention_is_fused_from_ampere_on_and_before_where_pytorch_s_kernel_runs(gpu, asked, kind):
     # FlashAttention-2's README: Ampere, Ada and Hopper; PyTorch's memory-efficient kernel: older parts as well
-    assert default_attention(question(**asked), cluster(gpu)) == kind
+    one = question(**asked)
+
+    assert default_attention(one.stack, find_gpu(gpu), fine_tunes=one.fine_tunes) == kind
+    assert one.recipe(one.asked, cluster(gpu)).attention == kind
 
 
 def test_what_the_user_said_wins():
@@ -32,10 +36,10 @@ def test_what_the_user_said_wins():
 
 
 def test_tuned_stacks_hide_tensor_parallel_traffic_from_hopper_on():
-    assert overlaps_tensor_parallel("tuned", cluster("h100-sxm5-80gb"))
-    assert overlaps_tensor_parallel("tuned", cluster("b200-sxm-180gb"))
-    assert not overlaps_tensor_parallel("tuned", cluster("a100-sxm4-80gb"))
-    assert not overlaps_tensor_parallel("eager", cluster("h100-sxm5-80gb"))
+    assert overlaps_tensor_parallel("tuned", find_gpu("h100-sxm5-80gb"))
+    assert overlaps_tensor_parallel("tuned", find_gpu("b200-sxm-180gb"))
+    assert not overlaps_tensor_parallel("tuned", find_gpu("a100-sxm4-80gb"))
+    assert not overlaps_tensor_parallel("eager", find_gpu("h100-sxm5-80gb"))
 
 
 def test_only_encoders_drop_out():

@@ -65,6 +65,7 @@ def test_a_blank_or_unknown_text_says_nothing():
         ("method", "LoRA", "lora"),
         ("method", "Full", "sft"),
         ("method", "none of them", "none of them"),
+        ("policy", "BF16-pure", "bf16-pure"),
     ],
 )
 def test_a_word_is_read_as_programs_and_people_spell_it(column, text, read):

@@ -106,12 +106,34 @@ def test_what_a_run_is_made_with_is_read_and_blank_where_nothing_is_said():
     [
         ("offload", "none, optimizer, activations"),
         ("fused_loss", "y, yes, n, no"),
+        ("loss", "full, chunked, fused"),
         ("in_backward", "y, yes, n, no"),
         ("mem_kind", "allocated, reserved, device"),
     ],
 )
 def test_a_word_that_a_column_does_not_know_is_refused_with_the_column_s_name(column, known):
     assert reason(**{column: "Maybe"}) == f"{column}: unknown `maybe`; known are {known}"
+
+
+@pytest.mark.parametrize(("loss", "fused"), [("full", "y"), ("chunked", "no"), ("Fused", "0")])
+def test_two_columns_of_the_loss_that_contradict_each_other_are_refused(loss, fused):
+    assert reason(loss=loss, fused_loss=fused).startswith(f"loss: `{loss.lower()}` contradicts fused_loss `")
+
+
+@pytest.mark.parametrize(("loss", "fused"), [("full", "n"), ("chunked", "yes"), ("fused", "1"), ("fused", "")])
+def test_two_columns_of_the_loss_may_agree(loss, fused):
+    run = parse_run(ROW | {"loss": loss, "fused_loss": fused})
+
+    assert isinstance(run, PublishedRun)
+    assert run.loss == loss
+
+
+@pytest.mark.parametrize(("text", "modules"), [("0", 0), ("0.0", 0), ("1", 1), ("", None)])
+def test_no_module_of_multi_token_prediction_is_not_a_blank_cell(text, modules):
+    run = parse_run(ROW | {"mtp_layers": text, "tp": "0"})
+
+    assert isinstance(run, PublishedRun)
+    assert (run.mtp_layers, run.tp) == (modules, None)
 
 
 def test_every_wrong_cell_of_a_row_is_named():
