@@ -6,14 +6,12 @@ import re
 
 NO_BREAK = "\u00a0"
 
-_KNOWN = {
-    **{name: name.upper() for name in ("gpt", "opt", "mpt", "bert", "bloom", "rtx", "sxm", "nvl", "gh", "pcie")},
-    "deepseek": "DeepSeek",
-    "olmo": "OLMo",
-    "neox": "NeoX",
-    "pcie": "PCIe",
-    **{name.lower(): name for name in ("ResNet", "ResNeXt", "DenseNet", "VGG")},
-}
+_AS_WRITTEN = (
+    "BART", "BERT", "BloombergGPT", "BLOOM", "DBRX", "DeepSeek", "DenseNet", "ELECTRA", "GH", "GLM", "GPT", "InternLM",
+    "LLM", "MoE", "MPT", "MT", "NeoX", "NLG", "NVL", "OLMo", "OPT", "OSS", "PaLM", "PCIe", "ResNet", "ResNeXt",
+    "RoBERTa", "RTX", "SmolLM2", "SmolLM3", "StarCoder", "StarCoder2", "SXM", "TinyLlama", "VGG", "XL",
+)  # fmt: skip
+_KNOWN = {name.lower(): name for name in _AS_WRITTEN}
 
 
 def _pretty_word(word: str) -> str:
@@ -24,6 +22,8 @@ def _pretty_word(word: str) -> str:
     depth = re.fullmatch(r"(resnet|resnext|densenet|vgg)(\d+\w*)", word)
     if depth:
         return f"{_KNOWN[depth[1]]}-{depth[2]}"
+    if re.fullmatch(r"v\d+\.\d+", word):
+        return word
     if re.fullmatch(r"\d+x\d+b|[a-z]?\d[\d.]*[a-z]*", word):
         return word.upper().replace("X", "x") if re.match(r"\d+x", word) else word.upper()
     return word[:1].upper() + word[1:]

@@ -1,9 +1,14 @@
-"""Every GPU of the catalogue, as people write it."""
+"""GPUs of the catalogue, and its models, as people write them."""
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from planner.hardware.catalogue import load_gpus
-from reports.text.names import NO_BREAK, pretty_gpu
+from planner.models.catalogue import load_models
+from reports.text.names import NO_BREAK, pretty_gpu, pretty_slug
 
 WRITTEN = """
 P100 PCIe 16 GB; GTX 1080 Ti 11 GB; V100 SXM2 16 GB; V100 SXM2 32 GB; V100 PCIe 16 GB; V100 PCIe 32 GB; V100 SXM3 32 GB;
@@ -27,3 +32,27 @@ def test_every_gpu_of_the_catalogue_is_written_as_its_maker_does():
 
 def test_a_unit_is_not_parted_from_its_number():
     assert pretty_gpu("h100-sxm-96gb-hbm2e-500w") == f"H100 SXM 96{NO_BREAK}GB HBM2e 500{NO_BREAK}W"
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("dbrx", "DBRX"), ("gpt-oss-120b", "GPT-OSS-120B"), ("qwen1.5-moe-a2.7b", "Qwen1.5-MoE-A2.7B"),
+        ("mistral-7b-v0.3", "Mistral-7B-v0.3"), ("deepseek-llm-67b", "DeepSeek-LLM-67B"),
+        ("roberta-large", "RoBERTa-Large"),
+        ("mixtral-8x22b", "Mixtral-8x22B"), ("tinyllama-1.1b", "TinyLlama-1.1B"),
+        ("deepseek-v2-lite", "DeepSeek-V2-Lite"),
+    ],
+)  # fmt: skip
+def test_a_model_is_written_as_its_team_does(name, written):
+    assert name in load_models()
+    assert pretty_slug(name) == written
+
+
+SHOUTED = {"Bart", "Bert", "Dbrx", "Glm", "Gpt", "Llm", "Moe", "Mpt", "Mt", "Nlg", "Opt", "Oss", "Xl"}
+
+
+def test_no_abbreviation_of_the_catalogue_is_written_as_a_word():
+    words = {word for name in load_models() for word in re.split(r"[-\d.]+", pretty_slug(name))}
+
+    assert not words & SHOUTED
