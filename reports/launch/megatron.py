@@ -171,7 +171,7 @@ def _layout(run: PlannedRun) -> Iterator[Argument]:
     yield "--context-parallel-size", str(layout.cp)
     if run.is_moe:
         yield "--expert-model-parallel-size", str(layout.ep)
-        yield "--expert-tensor-parallel-size", str(layout.tp)
+        yield "--expert-tensor-parallel-size", str(layout.expert_tp)
 
 
 def stages(layers: int, chunks: int, mtp_layers: int = 0) -> str:

@@ -71,6 +71,14 @@ def test_experts_and_latent_attention_are_in_the_shape():
     assert "--kv-channels" not in flags
 
 
+def test_experts_are_whole_where_their_groups_take_the_tensor_ranks():
+    flags = given("moe-over-tensor")  # 8 groups of experts, and 4 data parallel ranks
+
+    assert (flags["--tensor-model-parallel-size"], flags["--expert-model-parallel-size"]) == (("4",), ("8",))
+    assert flags["--expert-tensor-parallel-size"] == ("1",)
+    assert given("moe-split")["--expert-tensor-parallel-size"] == ("2",)  # 4 groups in 8 data parallel ranks
+
+
 @pytest.mark.parametrize(
     ("changes", "dispatcher", "backend"),
     [
