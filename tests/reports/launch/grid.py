@@ -58,6 +58,8 @@ GRID: dict[str, dict[str, Any]] = {
     "moe-fsdp": {"model": "qwen3-30b-a3b", "gpu": H100, "gpus": 32, **FSDP, "ep": 8, "stack": "fsdp-compile", **SHORT},
     "moe-deepep": {"model": "qwen3-30b-a3b", "gpu": H100, "gpus": 32, **FSDP, "ep": 8, "stack": "fsdp-compile",
                    "moe_dispatcher": "deepep", **SHORT},
+    "moe-top-1": {"model": "llama-4-maverick", "gpu": H100, "gpus": 256, **SHORT},
+    "moe-biases": {"model": "gpt-oss-20b", "gpu": H100, "gpus": 16, "tp": 2, "pp": 1, "cp": 1, "ep": 4, **SHORT},
     "windowed": {"model": "gemma-2-9b", "gpu": H100, "gpus": 16, **SHORT},
     "learned-positions": {"model": "gpt-2-1.5b", "gpu": V100, "gpus": 8, "precision": "fp16", **SHORT},
     "own-shape": {"params": "7B", "gpu": H100, "gpus": 8, **FSDP, **SHORT},

@@ -71,6 +71,36 @@ def test_experts_and_latent_attention_are_in_the_shape():
     assert "--kv-channels" not in flags
 
 
+def test_a_token_with_one_expert_has_the_scores_of_llama_4():
+    # transformers' Llama4TextMoe: a sigmoid of the highest logit scales what the expert takes; Megatron-LM's
+    # TransformerConfig refuses the softmax of one score, whose gradient is 0
+    flags = given("moe-top-1")
+
+    assert (flags["--moe-router-topk"], flags["--moe-router-score-function"]) == (("1",), ("sigmoid",))
+    assert flags["--moe-apply-probs-on-input"] == ()
+    assert "--moe-router-score-function" not in given("moe")
+    assert "--moe-apply-probs-on-input" not in given("moe")
+
+
+def test_every_second_layer_has_experts_the_second_first():
+    assert given("moe-top-1")["--moe-layer-freq"] == ("([0]*1+[1])*24",)  # as transformers' Llama4TextConfig
+    assert given("moe")["--moe-layer-freq"] == ("1",)
+
+
+def test_experts_are_balanced_and_what_the_plan_does_not_know_of_their_routing_is_said():
+    made = file_of("megatron", "moe-shared")
+
+    assert given("moe-shared")["--moe-aux-loss-coeff"] == ("1e-2",)  # Megatron's default is none
+    assert any("expert bias and scaling factor are in no plan" in note for note in made.notes)
+    assert "--moe-aux-loss-coeff" not in given("dense")
+    assert not any("experts" in note for note in file_of("megatron", "dense").notes)
+
+
+def test_experts_with_biases_are_not_split():
+    with pytest.raises(UsageError, match="does not split experts that have biases"):
+        file_of("megatron", "moe-biases")
+
+
 def test_experts_are_whole_where_their_groups_take_the_tensor_ranks():
     flags = given("moe-over-tensor")  # 8 groups of experts, and 4 data parallel ranks
 
