@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import ceil
 from shlex import quote
 
+from planner.hardware.catalogue import find_gpu
 from reports.launch.forms import comment
 from reports.launch.framework import Framework, Rule, Taken
 from reports.launch.megatron_model import MODEL_TAKES, Argument, model_arguments
@@ -35,6 +36,7 @@ FP8_RECIPES = {"tensorwise": "tensorwise", "delayed": "delayed", "blockwise": "b
 """`--fp8-recipe` by scaling of the policy."""
 SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 """`--data-parallel-sharding-strategy` of Megatron-FSDP by ZeRO stage."""
+BF16_BYTES = 2
 OFFLOADED = ("attn_norm", "core_attn", "attn_proj", "mlp_norm")
 """`--offload-modules`: what keeps the activations of a dense layer between its products."""
 
@@ -140,6 +142,26 @@ def _sharding(run: PlannedRun) -> Iterator[Argument]:
     yield "--data-parallel-sharding-strategy", SHARDING[zero]
     yield "--ckpt-format", "fsdp_dtensor"
     yield ("--no-gradient-accumulation-fusion",)
+    if not _builds_whole(run):
+        yield ("--init-model-with-meta-device",)
+
+
+def _builds_whole(run: PlannedRun) -> bool:
+    """Whether each GPU makes its stage of the model before Megatron-FSDP shares it out.
+
+    On a meta device it would be made in shards, by `reset_parameters` of each module: learned positions are then those
+    of `torch.nn.Embedding`, 50 times as wide as Megatron's, and the last stage's copy of the embeddings stays 0
+    (core_v0.19.0, `setup_embeddings_and_output_layer`). Neither matters where a checkpoint is loaded.
+    """
+    copies = run.layout.pp > 1 and bool(run.shape.get("tied_embeddings") or run.mtp_layers)
+    return stage(run) >= 2 and not run.how.fine_tunes and (copies or bool(run.shape.get("learned_positions")))
+
+
+def _outgrows_one_gpu(run: PlannedRun) -> bool:
+    """Whether the 16-bit weights of a stage have no room on a GPU that makes them whole."""
+    layout, board = run.layout, find_gpu(run.gpu)
+    split = layout.tp * layout.pp * (layout.ep if run.is_moe else 1)
+    return _builds_whole(run) and run.shape["params_total"] / split * BF16_BYTES > board.memory_bytes
 
 
 def _batch(run: PlannedRun) -> Iterator[Argument]:
@@ -206,7 +228,7 @@ TAKES = (
     )),
     Taken(what="ZeRO stages 2 and 3", where=(
         "--use-megatron-fsdp", "--data-parallel-sharding-strategy", "--ckpt-format",
-        "--no-gradient-accumulation-fusion",
+        "--no-gradient-accumulation-fusion", "--init-model-with-meta-device",
     )),
     Taken(what="micro-batch, global batch (and so accumulation)", where=("--micro-batch-size", "--global-batch-size")),
     Taken(what="sequence length, steps", where=("--seq-length", "--train-iters", "--lr-decay-iters")),
@@ -268,6 +290,12 @@ FRAMEWORK = Framework(
             hint="plan again with `--zero 1`",
         ),
         Rule(
+            applies=_outgrows_one_gpu,
+            what="it makes learned positions, and embeddings that two stages of a pipeline hold, with the whole of a "
+            "stage on each GPU before it shares them out, and one GPU has no room for it",
+            hint="plan again with `--zero 1 --tp 8`",
+        ),
+        Rule(
             applies=lambda run: run.offload == "optimizer" and (run.optimizer != "adamw" or stage(run) != 1),
             what="optimizer states go to the host only with Adam and ZeRO stage 1",
             hint="plan again with `--offload none`",
@@ -302,6 +330,12 @@ FRAMEWORK = Framework(
             applies=shards_fp32,
             what="the plan's policy uses FP32 weights through a 16-bit copy; Megatron keeps 16-bit weights beside FP32 "
             "masters, which is some 2 bytes per parameter more",
+        ),
+        Rule(
+            applies=_builds_whole,
+            what="shards from the start (`--init-model-with-meta-device`), which would give learned positions, or "
+            "embeddings that two stages of a pipeline hold, other values than Megatron's: each GPU makes its stage "
+            "whole before it is shared out, which may be more than the plan counts",
         ),
         Rule(
             applies=lambda run: run.offload == "activations",

@@ -61,6 +61,31 @@ def test_sharding_is_the_distributed_optimizer_or_megatron_fsdp():
     assert given("replicas")["--num-distributed-optimizer-instances"] == ("2",)
 
 
+@pytest.mark.parametrize(
+    ("name", "precision", "is_meta"),
+    [
+        ("dense-fsdp", "bf16", True),
+        ("dense-zero2", "bf16", True),
+        ("moe-fsdp", "bf16", True),
+        ("dense-zero1", "bf16", False),
+        ("learned-positions-fsdp", "bf16", False),  # torch.nn.Embedding would draw them anew, with deviation 1
+        ("learned-positions-sft", "bf16", True),  # whose checkpoint has them
+        ("tied-pipeline-fsdp", "bf16", False),  # the last stage's copy would stay 0
+    ],
+)
+def test_a_model_is_shared_out_from_the_start_unless_it_would_start_from_other_values(name, precision, is_meta):
+    flags, made = given(name, precision), file_of("megatron", name, precision)
+
+    assert flags.get("--init-model-with-meta-device") == (() if is_meta else None)
+    said = any(note.startswith("shards from the start") for note in made.notes)
+    assert said == ("--use-megatron-fsdp" in flags and not is_meta)
+
+
+def test_a_model_that_one_gpu_has_to_make_and_cannot_hold_is_refused():
+    with pytest.raises(UsageError, match="one GPU has no room for it"):
+        file_of("megatron", "learned-positions-large")
+
+
 def test_experts_and_latent_attention_are_in_the_shape():
     flags = given("moe-shared")
 
