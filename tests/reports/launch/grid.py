@@ -80,6 +80,7 @@ GRID: dict[str, dict[str, Any]] = {
     "tensor-ddp": {"model": "qwen3-4b", "gpu": H100, "gpus": 8, "tp": 2, "pp": 1, "cp": 1, "zero": 0, **SHORT},
     "pure-one": {"model": "qwen3-0.6b", "gpu": H100, "gpus": 1, "policy": "bf16-pure", "precision": "bf16", **SHORT},
     "unnamed-gpu": {"model": "qwen3-4b", "gpu": "h100-pcie-80gb", "gpus": 8, **SHORT},
+    "amd": {"model": "llama-3-8b", "gpu": "mi300x-192gb", "gpus": 16, **FSDP, **SHORT},
     "full-ckpt": {"model": "llama-3-8b", "gpu": A100, "gpus": 8, **FSDP, "act_ckpt": "full", **SHORT},
     "every-2": {"model": "llama-3-8b", "gpu": A100, "gpus": 8, "act_ckpt": "every-2", **SHORT},
     "every-4-fsdp": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, **FSDP, "act_ckpt": "every-4", **SHORT},
