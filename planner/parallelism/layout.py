@@ -1,8 +1,8 @@
 """Layouts: how a model is split over GPUs. `Layout` is one, `Layouts` is many as columns of arrays.
 
-Order of the axes, innermost (closest together) first: tensor `tp`, context `cp`, data `dp` (expert parallel `ep`
-lies inside it), pipeline `pp`. `tp * cp * dp * pp == gpus` and `dp * micro_batch * grad_accum == global batch in
-sequences`.
+Order of the axes, innermost (closest together) first: tensor `tp`, context `cp`, data `dp`, pipeline `pp`. Expert
+parallel `ep` lies inside `cp * dp`, or inside `tp * cp * dp` where it does not divide that. `tp * cp * dp * pp == gpus`
+and `dp * micro_batch * grad_accum == global batch in sequences`.
 """
 
 from __future__ import annotations
@@ -61,6 +61,11 @@ class Layout:
         """Sequences per step."""
         return self.dp * self.micro_batch * self.grad_accum
 
+    @property
+    def expert_tp(self) -> int:
+        """Tensor parallel size inside an expert of a mixture, by the rule of `Layouts.expert_tp`."""
+        return int(Layouts.of(self).expert_tp[0])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layouts:
@@ -93,6 +98,15 @@ class Layouts:
     def global_batch(self) -> Ints:
         """Sequences per step of each layout, `[layout]`."""
         return self.dp * self.micro_batch * self.grad_accum
+
+    @property
+    def expert_tp(self) -> Ints:
+        """Tensor parallel size inside an expert of a mixture, of each layout, `[layout]`.
+
+        Megatron-Core's rule: experts may use tensor, context and data parallel ranks; an `ep` that does not divide
+        `cp*dp` (because it is larger, say) takes the tensor parallel ranks too, and each expert is then whole.
+        """
+        return np.where((self.cp * self.dp) % self.ep == 0, self.tp, 1)
 
     @property
     def column(self) -> Layouts:

@@ -122,14 +122,8 @@ class Work:
 
 
 def expert_tp(recipe: Recipe, at: Layouts) -> npt.NDArray[np.int64]:
-    """Tensor parallel size inside an expert: that of the layer where the expert groups leave room, else 1.
-
-    Megatron-Core's rule: experts may use tensor, context and data parallel ranks; an `ep` that does not divide `cp*dp`
-    (because it is larger, say) takes the tensor parallel ranks too, and each expert is then whole.
-    """
-    if not recipe.model.experts:
-        return np.ones_like(at.tp)
-    return np.where((at.cp * at.dp) % at.ep == 0, at.tp, 1)
+    """Tensor parallel size inside an expert, `Layouts.expert_tp`; 1 of a model that has none."""
+    return at.expert_tp if recipe.model.experts else np.ones_like(at.tp)
 
 
 def computed_length(recipe: Recipe, at: Layouts) -> Array | float:

@@ -125,7 +125,7 @@ def settings(run: PlannedRun) -> Settings:
         file["same_network"] = True
     if kind == "FSDP":
         file["fsdp_config"] = _fsdp(run)
-        if run.layout.tp * run.layout.cp * run.layout.replicas > 1:
+        if run.layout.cp * run.layout.replicas > 1:
             file["parallelism_config"] = _parallel(run)
     elif kind == "DEEPSPEED":
         file["deepspeed_config"] = _deepspeed(run)
@@ -183,7 +183,7 @@ def _parallel(run: PlannedRun) -> Settings:
     sizes: dict[str, object] = {
         "parallelism_config_dp_replicate_size": layout.replicas,
         "parallelism_config_dp_shard_size": layout.dp // layout.replicas,
-        "parallelism_config_tp_size": layout.tp,
+        "parallelism_config_tp_size": 1,
         "parallelism_config_cp_size": layout.cp,
         "parallelism_config_sp_size": 1,
     }
@@ -242,7 +242,7 @@ FRAMEWORK = Framework(
             "deepspeed_config.zero_stage", "deepspeed_config.gradient_accumulation_steps",
             "deepspeed_config.zero3_init_flag",
         )),
-        Taken(what="tp, cp, dp and replicas under FSDP", where=(
+        Taken(what="cp, dp and replicas under FSDP", where=(
             "parallelism_config.parallelism_config_dp_replicate_size",
             "parallelism_config.parallelism_config_dp_shard_size", "parallelism_config.parallelism_config_tp_size",
             "parallelism_config.parallelism_config_cp_size", "parallelism_config.parallelism_config_sp_size",
@@ -273,10 +273,16 @@ FRAMEWORK = Framework(
             hint="plan again with `--ep 1`",
         ),
         Rule(
-            applies=lambda run: run.layout.tp * run.layout.cp > 1 and stage(run) < 2,
-            what="without FSDP its tensor and context parallelism are those of its Megatron-LM plug-in, which this "
-            "file does not set up",
-            hint="plan again with `--tp 1 --cp 1`, or `--zero 3`",
+            applies=lambda run: run.layout.tp > 1,  # `_prepare_tp` imports `ReplicateParallel` of transformers 5.0
+            what="its tensor parallelism under FSDP needs a part of transformers that later releases (5.10 to 5.24) "
+            "lack, and without FSDP it is that of its Megatron-LM plug-in, which this file does not set up",
+            hint="plan again with `--tp 1`",
+        ),
+        Rule(
+            applies=lambda run: run.layout.cp > 1 and stage(run) < 2,
+            what="without FSDP its context parallelism is that of its Megatron-LM plug-in, which this file does not "
+            "set up",
+            hint="plan again with `--cp 1`, or `--zero 3`",
         ),
         SHARED_STATES,
         Rule(
@@ -300,9 +306,8 @@ FRAMEWORK = Framework(
             hint=PAGED.hint,
         ),
         Rule(
-            applies=lambda run: shards_4_bits(run) and run.layout.tp * run.layout.cp * run.layout.replicas > 1,
-            what="FSDP1, which shards its 4-bit weights, runs without context and tensor parallelism and without "
-            "replicas",
+            applies=lambda run: shards_4_bits(run) and run.layout.cp * run.layout.replicas > 1,
+            what="FSDP1, which shards its 4-bit weights, runs without context parallelism and without replicas",
             hint="plan again with `--cp 1`",
         ),
         Rule(

@@ -49,6 +49,7 @@ def settings(run: PlannedRun) -> Settings:
     """The file's settings."""
     return {
         "base_model": published_names(run.model).hugging_face or f"./{run.model}",
+        **({} if run.how.fine_tunes else {"reinit_weights": True}),
         **_data(run),
         **_adapter(run),
         "sequence_len": run.seq_len,
@@ -192,8 +193,9 @@ FRAMEWORK = Framework(
     takes=(
         Taken(what="model, by its name on the Hugging Face Hub", where=("base_model",)),
         Taken(what="method", where=(
-            "pretraining_dataset", "datasets", "rl", "adapter", "lora_r", "lora_alpha", "lora_target_linear",
-            "lora_target_modules", "peft_use_dora", "load_in_4bit", "bnb_config_kwargs.bnb_4bit_use_double_quant",
+            "reinit_weights", "pretraining_dataset", "datasets", "rl", "adapter", "lora_r", "lora_alpha",
+            "lora_target_linear", "lora_target_modules", "peft_use_dora", "load_in_4bit",
+            "bnb_config_kwargs.bnb_4bit_use_double_quant",
         )),
         Taken(what="sequence length, packing", where=("sequence_len", "sample_packing")),
         Taken(what="micro-batch, accumulation", where=("micro_batch_size", "gradient_accumulation_steps")),
@@ -300,6 +302,11 @@ FRAMEWORK = Framework(
         Rule(
             applies=lambda run: published_names(run.model).hugging_face is None,
             what="the repository of the model, which mpplan does not know: `base_model` names a folder beside the file",
+        ),
+        Rule(
+            applies=lambda run: not run.how.fine_tunes,
+            what="the trained weights of `base_model`: the plan trains from scratch, so `reinit_weights` draws them "
+            "anew; leave that line out to go on from its checkpoint",
         ),
         Rule(
             applies=lambda run: run.gpus > 1,

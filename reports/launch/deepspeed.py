@@ -57,7 +57,7 @@ def settings(run: PlannedRun) -> Settings:
         sections["expert_parallel"] = {
             "enabled": True,
             "autoep_size": layout.ep,
-            "expert_tensor_parallel_size": layout.tp,
+            "expert_tensor_parallel_size": layout.expert_tp,
             **_dispatch(run),
         }
     if layout.pp > 1:
@@ -157,7 +157,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.layout.ep > 1 and run.layout.tp > 1,
-            what="it does not split experts by tensor parallelism",
+            what="this file cannot ask for expert parallelism beside tensor parallelism",
             hint="plan again with `--tp 1`",
         ),
         Rule(

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from math import ceil
 from shlex import quote
 
+from planner.hardware.catalogue import find_gpu
 from reports.launch.forms import comment
 from reports.launch.framework import Framework, Rule, Taken
+from reports.launch.megatron_model import MODEL_TAKES, Argument, model_arguments
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
     DECODERS,
@@ -28,15 +30,13 @@ from reports.launch.rules import (
     stage,
 )
 
-Argument = tuple[str, ...]
-"""A flag and its values."""
-
 OPTIMIZERS = {"adamw": "adam", "sgd-momentum": "sgd", "muon": "muon", "lion": "lion"}
 """Names of `--optimizer`; its adam decouples weight decay."""
 FP8_RECIPES = {"tensorwise": "tensorwise", "delayed": "delayed", "blockwise": "blockwise", "mx": "mxfp8"}
 """`--fp8-recipe` by scaling of the policy."""
 SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 """`--data-parallel-sharding-strategy` of Megatron-FSDP by ZeRO stage."""
+BF16_BYTES = 2
 OFFLOADED = ("attn_norm", "core_attn", "attn_proj", "mlp_norm")
 """`--offload-modules`: what keeps the activations of a dense layer between its products."""
 
@@ -82,9 +82,7 @@ def _environment(run: PlannedRun) -> Iterator[str]:
 
 def arguments(run: PlannedRun) -> Iterator[Argument]:
     """The arguments of `pretrain_gpt.py`, a flag with its values each."""
-    yield from _model(run)
-    yield from _experts(run)
-    yield from _attention(run)
+    yield from model_arguments(run)
     yield from _layout(run)
     yield from _sharding(run)
     yield from _batch(run)
@@ -93,69 +91,6 @@ def arguments(run: PlannedRun) -> Iterator[Argument]:
     yield "--optimizer", OPTIMIZERS[run.optimizer]
     if run.how.fine_tunes:
         yield ("--finetune",)
-
-
-def _model(run: PlannedRun) -> Iterator[Argument]:
-    shape = run.shape
-    yield "--num-layers", str(run.count("layers"))
-    yield "--hidden-size", str(run.count("hidden"))
-    yield "--ffn-hidden-size", str(run.count("ffn_hidden") or run.count("expert_ffn"))
-    yield "--num-attention-heads", str(run.count("heads"))
-    yield "--max-position-embeddings", str(max(run.count("context"), run.seq_len))
-    yield "--vocab-size", str(run.count("vocab"))
-    yield "--position-embedding-type", "learned_absolute" if shape.get("learned_positions") else "rope"
-    yield "--normalization", "LayerNorm" if shape.get("learned_positions") else "RMSNorm"
-    if shape.get("gated_mlp"):
-        yield ("--swiglu",)
-    if not shape.get("biases"):
-        yield ("--disable-bias-linear",)
-    if not shape.get("tied_embeddings"):
-        yield ("--untie-embeddings-and-output-weights",)
-    if run.mtp_layers:
-        yield "--mtp-num-layers", str(run.mtp_layers)
-    yield "--attention-dropout", "0.0"
-    yield "--hidden-dropout", "0.0"
-
-
-def _experts(run: PlannedRun) -> Iterator[Argument]:
-    if not run.is_moe:
-        return
-    dense, every = run.count("dense_layers"), max(1, run.count("moe_every"))
-    rest = run.count("layers") - dense
-    yield "--num-experts", str(run.count("experts"))
-    yield "--moe-router-topk", str(run.count("top_k"))
-    if run.count("expert_groups"):
-        yield "--moe-router-num-groups", str(run.count("expert_groups"))
-        yield "--moe-router-group-topk", str(run.count("token_groups"))
-    yield "--moe-ffn-hidden-size", str(run.count("expert_ffn") or run.count("ffn_hidden"))
-    yield "--moe-layer-freq", f"([0]*{dense}+[1]*{rest})" if dense else str(every)
-    if run.count("shared_experts"):
-        yield "--moe-shared-expert-intermediate-size", str(run.count("shared_experts") * run.count("expert_ffn"))
-    yield ("--moe-grouped-gemm",)
-    if run.moe_dispatcher == "alltoall" or run.layout.ep == 1:  # DeepEP needs a second rank
-        yield "--moe-token-dispatcher-type", "alltoall"
-        return
-    yield "--moe-token-dispatcher-type", "flex"
-    yield "--moe-flex-dispatcher-backend", "hybridep" if run.rack_domain else "deepep"
-    yield "--moe-router-dtype", "fp32"  # which both want
-
-
-def _attention(run: PlannedRun) -> Iterator[Argument]:
-    rotary = run.count("rope_head_dim")
-    if run.count("kv_lora_rank"):
-        yield ("--multi-latent-attention",)
-        if run.count("q_lora_rank"):
-            yield "--q-lora-rank", str(run.count("q_lora_rank"))
-        yield "--kv-lora-rank", str(run.count("kv_lora_rank"))
-        yield "--qk-head-dim", str(run.count("head_dim") - rotary)
-        yield "--qk-pos-emb-head-dim", str(rotary)
-        yield "--v-head-dim", str(run.count("v_head_dim") or run.count("head_dim"))
-    else:
-        yield "--kv-channels", str(run.count("head_dim"))
-        if run.count("kv_heads") != run.count("heads"):
-            yield ("--group-query-attention",)
-            yield "--num-query-groups", str(run.count("kv_heads"))
-    yield "--attention-backend", "unfused" if run.attention == "naive" else "auto"
 
 
 def _layout(run: PlannedRun) -> Iterator[Argument]:
@@ -171,7 +106,7 @@ def _layout(run: PlannedRun) -> Iterator[Argument]:
     yield "--context-parallel-size", str(layout.cp)
     if run.is_moe:
         yield "--expert-model-parallel-size", str(layout.ep)
-        yield "--expert-tensor-parallel-size", str(layout.tp)
+        yield "--expert-tensor-parallel-size", str(layout.expert_tp)
 
 
 def stages(layers: int, chunks: int, mtp_layers: int = 0) -> str:
@@ -207,6 +142,26 @@ def _sharding(run: PlannedRun) -> Iterator[Argument]:
     yield "--data-parallel-sharding-strategy", SHARDING[zero]
     yield "--ckpt-format", "fsdp_dtensor"
     yield ("--no-gradient-accumulation-fusion",)
+    if not _builds_whole(run):
+        yield ("--init-model-with-meta-device",)
+
+
+def _builds_whole(run: PlannedRun) -> bool:
+    """Whether each GPU makes its stage of the model before Megatron-FSDP shares it out.
+
+    On a meta device it would be made in shards, by `reset_parameters` of each module: learned positions are then those
+    of `torch.nn.Embedding`, 50 times as wide as Megatron's, and the last stage's copy of the embeddings stays 0
+    (core_v0.19.0, `setup_embeddings_and_output_layer`). Neither matters where a checkpoint is loaded.
+    """
+    copies = run.layout.pp > 1 and bool(run.shape.get("tied_embeddings") or run.mtp_layers)
+    return stage(run) >= 2 and not run.how.fine_tunes and (copies or bool(run.shape.get("learned_positions")))
+
+
+def _outgrows_one_gpu(run: PlannedRun) -> bool:
+    """Whether the 16-bit weights of a stage have no room on a GPU that makes them whole."""
+    layout, board = run.layout, find_gpu(run.gpu)
+    split = layout.tp * layout.pp * (layout.ep if run.is_moe else 1)
+    return _builds_whole(run) and run.shape["params_total"] / split * BF16_BYTES > board.memory_bytes
 
 
 def _batch(run: PlannedRun) -> Iterator[Argument]:
@@ -260,23 +215,7 @@ def checkpointed(run: PlannedRun) -> int:
 
 
 TAKES = (
-    Taken(what="shape of the model", where=(
-        "--num-layers", "--hidden-size", "--ffn-hidden-size", "--num-attention-heads", "--kv-channels",
-        "--group-query-attention", "--num-query-groups", "--max-position-embeddings", "--vocab-size", "--swiglu",
-        "--disable-bias-linear", "--untie-embeddings-and-output-weights", "--position-embedding-type",
-        "--normalization", "--attention-dropout", "--hidden-dropout", "--attention-backend",
-    )),
-    Taken(what="multi-token prediction", where=("--mtp-num-layers",)),
-    Taken(what="latent attention", where=(
-        "--multi-latent-attention", "--q-lora-rank", "--kv-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim",
-        "--v-head-dim",
-    )),
-    Taken(what="experts", where=(
-        "--num-experts", "--moe-router-topk", "--moe-router-num-groups", "--moe-router-group-topk",
-        "--moe-ffn-hidden-size", "--moe-layer-freq",
-        "--moe-shared-expert-intermediate-size", "--moe-grouped-gemm", "--moe-token-dispatcher-type",
-        "--moe-flex-dispatcher-backend", "--moe-router-dtype",
-    )),
+    *MODEL_TAKES,
     Taken(what="tp, with sequence parallelism", where=("--tensor-model-parallel-size", "--sequence-parallel")),
     Taken(what="pp, vp", where=(
         "--pipeline-model-parallel-size", "--num-virtual-stages-per-pipeline-rank", "--pipeline-model-parallel-layout",
@@ -289,7 +228,7 @@ TAKES = (
     )),
     Taken(what="ZeRO stages 2 and 3", where=(
         "--use-megatron-fsdp", "--data-parallel-sharding-strategy", "--ckpt-format",
-        "--no-gradient-accumulation-fusion",
+        "--no-gradient-accumulation-fusion", "--init-model-with-meta-device",
     )),
     Taken(what="micro-batch, global batch (and so accumulation)", where=("--micro-batch-size", "--global-batch-size")),
     Taken(what="sequence length, steps", where=("--seq-length", "--train-iters", "--lr-decay-iters")),
@@ -331,6 +270,11 @@ FRAMEWORK = Framework(
             hint="plan again with `--optimizer adamw`",
         ),
         Rule(
+            applies=lambda run: run.is_moe and bool(run.shape.get("biases")) and run.layout.expert_tp > 1,
+            what="it does not split experts that have biases by tensor parallelism",
+            hint="plan again with `--tp 1`",
+        ),
+        Rule(
             applies=is_pure,
             what="it keeps FP32 master weights, and the plan is of pure BF16",
             hint="plan again with `--policy bf16`",
@@ -344,6 +288,12 @@ FRAMEWORK = Framework(
             applies=lambda run: run.optimizer in ("muon", "lion") and stage(run) >= 2,
             what="its Muon and Lion do not run under ZeRO stages 2 and 3",
             hint="plan again with `--zero 1`",
+        ),
+        Rule(
+            applies=_outgrows_one_gpu,
+            what="it makes learned positions, and embeddings that two stages of a pipeline hold, with the whole of a "
+            "stage on each GPU before it shares them out, and one GPU has no room for it",
+            hint="plan again with `--zero 1 --tp 8`",
         ),
         Rule(
             applies=lambda run: run.offload == "optimizer" and (run.optimizer != "adamw" or stage(run) != 1),
@@ -365,6 +315,14 @@ FRAMEWORK = Framework(
             "a model without learned positions, so compare with its own configuration",
         ),
         Rule(
+            applies=lambda run: run.is_moe,
+            what="how experts are chosen and balanced: softmax scores stand for all models whose tokens have several "
+            "experts, Llama 4's sigmoid for one, and a loss of weight 1e-2, which Megatron recommends to start from; a "
+            "model's own scores, expert bias and scaling factor are in no plan, so compare with its configuration "
+            "(`--moe-router-score-function`, `--moe-router-enable-expert-bias`, `--moe-router-topk-scaling-factor`, "
+            "`--moe-aux-loss-coeff`)",
+        ),
+        Rule(
             applies=lambda run: bool(run.shape.get("sliding_window")),
             what="a sliding window: its pattern over the layers is the model's own (`--window-size`)",
         ),
@@ -372,6 +330,12 @@ FRAMEWORK = Framework(
             applies=shards_fp32,
             what="the plan's policy uses FP32 weights through a 16-bit copy; Megatron keeps 16-bit weights beside FP32 "
             "masters, which is some 2 bytes per parameter more",
+        ),
+        Rule(
+            applies=_builds_whole,
+            what="shards from the start (`--init-model-with-meta-device`), which would give learned positions, or "
+            "embeddings that two stages of a pipeline hold, other values than Megatron's: each GPU makes its stage "
+            "whole before it is shared out, which may be more than the plan counts",
         ),
         Rule(
             applies=lambda run: run.offload == "activations",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from planner.errors import UsageError
+from planner.hardware.architectures import find_architecture
+from planner.hardware.catalogue import find_gpu
 from planner.hardware.skypilot_names import skypilot_name
+from planner.hardware.torch_builds import torch_install
 from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
@@ -16,7 +19,7 @@ _SETUP = """\
 # Edit me: what the training needs.
 if [ ! -d ~/train-env ]; then
   uv venv --quiet --seed --python 3.12 ~/train-env
-  ~/train-env/bin/pip install --quiet torch
+  ~/train-env/bin/pip install --quiet {torch}
 fi
 """
 
@@ -41,7 +44,7 @@ def settings(run: PlannedRun) -> Settings:
         "num_nodes": run.nodes,
         "resources": _resources(run),
         "envs": {"TRAIN": "train.py", **_environment(run)},
-        "setup": _SETUP,
+        "setup": _SETUP.format(torch=torch_install(run.gpu)),
         "run": _RUN,
     }
 
@@ -100,6 +103,11 @@ FRAMEWORK = Framework(
             "them; give its command in `TRAIN`",
         ),
         POWER_LIMIT,
+        Rule(
+            applies=lambda run: run.nodes > 1 and find_architecture(find_gpu(run.gpu).arch).vendor == "AMD",
+            what="several nodes with AMD's GPUs: the clouds from which SkyPilot rents them, RunPod and Shadeform, join "
+            "no nodes, so name a cluster of yours (`infra:`)",
+        ),
         Rule(
             applies=lambda run: True,
             what="provider and region of the plan's price: SkyPilot takes the cheapest that has the GPUs now",

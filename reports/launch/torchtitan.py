@@ -113,7 +113,7 @@ def _parallelism(run: PlannedRun) -> Settings:
             "pipeline_parallel_last_stage_less_layers": 0,
         }
     if run.is_moe:
-        degrees |= {"expert_parallel_degree": layout.ep, "expert_tensor_parallel_degree": layout.tp}
+        degrees |= {"expert_parallel_degree": layout.ep, "expert_tensor_parallel_degree": layout.expert_tp}
         degrees["expert_parallel_comm_backend"] = "deepep" if _sends_once(run) else "standard"
     return degrees
 

@@ -63,6 +63,33 @@ def test_a_planted_mistake_is_seen(written, name, right, wrong):
     assert len(refusals(name, text.replace(right, wrong))) == 1
 
 
+def test_the_ranks_of_experts_divide_the_gpus_of_a_stage():
+    seen: set[tuple[str, bool]] = set()
+    for name, framework, text, plan in files():
+        if framework not in EXPERT_GRIDS:
+            continue
+        given = {
+            key: value[0] if isinstance(value, list) and value else value for key, value in settings(framework, text)
+        }
+        whole, split, stages, tensor = (int(given.get(key) or 1) for key in EXPERT_GRIDS[framework])
+
+        assert plan["gpus"] % (whole * split * stages) == 0, (name, framework)
+        if whole > 1 and tensor > 1:
+            seen.add((framework, split == tensor))
+    assert len(seen) == 2 * len(EXPERT_GRIDS)  # experts that tensor parallelism splits, and whole ones beside it
+
+
+EXPERT_GRIDS = {
+    "megatron": ("--expert-model-parallel-size", "--expert-tensor-parallel-size", "--pipeline-model-parallel-size",
+                 "--tensor-model-parallel-size"),
+    "torchtitan": ("parallelism.expert_parallel_degree", "parallelism.expert_tensor_parallel_degree",
+                   "parallelism.pipeline_parallel_degree", "parallelism.tensor_parallel_degree"),
+}  # fmt: skip
+"""Names of the sizes: expert parallel, tensor parallel in an expert, pipeline and tensor parallel.
+
+Megatron: `initialize_model_parallel` of megatron/core/parallel_state.py; torchtitan: `ParallelDims.build_mesh`."""
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS, ids=NAMES)
 def test_what_the_page_says_a_framework_takes_is_what_its_files_hold(written, framework):
     used = {key for text in written[framework.name].values() for key, _ in settings(framework.name, text)}

@@ -102,6 +102,10 @@ def torchtitan() -> Check:
             ep=degrees.expert_parallel_degree, etp=degrees.expert_tensor_parallel_degree, world_size=gpus,
         )  # fmt: skip
         copies = degrees.data_parallel_replicate_degree * degrees.data_parallel_shard_degree
+        shards = copies * degrees.context_parallel_degree * degrees.tensor_parallel_degree
+        shards //= degrees.data_parallel_replicate_degree
+        experts = degrees.expert_parallel_degree * degrees.expert_tensor_parallel_degree
+        assert degrees.expert_parallel_degree == 1 or shards % experts == 0, f"{experts} ranks of experts in {shards}"
         assert job.training.global_batch_size % (job.training.local_batch_size * copies) == 0
         model = import_module(f"torchtitan.models.{job.model.name}")
         flavors = next(value for name, value in vars(model).items() if re.fullmatch(r"\w+_(args|configs)", name))
@@ -150,18 +154,22 @@ OF_THE_READER = ("--lr", "1e-4", "--mock-data", "--tokenizer-type", "NullTokeniz
 
 
 def megatron() -> Check:
-    """The arguments of the script parsed and validated as by each of its ranks."""
+    """The arguments of the script validated as by each of its ranks, and what is made of them: settings and groups."""
     if not hasattr(typing, "override"):  # Python 3.11
         setattr(typing, "override", import_module("typing_extensions").override)  # noqa: B010
     module = import_module("megatron.training.arguments")
-    hopper = (
+    modelled = import_module("megatron.core.transformer.transformer_config")
+    turned = import_module("megatron.core.models.common.embeddings.rope_utils")
+    hopper: tuple[contextlib.AbstractContextManager[object], ...] = (
         mock.patch.object(module, "get_device_arch_version", return_value=9),
         mock.patch("torch.cuda.get_device_capability", return_value=(9, 0)),
+        mock.patch.object(turned, "fused_apply_rotary_pos_emb", object()),  # Transformer Engine's
     )
     versions = [
-        mock.patch.object(module, name, return_value=True)
+        mock.patch.object(place, name, return_value=True)
+        for place in (module, modelled)
         for name in ("is_te_min_version", "is_flashinfer_min_version")
-        if hasattr(module, name)
+        if hasattr(place, name)
     ]
 
     def check(path: Path, gpus: int) -> None:
@@ -177,9 +185,30 @@ def megatron() -> Check:
             if "CUDA_DEVICE_MAX_CONNECTIONS" not in variables:
                 os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
             arguments = module.validate_args(module.parse_args())
+            module.core_transformer_config_from_args(arguments)
         assert arguments.global_batch_size % (arguments.micro_batch_size * arguments.data_parallel_size) == 0
+        _groups_of_ranks(arguments, gpus)
 
     return check
+
+
+def _groups_of_ranks(arguments: argparse.Namespace, gpus: int) -> None:
+    """Megatron's groups of ranks, none of which talks to another here."""
+    states = import_module("megatron.core.parallel_state")
+    sizes = {
+        name: getattr(arguments, name)
+        for name in (
+            "tensor_model_parallel_size", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size",
+            "context_parallel_size", "expert_model_parallel_size", "expert_tensor_parallel_size",
+            "num_distributed_optimizer_instances",
+        )
+    }  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        for name, value in {"is_initialized": True, "get_world_size": gpus, "get_rank": 0}.items():
+            stack.enter_context(mock.patch(f"torch.distributed.{name}", return_value=value))
+        stack.enter_context(mock.patch("torch.distributed.new_group", mock.MagicMock()))
+        stack.callback(states.destroy_model_parallel)
+        states.initialize_model_parallel(**sizes)
 
 
 CHECKS: dict[str, Callable[[], Check]] = {

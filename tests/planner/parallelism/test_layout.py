@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,25 @@ def test_columns_give_back_every_layout(some):
 @given(ANY)
 def test_a_layout_uses_the_product_of_its_axes(one):
     assert one.gpus == one.tp * one.cp * one.dp * one.pp
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (layout(tp=4, dp=8, ep=8), 4),  # the data parallel ranks hold the expert groups
+        (layout(tp=4, dp=2, ep=8), 1),  # they do not suffice: the tensor ranks are used up
+        (layout(tp=2, dp=6, ep=4), 1),  # 4 does not divide 6, though it divides 12
+        (layout(tp=2, cp=2, dp=2, ep=4), 2),
+    ],
+)
+def test_experts_are_split_only_where_their_groups_leave_tensor_ranks(where, expected):
+    assert where.expert_tp == expected
+    assert list(Layouts.of(where, where).expert_tp) == [expected, expected]
+
+
+@given(ANY)
+def test_the_grid_of_experts_divides_the_gpus_of_a_stage(one):
+    assert (one.tp * one.cp * one.dp) % (one.expert_tp * one.ep) == 0
 
 
 def test_all_kinds_of_checkpointing_of_a_row_are_the_layouts_that_follow_one_another():

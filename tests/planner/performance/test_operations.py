@@ -20,7 +20,7 @@ from planner.performance.operations import (
     recomputed_flop_per_token,
 )
 from planner.training.recipe import ACT_CKPT
-from tests.planner.build import gpt, layout, layouts, layouts_of, recipe, shape, shapes
+from tests.planner.build import gpt, layouts, layouts_of, recipe, shape, shapes
 
 
 @pytest.mark.parametrize(
@@ -142,22 +142,11 @@ def test_context_parallel_splits_tokens_and_not_the_keys_they_meet():
     assert float(split.attention_flop[0]) == float(whole.attention_flop[0]) / 4
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        (layout(tp=4, dp=8, ep=8), 4),  # the data parallel ranks hold the expert groups
-        (layout(tp=4, dp=2, ep=8), 1),  # they do not suffice: the tensor ranks are used up
-        (layout(tp=2, dp=6, ep=4), 1),  # 4 does not divide 6, though it divides 12
-        (layout(tp=2, cp=2, dp=2, ep=4), 2),
-    ],
-)
-def test_experts_are_split_only_where_their_groups_leave_tensor_ranks(where, expected):
+def test_experts_are_split_as_the_layout_says_and_a_dense_model_has_none_to_split():
     one = recipe(shape(experts=8, top_k=2, expert_ffn=512))
 
-    assert int(expert_tp(one, Layouts.of(where))[0]) == expected
-
-
-def test_a_dense_model_has_no_expert_split():
+    assert int(expert_tp(one, layouts(tp=4, dp=8, ep=8))[0]) == 4
+    assert int(expert_tp(one, layouts(tp=4, dp=2, ep=8))[0]) == 1
     assert int(expert_tp(recipe(shape()), layouts(tp=8))[0]) == 1
 
 

@@ -34,6 +34,16 @@ def test_inputs_of_a_newer_question_are_taken() -> None:
     assert dora["sample_packing"] is True
 
 
+def test_training_from_scratch_starts_from_weights_that_are_drawn_and_fine_tuning_from_a_checkpoint() -> None:
+    # axolotl 0.19.0 loads the checkpoint of `base_model` unless `reinit_weights` (`_build_model`)
+    scratch, tuned, adapted = (file_of("axolotl", name) for name in ("dense-fsdp", "sft", "qlora"))
+
+    assert yaml_of("axolotl", "dense-fsdp")["reinit_weights"] is True
+    assert any("trains from scratch" in note for note in scratch.notes)
+    for made in (tuned, adapted):
+        assert "reinit_weights" not in made.text
+
+
 def test_a_model_of_nobodys_is_a_folder() -> None:
     made = file_of("axolotl", "own-shape")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume
@@ -68,30 +67,42 @@ def test_sharding_is_the_distributed_optimizer_or_megatron_fsdp():
     assert given("replicas")["--num-distributed-optimizer-instances"] == ("2",)
 
 
-def test_experts_and_latent_attention_are_in_the_shape():
-    flags = given("moe-shared")
-
-    assert flags["--expert-model-parallel-size"] == ("32",)
-    assert flags["--moe-layer-freq"] == ("([0]*3+[1]*58)",)  # DeepSeek-V3: three dense layers of 61
-    assert (flags["--moe-router-num-groups"], flags["--moe-router-group-topk"]) == (("8",), ("4",))
-    assert (flags["--kv-lora-rank"], flags["--qk-head-dim"], flags["--v-head-dim"]) == (("512",), ("128",), ("128",))
-    assert "--kv-channels" not in flags
-
-
 @pytest.mark.parametrize(
-    ("changes", "dispatcher", "backend"),
+    ("name", "precision", "is_meta"),
     [
-        ({"moe_dispatcher": "deepep"}, "flex", ("deepep",)),
-        ({"moe_dispatcher": "deepep", "rack_domain": True}, "flex", ("hybridep",)),
-        ({"moe_dispatcher": "alltoall"}, "alltoall", None),
+        ("dense-fsdp", "bf16", True),
+        ("dense-zero2", "bf16", True),
+        ("moe-fsdp", "bf16", True),
+        ("dense-zero1", "bf16", False),
+        ("learned-positions-fsdp", "bf16", False),  # torch.nn.Embedding would draw them anew, with deviation 1
+        ("learned-positions-sft", "bf16", True),  # whose checkpoint has them
+        ("tied-pipeline-fsdp", "bf16", False),  # the last stage's copy would stay 0
     ],
 )
-def test_tokens_are_sent_as_the_plan_has_it(changes, dispatcher, backend):
-    flags = {flag: tuple(values) for flag, *values in arguments(replace(run_of("moe-shared"), **changes))}
+def test_a_model_is_shared_out_from_the_start_unless_it_would_start_from_other_values(name, precision, is_meta):
+    flags, made = given(name, precision), file_of("megatron", name, precision)
 
-    assert flags["--moe-token-dispatcher-type"] == (dispatcher,)
-    assert flags.get("--moe-flex-dispatcher-backend") == backend
-    assert flags.get("--moe-router-dtype") == (("fp32",) if backend else None)
+    assert flags.get("--init-model-with-meta-device") == (() if is_meta else None)
+    said = any(note.startswith("shards from the start") for note in made.notes)
+    assert said == ("--use-megatron-fsdp" in flags and not is_meta)
+
+
+def test_a_model_that_one_gpu_has_to_make_and_cannot_hold_is_refused():
+    with pytest.raises(UsageError, match="one GPU has no room for it"):
+        file_of("megatron", "learned-positions-large")
+
+
+def test_experts_with_biases_are_not_split():
+    with pytest.raises(UsageError, match="does not split experts that have biases"):
+        file_of("megatron", "moe-biases")
+
+
+def test_experts_are_whole_where_their_groups_take_the_tensor_ranks():
+    flags = given("moe-over-tensor")  # 8 groups of experts, and 4 data parallel ranks
+
+    assert (flags["--tensor-model-parallel-size"], flags["--expert-model-parallel-size"]) == (("4",), ("8",))
+    assert flags["--expert-tensor-parallel-size"] == ("1",)
+    assert given("moe-split")["--expert-tensor-parallel-size"] == ("2",)  # 4 groups in 8 data parallel ranks
 
 
 def test_layers_that_do_not_divide_are_laid_out():

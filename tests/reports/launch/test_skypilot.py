@@ -20,6 +20,16 @@ def test_a_task_asks_for_the_plans_nodes_and_gpus() -> None:
     assert "network_tier" not in yaml_of("skypilot", "dense")["resources"]
 
 
+def test_gpus_of_amd_get_pytorchs_build_for_rocm() -> None:
+    task, made = yaml_of("skypilot", "amd"), file_of("skypilot", "amd")
+
+    assert task["resources"]["accelerators"] == "MI300X:8"
+    assert "pip install --quiet torch --index-url https://download.pytorch.org/whl/rocm" in task["setup"]
+    assert any("RunPod and Shadeform, join no nodes" in note for note in made.notes)
+    assert "pip install --quiet torch\n" in yaml_of("skypilot", "dense")["setup"]
+    assert not any("join no nodes" in note for note in file_of("skypilot", "spot").notes)
+
+
 def test_a_plan_on_spot_is_on_spot_and_says_how_it_goes_on() -> None:
     made = file_of("skypilot", "spot")
 

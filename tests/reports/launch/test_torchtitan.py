@@ -23,6 +23,13 @@ def test_degrees_multiply_to_the_gpus() -> None:
         assert shared * degrees["tensor_parallel_degree"] * degrees["context_parallel_degree"] == run.gpus
 
 
+def test_experts_are_whole_where_their_groups_take_the_tensor_ranks() -> None:
+    degrees = settings(run_of("moe-over-tensor-fsdp"))["parallelism"]
+
+    assert (degrees["tensor_parallel_degree"], degrees["expert_parallel_degree"]) == (2, 16)  # on 16 GPUs
+    assert degrees["expert_tensor_parallel_degree"] == 1
+
+
 def test_model_and_size_are_torchtitans() -> None:
     model = tomllib.loads(file_of("torchtitan", "dense-fsdp").text)["model"]
 

@@ -1,0 +1,125 @@
+"""The shape of a model as arguments of Megatron-LM's `pretrain_gpt.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reports.launch.framework import Taken
+from reports.launch.planned_run import PlannedRun
+
+Argument = tuple[str, ...]
+"""A flag and its values."""
+
+BALANCE = "1e-2"
+"""`--moe-aux-loss-coeff`: the value that its help recommends to start from. Without it experts are not balanced."""
+
+
+def model_arguments(run: PlannedRun) -> Iterator[Argument]:
+    """A flag with its values each."""
+    yield from _dimensions(run)
+    if run.is_moe:
+        yield from _experts(run)
+        yield from _routing(run)
+    yield from _attention(run)
+
+
+def _dimensions(run: PlannedRun) -> Iterator[Argument]:
+    shape = run.shape
+    yield "--num-layers", str(run.count("layers"))
+    yield "--hidden-size", str(run.count("hidden"))
+    yield "--ffn-hidden-size", str(run.count("ffn_hidden") or run.count("expert_ffn"))
+    yield "--num-attention-heads", str(run.count("heads"))
+    yield "--max-position-embeddings", str(max(run.count("context"), run.seq_len))
+    yield "--vocab-size", str(run.count("vocab"))
+    yield "--position-embedding-type", "learned_absolute" if shape.get("learned_positions") else "rope"
+    yield "--normalization", "LayerNorm" if shape.get("learned_positions") else "RMSNorm"
+    if shape.get("gated_mlp"):
+        yield ("--swiglu",)
+    if not shape.get("biases"):
+        yield ("--disable-bias-linear",)
+    if not shape.get("tied_embeddings"):
+        yield ("--untie-embeddings-and-output-weights",)
+    if run.mtp_layers:
+        yield "--mtp-num-layers", str(run.mtp_layers)
+    yield "--attention-dropout", "0.0"
+    yield "--hidden-dropout", "0.0"
+
+
+def _experts(run: PlannedRun) -> Iterator[Argument]:
+    yield "--num-experts", str(run.count("experts"))
+    yield "--moe-ffn-hidden-size", str(run.count("expert_ffn") or run.count("ffn_hidden"))
+    yield "--moe-layer-freq", _expert_layers(run)
+    if run.count("shared_experts"):
+        yield "--moe-shared-expert-intermediate-size", str(run.count("shared_experts") * run.count("expert_ffn"))
+    yield ("--moe-grouped-gemm",)
+
+
+def _expert_layers(run: PlannedRun) -> str:
+    """Which layers have experts: all behind the first dense ones, or the last of every few."""
+    layers, dense, every = run.count("layers"), run.count("dense_layers"), max(1, run.count("moe_every"))
+    if dense:
+        return f"([0]*{dense}+[1]*{layers - dense})"
+    return str(every) if every == 1 or layers % every else f"([0]*{every - 1}+[1])*{layers // every}"
+
+
+def _routing(run: PlannedRun) -> Iterator[Argument]:
+    """Which experts a token goes to, and how.
+
+    A token with one expert has the scores of Llama 4: a sigmoid that scales what the expert takes (transformers 5.24,
+    `Llama4TextMoe`; `Llama4ModelProvider` of Megatron-Bridge).
+    """
+    yield "--moe-router-topk", str(run.count("top_k"))
+    if run.count("expert_groups"):
+        yield "--moe-router-num-groups", str(run.count("expert_groups"))
+        yield "--moe-router-group-topk", str(run.count("token_groups"))
+    if run.count("top_k") == 1:  # of whose softmax nothing could be learned
+        yield "--moe-router-score-function", "sigmoid"
+        yield ("--moe-apply-probs-on-input",)
+    yield "--moe-aux-loss-coeff", BALANCE
+    if run.moe_dispatcher == "alltoall" or run.layout.ep == 1:  # DeepEP needs a second rank
+        yield "--moe-token-dispatcher-type", "alltoall"
+        return
+    yield "--moe-token-dispatcher-type", "flex"
+    yield "--moe-flex-dispatcher-backend", "hybridep" if run.rack_domain else "deepep"
+    yield "--moe-router-dtype", "fp32"  # which both want
+
+
+def _attention(run: PlannedRun) -> Iterator[Argument]:
+    rotary = run.count("rope_head_dim")
+    if run.count("kv_lora_rank"):
+        yield ("--multi-latent-attention",)
+        if run.count("q_lora_rank"):
+            yield "--q-lora-rank", str(run.count("q_lora_rank"))
+        yield "--kv-lora-rank", str(run.count("kv_lora_rank"))
+        yield "--qk-head-dim", str(run.count("head_dim") - rotary)
+        yield "--qk-pos-emb-head-dim", str(rotary)
+        yield "--v-head-dim", str(run.count("v_head_dim") or run.count("head_dim"))
+    else:
+        yield "--kv-channels", str(run.count("head_dim"))
+        if run.count("kv_heads") != run.count("heads"):
+            yield ("--group-query-attention",)
+            yield "--num-query-groups", str(run.count("kv_heads"))
+    yield "--attention-backend", "unfused" if run.attention == "naive" else "auto"
+
+
+MODEL_TAKES = (
+    Taken(what="shape of the model", where=(
+        "--num-layers", "--hidden-size", "--ffn-hidden-size", "--num-attention-heads", "--kv-channels",
+        "--group-query-attention", "--num-query-groups", "--max-position-embeddings", "--vocab-size", "--swiglu",
+        "--disable-bias-linear", "--untie-embeddings-and-output-weights", "--position-embedding-type",
+        "--normalization", "--attention-dropout", "--hidden-dropout", "--attention-backend",
+    )),
+    Taken(what="multi-token prediction", where=("--mtp-num-layers",)),
+    Taken(what="latent attention", where=(
+        "--multi-latent-attention", "--q-lora-rank", "--kv-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim",
+        "--v-head-dim",
+    )),
+    Taken(what="experts", where=(
+        "--num-experts", "--moe-router-topk", "--moe-router-num-groups", "--moe-router-group-topk",
+        "--moe-ffn-hidden-size", "--moe-layer-freq",
+        "--moe-shared-expert-intermediate-size", "--moe-grouped-gemm", "--moe-token-dispatcher-type",
+        "--moe-flex-dispatcher-backend", "--moe-router-dtype", "--moe-router-score-function",
+        "--moe-apply-probs-on-input", "--moe-aux-loss-coeff",
+    )),
+)  # fmt: skip
+"""What of the shape stands where."""
