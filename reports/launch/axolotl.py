@@ -15,6 +15,7 @@ from reports.launch.rules import (
     DECODERS,
     FP16_UNDER_FSDP,
     MOMENTUM,
+    NO_FURTHER_TOKENS,
     NOT_IN_BACKWARD,
     PAGED,
     PAIRS_NOT_PACKED,
@@ -308,6 +309,7 @@ FRAMEWORK = Framework(
             what="the trained weights of `base_model`: the plan trains from scratch, so `reinit_weights` draws them "
             "anew; leave that line out to go on from its checkpoint",
         ),
+        NO_FURTHER_TOKENS,
         Rule(
             applies=lambda run: run.gpus > 1,
             what="GPUs and nodes: axolotl takes those that torchrun or accelerate start it on",

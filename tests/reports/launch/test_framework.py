@@ -164,3 +164,11 @@ def test_a_last_node_that_is_part_full_is_refused_where_as_many_processes_start_
 
     assert not any(able[name] for name in ("megatron", "accelerate", "skypilot"))
     assert able["deepspeed"]
+
+
+@pytest.mark.parametrize("framework", [one for one in FRAMEWORKS if one.trains], ids=lambda one: one.name)
+def test_every_framework_takes_modules_of_multi_token_prediction_or_names_them(framework: Framework) -> None:
+    takes = any("multi-token prediction" in taken.what for taken in framework.takes)
+    leaves_out = any(rule.what.startswith("multi-token prediction") for rule in framework.leaves_out)
+
+    assert takes != leaves_out
