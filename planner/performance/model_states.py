@@ -196,11 +196,13 @@ def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
 def weights_on_host(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
     """Where a shard of the weights comes from the host for every gather, `[layout]`.
 
-    PyTorch's FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them, and
-    so does one GPU, which has no shards: launchers leave FSDP out there, and DeepSpeed takes its place.
+    PyTorch's FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them. On
+    one GPU a training of all weights takes FSDP for that alone; adapters are trained without it there, and 4-bit
+    weights would have no shards (FSDP1 "is switching to use `NO_SHARD`", torch/distributed/fsdp/_init_utils.py).
     """
     moves = recipe.offload == "optimizer" and recipe.stack != "classic"
-    return np.asarray((at.zero == 3) & (at.dp * at.cp > 1) & moves)
+    shards = (at.dp * at.cp > 1) | (not recipe.how.adapts)
+    return np.asarray((at.zero == 3) & shards & moves)
 
 
 def weight_bytes(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = False) -> Value:

@@ -422,7 +422,7 @@ class OneLayout(Parts):
     @property
     def fetches_weights(self) -> bool:
         """FSDP's parameters lie on the host with the rest."""
-        shards = self.y.zero == 3 and self.y.dp * self.y.cp > 1
+        shards = self.y.zero == 3 and (self.y.dp * self.y.cp > 1 or not self.adapts)
         return self.r.offload == "optimizer" and shards and self.r.kernels != "classic"
 
     def states(self, layers: float, last: bool) -> dict[str, float]:
