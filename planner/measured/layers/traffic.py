@@ -76,19 +76,21 @@ def _mean(operations: Sequence[Measurement]) -> MeasuredValue:
     """The traffic of a layer over the time that it takes, with its spread."""
     by_role: dict[str, list[float]] = {}
     for point in operations:
-        rate = (point.counts.bytes_min or 0.0) / (point.time.median_s or 1.0)
-        by_role.setdefault(point.setup.role or "", []).append(rate)
-    rates = {role: log_mean(listed)[0] for role, listed in by_role.items()}
-    measured = sum(PASSES[role] for role in rates)
-    mean = measured / sum(PASSES[role] / rate for role, rate in rates.items())
+        bytes_per_s = (point.counts.bytes_min or 0.0) / (point.time.median_s or 1.0)
+        by_role.setdefault(point.setup.role or "", []).append(bytes_per_s)
+    bandwidths = {role: log_mean(listed)[0] for role, listed in by_role.items()}
+    measured = sum(PASSES[role] for role in bandwidths)
+    mean = measured / sum(PASSES[role] / bandwidth for role, bandwidth in bandwidths.items())
     return MeasuredValue(
-        value=mean, relative_sd=_spread(mean, rates), probe_ids=tuple(point.probe_id for point in operations)
+        value=mean, relative_sd=_spread(mean, bandwidths), probe_ids=tuple(point.probe_id for point in operations)
     )
 
 
-def _spread(mean: float, rates: Mapping[str, float]) -> float:
+def _spread(mean: float, bandwidths: Mapping[str, float]) -> float:
     """Relative standard deviation of the mean, if shares and what was not measured are other than here."""
     whole = sum(PASSES.values())
-    other_shares = [PASSES[role] / whole * (mean / rate - 1.0) * SHARE_SD for role, rate in rates.items()]
-    unmeasured = [PASSES[role] / whole * UNMEASURED_SD for role in PASSES if role not in rates]
+    other_shares = [
+        PASSES[role] / whole * (mean / bandwidth - 1.0) * SHARE_SD for role, bandwidth in bandwidths.items()
+    ]
+    unmeasured = [PASSES[role] / whole * UNMEASURED_SD for role in PASSES if role not in bandwidths]
     return hypot(*other_shares, *unmeasured)
