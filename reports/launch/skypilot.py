@@ -72,6 +72,9 @@ def _nameless(run: PlannedRun) -> bool:
     return False
 
 
+OTHER_ON_RUNPOD = ("h100-sxm5-80gb", "a100-sxm4-80gb")
+"""GPUs whose name means another board on one cloud."""
+
 FRAMEWORK = Framework(
     name="skypilot",
     title="SkyPilot 0.14.1",
@@ -107,6 +110,11 @@ FRAMEWORK = Framework(
             applies=lambda run: run.nodes > 1 and find_architecture(find_gpu(run.gpu).arch).vendor == "AMD",
             what="several nodes with AMD's GPUs: the clouds from which SkyPilot rents them, RunPod and Shadeform, join "
             "no nodes, so name a cluster of yours (`infra:`)",
+        ),
+        Rule(
+            applies=lambda run: run.gpu in OTHER_ON_RUNPOD,
+            what="the board on RunPod, where `H100` and `A100-80GB` are PCIe cards and the plan's boards `H100-SXM` "
+            "and `A100-80GB-SXM` (sky/provision/runpod/utils.py): name another cloud (`infra:`) or that accelerator",
         ),
         Rule(
             applies=lambda run: True,

@@ -30,6 +30,11 @@ def test_gpus_of_amd_get_pytorchs_build_for_rocm() -> None:
     assert not any("join no nodes" in note for note in file_of("skypilot", "spot").notes)
 
 
+def test_a_name_that_means_another_board_on_one_cloud_is_told() -> None:
+    assert any("RunPod" in note and "H100-SXM" in note for note in file_of("skypilot", "dense").notes)
+    assert not any("H100-SXM" in note for note in file_of("skypilot", "amd").notes)
+
+
 def test_a_plan_on_spot_is_on_spot_and_says_how_it_goes_on() -> None:
     made = file_of("skypilot", "spot")
 
