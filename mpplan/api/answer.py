@@ -355,8 +355,8 @@ def _noted(answer: Answer, question: Question, calibration: ReadCalibration | No
         return answer
     facts = replace(calibration.facts, learned=_learned_here(question, calibration))
     used = Message.of("warning.calibration", name=facts.name, runs=facts.runs, source=facts.source)
-    others = tuple(c.gpu.id for c in question.clusters if c.gpu.id not in facts.gpus)
-    far = [Message.of("warning.calibration_gpu", gpus=others, learned_on=facts.gpus)] if others else []
+    gpus = [cluster.gpu.id for cluster in question.clusters]
+    far = calibration.unlike(gpus, question.stack, is_mixture=question.model.experts > 0)
     older = calibration.of_other_version(__version__)
     return replace(answer, warnings=(*answer.warnings, used, *older, *far), calibration=facts)
 

@@ -23,10 +23,11 @@ from planner.calibration.learn import Calibration
 from planner.calibration.own_runs import LearnedTerm, OwnRow, Total, as_learned_if_moved
 from planner.calibration.shifts import with_range
 from planner.calibration.spreads import RESIDUALS
+from planner.calibration.words import LEARNED, total_words, words_of
 from planner.errors import InputFileError, Message
 from planner.files import read_text
 from planner.lazy import dataclass
-from planner.rates.parameters import PARAMETERS, POSTERIOR, Figure, Joint, Parameter, Parameters
+from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
 from planner.units import today
 
 SCHEMA = "mpplan.calibration/1"
@@ -35,15 +36,6 @@ LARGEST_BYTES = 64 * 2**20
 LARGEST_VALUE = 1e18
 """Of a row, in its own unit; its inverse is the smallest."""
 LARGEST_SD = 5.0
-LEARNED = (
-    "learned.surer", "learned.more", "learned.less", "learned.hidden_better", "learned.hidden_worse",
-    "learned.part_surer", "learned.part_more", "learned.part_less",
-)  # fmt: skip
-"""Keys of the sentences about what was learned."""
-HARDLY_OFF_RATIO = 0.005
-"""Difference from most teams that is told of as none: it would be written as 0 %."""
-HARDLY_MOVED_RATIO = 0.03
-"""Change of a parameter's middle, up or down, below which it is told of as being with most teams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +63,23 @@ class ReadCalibration:
     """Of the mpplan that wrote it."""
     learned_terms: tuple[str, ...] = ()
     """Id of the row behind each entry of `facts.learned`."""
+    stacks: tuple[str, ...] = ()
+    """Kernels of the runs; none where an older mpplan did not say."""
+    mixtures: tuple[bool, ...] = ()
+    """Whether their models are mixtures of experts; none where it did not say."""
+
+    def unlike(self, gpus: Sequence[str], stack: str, *, is_mixture: bool) -> tuple[Message, ...]:
+        """What to say where a plan is of other GPUs, software or models than the runs."""
+        told = []
+        others = tuple(gpu for gpu in gpus if gpu not in self.facts.gpus)
+        if others:
+            told.append(Message.of("warning.calibration_gpu", gpus=others, learned_on=self.facts.gpus))
+        if self.stacks and stack not in self.stacks:
+            old, new = (Message.of("flag.with_value", input="stack", value=name) for name in (self.stacks[0], stack))
+            told.append(Message.of("warning.calibration_stack", old=old, new=new))
+        if self.mixtures and is_mixture not in self.mixtures:
+            told.append(Message.of("warning.calibration_dense" if is_mixture else "warning.calibration_mixture"))
+        return tuple(told)
 
     def of_other_version(self, version: str) -> tuple[Message, ...]:
         """What to say where another mpplan wrote it; shipped parameters of the other version are refused already."""
@@ -113,6 +122,8 @@ def to_calibration_document(
         "shipped_parameters": shipped_digest(),
         "runs": len(calibration.rows),
         "gpus": list(calibration.gpus),
+        "stacks": list(calibration.stacks),
+        "mixtures": list(calibration.mixtures),
         "records": [{"gpu": record.gpu, "record": record.name, "digest": record.digest} for record in records],
         "figures": [figure.value for figure in calibration.figures],
         "rows": [_row(row) for row in calibration.rows],
@@ -160,63 +171,6 @@ def _total(total: Total) -> Document:
         "figure": total.figure.value, "measured_ratio": round(total.measured_ratio, 5),
         "learned_ratio": round(total.learned_ratio, 5), "words": plain(total_words(total)),
     }  # fmt: skip
-
-
-PLANNED = (
-    "calibrate.planned_less", "calibrate.planned_same", "calibrate.planned_more", "calibrate.planned_times",
-)  # fmt: skip
-TOTALS = {
-    Figure.TIME: ("calibrate.time_less", "calibrate.time_same", "calibrate.time_more", "calibrate.time_times"),
-    Figure.MEMORY: (
-        "calibrate.memory_less",
-        "calibrate.memory_same",
-        "calibrate.memory_more",
-        "calibrate.memory_times",
-    ),
-    Figure.POWER: ("calibrate.power_less", "calibrate.power_same", "calibrate.power_more", "calibrate.power_times"),
-    Figure.RUN: ("calibrate.run_less", "calibrate.run_same", "calibrate.run_more", "calibrate.run_times"),
-}
-"""Sentences of what the runs say in all: less, the same, more than with most teams, or twice as much and more."""
-
-
-def total_words(total: Total) -> Message:
-    """What the runs say in all of one figure, as a sentence to be worded."""
-    off, learned = total.measured_ratio - 1.0, total.learned_ratio - 1.0
-    planned = Message.of(PLANNED[_side(learned)], change_ratio=abs(learned), times=total.learned_ratio)
-    key = TOTALS[total.figure][_side(off)]
-    return Message.of(key, change_ratio=abs(off), times=total.measured_ratio, planned=planned)
-
-
-def _side(change_ratio: float) -> int:
-    """0 where it is less, 1 where it is the same, 2 where it is more, 3 where it is twice as much or more."""
-    if abs(change_ratio) < HARDLY_OFF_RATIO:
-        return 1
-    return 0 if change_ratio < 0 else 2 if change_ratio < 1.0 else 3
-
-
-def words_of(term: LearnedTerm) -> Message:
-    """What was learned of a term, as a sentence to be worded."""
-    ratio = term.ratio
-    if term.member:
-        return _part_words(term)
-    if abs(ratio - 1.0) < HARDLY_MOVED_RATIO:
-        return Message.of("learned.surer", label=term.name)
-    if term.told_as == "hidden":
-        before, after = term.before[1], term.after[1]
-        if ratio > 1.0:
-            return Message.of("learned.hidden_better", label=term.name, before=before, after=after)
-        return Message.of("learned.hidden_worse", label=term.name, before=before, after=after)
-    if ratio > 1.0:
-        return Message.of("learned.more", label=term.name, change_ratio=ratio - 1.0)
-    return Message.of("learned.less", label=term.name, change_ratio=1.0 - ratio)
-
-
-def _part_words(term: LearnedTerm) -> Message:
-    """The same of one GPU, architecture or model, which it names."""
-    if abs(term.ratio - 1.0) < HARDLY_MOVED_RATIO:
-        return Message.of("learned.part_surer", label=term.name, name=term.member)
-    key = "learned.part_more" if term.ratio > 1.0 else "learned.part_less"
-    return Message.of(key, label=term.name, name=term.member, change_ratio=abs(term.ratio - 1.0))
 
 
 def read_calibration(path: Path, shipped: Parameters) -> ReadCalibration:
@@ -307,6 +261,8 @@ def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCa
         terms=tuple(row.id for row in rows if row.id in changed),
         version=_shown(document.get("mpplan", "")),
         learned_terms=tuple(str(entry["term"]) for entry in document["learned"]),
+        stacks=tuple(str(stack) for stack in document.get("stacks", ())),
+        mixtures=tuple(bool(mixture) for mixture in document.get("mixtures", ())),
         records=tuple(
             LearnedRecord(gpu=str(entry["gpu"]), name=str(entry["record"]), digest=str(entry["digest"]))
             for entry in document.get("records", ())

@@ -59,6 +59,10 @@ class Calibration:
     terms: tuple[LearnedTerm, ...]
     """Those that changed, the largest change in units of its spread first."""
     gpus: tuple[str, ...]
+    stacks: tuple[str, ...]
+    """Kernels of the runs, as `--stack` names them."""
+    mixtures: tuple[bool, ...]
+    """Whether their models are mixtures of experts: of one kind, or of both."""
     figures: tuple[Figure, ...]
     width_ratio: dict[str, float] = field(default_factory=dict)
     """Width of the range after over before, the mean of the rows, by figure."""
@@ -110,6 +114,8 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
         ),
         terms=learned_terms(prior, calibrated, solved.bounded, _members(observations, prior)),
         gpus=tuple(sorted({o.prepared.cluster.gpu.id for o in observations})),
+        stacks=tuple(sorted({o.prepared.recipe.stack for o in observations})),
+        mixtures=tuple(sorted({o.prepared.recipe.model.experts > 0 for o in observations})),
         figures=tuple(dict.fromkeys(o.figure for o in observations)),
         width_ratio=_widths(observations, prior.joint, solved, sd, scales),
         totals=totals(observations, first.residual, after),

@@ -132,7 +132,9 @@ def own_rows(
         by_others: share of what all rows teach of a row's prediction that the others teach, `[row]`.
     """
     conflicts = _conflicts(observations, slower(observations) * before)
-    far = (np.abs(apart) > CONFLICT_SD * np.sqrt(2.0)) & (len(observations) > 2)
+    figures = [o.figure for o in observations]
+    told = np.array([figures.count(figure) > 2 for figure in figures])  # of two rows nobody knows which is off
+    far = (np.abs(apart) > CONFLICT_SD * np.sqrt(2.0)) & told
     return tuple(
         OwnRow(
             id=o.run.id, metric=o.run.metric, error_before=float(np.expm1(before[number])),

@@ -103,12 +103,7 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
             sources.add(case.recipe.how.evidence, ("memory_gib", "step_s"))
         if case.recipe.model.evidence is not None:
             sources.add(case.recipe.model.evidence, (*_TIME, "memory_gib", "mfu", "params_total"))
-        for term in case.rates.terms.values():
-            if has_effect(term, case.recipe, case.mid):
-                sources.add(
-                    term.evidence, term.family.used_in, term=term.name, precision=precision,
-                    group=term.family.evidence_group,
-                )  # fmt: skip
+        _add_rates(sources, case)
         for row in case.price.evidence:
             sources.add(row, ("cost_usd", "cost_usd.gpu_hour"))
         for row in case.ledger.evidence:
@@ -119,6 +114,16 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
     sources.add(site.pue_evidence, ("energy_items_mwh.pue_overhead",))
     sources.add(site.grid_evidence, ("carbon_tco2e.grid_factor",))
     return sources.collected(precisions)
+
+
+def _add_rates(sources: _Sources, case: Case) -> None:
+    for term in case.rates.terms.values():
+        if has_effect(term, case.recipe, case.mid):
+            for source in (term.evidence, *term.learned_evidence):
+                sources.add(
+                    source, term.family.used_in, term=term.name, precision=case.policy.precision,
+                    group=term.family.evidence_group,
+                )  # fmt: skip
 
 
 def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> tuple[Gap, ...]:

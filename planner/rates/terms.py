@@ -20,7 +20,7 @@ from planner.evidence import Evidence
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface
 from planner.lazy import dataclass
-from planner.rates.parameters import Family, Parameter, Parameters, moved
+from planner.rates.parameters import Family, Parameter, Parameters, evidence_of, moved
 
 Floats = npt.NDArray[np.float64]
 Value = float | Floats
@@ -131,6 +131,11 @@ class Term:
     def log_sd(self) -> float:
         """Standard deviation of its logarithm, as if the rows that it rests on were independent."""
         return float(np.hypot(self.own_sd, np.linalg.norm([on.power * on.row.log_sd for on in self.rests_on])))
+
+    @property
+    def learned_evidence(self) -> tuple[Evidence, ...]:
+        """What runs of the user taught of it where its evidence is that of a measured surface, which they moved."""
+        return tuple(evidence_of(on.row, self.name) for on in self.rests_on if on.row.learned)
 
     def log_change(self, shifts: Shifts, draws: Draws | None = None) -> Value:
         """Change of its logarithm, `[draw]`: by the rows that it rests on, and by its own spread where it is drawn."""

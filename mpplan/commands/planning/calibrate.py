@@ -110,7 +110,7 @@ def _shown(document: Mapping[str, Any]) -> str:
         parts.append(f"  … and {counted(len(learned) - SHOWN_TERMS, 'line')} more; --json has all")
     parts.append("")
     parts += [
-        f"The range of {FIGURES[name]} is {ratio:.0%} as wide as before."
+        f"For runs like these, the range of {FIGURES[name]} is {ratio:.0%} as wide as before."
         for name, ratio in document["width_ratio"].items()
     ]
     parts += ["", _rows(document["rows"])]

@@ -604,7 +604,7 @@ TEXT: dict[str, str] = {
     "drivers.title": "What matters most",
     "drivers.lead": "The range of the duration comes mostly from {names}. Better values for these would narrow it most.",
     "calibration.title": "Learned from your own runs",
-    "calibration.lead": "{runs} of {source} say what is particular to your software: {narrower}.",
+    "calibration.lead": "{runs} of {source} say what is particular to your software: for runs like those, {narrower}.",
     "calibration.width": "the range of {figure} is {ratio} as wide as for a team that nobody measured",
     "learned_figure.time": "the speed",
     "learned_figure.memory": "the peak memory",

@@ -584,7 +584,7 @@ TEXT: dict[str, str] = {
     "drivers.title": "什么最要紧",
     "drivers.lead": "时长的区间主要来自：{names}。弄清它们，区间缩小得最多。",
     "calibration.title": "从自己的训练中学到的",
-    "calibration.lead": "{source} 的 {runs}说明了您软件的特点：{narrower}。",
+    "calibration.lead": "{source} 的 {runs}说明了您软件的特点：对此类训练，{narrower}。",
     "calibration.width": "{figure}的区间宽度为未知团队的 {ratio}",
     "learned_figure.time": "速度",
     "learned_figure.memory": "峰值显存",

@@ -13,13 +13,10 @@ from planner.calibration.document import (
     read_calibration,
     shipped_digest,
     to_calibration_document,
-    total_words,
-    words_of,
 )
 from planner.calibration.learn import learn
-from planner.calibration.own_runs import LearnedTerm, Total
 from planner.errors import InputFileError, UsageError
-from planner.rates.parameters import Figure, shipped_parameters
+from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
 from planner.validation.predict import predict_prepared, run_rates
 from reports.text.messages import word
@@ -116,25 +113,6 @@ def test_a_damaged_calibration_is_refused_with_the_name_of_its_file(tmp_path, do
         read(tmp_path, damaged(document, *path, value=value))
 
 
-@pytest.mark.parametrize(
-    ("told_as", "after", "key"),
-    [
-        ("hidden", 0.8, "learned.hidden_better"),
-        ("hidden", 0.4, "learned.hidden_worse"),
-        ("", 0.8, "learned.more"),
-        ("", 0.4, "learned.less"),
-        ("hidden", 0.61, "learned.surer"),
-    ],
-)
-def test_what_was_learned_is_worded_as_its_row_says(told_as, after, key):
-    term = LearnedTerm(
-        term="overlap_dp_ratio.tuned", name="overlap_dp_ratio", label="overlap", unit="ratio", before=(0.5, 0.6, 0.7),
-        after=(0.3, after, 0.9), told_as=told_as, bounded=False,
-    )  # fmt: skip
-
-    assert words_of(term).key == key
-
-
 def test_a_calibration_of_another_version_is_refused_with_what_to_run(tmp_path, document):
     with pytest.raises(InputFileError, match=r"made by mpplan 0\.9 with other parameters") as error:
         read(tmp_path, document | {"shipped_parameters": "0" * 16})
@@ -160,20 +138,7 @@ def test_what_the_runs_say_in_all_is_in_words_and_figures(document):
     assert 1.2 < total["measured_ratio"] < 1.3
     assert 1.1 < total["learned_ratio"] < total["measured_ratio"]
     assert total["words"].startswith("in all, your runs take 2")
-    assert "more time than most teams'; plans with this calibration take" in total["words"]
-
-
-@pytest.mark.parametrize(("ratio", "key"), [(0.8, "learned.part_less"), (1.2, "learned.part_more")])
-def test_what_is_learned_of_one_gpu_names_it(ratio, key):
-    term = LearnedTerm(
-        term="gpu_error_ratio.l40s", name="gpu_error_ratio", label="", unit="ratio", before=(0.8, 1.0, 1.2),
-        after=(ratio - 0.1, ratio, ratio + 0.1), told_as="", bounded=False, member="l40s",
-    )  # fmt: skip
-
-    message = words_of(term)
-
-    assert message.key == key
-    assert dict(message.values)["name"] == "l40s"
+    assert "more time than most teams'; plans of such runs with this calibration take" in total["words"]
 
 
 def test_only_what_changed_by_a_percent_is_called_learned_when_read_back(tmp_path, document):
@@ -206,15 +171,13 @@ def test_rows_that_contradict_very_many_name_a_few(calibration):
     assert told["conflict"] == "says something else than a, b and 998 more, the same configuration"
 
 
-@pytest.mark.parametrize(
-    ("measured", "learned", "words"),
-    [
-        (0.88, 0.9, "take 12% less time than most teams'; plans with this calibration take 10% less"),
-        (1.002, 1.0, "take as much time as most teams'; plans with this calibration take about as much"),
-        (4.6, 2.6, "take 4.6 times as much time as most teams'; plans with this calibration take 2.6 times as much"),
-    ],
-)
-def test_a_total_is_told_in_the_form_that_fits_its_size(measured, learned, words):
-    total = Total(figure=Figure.TIME, measured_ratio=measured, learned_ratio=learned)
+def test_a_plan_unlike_the_runs_says_in_what(tmp_path, document):
+    back = read(tmp_path, document)
 
-    assert word(total_words(total)) == f"in all, your runs {words}"
+    assert (back.stacks, back.mixtures) == (("eager",), (False,))
+    assert back.unlike(["h100-sxm5-80gb"], "eager", is_mixture=False) == ()
+    told = [word(message) for message in back.unlike(["h100-sxm5-80gb"], "typical", is_mixture=True)]
+    assert "learned from runs with --stack eager, and this plan has --stack typical" in told[0]
+    assert told[1].startswith("the calibration was learned from dense models")
+    older = {name: value for name, value in document.items() if name not in ("stacks", "mixtures")}
+    assert read(tmp_path, older).unlike(["h100-sxm5-80gb"], "typical", is_mixture=True) == ()

@@ -42,6 +42,13 @@ def test_a_row_far_from_all_others_contradicts_them_and_counts_little():
     assert all(abs(row.error_after) < 0.12 for row in calibration.rows[:4])
 
 
+def test_a_row_is_held_against_rows_of_its_own_figure_alone():
+    peak = observation(2.5, id="peak", metric="peak_mem_gib")
+    speeds = team([0.9, 0.9, 0.9, 0.9])
+
+    assert not any(row.contradicts_all for row in learn([*speeds, peak], shipped_parameters(), "ours").rows)
+
+
 def test_of_parameters_that_move_together_one_is_told():
     terms = learn(team([0.7] * 4), shipped_parameters(), "ours").terms
 

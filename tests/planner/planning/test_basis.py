@@ -61,6 +61,19 @@ def test_what_own_runs_taught_of_a_group_is_told_apart_from_what_was_published()
     assert "stack_error_ratio" not in rows["parameters:left_out.published"].terms
 
 
+def test_what_own_runs_taught_of_a_measured_surface_stands_beside_the_surface():
+    learned = shipped_parameters().rows["attention_rate_ratio"]
+    learned = replace(learned, value=0.7, kind=EvidenceKind.MEASURED, source="our-stack.json")
+    asked = question(params="8B", precision="bf16")
+    parameters = shipped_parameters().replaced([learned])
+    case = make_case(asked, asked.asked, asked.clusters[0], price(), site(), parameters=parameters)
+    told = [row for row in collect_evidence((case,), site()) if "attention_flop_per_s" in row.terms]
+
+    assert {row.kind for row in told} >= {EvidenceKind.PUBLISHED, EvidenceKind.MEASURED}
+    (taught,) = (row for row in told if row.id == "parameter:attention_rate_ratio")
+    assert "our-stack.json" in taught.source
+
+
 def test_every_source_stands_once_with_all_figures_that_rest_on_it():
     found = collect_evidence(cases(params="8B"), site())
     names = [one.id for one in found]
