@@ -26,6 +26,17 @@ TOTALS = {
     Figure.RUN: ("calibrate.run_less", "calibrate.run_same", "calibrate.run_more", "calibrate.run_times"),
 }
 """Sentences of what the runs say in all: less, the same, more than with most teams, or twice as much and more."""
+CHANGES = ("learned.less", "learned.more", "learned.perhaps_less", "learned.perhaps_more")
+"""Sentences of what changed, by `_told_change`."""
+PART_CHANGES = (
+    "learned.part_less", "learned.part_more", "learned.part_perhaps_less", "learned.part_perhaps_more",
+)  # fmt: skip
+"""The same of one GPU, architecture or model."""
+LEARNED = (
+    *CHANGES, *PART_CHANGES,
+    "learned.surer", "learned.hidden_better", "learned.hidden_worse", "learned.part_surer",
+)  # fmt: skip
+"""Keys of the sentences about what was learned."""
 
 
 def total_words(total: Total) -> Message:
@@ -56,23 +67,6 @@ def words_of(term: LearnedTerm) -> Message:
             return Message.of("learned.hidden_better", label=term.name, before=before, after=after)
         return Message.of("learned.hidden_worse", label=term.name, before=before, after=after)
     return Message.of(CHANGES[_told_change(term)], label=term.name, change_ratio=abs(ratio - 1.0))
-
-
-CHANGES = ("learned.less", "learned.more", "learned.perhaps_less", "learned.perhaps_more")
-PART_CHANGES = (
-    "learned.part_less", "learned.part_more", "learned.part_perhaps_less", "learned.part_perhaps_more",
-)  # fmt: skip
-
-
-LEARNED = (
-    *CHANGES,
-    *PART_CHANGES,
-    "learned.surer",
-    "learned.hidden_better",
-    "learned.hidden_worse",
-    "learned.part_surer",
-)
-"""Keys of the sentences about what was learned."""
 
 
 def _told_change(term: LearnedTerm) -> int:

@@ -260,7 +260,7 @@ def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
     )
 
 
-MOST_USD_PER_H = 15.0
+MOST_USD_PER_H = 20.0
 """Of the slider where a plan has no price: above every price per GPU-hour of the book."""
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mpplan.api.answer import estimate
 from mpplan.api.document import to_document
+from pricing.book.reading import load_book
 from reports.document.facts import Facts
 from reports.page.build import checked
 from reports.page.whatif import Base, Knobs, base_of, knobs_of, outcome, page_data, sliders
@@ -163,6 +164,7 @@ def test_the_slider_of_a_plan_without_a_price_begins_at_none():
 
     assert (price.name, price.value, price.low) == ("price", 0.0, 0.0)
     assert "0: unknown" in price.label
+    assert price.high > max(float(row.price_per_gpu_h) for row in load_book().rows if row.currency == "USD")
 
 
 def test_an_answer_without_figures_has_no_sliders():
