@@ -23,7 +23,7 @@ from planner.measured.kernels import (
     sustained_clock_hz,
     usable,
 )
-from planner.measured.layers.composition import composition_ratios
+from planner.measured.layers.composition import composition_ratios, layer_clocks_hz
 from planner.measured.layers.layer_power import layer_powers
 from planner.measured.layers.power import attention_powers, measured_powers
 from planner.measured.layers.traffic import layer_bandwidths
@@ -80,6 +80,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         attention_clock_hz={
             compute: clock_hz for compute in forward if (clock_hz := attention_clock_hz(points, compute)) is not None
         },
+        layer_clock_hz=layer_clocks_hz(points),
         full_clock_hz=max((point.device_state.sm_clock_median_hz or 0.0 for point in points), default=0.0) or None,
         power_limit_w=last.device_state.power_limit_w,
         fleet=fleet_size(points),

@@ -14,9 +14,6 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from planner.evidence import Evidence
-from planner.kernels.fit import rising
-from planner.kernels.surface import Axis, Surface
 from planner.lazy import dataclass
 from planner.measured.clocks import BURST_SD, clock_ratio, known_sd, median_clock_hz
 from planner.records.measurement import Measurement
@@ -45,6 +42,8 @@ GRADIENTS = ("dgrad", "wgrad")
 """Roles of the gradients of a layer's input and weight."""
 USUAL_HEAD = 128.0
 """Size of a head in a record that does not say it."""
+LARGE_FLOP = 1e12
+"""Of a burst long enough to meet the power limit."""
 REACH = 0.7
 """Distance in log shape over which a measured residual still counts."""
 PRIOR = 0.15
@@ -174,15 +173,15 @@ def quiet_first(points: Sequence[Measurement]) -> list[Measurement]:
 def gradient_ratios(points: Sequence[Measurement]) -> dict[str, tuple[float, float]]:
     """Time of the gradients of a layer's input and weight over that of its product, by kind of compute.
 
-    All three are of as many FLOP, and mostly alike. On two H200 at 8192 cubed, TF32 took 1.6 times as long for the
-    gradient of a weight, and FP8 with scales per row 1.6 to 1.8 times for both. A difference that bursts at other
-    clocks may make is none.
+    All three are of as many FLOP, and mostly alike. On two H200 and an H100, TF32 took 1.3 to 1.6 times as long for the
+    gradient of a weight, and FP8 with scales per row 1.5 to 2 times for both. A difference that bursts at other clocks
+    may make is none; small products differ by more than their role.
     """
     ratios = {}
     for compute in dict.fromkeys(COMPUTE.values()):
         times: dict[str, dict[tuple[float, ...], float]] = {}
         for point in usable(points, "gemm"):
-            if computes_in(point, compute) and point.time.median_s:
+            if computes_in(point, compute) and point.time.median_s and _is_large(point):
                 times.setdefault(point.setup.role or "", {})[_layer_shape(point)] = point.time.median_s
         forward = times.get("forward", {})
         both = [
@@ -191,6 +190,10 @@ def gradient_ratios(points: Sequence[Measurement]) -> dict[str, tuple[float, flo
         ]
         ratios[compute] = (_apart(both[0]), _apart(both[1]))
     return ratios
+
+
+def _is_large(point: Measurement) -> bool:
+    return (point.counts.flop_model or 0.0) >= LARGE_FLOP
 
 
 def _apart(ratios: Sequence[float]) -> float:
@@ -244,20 +247,32 @@ def computes_in(point: Measurement, compute: str) -> bool:
 
 def sustained_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
     """Clock that products of a kind of compute hold: alone where they ran hot for seconds, else in whole layers."""
-    return _held_hz(points, compute, "power")
+    return _held_hz(points, compute, alone="power", burst="gemm")
 
 
 def attention_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
     """The same of attention, which draws less than products."""
-    return _held_hz(points, compute, "attention")
+    return _held_hz(points, compute, alone="attention", burst="attention")
 
 
-def _held_hz(points: Sequence[Measurement], compute: str, alone: str) -> float | None:
-    for kind in (alone, "block"):
-        clock_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == kind and computes_in(m, compute))  # type: ignore[misc]
-        if clock_hz is not None:
-            return clock_hz
-    return None
+def _held_hz(points: Sequence[Measurement], compute: str, *, alone: str, burst: str) -> float | None:
+    """Clock of a kind of work alone; otherwise that of layers, but none above what its own large bursts have.
+
+    Layers hold a higher one while they cast or wait: eager FP8 ran at the full clock on an H100 whose FP8 products held
+    two thirds of it.
+    """
+    held_hz = median_clock_hz(points, lambda m: m.kind == alone and computes_in(m, compute))
+    if held_hz is not None:
+        return held_hz
+    in_layers_hz = median_clock_hz(points, lambda m: m.kind == "block" and computes_in(m, compute))
+    if in_layers_hz is None:
+        return None
+    own_hz = [
+        m.device_state.sm_clock_median_hz or in_layers_hz
+        for m in points
+        if m.kind == burst and computes_in(m, compute) and _is_large(m) and clock_ratio(m, in_layers_hz)
+    ]
+    return min(in_layers_hz, float(np.median(own_hz))) if own_hz else in_layers_hz
 
 
 def _clock_ratios(chosen: Sequence[Measurement], sustained_hz: float | None) -> list[float | None]:
@@ -313,68 +328,6 @@ def product_seconds(fit: LinearFit, compute: str, m: float, n: float, k: float) 
     size = ELEMENT_BYTES.get(compute, 2.0)
     moved = (m * k + n * k) * size + m * n * max(size, 2.0)
     return fit.seconds((2.0 * m * n * k, moved, 1.0), (m, n, k))
-
-
-def measured_surface(fit: LinearFit, compute: str, evidence: Evidence, slower: float = 1.0) -> Surface:
-    """The products of a record as a surface: the fit with its residuals, at nodes that reach from small to large.
-
-    Args:
-        fit: of the products.
-        compute: kind of compute.
-        evidence: the record.
-        slower: mean time of a layer's three products over that of the fit's.
-    """
-    n, k, m = (grid.ravel() for grid in np.meshgrid(*(axis.nodes for axis in MEASURED_AXES), indexing="ij"))
-    size = ELEMENT_BYTES.get(compute, 2.0)
-    flop, moved = 2.0 * m * n * k, (m * k + n * k) * size + m * n * max(size, 2.0)
-    seconds = slower * fit.all_seconds(np.column_stack([flop, moved, np.ones_like(flop)]), np.column_stack([m, n, k]))
-    shape = [axis.count for axis in MEASURED_AXES]
-    log_s = rising(np.log(seconds).reshape(shape))
-    return Surface(
-        id=f"{evidence.id}:{compute}", axes=MEASURED_AXES, log_rate=np.log(flop).reshape(shape) - log_s,
-        floor_s=fit.coefficients[2], spread=fit.spread, stack_spread=0.0, evidence=evidence,
-    )  # fmt: skip
-
-
-def measured_attention(fit: LinearFit, compute: str, floor_s: float, evidence: Evidence) -> Surface:
-    """The forward attention of a record as a surface: its fit over FLOP and length, for any number of heads.
-
-    Records hold few sizes of a head, and as many heads as fill the device: the rate of other sizes is carried from the
-    nearest, that of few heads taken to be the same.
-
-    Args:
-        fit: forward.
-        compute: kind of compute, for the surface's name.
-        floor_s: no kernel takes less.
-        evidence: the record.
-    """
-    d, heads, length = (
-        grid.ravel() for grid in np.meshgrid(*(a.nodes for a in MEASURED_ATTENTION_AXES), indexing="ij")
-    )
-    flop = 2.0 * d * heads * length**2
-    seconds = fit.all_seconds(np.column_stack(attention_columns(flop, length, d)), np.column_stack([length, d]))
-    shape = [axis.count for axis in MEASURED_ATTENTION_AXES]
-    log_s = rising(np.log(seconds).reshape(shape))
-    return Surface(
-        id=f"{evidence.id}:attention:{compute}", axes=MEASURED_ATTENTION_AXES,
-        log_rate=np.log(flop).reshape(shape) - log_s, floor_s=floor_s, spread=fit.spread, stack_spread=0.0,
-        evidence=evidence,
-    )  # fmt: skip
-
-
-MEASURED_AXES = (
-    Axis(name="n", first=5, count=12),
-    Axis(name="k", first=5, count=12),
-    Axis(name="m", first=4, count=13),
-)
-"""Shapes of a record's surface: a laptop plans small models, too."""
-
-MEASURED_ATTENTION_AXES = (
-    Axis(name="head_dim", first=6, count=2),
-    Axis(name="heads", first=0, count=13),
-    Axis(name="length", first=7, count=9),
-)
-"""The same of attention: heads of 64 and 128, lengths of 128 to 32 768."""
 
 
 def log_mean(values: Sequence[float]) -> tuple[float, float]:

@@ -94,6 +94,20 @@ Values = dict[str, MeasuredValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostTime:
+    """What the host takes to launch a step."""
+
+    step_s: float
+    """Of any step."""
+    launch_s: float
+    """Of each kernel in it."""
+
+    def seconds(self, launches: float) -> float:
+        """Of a step of so many kernels."""
+        return self.step_s + self.launch_s * launches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRates:
     """Rates of one device from one record. A missing key or None: not measured."""
 
@@ -154,6 +168,10 @@ class MeasuredRates:
     """Clock that the rates of products are for, by compute; missing where none was read."""
     attention_clock_hz: dict[str, float] = field(default_factory=dict)
     """The same of attention."""
+    host: HostTime | None = None
+    """For steps of eager code in 16 and 32 bits (`layers.host.host_line`), which only predictions of steps ask for."""
+    layer_clock_hz: dict[LayerRun, float] = field(default_factory=dict)
+    """Clock of layers measured whole, hot: they draw less than products alone, and hold a higher one."""
     full_clock_hz: float | None = None
     """Highest clock that any point ran at; None where none was read."""
     power_limit_w: float | None = None

@@ -9,11 +9,13 @@ import numpy as np
 
 from planner.evidence import Evidence, EvidenceKind
 from planner.kernels.surface import Surface, large_flop_per_s
+from planner.measured.clocks import clock_ratio_of
 from planner.measured.device import evidence_of
-from planner.measured.kernels import USUAL_HEAD, measured_attention, measured_surface
+from planner.measured.kernels import USUAL_HEAD
 from planner.measured.layers.power import attention_power
 from planner.measured.layers.traffic import memory_bandwidth
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
+from planner.measured.surfaces import measured_attention, measured_surface
 from planner.performance.compute import FLASH_BACKWARD
 from planner.performance.optimizer_step import update_bytes_per_param
 from planner.rates.terms import Term
@@ -63,7 +65,12 @@ def _attention(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
 
 
 def _memory(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
-    """Bandwidth of memory-bound work over its fused minimum, as the stack runs it; else that of copies."""
+    """Bandwidth of memory-bound work over its fused minimum, as the stack runs it; else that of copies.
+
+    None for a fused stack, whose kernels the probe does not run: PyTorch's reach less, its copies more than they do.
+    """
+    if recipe.fused:
+        return None
     compiled = recipe.stack != "eager"
     measured = memory_bandwidth(rates, recipe.policy.activation_bytes, compiled=compiled)
     return measured or (rates.copy_bytes_per_s if compiled else None)
@@ -80,8 +87,11 @@ def _optimizer(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
 def _run(recipe: Recipe, measured: Container[LayerRun]) -> LayerRun | None:
     """How the probe ran layers that are run alike; None where it did not.
 
-    FP8 is cast in single kernels where nothing fuses them, so that eager layers stand for an eager stack alone.
+    FP8 is cast in single kernels where nothing fuses them, so that eager layers stand for an eager stack alone; and not
+    for delayed scaling, which Transformer Engine casts with in one kernel.
     """
+    if recipe.policy.scaling == "delayed":
+        return None
     compiled = recipe.stack != "eager"
     runs = [LayerRun(recipe=name, compiled=compiled) for name in RECIPES.get(recipe.policy.precision, ())]
     return next((run for run in runs if run in measured), None)
@@ -142,6 +152,35 @@ def _power(rates: MeasuredRates, kind: ActivityKind, of: str | None = None) -> M
     return rates.power_w.get(Activity(kind=kind, of=of))
 
 
+def products_in_layers(rates: MeasuredRates, recipe: Recipe, compute: str) -> float:
+    """Time of products within the layers of a fused stack over that of the same products alone, hot and one by one.
+
+    Alone they draw the most and run at the lowest clock; in layers they take turns with work that draws less. For other
+    stacks it is part of the composition ratio.
+    """
+    return clock_ratio_of(rates.sustained_clock_hz.get(compute), _layer_clock_hz(rates, recipe)) or 1.0
+
+
+def attention_in_layers(rates: MeasuredRates, recipe: Recipe, compute: str) -> float:
+    """The same of attention, which alone may run at a higher clock."""
+    return clock_ratio_of(rates.attention_clock_hz.get(compute), _layer_clock_hz(rates, recipe)) or 1.0
+
+
+def _layer_clock_hz(rates: MeasuredRates, recipe: Recipe) -> float | None:
+    """Of the layers that are most like a fused stack's: compiled, or eager where nothing is cast kernel by kernel."""
+    if not recipe.fused:
+        return None
+    names, casts = RECIPES.get(recipe.policy.precision, ()), bool(recipe.policy.cast_bytes_per_element)
+    runs = [
+        LayerRun(recipe=name, compiled=compiled) for compiled in (True, False)[: 1 if casts else 2] for name in names
+    ]
+    return next((rates.layer_clock_hz[run] for run in runs if run in rates.layer_clock_hz), None)
+
+
+def _slowed(rate: MeasuredValue | None, slower: float) -> MeasuredValue | None:
+    return None if rate is None else replace(rate, value=rate.value / slower)
+
+
 def _exactly(value: float) -> MeasuredValue:
     return MeasuredValue(value=value, relative_sd=0.0, probe_ids=())
 
@@ -150,13 +189,13 @@ def _values(rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term]) -> d
     compute, other = _compute(recipe), recipe.policy.other_compute
     linear, attention = rates.matmul_flop_per_s.get(compute), attention_power(rates, other, USUAL_HEAD)
     values: dict[str, MeasuredValue | None] = {
-        "linear_flop_per_s": linear,
-        "other_flop_per_s": rates.matmul_flop_per_s.get(other),
-        "attention_flop_per_s": _attention(rates, other),
+        "linear_flop_per_s": _slowed(linear, products_in_layers(rates, recipe, compute)),
+        "other_flop_per_s": _slowed(rates.matmul_flop_per_s.get(other), products_in_layers(rates, recipe, other)),
+        "attention_flop_per_s": _slowed(_attention(rates, other), attention_in_layers(rates, recipe, other)),
         "attention_backward_ratio": _backward_ratio(rates, other),
         "memory_bytes_per_s": _memory(rates, recipe),
         "optimizer_bytes_per_s": _optimizer(rates, recipe),
-        "kernel_s": rates.kernel_s,
+        "kernel_s": None if recipe.fused else rates.kernel_s,
         "framework_ratio": _composition(rates, recipe),
         "power_idle_w": _power(rates, ActivityKind.CONTEXT) or _power(rates, ActivityKind.IDLE),
         "power_linear_w": _power(rates, ActivityKind.MATMUL, compute),
@@ -185,14 +224,18 @@ def _surfaces(rates: MeasuredRates, recipe: Recipe, evidence: Evidence) -> dict[
             rates.product_fits[compute],
             compute,
             evidence,
-            (1.0 + sum(rates.gradient_ratios.get(compute, (1.0, 1.0)))) / 3.0,
+            products_in_layers(rates, recipe, compute)
+            * (1.0 + sum(rates.gradient_ratios.get(compute, (1.0, 1.0))))
+            / 3.0,
         )
         for name, compute in computes.items()
         if compute in rates.product_fits
     }
     if _backward_ratio(rates, other) is not None:  # a surface is forward alone
         floor_s = rates.kernel_s.value if rates.kernel_s else 0.0
-        surfaces["attention_flop_per_s"] = measured_attention(rates.attention_fits[other][0], other, floor_s, evidence)
+        surfaces["attention_flop_per_s"] = measured_attention(
+            rates.attention_fits[other][0], other, floor_s, evidence, attention_in_layers(rates, recipe, other)
+        )
     return surfaces
 
 

@@ -160,7 +160,8 @@ def _in_window(
         quality="ok" if gate is None or gate.accepts(load) else "contended",
         other_load_ratio=load,
     )
-    times = _with_phases(window.timing, window.phases_s, steps, window.host_s)
+    hosts_s = [host_s for host_s in (window.host_s, timing.host_median_s) if host_s is not None]
+    times = _with_phases(window.timing, window.phases_s, steps, min(hosts_s, default=None))
     times = replace(times, burst_median_s=burst_s / steps)
     return window, times, sampling
 

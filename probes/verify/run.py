@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from planner.measured.device import measured_rates
+from planner.measured.layers.host import with_host
 from planner.measured.rates import MeasuredRates
 from planner.records.measurement import Measurement
 from probes.device.faults import cleaned, is_lost
@@ -189,7 +190,8 @@ class _Checker:
         return self._known[case.family]
 
     def _rates(self) -> MeasuredRates:
-        return measured_rates(self.session.ledger.known.values())
+        points = tuple(self.session.ledger.known.values())
+        return with_host(measured_rates(points), points)
 
 
 def _tracked_case(case: VerifyCase) -> TrackedCase:

@@ -14,6 +14,7 @@ from mpplan.api.answer import estimate
 from mpplan.app import main
 from planner.evidence import EvidenceKind
 from planner.measured.device import measured_rates
+from planner.measured.layers.host import with_host
 from planner.records import home, store
 from planner.records.figures import PredictedFigures
 from planner.records.jsonl import read_measurements
@@ -108,7 +109,7 @@ def verified() -> dict[str, tuple[Measurement, PredictedFigures]]:
     """Steps of the H200's record that were never run before, predicted anew from the anchors of then."""
     points = read_measurements(home.SHIPPED / f"{NAME}.jsonl.gz").latest()
     by_id = {point.probe_id: point for point in points}
-    rates = measured_rates(points)
+    rates = with_host(measured_rates(points), points)
     return {
         point.probe_id.removeprefix("verify/"): (
             point,

@@ -79,6 +79,14 @@ def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> d
     return {run: _mean(listed) for run, listed in layers.items()}
 
 
+def layer_clocks_hz(points: Sequence[Measurement]) -> dict[LayerRun, float]:
+    """Clock that layers hold, hot, by how they were run."""
+    blocks = quiet_first(usable(points, "block"))
+    runs = dict.fromkeys(LayerRun.of(point.setup) for point in blocks)
+    clocks = {run: median_clock_hz(blocks, lambda m, run=run: LayerRun.of(m.setup) == run) for run in runs}  # type: ignore[misc]
+    return {run: clock_hz for run, clock_hz in clocks.items() if clock_hz is not None}
+
+
 def _layer(rates: MeasuredRates, point: Measurement, work: PointWork, blocks: Sequence[Measurement]) -> _Layer | None:
     """A layer's time over the sum of its kernels, which is at the clock that products sustain.
 

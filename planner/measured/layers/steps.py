@@ -15,20 +15,13 @@ import numpy as np
 
 from planner.lazy import dataclass
 from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
-from planner.measured.kernels import COMPUTE, HIGH, Floats, LinearFit, fit_linear, quiet_first
+from planner.measured.kernels import Floats, LinearFit, fit_linear, quiet_first
+from planner.measured.layers.host import Launched, host_time, launched, launches_of, layer_kernels
 from planner.measured.layers.phases import copy_bytes_per_s, phase_seconds
 from planner.measured.layers.workloads import DescribedWork, PointWork, work_of
-from planner.measured.rates import MeasuredRates
+from planner.measured.rates import HostTime, MeasuredRates
 from planner.records.measurement import Measurement
 
-COMPILED_KERNELS = (10.0, 20.0)
-"""Kernels of a compiled layer, forward and backward, about."""
-EAGER_CAST_KERNELS, COMPILED_CAST_KERNELS = 8.0, 2.0
-"""Kernels of one cast to FP8."""
-END_AND_UPDATE_KERNELS = 60.0
-"""Of embedding, output layer, loss and update of eager code in one step, about; a plan's are without the update."""
-OPERATION_LAUNCHES = 1.8
-"""Host time of an operation, with dispatch and autograd, over that of a bare kernel; assumed."""
 HOST_BOUND = 0.97
 """Share of a step's time from which on it is the host that takes it."""
 AUTOCAST = ("fp16", "bf16-autocast")
@@ -105,7 +98,7 @@ class _Step:
     """Measured, as all that follows."""
     backward_s: float = 0.0
     update_s: float = 0.0
-    host_s: float | None = None
+    host: Launched | None = None
     """What the host takes to launch it; None where the record does not hold that."""
     probe_id: str = ""
     relative_sd: float | None = None
@@ -140,20 +133,6 @@ class _DeviceFit:
         """Forward and backward of a step."""
         forward_s = self.forward.seconds(_grouped(step.forward, self.grouping), step.shape)
         return forward_s, self.backward.seconds(_grouped(step.backward, self.grouping), step.shape)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostTime:
-    """What the host takes to launch a step."""
-
-    step_s: float
-    """Of any step."""
-    launch_s: float
-    """Of each kernel in it."""
-
-    def seconds(self, launches: float) -> float:
-        """Of a step of so many kernels."""
-        return self.step_s + self.launch_s * launches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +190,9 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
     clock_hz = median_clock_hz([point for point, _ in timed], lambda _: True)
     steps = [_anchor(point, work, rates, recipe, clock_hz) for point, work in timed]
     on_gpu = timed[0][0].device.kind == "cuda"
-    host = _host_time(steps, rates) if on_gpu else HostTime(step_s=0.0, launch_s=0.0)
+    host = HostTime(step_s=0.0, launch_s=0.0)
+    if on_gpu:
+        host = host_time((step.host for step in steps), min(step.total_s / step.launches for step in steps), rates)
     # A nominal rate is nothing to be pulled towards.
     device = _chosen(_bound_by_device(steps, host), pulled=bool(rates.product_fits))
     return StepFit(
@@ -225,31 +206,15 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
     )
 
 
-def _host_time(steps: Sequence[_Step], rates: MeasuredRates) -> HostTime:
-    """A straight line through what launching the anchors took, which their tokens do not change.
-
-    Of anchors of as many kernels the least counts: a step that waits for the device, or fills its queue, holds the host
-    up. Without a measurement: what is usual over a bare kernel, but no step was shorter than its launches.
-    """
-    measured = [(step.launches, step.host_s) for step in steps if step.host_s is not None]
-    if not measured:
-        if rates.launch_s is None:
-            return HostTime(step_s=0.0, launch_s=0.0)
-        least_s = min(step.total_s / step.launches for step in steps)
-        return HostTime(step_s=0.0, launch_s=min(OPERATION_LAUNCHES * rates.launch_s.value, least_s))
-    by_launches = {launches: min(s for n, s in measured if n == launches) for launches, _ in measured}
-    counts, seconds = np.array(list(by_launches)), np.array(list(by_launches.values()))
-    if len(counts) > 1:
-        launch_s, step_s = (float(value) for value in np.polyfit(counts, seconds, 1))
-        if launch_s >= 0.0 and step_s >= 0.0:
-            return HostTime(step_s=step_s, launch_s=launch_s)
-    return HostTime(step_s=0.0, launch_s=float(np.median(seconds / counts)))
-
-
 def _bound_by_device(steps: Sequence[_Step], host: HostTime) -> list[_Step]:
     """The anchors that the host did not hold up; all, where that is a guess and leaves one, or leaves none."""
-    free = [step for step in steps if (step.host_s or host.seconds(step.launches)) < HOST_BOUND * step.total_s]
-    is_measured = all(step.host_s is not None for step in steps)
+
+    def host_s(step: _Step) -> float:
+        usual_s = host.seconds(step.launches)
+        return min(step.host.host_s, usual_s) if step.host else usual_s  # one sample may have been held up itself
+
+    free = [step for step in steps if host_s(step) < HOST_BOUND * step.total_s]
+    is_measured = all(step.host is not None for step in steps)
     return free if len(free) >= (1 if is_measured else 2) else list(steps)
 
 
@@ -336,7 +301,7 @@ def _anchor(point: Measurement, work: PointWork, rates: MeasuredRates, recipe: s
         forward_s=point.time.forward_median_s or 0.0,
         backward_s=point.time.backward_median_s or 0.0,
         update_s=point.time.optimizer_median_s or 0.0,
-        host_s=point.time.host_median_s,
+        host=launched(point, work),
         probe_id=point.probe_id,
         relative_sd=known_sd(point, 1.0 if known else None),
     )
@@ -346,7 +311,7 @@ def _described(
     point: DescribedWork, work: PointWork, rates: MeasuredRates, recipe: str, clock_hz: float | None
 ) -> _Step:
     """A step by kind of work and phase, at a clock."""
-    kernels = _kernels(work, recipe)
+    kernels = layer_kernels(work, recipe)
     gap = rates.kernel_s or rates.launch_s  # only a GPU has both; the host's launches are no part of its work
     forward, backward = (
         np.array([
@@ -357,20 +322,7 @@ def _described(
             phase_seconds(rates, work, recipe, clock_hz), _weight_bytes(work, recipe), kernels, strict=True
         )
     )  # fmt: skip
-    return _Step(
-        forward=forward, backward=backward, launches=sum(kernels) + END_AND_UPDATE_KERNELS, shape=_shape(point)
-    )
-
-
-def _kernels(work: PointWork, recipe: str) -> tuple[float, float]:
-    """Kernels of the layers, forward and backward, about."""
-    each = COMPILED_KERNELS if work.compiled else work.eager_kernels
-    forward, backward = (work.layers * count for count in each)
-    if COMPUTE.get(recipe, recipe) in HIGH:
-        cast = COMPILED_CAST_KERNELS if work.compiled else EAGER_CAST_KERNELS
-        casts = cast * sum(product.count for product in work.products if product.low)
-        forward, backward = forward + 2.0 * casts, backward + 4.0 * casts
-    return forward, backward + (forward if work.recompute else 0.0)
+    return _Step(forward=forward, backward=backward, launches=launches_of(work, recipe), shape=_shape(point))
 
 
 def _weight_bytes(work: PointWork, recipe: str) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import pytest
 
 from planner.measured.clocks import BURST_SD, clock_ratio_of, known_sd
 from planner.measured.device import measured_rates
-from planner.measured.kernels import fit_attention, fit_products
+from planner.measured.kernels import fit_attention, fit_products, sustained_clock_hz
 from planner.records.figures import TimeStatistics
 from planner.records.measurement import Measurement
 from tests.planner.recorded import BANDWIDTH, FIXED_S, H200, RATE, SHAPES, a_measurement, gemm
@@ -46,6 +46,19 @@ def test_each_kind_of_compute_has_its_own_clock_and_layers_stand_in_for_products
 
     assert rates.sustained_clock_hz == {"tf32": 1.7e9, "bf16": HELD_HZ, "fp8": 1.4e9}
     assert rates.full_clock_hz == BURST_HZ
+
+
+def test_products_hold_no_higher_clock_than_their_own_large_bursts_where_layers_stand_in_for_them() -> None:
+    # an H100 whose eager FP8 layers ran at the full clock: they wait for their casts
+    layers = held("fp8", "block", 1.98e9)
+    large = [gemm(16384, 8192, 8192, "fp8", sm_clock_median_hz=clock_hz) for clock_hz in (1.3e9, 1.4e9, 1.9e9)]
+    large = [replace(point, probe_id=f"{point.probe_id}/{i}") for i, point in enumerate(large)]
+    small = gemm(1024, 1024, 1024, "fp8", sm_clock_median_hz=1.2e9)
+
+    assert sustained_clock_hz([layers, *large, small], "fp8") == 1.4e9
+    assert sustained_clock_hz([layers, small], "fp8") == 1.98e9
+    assert sustained_clock_hz([held("fp8", clock_hz=1.35e9), layers, *large], "fp8") == 1.35e9
+    assert sustained_clock_hz(large, "fp8") is None
 
 
 def test_a_burst_without_a_clock_stays_as_it_is_and_is_less_sure() -> None:

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from planner.evidence import EvidenceKind
@@ -114,22 +115,73 @@ def test_layers_that_were_compiled_stand_only_for_the_compiled_stack():
     assert terms(rates, stack="fsdp-compile")["framework_ratio"].value == 1.05
 
 
+def test_layers_of_torchao_do_not_stand_for_delayed_scaling():
+    rates = replace(EMPTY, composition_ratio={LayerRun(recipe="fp8"): value(1.2)})
+
+    assert terms(rates, stack="eager", policy="fp8-fsdp")["framework_ratio"].value == 1.2
+    assert "framework_ratio" not in terms(rates, stack="eager", policy="fp8-delayed")
+
+
 @pytest.mark.parametrize(
     ("stack", "modes", "expected"),
     [
-        ("tuned", {"compiled": 2.9e12, "eager": 1.9e12}, 2.9e12),
+        ("fsdp-compile", {"compiled": 2.9e12, "eager": 1.9e12}, 2.9e12),
         ("eager", {"compiled": 2.9e12, "eager": 1.9e12}, 1.9e12),
-        ("tuned", {"eager": 1.9e12}, 3.4e12),  # fused kernels move their bytes about as fast as a copy does
+        ("fsdp-compile", {"eager": 1.9e12}, 3.4e12),  # compiled kernels move their bytes about as fast as a copy does
         ("eager", {"compiled": 2.9e12}, None),  # unfused ones do not: the parameter stays
+        ("tuned", {"compiled": 2.9e12, "eager": 1.9e12}, None),  # the probe runs no kernels of its own
     ],
 )
-def test_memory_bound_work_runs_as_measured_for_its_stack_and_fused_else_as_a_copy(stack, modes, expected):
+def test_memory_bound_work_runs_as_measured_for_its_stack(stack, modes, expected):
     rates = replace(
         EMPTY, memory_bytes_per_s={mode: value(rate) for mode, rate in modes.items()}, copy_bytes_per_s=value(3.4e12)
     )
     term = terms(rates, stack=stack).get("memory_bytes_per_s")
 
     assert (term.value if term else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "layer_hz"),
+    [
+        ({"stack": "tuned"}, 1.5e9),
+        ({"stack": "tuned", "policy": "fp8"}, 1.6e9),  # eager layers in FP8 wait for their casts at the full clock
+        ({"stack": "eager"}, None),  # in its composition ratio
+    ],
+)
+def test_products_of_a_fused_stack_run_at_the_clock_of_whole_layers(parts, layer_hz):
+    alone = {"bf16": 1.35e9, "fp8": 1.3e9}
+    rates = replace(
+        EMPTY,
+        matmul_flop_per_s={"bf16": value(6.6e14), "fp8": value(1.25e15)},
+        attention_forward_flop_per_s={"bf16": value(6e14)},
+        attention_backward_flop_per_s={"bf16": value(6e14)},
+        sustained_clock_hz=alone,
+        attention_clock_hz={"bf16": 1.8e9},
+        layer_clock_hz={
+            LayerRun(recipe="bf16-fsdp"): 1.55e9,
+            LayerRun(recipe="bf16-fsdp", compiled=True): 1.5e9,
+            LayerRun(recipe="fp8"): 1.98e9,
+            LayerRun(recipe="fp8", compiled=True): 1.6e9,
+        },
+    )
+    measured = terms(rates, **parts)
+
+    assert measured["other_flop_per_s"].value == pytest.approx(6.6e14 * (layer_hz or alone["bf16"]) / alone["bf16"])
+    assert measured["attention_flop_per_s"].value == pytest.approx(6e14 * (layer_hz or 1.8e9) / 1.8e9)
+    if "policy" in parts:
+        assert measured["linear_flop_per_s"].value == pytest.approx(1.25e15 * (layer_hz or 0.0) / alone["fp8"])
+
+
+def test_surfaces_of_a_fused_stack_are_at_the_clock_of_whole_layers_too():
+    rates = replace(measured_rates(kernels()), sustained_clock_hz={"bf16": 1.4e9}, attention_clock_hz={"bf16": 1.4e9})
+    hot = replace(rates, layer_clock_hz={LayerRun(recipe="bf16-fsdp", compiled=True): 1.68e9})
+
+    for name in ("linear_flop_per_s", "attention_flop_per_s"):
+        alone, within = (terms(record, stack="tuned")[name].surface for record in (rates, hot))
+        assert alone is not None
+        assert within is not None
+        assert float(np.exp(within.log_rate - alone.log_rate).min()) == pytest.approx(1.2)
 
 
 def test_the_attention_kernels_of_a_record_become_the_surface_of_a_step():

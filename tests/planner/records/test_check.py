@@ -98,13 +98,13 @@ def test_a_record_with_a_third_of_its_points_contended_is_not_trusted() -> None:
 
 
 def test_points_between_a_good_and_a_drifted_canary_are_drifted_too() -> None:
-    # GPU limit 2 %: the last canary runs 3 % slower than the median of the three
+    # GPU limit 3 %: the last canary runs 4 % slower than the median of the three
     record = [
         a_canary(seq=0, time_median_s=1.00, device_kind="cuda"),
         a_measurement(probe_id="early", seq=1, device_kind="cuda"),
         a_canary(seq=2, time_median_s=1.00, device_kind="cuda"),
         a_measurement(probe_id="late", seq=3, device_kind="cuda"),
-        a_canary(seq=5, time_median_s=1.03, device_kind="cuda"),
+        a_canary(seq=5, time_median_s=1.04, device_kind="cuda"),
     ]
 
     (finding,) = verdict_on(*record).findings

@@ -142,8 +142,8 @@ def launches(launch_s: float) -> list[Measurement]:
 
 
 def test_a_step_takes_as_long_as_the_host_needs_to_launch_it_where_that_is_longer() -> None:
-    # 135 kernels a layer and 60 of the ends, each 1.8 times as dear as a bare one
-    rates = measured_rates([*kernels(), *launches(15e-6)])
+    # 135 kernels a layer and 60 of the ends, each four times as dear as a bare one
+    rates = measured_rates([*kernels(), *launches(7e-6)])
     fit = fit_step(ANCHORS, rates)
     assert fit is not None
 
@@ -151,13 +151,13 @@ def test_a_step_takes_as_long_as_the_host_needs_to_launch_it_where_that_is_longe
 
     assert tiny is not None
     assert tiny.total_s == tiny.host_s > tiny.device_s
-    assert fit.host.launch_s == pytest.approx(min(1.8 * 15e-6, (ANCHORS[0].time.median_s or 0.0) / (2 * 135 + 60)))
+    assert fit.host.launch_s == pytest.approx(4.0 * 7e-6)
 
 
-def launched(point: Measurement) -> Measurement:
+def launched(point: Measurement, held_up: float = 1.0) -> Measurement:
     """An anchor whose host takes 2 ms for any step and 15 us for each kernel: 45 of a layer forward, 90 backward."""
     kernels = (point.shape.layers or 0) * (180 if point.setup.recompute == "full" else 135) + 60
-    return replace(point, time=replace(point.time, host_median_s=2e-3 + 15e-6 * kernels))
+    return replace(point, time=replace(point.time, host_median_s=held_up * (2e-3 + 15e-6 * kernels)))
 
 
 def test_the_measured_time_of_the_host_is_carried_to_a_step_of_more_kernels(rates: MeasuredRates) -> None:
@@ -171,15 +171,15 @@ def test_the_measured_time_of_the_host_is_carried_to_a_step_of_more_kernels(rate
     assert tiny.total_s == tiny.host_s == pytest.approx(2e-3 + 15e-6 * (135 * 16 + 60))
 
 
-def test_of_steps_of_as_many_kernels_the_one_that_held_the_host_up_least_counts(rates: MeasuredRates) -> None:
-    waiting = [launched(point) for point in ANCHORS]
-    longest = max(waiting, key=lambda point: point.time.median_s or 0.0)
-    waiting.append(replace(longest, time=replace(longest.time, host_median_s=longest.time.median_s)))
+def test_an_anchor_counts_for_the_device_although_its_host_was_held_up_once(rates: MeasuredRates) -> None:
+    # As BERT on an H100: 39 ms for one launch of a step of 26, where 21 ms are usual for as many kernels
+    once = {ANCHORS[1].probe_id: 3.0}
+    steps = [launched(point, once.get(point.probe_id, 1.0)) for point in ANCHORS]
 
-    fit = fit_step(waiting, rates)
+    fit = fit_step(steps, rates)
 
     assert fit is not None
-    assert fit.host.launch_s == pytest.approx(15e-6)
+    assert ANCHORS[1].probe_id in fit.device.forward.probe_ids
 
 
 def test_depth_is_told_from_the_ends_where_layers_take_longer_than_their_kernels(rates: MeasuredRates) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.measured.device import measured_rates
 from planner.measured.kernels import COMPUTE
+from planner.measured.layers.host import with_host
 from planner.measured.rates import MeasuredRates
 from planner.records.figures import DeviceState, EnergyUse, PowerDraw, Sampling, TimeStatistics
 from planner.records.machine import DeviceIdentity
@@ -30,6 +31,8 @@ from tests.planner.measured.layers.synthetic.work import params_of, phases_of
 
 NOISE = 0.003
 """Standard deviation of the logarithm of a measured time or power."""
+HELD_UP = 0.15
+"""Standard deviation of what holds a host up, whose absolute value counts."""
 STEPS = ("block", "end_to_end", "verify")
 """Kinds of points that are timed without a pause, at the clock that the power limit allows."""
 NOT_SIMULATED = ("optimizer", "canary")
@@ -78,8 +81,15 @@ def measured(gpu: SyntheticGpu, point: Point) -> Measurement:
     phases = _kernels(gpu, point)
     if point.energy_s or point.kind in STEPS:
         ran = sustained(gpu, phases, graph=graph)
-        return _line(gpu, point, ran, power_w=ran.power_w if point.energy_s else None)
+        line = _line(gpu, point, ran, power_w=ran.power_w if point.energy_s else None)
+        return replace(line, time=replace(line.time, host_median_s=None if graph else _launching_s(gpu, point, phases)))
     return _line(gpu, point, burst(gpu, phases, graph=graph), power_w=None)
+
+
+def _launching_s(gpu: SyntheticGpu, point: Point, phases: Phases) -> float:
+    """What the host of a busy virtual machine takes to launch a step: at times more than it needs, never less."""
+    held_up = abs(float(np.log(_Noise(f"{gpu.name}/{point.probe_id}/host")(1.0)))) / NOISE
+    return (1.0 + HELD_UP * held_up) * sum(kernel.host_s for kernels in phases.values() for kernel in kernels)
 
 
 def _kernels(gpu: SyntheticGpu, point: Point) -> Phases:
@@ -211,7 +221,8 @@ def verified(gpu: SyntheticGpu) -> tuple[Checked, ...]:
     """Every target of a verification, predicted from the record and the anchors of its family."""
     plan, record = plan_of(gpu), list(suite_record(gpu))
     small = {case: measured(gpu, model_point(plan, case.model, case.recipe)) for case in anchors(plan)}
-    rates = measured_rates([*record, *small.values()])
+    points = [*record, *small.values()]
+    rates = with_host(measured_rates(points), points)
     return tuple(_checked(gpu, plan, case, small, rates) for case in targets(plan))
 
 

@@ -1,0 +1,129 @@
+"""The time that the host takes to launch a step of eager code, which no step is shorter than.
+
+Every operation passes through Python, autograd and the dispatcher before its kernel is in the queue. What that takes is
+a property of the machine: all steps of a record tell it, whatever they compute. How much more an implementation needs
+per kernel (operands of FP8 are objects of their own) its own steps tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.lazy import dataclass
+from planner.measured.kernels import COMPUTE, HIGH, usable
+from planner.measured.layers.workloads import PointWork, work_of
+from planner.measured.rates import HostTime, MeasuredRates
+from planner.records.measurement import Measurement
+
+COMPILED_KERNELS = (10.0, 20.0)
+"""Kernels of a compiled layer, forward and backward, about."""
+EAGER_CAST_KERNELS, COMPILED_CAST_KERNELS = 8.0, 2.0
+"""Kernels of one cast to FP8."""
+END_AND_UPDATE_KERNELS = 60.0
+"""Of embedding, output layer, loss and update of eager code in one step, about; a plan's are without the update."""
+OPERATION_LAUNCHES = 4.0
+"""Host time of an operation, with dispatch and autograd, over that of a bare kernel, where a record does not hold the
+first: 4.6 on the host of an H100, at most 4.1 on that of an H200 (docs/probing.md)."""
+STEPS = ("end_to_end", "verify")
+"""Kinds of points that are whole steps of a library's models, as predicted ones are."""
+SCALE_SD, SAMPLE_SD = 0.3, 0.2
+"""Of the logarithm: implementations about the line of their record, and one sample of a virtual machine's host."""
+MOST_STEPS = 120
+"""That a line is drawn through: every pair of them is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """A step as the host saw it."""
+
+    launches: float
+    host_s: float
+
+
+def layer_kernels(work: PointWork, recipe: str) -> tuple[float, float]:
+    """Kernels of the layers, forward and backward, about."""
+    each = COMPILED_KERNELS if work.compiled else work.eager_kernels
+    forward, backward = (work.layers * count for count in each)
+    if COMPUTE.get(recipe, recipe) in HIGH:
+        cast = COMPILED_CAST_KERNELS if work.compiled else EAGER_CAST_KERNELS
+        casts = cast * sum(product.count for product in work.products if product.low)
+        forward, backward = forward + 2.0 * casts, backward + 4.0 * casts
+    return forward, backward + (forward if work.recompute else 0.0)
+
+
+def launches_of(work: PointWork, recipe: str) -> float:
+    """Kernels of a whole step."""
+    return sum(layer_kernels(work, recipe)) + END_AND_UPDATE_KERNELS
+
+
+def launched(point: Measurement, work: PointWork) -> Launched | None:
+    """What the host took for a point; None where the record does not hold it.
+
+    At most the step itself: where steps follow one another the host launches one in the time of one.
+    """
+    host_s, whole_s = point.time.host_median_s, point.time.median_s
+    if host_s is None:
+        return None
+    return Launched(launches=launches_of(work, point.setup.recipe or ""), host_s=min(host_s, whole_s or host_s))
+
+
+def with_host(rates: MeasuredRates, points: Sequence[Measurement]) -> MeasuredRates:
+    """The rates of a record with its host's time, for predictions of steps."""
+    return replace(rates, host=host_line(points))
+
+
+def host_line(points: Sequence[Measurement]) -> HostTime | None:
+    """The host's time for steps of 16 and 32 bits of a record, by their kernels; None where it holds none."""
+    steps = [
+        step
+        for kind in STEPS
+        for point in usable(points, kind)
+        if COMPUTE.get(point.setup.recipe or "", "") not in HIGH
+        and not point.setup.compiled
+        and (work := work_of(point)) is not None
+        and (step := launched(point, work)) is not None
+    ]
+    return _least_absolute(steps[-MOST_STEPS:]) if steps else None
+
+
+def _least_absolute(steps: Sequence[Launched]) -> HostTime:
+    """The line with the least sum of absolute errors of the logarithm: a host that was held up counts no more than one.
+
+    Such a line passes through two of the points (of relative errors exactly, of logarithms nearly), so that all pairs
+    are tried, and every point with the origin.
+    """
+    counts = np.array([step.launches for step in steps])
+    seconds = np.array([step.host_s for step in steps])
+    first, second = np.triu_indices(len(steps), k=1)
+    apart = counts[first] != counts[second]
+    first, second = first[apart], second[apart]
+    launch_s = (seconds[first] - seconds[second]) / (counts[first] - counts[second])
+    step_s = seconds[first] - launch_s * counts[first]
+    launch_s, step_s = np.append(launch_s, seconds / counts), np.append(step_s, np.zeros(len(steps)))
+    is_time = (launch_s >= 0.0) & (step_s >= 0.0)
+    launch_s, step_s = launch_s[is_time], step_s[is_time]
+    errors = np.abs(np.log((step_s[:, None] + launch_s[:, None] * counts) / seconds)).sum(axis=1)
+    best = int(np.argmin(errors))
+    return HostTime(step_s=float(step_s[best]), launch_s=float(launch_s[best]))
+
+
+def host_time(own: Iterable[Launched | None], longest_s: float, rates: MeasuredRates) -> HostTime:
+    """What the host takes for steps of one implementation.
+
+    Args:
+        own: its steps.
+        longest_s: most that a launch can have taken, since no step was shorter than all of its own.
+        rates: of the same record.
+    """
+    steps = [step for step in own if step is not None]
+    line = rates.host or (_least_absolute(steps) if steps else None)
+    if line is None:
+        bare_s = rates.launch_s.value if rates.launch_s else 0.0
+        return HostTime(step_s=0.0, launch_s=min(OPERATION_LAUNCHES * bare_s, longest_s))
+    logs = [np.log(step.host_s / line.seconds(step.launches)) for step in steps]
+    known = len(logs) / (len(logs) + (SAMPLE_SD / SCALE_SD) ** 2)
+    scale = float(np.exp(known * np.median(logs))) if logs else 1.0
+    return HostTime(step_s=scale * line.step_s, launch_s=scale * line.launch_s)
