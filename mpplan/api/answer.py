@@ -259,15 +259,17 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None, trai
     from planner.question.resolve import NO_DEVICES, resolve
     from planner.records.home import any_records
 
+    planned = None
     if records is None and not any_records():
         question, added = _compared(resolve(ask, NO_DEVICES), training)
-        if parameters is not None or not any_records(cluster.gpu.id for cluster in question.clusters):
+        planned = [cluster.gpu.id for cluster in question.clusters]
+        if parameters is not None or not any_records(planned):
             return Known(question=question, measured={}, notices=added)
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
     from mpplan.api.record_shelf import RecordShelf
     from mpplan.api.safety import recorded_training
 
-    shelf = RecordShelf(records, ships=parameters is None)
+    shelf = RecordShelf(records, ships=parameters is None, gpus=planned)
     question, added = _compared(resolve(ask, own_devices(shelf)), training)
     gpus = [cluster.gpu.id for cluster in question.clusters]
     chosen = chosen_records(shelf, gpus)

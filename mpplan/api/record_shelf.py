@@ -5,7 +5,7 @@ Whatever lies in the store, an answer is given: what cannot be used is set aside
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from planner.errors import Message, UsageError
@@ -33,17 +33,18 @@ SHOWN_ASIDE = 3
 class RecordShelf:
     """The records that an answer may rest on: listed once, and each read at most once."""
 
-    def __init__(self, named: str | None, *, ships: bool = True) -> None:
+    def __init__(self, named: str | None, *, ships: bool = True, gpus: Collection[str] | None = None) -> None:
         """List them.
 
         Args:
             named: the file or folder that the user named; None: the store and the package.
             ships: False leaves out what came with the package.
+            gpus: whose records of the package are wanted; None: all.
 
         Raises:
             UsageError: a file was named and cannot be read, or a folder and it cannot be listed.
         """
-        self.named, self._ships = named, ships
+        self.named, self._gpus = named, gpus if ships else ()
         self._read: dict[Path, StoredRecord] = {}
         self._unread: dict[Path, str] = {}
         """What could not be read when it was wanted, with the reason."""
@@ -53,7 +54,7 @@ class RecordShelf:
     def _list(self) -> tuple[RecordSummary, ...]:
         if self.named is None:
             try:
-                return tuple(record for record in list_records() if self._ships or not record.shipped)
+                return list_records(shipped_of=self._gpus)
             except UsageError as error:  # what the user did not ask for does not stop an answer
                 self._unlisted = str(error)
                 return ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from planner.errors import InputFileError, MpplanError, UsageError
@@ -73,6 +74,17 @@ def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
     Raises:
         UsageError: the file is missing or unreadable.
     """
+    if shipped and path.is_file():  # listed first, then used: read once
+        return _shipped_record(path, path.stat().st_mtime_ns)
+    return _opened(path, shipped=shipped)
+
+
+@lru_cache(maxsize=2)
+def _shipped_record(path: Path, _changed_ns: int) -> StoredRecord:
+    return _opened(path, shipped=True)
+
+
+def _opened(path: Path, *, shipped: bool) -> StoredRecord:
     file = read_measurements(path)
     gpu = gpu_of(file.measurements[-1]) if file.measurements else None
     verdict = check_record(file, load_gpus().get(gpu or ""))
@@ -101,13 +113,16 @@ def summarise(record: StoredRecord) -> RecordSummary:
     return RecordSummary(name=record.name, path=record.path, shipped=record.shipped, gpu=record.gpu, facts=record.facts)
 
 
-def list_records(directory: Path | None = None) -> tuple[RecordSummary, ...]:
+def list_records(
+    directory: Path | None = None, *, shipped_of: Iterable[str] | None = None
+) -> tuple[RecordSummary, ...]:
     """User and shipped records in short, newest first. A missing directory holds none.
 
     What has the name of a record and is none (a directory, a pipe, a damaged file) is listed with its `problem`.
 
     Args:
         directory: where the user's records are; None: the store, whose index saves reading what has not changed.
+        shipped_of: GPUs whose shipped records are wanted, which their names tell; None: all.
 
     Raises:
         UsageError: the directory is there and cannot be listed.
@@ -117,7 +132,7 @@ def list_records(directory: Path | None = None) -> tuple[RecordSummary, ...]:
         own = list(_summaries(directory))
     elif has_data_dir():
         own = _indexed(records_dir())
-    return _newest_first([*own, *_summaries(SHIPPED, shipped=True)])
+    return _newest_first([*own, *_shipped(shipped_of)])
 
 
 def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]:
@@ -302,9 +317,16 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
     return sorted(entries, key=lambda entry: entry.name)
 
 
-def _summaries(directory: Path, *, shipped: bool = False) -> Iterator[RecordSummary]:
+def _summaries(directory: Path) -> Iterator[RecordSummary]:
     for entry in _entries(directory):
-        yield _summary(Path(entry.path), shipped=shipped)
+        yield _summary(Path(entry.path))
+
+
+def _shipped(gpus: Iterable[str] | None) -> Iterator[RecordSummary]:
+    starts = None if gpus is None else tuple(f"{gpu}-" for gpu in gpus)
+    for entry in _entries(SHIPPED):
+        if starts is None or entry.name.startswith(starts):
+            yield _summary(Path(entry.path), shipped=True)
 
 
 def _indexed(store: Path) -> list[RecordSummary]:
