@@ -19,7 +19,7 @@ from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
 from planner.records.check import time_against
-from planner.records.home import CPU_LOCAL, user_path
+from planner.records.home import CPU_LOCAL, record_path
 from planner.records.measurement import SEVERAL_RANKS
 from planner.records.store import StoredRecord, fleet_size, must_be_of_gpu
 from planner.records.summary import RecordSummary, resuming
@@ -47,7 +47,7 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
         InputFileError: no line of the file can be used, or it is a record of another GPU.
     """
     own = RecordShelf(name) if shelf is None else shelf
-    if user_path(name).is_dir():
+    if record_path(name).is_dir():
         chosen = [record for gpu in gpus for record in (own.newest(gpu), own.newest_network(gpu)) if record is not None]
         if not chosen and own.of_training_alone:
             return ()
@@ -202,7 +202,7 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
     Raises:
         UsageError, InputFileError: as `named_records`.
     """
-    if shelf.named is not None and not user_path(shelf.named).is_dir():
+    if shelf.named is not None and not record_path(shelf.named).is_dir():
         named = named_records(shelf.named, gpus, shelf)
         if not named:
             return ChosenRecords(records={})

@@ -97,10 +97,10 @@ def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
 
 def _points(records: str) -> Iterator[Measurement]:
     """Every usable line of the records named: runs at different power limits are different files."""
-    from planner.records.home import user_path
+    from planner.records.home import record_path
     from planner.records.store import list_records, open_record
 
-    path = user_path(records)
+    path = record_path(records)
     if not path.is_dir():
         yield from open_record(path).file.measurements
         return

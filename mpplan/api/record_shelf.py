@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from planner.errors import Message, UsageError
-from planner.records.home import CPU_LOCAL, user_path
+from planner.records.home import CPU_LOCAL, of_package, record_path
 from planner.records.store import (
     StoredRecord,
     list_records,
@@ -58,12 +58,12 @@ class RecordShelf:
             except UsageError as error:  # what the user did not ask for does not stop an answer
                 self._unlisted = str(error)
                 return ()
-        path = user_path(self.named)
+        path = record_path(self.named)
         if path.is_dir():
             return tuple(record for record in list_records(path) if not record.shipped)
         if not path.is_file():
             return ()
-        self._read[path] = open_record(path)
+        self._read[path] = open_record(path, shipped=of_package(path))
         return (summarise(self._read[path]),)
 
     def named_file(self) -> StoredRecord:
@@ -72,7 +72,7 @@ class RecordShelf:
         Raises:
             UsageError: it is missing or unreadable.
         """
-        path = user_path(str(self.named))
+        path = record_path(str(self.named))
         return self._read[path] if path in self._read else open_record(path)
 
     def read(self, summary: RecordSummary) -> StoredRecord:

@@ -124,7 +124,7 @@ RECORDS = Input(
     name="records",
     group=InputGroup.EVIDENCE,
     metavar="PATH",
-    help="Measurement file or folder.",
+    help="Measurement file or folder, or the name of a record.",
     default="your own records",
     parse=parse_text,
 )

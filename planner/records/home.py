@@ -18,6 +18,32 @@ CPU_LOCAL = "cpu-local"
 SHIPPED = CATALOG / "records"
 """Records of the package, each named for its GPU and its day: `h200-sxm-141gb-2026-11-27.jsonl.gz`."""
 
+NAMED = "named"
+"""Folder there of those that a plan uses only where it is told to: real runs say more of these GPUs (decision 35)."""
+
+
+def of_package(path: Path) -> bool:
+    """Whether a record came with the package."""
+    return path.parent in (SHIPPED, SHIPPED / NAMED)
+
+
+def record_path(name: str) -> Path:
+    """The file or folder of records that a user named; or the user's own or the package's record of that name.
+
+    Raises:
+        UsageError: as `user_path`.
+    """
+    path = user_path(name)
+    if path.exists() or path.name != name:
+        return path
+    folders = [records_dir()] if has_data_dir() else []
+    files = (
+        folder / f"{name}{suffix}"
+        for folder in (*folders, SHIPPED, SHIPPED / NAMED)
+        for suffix in (".jsonl", ".jsonl.gz")
+    )
+    return next((file for file in files if file.is_file()), path)
+
 
 def user_path(name: str) -> Path:
     """The path that a user named, with `~` for the home folder; as it is written where that is not known.

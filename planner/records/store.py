@@ -16,7 +16,7 @@ from planner.files import kind_unless_file
 from planner.hardware.catalogue import load_gpus
 from planner.lazy import dataclass
 from planner.records.check import Verdict, check_record
-from planner.records.home import SHIPPED, has_data_dir, records_dir
+from planner.records.home import NAMED, SHIPPED, has_data_dir, records_dir
 from planner.records.index import FileState, read_index, write_index
 from planner.records.jsonl import MeasurementFile, read_measurements
 from planner.records.measurement import Measurement
@@ -114,7 +114,7 @@ def summarise(record: StoredRecord) -> RecordSummary:
 
 
 def list_records(
-    directory: Path | None = None, *, shipped_of: Iterable[str] | None = None
+    directory: Path | None = None, *, shipped_of: Iterable[str] | None = None, named: bool = False
 ) -> tuple[RecordSummary, ...]:
     """User and shipped records in short, newest first. A missing directory holds none.
 
@@ -123,6 +123,7 @@ def list_records(
     Args:
         directory: where the user's records are; None: the store, whose index saves reading what has not changed.
         shipped_of: GPUs whose shipped records are wanted, which their names tell; None: all.
+        named: with those of the package that plans use only where they are named.
 
     Raises:
         UsageError: the directory is there and cannot be listed.
@@ -132,7 +133,8 @@ def list_records(
         own = list(_summaries(directory))
     elif has_data_dir():
         own = _indexed(records_dir())
-    return _newest_first([*own, *_shipped(shipped_of)])
+    by_name = (_summary(Path(entry.path), shipped=True) for entry in _entries(SHIPPED / NAMED)) if named else ()
+    return _newest_first([*own, *_shipped(shipped_of), *by_name])
 
 
 def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]:
@@ -249,7 +251,7 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
     """
     if not name.strip():
         raise UsageError("the name of a record is empty", hint="`mpplan records list` lists them")
-    listed = tuple(list_records() if records is None else records)
+    listed = tuple(list_records(named=True) if records is None else records)
     files = [record for record in listed if record.path.name == name]
     exact = files or [record for record in listed if record.name == name]
     near = [record for record in listed if record.name.startswith(name)]

@@ -167,3 +167,19 @@ def test_without_a_gpu_its_power_at_rest_is_not_asked_for(tmp_path: Path, monkey
     script("measure_clocks").main()
 
     assert "reason" in json.loads(out.read_text(encoding="utf-8"))
+
+
+def test_gradients_are_measured_beside_their_product_in_every_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "gradients.json"
+    monkeypatch.setattr(sys, "argv", ["measure_gradients.py", str(out), "--device", "cpu"])
+
+    script("measure_gradients").main()
+
+    rows = json.loads(out.read_text(encoding="utf-8"))["products"]
+    assert [row["recipe"] for row in rows] == ["fp32", "bf16-autocast"]
+    for row in rows:
+        roles = [row[f"{role}_tflop_per_s"] for role in ("forward", "dgrad", "wgrad")]
+        assert min(roles) > 0.0
+        assert row["gradients_over_forward"] == pytest.approx(roles[0] * (1 / roles[1] + 1 / roles[2]) / 2)

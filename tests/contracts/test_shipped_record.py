@@ -15,15 +15,19 @@ from mpplan.app import main
 from planner.evidence import EvidenceKind
 from planner.measured.device import measured_rates
 from planner.measured.layers.host import with_host
+from planner.measured.terms import measured_terms
+from planner.rates.ladder import resolve_rates
 from planner.records import home, store
 from planner.records.figures import PredictedFigures
 from planner.records.jsonl import read_measurements
 from planner.records.measurement import Measurement
 from planner.records.store import open_record
 from probes.verify.predict import predict
+from tests.planner.build import cluster, recipe
 from tests.planner.recorded import H200, a_canary, kernels, write_record
 
 NAME = "h200-sxm-141gb-2026-11-27"
+H100_NAME = "h100-sxm5-80gb-2026-11-27"
 
 
 def compressed(path: Path, *points: Measurement) -> Path:
@@ -88,9 +92,9 @@ def test_what_own_runs_taught_comes_before_a_shipped_record(catalogue: Path) -> 
 
 
 def test_records_that_ship_are_named_for_their_gpu_and_can_be_trusted() -> None:
-    records = [open_record(path, shipped=True) for path in sorted(home.SHIPPED.glob("*.jsonl.gz"))]
+    records = [open_record(path, shipped=True) for path in sorted(home.SHIPPED.rglob("*.jsonl.gz"))]
 
-    assert records
+    assert {record.path.parent.name for record in records} == {"records", "named"}
     for record in records:
         assert record.verdict.trustworthy, record.verdict.findings
         assert record.file.damage == ()
@@ -104,12 +108,46 @@ def test_a_plan_on_another_gpu_reads_no_record(monkeypatch: pytest.MonkeyPatch, 
     assert not home.any_records(["h100-sxm-80gb"])
 
 
-@pytest.fixture(scope="module")
-def verified() -> dict[str, tuple[Measurement, PredictedFigures]]:
-    """Steps of the H200's record that were never run before, predicted anew from the anchors of then."""
-    points = read_measurements(home.SHIPPED / f"{NAME}.jsonl.gz").latest()
+def test_a_plan_takes_the_record_of_an_h100_only_where_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    def kinds(**named: str) -> set[EvidenceKind]:
+        answer = estimate(params="7B", precision="bf16", gpu="h100-sxm5-80gb", gpus=8, **named)
+        return {source.kind for source in answer.evidence if source.id.startswith("record:")}
+
+    assert kinds() == set()
+    assert kinds(records=H100_NAME) == {EvidenceKind.SHIPPED}
+
+
+@pytest.mark.parametrize(
+    ("policy", "term", "within"),
+    [
+        ("bf16", "linear_flop_per_s", 0.02),
+        ("fp8", "linear_flop_per_s", 0.05),
+        ("bf16", "attention_flop_per_s", 0.06),
+        ("fp8", "attention_flop_per_s", 0.08),
+    ],
+)
+def test_what_publications_say_of_an_h100_is_what_was_measured_on_one(policy: str, term: str, within: float) -> None:
+    # the fit of the published rates knows nothing of this record
+    asked = recipe(stack="tuned", policy=policy)
+    base = resolve_rates(cluster("h100-sxm5-80gb"), asked).terms
+    rates = measured_rates(read_measurements(home.SHIPPED / "named" / f"{H100_NAME}.jsonl.gz").latest())
+
+    assert measured_terms(rates, asked, base)[term].value == pytest.approx(base[term].value, rel=within)
+
+
+Verified = dict[str, tuple[Measurement, PredictedFigures]]
+
+
+def predicted_anew(path: Path) -> Verified:
+    """Steps of a record that were never run before, predicted anew from the anchors of then."""
+    points = read_measurements(path).latest()
     by_id = {point.probe_id: point for point in points}
-    rates = with_host(measured_rates(points), points)
+    known = [point for point in points if point.kind != "verify"]
+    rates = with_host(measured_rates(known), known)
     return {
         point.probe_id.removeprefix("verify/"): (
             point,
@@ -120,6 +158,16 @@ def verified() -> dict[str, tuple[Measurement, PredictedFigures]]:
     }
 
 
+@pytest.fixture(scope="module")
+def verified() -> Verified:
+    return predicted_anew(home.SHIPPED / f"{NAME}.jsonl.gz")
+
+
+@pytest.fixture(scope="module")
+def verified_on_h100() -> Verified:
+    return predicted_anew(home.SHIPPED / "named" / f"{H100_NAME}.jsonl.gz")
+
+
 def error(case: tuple[Measurement, PredictedFigures]) -> float:
     point, now = case
     assert now.time_s is not None
@@ -127,9 +175,7 @@ def error(case: tuple[Measurement, PredictedFigures]) -> float:
     return now.time_s / point.time.median_s - 1.0
 
 
-def test_steps_that_the_gpu_bounds_are_predicted_from_its_record(
-    verified: dict[str, tuple[Measurement, PredictedFigures]],
-) -> None:
+def test_steps_that_the_gpu_bounds_are_predicted_from_its_record(verified: Verified) -> None:
     bound_by_host = {"llama-llama-3.2-1b-L16-s2048b1/fp8", "resnet-resnet-50-L50-s224b256/bf16-autocast"}
     errors = [abs(error(case)) for name, case in verified.items() if name not in bound_by_host]
 
@@ -138,10 +184,16 @@ def test_steps_that_the_gpu_bounds_are_predicted_from_its_record(
     assert max(errors) <= 0.08
 
 
-def test_their_memory_was_predicted_to_a_few_thousandths(
-    verified: dict[str, tuple[Measurement, PredictedFigures]],
-) -> None:
-    for point, _ in verified.values():
+def test_steps_that_the_host_bounds_are_predicted_from_what_launching_takes(verified_on_h100: Verified) -> None:
+    by_host = ("llama-llama-3.2-1b-L16-s2048b1/fp8", "llama-llama-3.2-1b-L16-s2048b1/bf16-fsdp")
+
+    assert len(verified_on_h100) == 6
+    assert median(abs(error(case)) for case in verified_on_h100.values()) <= 0.07
+    assert all(abs(error(verified_on_h100[name])) <= 0.09 for name in by_host)
+
+
+def test_their_memory_was_predicted_to_a_few_thousandths(verified: Verified, verified_on_h100: Verified) -> None:
+    for point, _ in (*verified.values(), *verified_on_h100.values()):
         then, peak = point.predicted.memory_bytes, point.memory.allocated_peak_bytes
         assert then is not None
         assert peak is not None

@@ -90,11 +90,11 @@ def _records(records: str | None) -> list[StoredRecord]:
     """
     from mpplan.api.claims.record import newest_claims_record
     from planner.errors import InputFileError
-    from planner.records.home import any_records, user_path
+    from planner.records.home import any_records, record_path
     from planner.records.store import list_records, newest_whole, open_record
 
     if records is not None:
-        record = open_record(user_path(records))
+        record = open_record(record_path(records))
         if not record.file.measurements:
             raise InputFileError(f"{records}:1: expected a measurement record", hint="`mpplan check FILE` says more")
         return [record]

@@ -19,7 +19,7 @@ from mpplan.ui.listing import counted, details, figure, table
 from mpplan.ui.probe_display import finding_text
 from planner.errors import UsageError
 from planner.measured.network.lines import collective_lines
-from planner.records.home import user_path
+from planner.records.home import NAMED, user_path
 from planner.records.measurement import Measurement
 from planner.records.store import (
     RECORD_SUFFIXES,
@@ -48,7 +48,7 @@ Prefix = Annotated[bool, typer.Option("--prefix", help="The beginning of the nam
 @records_app.command("list")
 def list_all(json: options.JsonFlag = False) -> None:
     """List the records, newest first; `*` marks those that plans rest on: for a GPU by itself, and for its network."""
-    records = list_records()
+    records = list_records(named=True)
     gpus = {record.gpu for record in records if record.gpu}
     shelf = RecordShelf(None)
     used = (choose(str(gpu)) for gpu in gpus for choose in (shelf.newest, shelf.newest_network))
@@ -69,7 +69,7 @@ def list_all(json: options.JsonFlag = False) -> None:
             (record.facts.date or "-")[:16].replace("T", " "),
             str(record.facts.points),
             "yes" if record.facts.trustworthy else "no",
-            record.facts.imported or ("shipped" if record.shipped else "own"),
+            record.facts.imported or _origin(record),
         )
         for record in records
     ]
@@ -113,6 +113,12 @@ def remove(
         return
     remove_record(record)
     note(f"removed {record.name}")
+
+
+def _origin(record: RecordSummary) -> str:
+    if not record.shipped:
+        return "own"
+    return "shipped, by name" if record.path.parent.name == NAMED else "shipped"
 
 
 def _is_stored(file: str) -> bool:

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from planner.errors import UsageError
-from planner.records.home import any_records, data_dir, has_data_dir, records_dir, user_path
+from planner.records import home
+from planner.records.home import any_records, data_dir, has_data_dir, of_package, record_path, records_dir, user_path
 
 
 def test_the_data_folder_is_the_users_own_choice(monkeypatch, tmp_path):
@@ -151,3 +152,22 @@ def test_a_data_folder_that_the_user_is_kept_out_of_is_none_to_what_only_reads(t
         os.seteuid(me)
         (tmp_path / shut).chmod(0o700)
     assert there == (False, False)
+
+
+def test_a_record_is_named_by_its_path_or_by_its_name(tmp_path, monkeypatch):
+    shipped = tmp_path / "shipped"
+    monkeypatch.setattr(home, "SHIPPED", shipped)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    own, used, by_name = records_dir() / "mine.jsonl", shipped / "h200.jsonl.gz", shipped / "named" / "h100.jsonl.gz"
+    for file in (own, used, by_name, tmp_path / "h200"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+
+    assert record_path("mine") == own
+    assert record_path("h100") == by_name
+    assert record_path("h200") == Path("h200")  # what is there under that very name comes first
+    assert record_path("h200.jsonl.gz") == Path("h200.jsonl.gz")
+    assert record_path("./h100") == Path("./h100")
+    assert record_path("nothing") == Path("nothing")
+    assert [of_package(path) for path in (own, used, by_name)] == [False, True, True]

@@ -183,6 +183,29 @@ def test_what_tells_nothing_of_a_gpus_network_by_itself_is_not_chosen_for_it(
     assert names(tmp_path)[1] is None
 
 
+def test_records_of_the_package_are_read_for_the_gpus_asked_alone_and_some_only_by_name(tmp_path: Path) -> None:
+    names = ("h200-sxm-141gb-2026-11-27", "h20-96gb-2026-11-27")
+    for name in names:
+        write_record(tmp_path / "shipped" / f"{name}.jsonl", *h200(9))
+    write_record(tmp_path / "shipped" / "named" / "h100.jsonl", *h200(8))
+
+    def listed(**which: object) -> list[str]:
+        return sorted(record.name for record in records.list_records(**which))  # type: ignore[arg-type]
+
+    assert listed() == sorted(names)
+    assert listed(shipped_of=["h200-sxm-141gb"]) == [names[0]]
+    assert listed(shipped_of=[]) == []
+    assert listed(named=True) == sorted([*names, "h100"])
+    assert records.find_record("h100").shipped
+
+
+def test_a_shipped_record_is_read_once(tmp_path: Path) -> None:
+    path = write_record(tmp_path / "shipped" / "theirs.jsonl", *h200(9))
+
+    assert records.open_record(path, shipped=True) is records.open_record(path, shipped=True)
+    assert records.open_record(path) is not records.open_record(path)
+
+
 def test_the_newest_record_of_ranks_is_that_of_the_network_and_never_a_shipped_one(tmp_path: Path) -> None:
     write_record(tmp_path / "shipped" / "theirs.jsonl", *ranks(9))
     assert names(tmp_path / "own")[1] is None
