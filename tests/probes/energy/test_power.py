@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from probes.energy.power import counter_ticks, power_over
@@ -56,6 +58,14 @@ def test_a_power_field_that_differs_by_more_than_five_percent_is_named_inconsist
 
     assert power.quality == "inconsistent"
     assert power.reason == "counter 650 W, power field 600 W"
+
+
+def test_an_instantaneous_field_that_met_the_phases_of_a_step_unevenly_is_outvoted_by_the_averaged_one() -> None:
+    readings = [replace(reading, power_average_w=645.0) for reading in trace(650.0, 5.0, field_w=600.0)]
+    power = power_over(readings, 0.0, 5.0)
+
+    assert (power.quality, power.reason) == ("ok", None)
+    assert power.instant_mean_w == pytest.approx(600.0)
 
 
 def test_a_window_under_three_seconds_is_called_short() -> None:
