@@ -213,9 +213,10 @@ def verify_text(document: dict[str, Any]) -> str:
     for case in document["cases"]:
         scale, unit = scales[case["metric"]]
         predicted, measured = (figure(case[key], scale) for key in ("predicted", "measured"))
-        error = f"{100 * case['error_ratio']:+.1f} %"
-        rows.append((case["name"], case["metric"], unit, predicted, measured, error, case["quality"] or "-"))
-    lines = [table(("never run before", "metric", "unit", "predicted", "measured", "error", "quality"), rows)]
+        error, interval = f"{100 * case['error_ratio']:+.1f} %", case["measured_interval_ratio"]
+        within = "-" if interval is None else f"{100 * interval:.1f} %"
+        rows.append((case["name"], case["metric"], unit, predicted, measured, within, error, case["quality"] or "-"))
+    lines = [table(("never run before", "metric", "unit", "predicted", "measured", "±", "error", "quality"), rows)]
     for metric, summary in document["summary"].items():
         quiet = document["summary_quiet"][metric]
         if summary["n"]:

@@ -25,7 +25,7 @@ MIN_WINDOW_S = 3.0
 MIN_TICKS = 10
 AGREEMENT_RATIO = 0.05
 """Largest difference between counter and power field that is not called inconsistent. The instantaneous field alone
-differed by 6 and 8 % for two steps on an H100, whose phases its readings met unevenly, the averaged one by 0.5 and 2."""
+differed by 6 and 8 % for two steps on an H100 whose phases its readings met unevenly, the averaged one by 0.5 and 2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from planner.records.measurement import Measurement
+from probes.timing.statistics import Z95
 
 SCHEMA = "mpplan.verify/1"
 METRICS = ("time", "memory", "energy")
@@ -92,6 +93,7 @@ def _case(point: Measurement, metric: str, predicted: float, measured: float) ->
         "unit": {"time": "s", "memory": "bytes", "energy": "J"}[metric],
         "predicted": predicted,
         "measured": measured,
+        "measured_interval_ratio": _interval_ratio(point) if metric == "time" else None,
         "error_ratio": predicted / measured - 1.0,
         "quality": "ok"
         if metric == "memory"
@@ -99,6 +101,12 @@ def _case(point: Measurement, metric: str, predicted: float, measured: float) ->
         if point.reason == LOUD_ANCHORS
         else point.sampling.quality,
     }
+
+
+def _interval_ratio(point: Measurement) -> float | None:
+    """Half of a measured time's 95 % interval over its median: an error that is smaller tells nothing."""
+    sd = point.sampled_relative_sd
+    return None if sd is None else Z95 * sd
 
 
 def _quiet(cases: Iterable[Case]) -> list[Case]:

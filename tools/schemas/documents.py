@@ -139,7 +139,8 @@ def _case() -> Schema:
     texts = {name: or_null(TEXT) for name in ("recipe", "unit", "quality")}
     return record(
         {"name": TEXT, "precision": or_null(TEXT), "metric": {"enum": ["time", "memory", "energy"]},
-         "predicted": AMOUNT, "measured": AMOUNT, "error_ratio": NUMBER, **texts},
+         "predicted": AMOUNT, "measured": AMOUNT,
+         "measured_interval_ratio": or_null(AMOUNT), "error_ratio": NUMBER, **texts},
         optional=tuple(texts),
     )  # fmt: skip
 

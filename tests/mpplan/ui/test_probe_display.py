@@ -72,12 +72,15 @@ def test_without_a_step_the_table_says_so() -> None:
 def test_a_verification_is_a_table_with_its_medians_against_their_targets() -> None:
     case = a_measurement(
         probe_id="verify/llama-1b/bf16-fsdp", kind="verify", predicted_time_s=0.103, time_median_s=0.1,
-        predicted_memory_bytes=0.99 * 2.0**30, memory_allocated_peak_bytes=2.0**30, **H200,
+        time_ci_low_s=0.08, time_ci_high_s=0.13, predicted_memory_bytes=0.99 * 2.0**30,
+        memory_allocated_peak_bytes=2.0**30, **H200,
     )  # fmt: skip
 
     text = verify_text(verify_document([case]))
 
-    assert "llama-1b/bf16-fsdp  time    ms          103       100  +3.0 %" in text
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[1] == "llama-1b/bf16-fsdp time ms 103 100 25.0 % +3.0 % ok"
+    assert lines[2] == "llama-1b/bf16-fsdp memory GiB 0.99 1 - -1.0 % ok"
     assert "time: median error 3.0 %, largest 3.0 %, 1 case, target 5 %" in text
     assert "memory: median error 1.0 %, largest 1.0 %, 1 case, target 3 %" in text
     assert "energy" not in text
