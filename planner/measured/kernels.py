@@ -7,6 +7,7 @@ is carried to near ones, so that a measured shape is met exactly and a far one r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import exp, log
 from typing import TypeVar
@@ -38,6 +39,8 @@ HIGH = {"fp8": "bf16", "fp8-rowwise": "bf16", "mxfp8": "bf16"}
 ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "fp8-rowwise": 1.0, "mxfp8": 1.0}
 """Bytes of an operand's element; 2 where not listed."""
 
+CHECKED_BESIDE = {"fp16": "bf16"}
+"""Kinds of compute that the probe runs at a few shapes beside another of the same units, to the other."""
 GRADIENTS = ("dgrad", "wgrad")
 """Roles of the gradients of a layer's input and weight."""
 USUAL_HEAD = 128.0
@@ -225,7 +228,30 @@ def fit_products(
                 [m.probe_id for m in products],
                 [known_sd(m, clock) for m, clock in zip(products, clocks, strict=True)],
             )
+    for compute, other in CHECKED_BESIDE.items():
+        if compute in fits and other in fits and len(fits[compute].points) < len(fits[other].points):
+            fits[compute] = _beside(fits[compute], fits[other], points, compute, other)
     return fits
+
+
+def _beside(own: LinearFit, fit: LinearFit, points: Sequence[Measurement], compute: str, other: str) -> LinearFit:
+    """The fit of another kind of compute at every shape, times what this one took beside it; its own without a pair."""
+    times = {
+        kind: {
+            (m.setup.role, _layer_shape(m)): m.time.median_s or 0.0
+            for m in usable(points, "gemm")
+            if computes_in(m, kind)
+        }
+        for kind in (compute, other)
+    }
+    ratios = [time_s / times[other][which] for which, time_s in times[compute].items() if which in times[other]]
+    if not ratios:
+        return own
+    ratio, spread = log_mean(ratios)
+    return replace(
+        fit, coefficients=tuple(ratio * c for c in fit.coefficients), probe_ids=(*own.probe_ids, *fit.probe_ids),
+        measurement_sd=float(np.hypot(fit.measurement_sd, spread / len(ratios) ** 0.5)),
+    )  # fmt: skip
 
 
 def _layer_shape(point: Measurement) -> tuple[float, float, float]:
@@ -261,9 +287,10 @@ def _held_hz(points: Sequence[Measurement], compute: str, *, alone: str, burst: 
     Layers hold a higher one while they cast or wait: eager FP8 ran at the full clock on an H100 whose FP8 products held
     two thirds of it.
     """
-    held_hz = median_clock_hz(points, lambda m: m.kind == alone and computes_in(m, compute))
-    if held_hz is not None:
-        return held_hz
+    for kind in (compute, CHECKED_BESIDE.get(compute, compute)):
+        held_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == alone and computes_in(m, kind))  # type: ignore[misc]
+        if held_hz is not None:
+            return held_hz
     in_layers_hz = median_clock_hz(points, lambda m: m.kind == "block" and computes_in(m, compute))
     if in_layers_hz is None:
         return None

@@ -11,7 +11,7 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.measured.clocks import clock_ratio_of
 from planner.measured.device import evidence_of
-from planner.measured.kernels import USUAL_HEAD
+from planner.measured.kernels import CHECKED_BESIDE, USUAL_HEAD
 from planner.measured.layers.power import attention_power
 from planner.measured.layers.traffic import memory_bandwidth
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
@@ -125,7 +125,9 @@ def _layer_power(
     rates: MeasuredRates, recipe: Recipe, values: Mapping[str, MeasuredValue | None], base: Mapping[str, Term]
 ) -> MeasuredValue | None:
     """Power of whole layers over what the equations add up for their kinds of work (`performance.run.gpu_step_j`)."""
-    eager = (LayerRun(recipe=name) for name in RECIPES.get(recipe.policy.precision, ()))
+    precision = recipe.policy.precision
+    names = (*RECIPES.get(precision, ()), *RECIPES.get(CHECKED_BESIDE.get(precision, ""), ()))
+    eager = (LayerRun(recipe=name) for name in names)
     run = _run(recipe, rates.layer_power) or next((run for run in eager if run in rates.layer_power), None)
     if run is None:
         return None
@@ -181,6 +183,12 @@ def _slowed(rate: MeasuredValue | None, slower: float) -> MeasuredValue | None:
     return None if rate is None else replace(rate, value=rate.value / slower)
 
 
+def _product_power(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
+    """Of a kind of compute that was not read, that of the one with the same units."""
+    own = _power(rates, ActivityKind.MATMUL, compute)
+    return own or _power(rates, ActivityKind.MATMUL, CHECKED_BESIDE.get(compute, compute))
+
+
 def _exactly(value: float) -> MeasuredValue:
     return MeasuredValue(value=value, relative_sd=0.0, probe_ids=())
 
@@ -198,7 +206,7 @@ def _values(rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term]) -> d
         "kernel_s": None if recipe.fused else rates.kernel_s,
         "framework_ratio": _composition(rates, recipe),
         "power_idle_w": _power(rates, ActivityKind.CONTEXT) or _power(rates, ActivityKind.IDLE),
-        "power_linear_w": _power(rates, ActivityKind.MATMUL, compute),
+        "power_linear_w": _product_power(rates, compute),
         "power_memory_w": _power(rates, ActivityKind.MEMORY),
         "power_attention_w": attention.power_w if attention else None,
     }

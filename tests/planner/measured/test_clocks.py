@@ -48,6 +48,13 @@ def test_each_kind_of_compute_has_its_own_clock_and_layers_stand_in_for_products
     assert rates.full_clock_hz == BURST_HZ
 
 
+def test_fp16_holds_the_clock_of_bf16_where_it_did_not_run_alone() -> None:
+    points = [held(), held("fp16", "block", 1.7e9)]
+
+    assert sustained_clock_hz(points, "fp16") == HELD_HZ
+    assert sustained_clock_hz([*points, held("fp16", clock_hz=1.55e9)], "fp16") == 1.55e9
+
+
 def test_products_hold_no_higher_clock_than_their_own_large_bursts_where_layers_stand_in_for_them() -> None:
     # an H100 whose eager FP8 layers ran at the full clock: they wait for their casts
     layers = held("fp8", "block", 1.98e9)

@@ -204,6 +204,19 @@ def test_a_gradient_that_takes_far_longer_than_its_product_has_a_ratio_to_it_and
     assert fit_products(slow, ratios)["tf32"].coefficients == pytest.approx(plain.coefficients, rel=1e-6, abs=0.0)
 
 
+def test_fp16_has_the_fit_of_bf16_times_what_it_took_beside_it_at_a_few_shapes():
+    bf16 = [gemm(m, n, k) for m, n, k in SHAPES]
+    beside = [gemm(m, n, k, "fp16", noise=0.05) for m, n, k in SHAPES[:2]]
+    whole = [gemm(m, n, k, "fp16", noise=0.3) for m, n, k in SHAPES]
+
+    few, many = fit_products([*bf16, *beside]), fit_products([*bf16, *whole])
+
+    assert few["fp16"].coefficients == pytest.approx([1.05 * c for c in few["bf16"].coefficients])
+    assert set(few["fp16"].probe_ids) == {point.probe_id for point in (*bf16, *beside)}
+    assert many["fp16"].coefficients == pytest.approx([1.3 * c for c in few["bf16"].coefficients])
+    assert fit_products(beside)["fp16"].points.shape == (2, 3)  # nothing beside it: as it was measured
+
+
 def test_points_measured_beside_other_load_count_only_where_there_are_not_two_quiet_ones():
     quiet, loud = gemm(1024, 1024, 1024), gemm(2048, 2048, 2048, quality="contended")
 

@@ -101,6 +101,23 @@ def test_power_and_optimizer_come_from_the_record():
     assert measured["optimizer_bytes_per_s"].value == pytest.approx(38 / 1e-11)
 
 
+def test_fp16_draws_what_bf16_does_where_it_was_not_read():
+    rates = replace(
+        EMPTY,
+        power_w={Activity(kind=ActivityKind.MATMUL, of="bf16"): value(690.0)},
+        layer_power={
+            LayerRun(recipe="bf16-fsdp"): LayerPower(
+                power_w=value(660.0), products_ratio=1.0, attention_ratio=0.0, memory_ratio=0.0
+            )
+        },
+    )
+    half, brain = (terms(rates, stack="tuned", policy=policy) for policy in ("fp16", "bf16"))
+
+    assert half["power_linear_w"].value == brain["power_linear_w"].value == 690.0
+    assert half["power_stack_error_ratio"].value == brain["power_stack_error_ratio"].value
+    assert "power_linear_w" not in terms(rates, stack="tuned", policy="fp8")
+
+
 def test_layers_that_were_compiled_stand_only_for_the_compiled_stack():
     rates = replace(
         EMPTY,
