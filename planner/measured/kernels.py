@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.lazy import dataclass
-from planner.measured.clocks import BURST_SD, clock_ratio, known_sd, median_clock_hz
+from planner.measured.clocks import BURST_SD, clock_ratio, median_clock_hz
 from planner.records.measurement import Measurement
 
 Floats = npt.NDArray[np.float64]
@@ -41,6 +41,8 @@ ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "fp8-rowwise": 1.0, "mxfp
 
 CHECKED_BESIDE = {"fp16": "bf16"}
 """Kinds of compute that the probe runs at a few shapes beside another of the same units, to the other."""
+ALONE_AS = CHECKED_BESIDE | {"fp8-rowwise": "fp8"}
+"""Kinds of compute that do not run alone for seconds, to the one whose clock and watts stand for theirs."""
 GRADIENTS = ("dgrad", "wgrad")
 """Roles of the gradients of a layer's input and weight."""
 USUAL_HEAD = 128.0
@@ -214,24 +216,42 @@ def fit_products(
         points: of a record.
         gradients: as `gradient_ratios`, by which the times of gradients are divided; None: all products are alike.
     """
-    fits = {}
+    bursts = {}
     for compute in dict.fromkeys(COMPUTE.values()):
         products = quiet_first([m for m in usable(points, "gemm") if computes_in(m, compute)])
         if products:
-            clocks = _clock_ratios(products, sustained_clock_hz(points, compute))
-            flop = [(m.counts.flop_model or 0.0) / (clock or 1.0) for m, clock in zip(products, clocks, strict=True)]
             slower = dict(zip(GRADIENTS, (gradients or {}).get(compute, (1.0, 1.0)), strict=True))
-            fits[compute] = fit_linear(
-                np.column_stack([flop, [m.counts.bytes_min or 0.0 for m in products], np.ones(len(products))]),
+            work = [(m.counts.flop_model or 0.0, m.counts.bytes_min or 0.0, 1.0) for m in products]
+            bursts[compute] = fit_linear(
+                np.array(work),
                 np.array([(m.time.median_s or 0.0) / slower.get(m.setup.role or "", 1.0) for m in products]),
                 np.array([_product_shape(m) for m in products]),
                 [m.probe_id for m in products],
-                [known_sd(m, clock) for m, clock in zip(products, clocks, strict=True)],
+                [m.time_relative_sd for m in products],
             )
+    fits = {compute: _sustained(fit, bursts, compute, points) for compute, fit in bursts.items()}
     for compute, other in CHECKED_BESIDE.items():
         if compute in fits and other in fits and len(fits[compute].points) < len(fits[other].points):
             fits[compute] = _beside(fits[compute], fits[other], points, compute, other)
     return fits
+
+
+def _sustained(
+    fit: LinearFit, bursts: Mapping[str, LinearFit], compute: str, points: Sequence[Measurement]
+) -> LinearFit:
+    """A fit of bursts at the level of what ran hot for seconds, where that or its like did: bursts are faster.
+
+    By how much their clocks do not tell: NVML's lags behind, and is that of what ran a moment before (1905 MHz for FP8
+    after FP32 on an H100, which sustains 1320).
+    """
+    for kind in (compute, ALONE_AS.get(compute, compute)):
+        hot = [m for m in usable(points, "power") if computes_in(m, kind) and m.shape.gemm_m and kind in bursts]
+        if hot:
+            ratios = [(m.time.median_s or 0.0) / product_seconds(bursts[kind], kind, *_product_shape(m)) for m in hot]
+            level = log_mean(ratios)[0]
+            ids = tuple(dict.fromkeys((*fit.probe_ids, *(m.probe_id for m in hot))))
+            return replace(fit, coefficients=tuple(level * c for c in fit.coefficients), probe_ids=ids)
+    return fit
 
 
 def _beside(own: LinearFit, fit: LinearFit, points: Sequence[Measurement], compute: str, other: str) -> LinearFit:
@@ -287,7 +307,7 @@ def _held_hz(points: Sequence[Measurement], compute: str, *, alone: str, burst: 
     Layers hold a higher one while they cast or wait: eager FP8 ran at the full clock on an H100 whose FP8 products held
     two thirds of it.
     """
-    for kind in (compute, CHECKED_BESIDE.get(compute, compute)):
+    for kind in (compute, ALONE_AS.get(compute, compute)):
         held_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == alone and computes_in(m, kind))  # type: ignore[misc]
         if held_hz is not None:
             return held_hz
@@ -300,11 +320,6 @@ def _held_hz(points: Sequence[Measurement], compute: str, *, alone: str, burst: 
         if m.kind == burst and computes_in(m, compute) and _is_large(m) and clock_ratio(m, in_layers_hz)
     ]
     return min(in_layers_hz, float(np.median(own_hz))) if own_hz else in_layers_hz
-
-
-def _clock_ratios(chosen: Sequence[Measurement], sustained_hz: float | None) -> list[float | None]:
-    """Of some points of one kind of compute, their clock over the one that it sustains in the same record."""
-    return [clock_ratio(point, sustained_hz) for point in chosen]
 
 
 def attention_columns(flop: Number, length: Number, head: Number) -> tuple[Number, Number, Number]:
@@ -331,10 +346,7 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
         times = [m.time.forward_median_s if phase == "forward" else m.time.backward_median_s for m in timed]
         known = [(m, t) for m, t in zip(timed, times, strict=True) if t]
         if known:
-            clocks = _clock_ratios([m for m, _ in known], attention_clock_hz(points, compute))
-            flop = [
-                (m.counts.flop_model or 0.0) / 3.0 / (clock or 1.0) for (m, _), clock in zip(known, clocks, strict=True)
-            ]
+            flop = [(m.counts.flop_model or 0.0) / 3.0 for m, _ in known]
             lengths = np.array([m.shape.seq_len or 1 for m, _ in known], dtype=np.float64)
             heads = np.array([m.shape.head_dim or USUAL_HEAD for m, _ in known], dtype=np.float64)
             columns = np.column_stack(attention_columns(np.array(flop), lengths, heads))
@@ -345,7 +357,7 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
                 np.array([t for _, t in known], dtype=np.float64),
                 np.column_stack([lengths, heads]),
                 [m.probe_id for m, _ in known],
-                [known_sd(m, clock) for (m, _), clock in zip(known, clocks, strict=True)],
+                [m.time_relative_sd for m, _ in known],
             )
     return fits
 

@@ -11,7 +11,7 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.measured.clocks import clock_ratio_of
 from planner.measured.device import evidence_of
-from planner.measured.kernels import CHECKED_BESIDE, USUAL_HEAD
+from planner.measured.kernels import ALONE_AS, HIGH, USUAL_HEAD
 from planner.measured.layers.power import attention_power
 from planner.measured.layers.traffic import memory_bandwidth
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
@@ -88,9 +88,9 @@ def _run(recipe: Recipe, measured: Container[LayerRun]) -> LayerRun | None:
     """How the probe ran layers that are run alike; None where it did not.
 
     FP8 is cast in single kernels where nothing fuses them, so that eager layers stand for an eager stack alone; and not
-    for delayed scaling, which Transformer Engine casts with in one kernel.
+    for delayed and blockwise scaling, which Transformer Engine casts with in one kernel.
     """
-    if recipe.policy.scaling == "delayed":
+    if recipe.policy.scaling in ("delayed", "blockwise"):
         return None
     compiled = recipe.stack != "eager"
     runs = [LayerRun(recipe=name, compiled=compiled) for name in RECIPES.get(recipe.policy.precision, ())]
@@ -121,14 +121,32 @@ def _casts(rates: MeasuredRates, recipe: Recipe, memory: MeasuredValue | None) -
     return MeasuredValue(value=ratio, relative_sd=cast.relative_sd, probe_ids=cast.probe_ids)
 
 
+def _alike(recipe: Recipe) -> list[LayerRun]:
+    """Runs of layers whose watts stand for a recipe's, best first.
+
+    Compiled ones for what is not eager; eager ones in FP8 only for eager: they wait for their casts.
+    """
+    precision = recipe.policy.precision
+    kinds = (
+        precision,
+        ALONE_AS.get(precision, precision),
+        "bf16" if recipe.policy.cast_bytes_per_element else precision,
+    )
+    modes = (False,) if recipe.stack == "eager" else (True, False)
+    return [
+        LayerRun(recipe=name, compiled=compiled)
+        for kind in dict.fromkeys(kinds)
+        for compiled in modes
+        for name in RECIPES.get(kind, ())
+        if compiled or recipe.stack == "eager" or kind not in HIGH
+    ]
+
+
 def _layer_power(
     rates: MeasuredRates, recipe: Recipe, values: Mapping[str, MeasuredValue | None], base: Mapping[str, Term]
 ) -> MeasuredValue | None:
     """Power of whole layers over what the equations add up for their kinds of work (`performance.run.gpu_step_j`)."""
-    precision = recipe.policy.precision
-    names = (*RECIPES.get(precision, ()), *RECIPES.get(CHECKED_BESIDE.get(precision, ""), ()))
-    eager = (LayerRun(recipe=name) for name in names)
-    run = _run(recipe, rates.layer_power) or next((run for run in eager if run in rates.layer_power), None)
+    run = next((run for run in _alike(recipe) if run in rates.layer_power), None)
     if run is None:
         return None
     layer = rates.layer_power[run]
@@ -160,33 +178,43 @@ def products_in_layers(rates: MeasuredRates, recipe: Recipe, compute: str) -> fl
     Alone they draw the most and run at the lowest clock; in layers they take turns with work that draws less. For other
     stacks it is part of the composition ratio.
     """
-    return clock_ratio_of(rates.sustained_clock_hz.get(compute), _layer_clock_hz(rates, recipe)) or 1.0
+    return clock_ratio_of(rates.sustained_clock_hz.get(compute), _layer_clock_hz(rates, recipe, compute)) or 1.0
 
 
 def attention_in_layers(rates: MeasuredRates, recipe: Recipe, compute: str) -> float:
     """The same of attention, which alone may run at a higher clock."""
-    return clock_ratio_of(rates.attention_clock_hz.get(compute), _layer_clock_hz(rates, recipe)) or 1.0
+    held_hz = rates.attention_clock_hz.get(compute)
+    return clock_ratio_of(held_hz, _layer_clock_hz(rates, recipe, _compute(recipe))) or 1.0
 
 
-def _layer_clock_hz(rates: MeasuredRates, recipe: Recipe) -> float | None:
-    """Of the layers that are most like a fused stack's: compiled, or eager where nothing is cast kernel by kernel."""
+def _layer_clock_hz(rates: MeasuredRates, recipe: Recipe, compute: str) -> float | None:
+    """Of the layers that are most like a fused stack's: compiled ones of a kind of compute.
+
+    None without: eager ones have more work that draws little, and hold a higher clock than fused ones would.
+    """
     if not recipe.fused:
         return None
-    names, casts = RECIPES.get(recipe.policy.precision, ()), bool(recipe.policy.cast_bytes_per_element)
-    runs = [
-        LayerRun(recipe=name, compiled=compiled) for compiled in (True, False)[: 1 if casts else 2] for name in names
-    ]
+    kinds = (compute, ALONE_AS.get(compute, compute))
+    runs = [LayerRun(recipe=name, compiled=True) for kind in kinds for name in RECIPES.get(kind, ())]
     return next((rates.layer_clock_hz[run] for run in runs if run in rates.layer_clock_hz), None)
 
 
+LAYER_CLOCK_SD = 0.05
+"""Of the logarithm, between layers of one recipe: on an H100 eager ones of 8B, 70B and 405B held 1570, 1590 and 1425
+MHz."""
+
+
 def _slowed(rate: MeasuredValue | None, slower: float) -> MeasuredValue | None:
-    return None if rate is None else replace(rate, value=rate.value / slower)
+    if rate is None or slower == 1.0:
+        return rate
+    spread = float(np.hypot(rate.relative_sd, LAYER_CLOCK_SD))
+    return replace(rate, value=rate.value / slower, relative_sd=spread)
 
 
 def _product_power(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
     """Of a kind of compute that was not read, that of the one with the same units."""
     own = _power(rates, ActivityKind.MATMUL, compute)
-    return own or _power(rates, ActivityKind.MATMUL, CHECKED_BESIDE.get(compute, compute))
+    return own or _power(rates, ActivityKind.MATMUL, ALONE_AS.get(compute, compute))
 
 
 def _exactly(value: float) -> MeasuredValue:

@@ -168,6 +168,7 @@ def _falcon(config: ConfigJson) -> ModelShape:
         gated_mlp=False,
         context=2048,
         biases=config.flag("bias", False),
+        tied_embeddings=config.flag("tie_word_embeddings", True),
         **heads,
     )
 

@@ -19,12 +19,12 @@ SHIPPED = CATALOG / "records"
 """Records of the package, each named for its GPU and its day: `h200-sxm-141gb-2026-11-27.jsonl.gz`."""
 
 NAMED = "named"
-"""Folder there of those that a plan uses only where it is told to: real runs say more of these GPUs (decision 35)."""
+"""Folder there of those that plans use only where they are named: real runs say more about these GPUs (decision 35)."""
 
 
 def of_package(path: Path) -> bool:
     """Whether a record came with the package."""
-    return path.parent in (SHIPPED, SHIPPED / NAMED)
+    return path.parent.resolve() in (SHIPPED.resolve(), SHIPPED.resolve() / NAMED)
 
 
 def record_path(name: str) -> Path:
@@ -36,12 +36,8 @@ def record_path(name: str) -> Path:
     path = user_path(name)
     if path.exists() or path.name != name:
         return path
-    folders = [records_dir()] if has_data_dir() else []
-    files = (
-        folder / f"{name}{suffix}"
-        for folder in (*folders, SHIPPED, SHIPPED / NAMED)
-        for suffix in (".jsonl", ".jsonl.gz")
-    )
+    folders = (*([records_dir()] if has_data_dir() else []), SHIPPED, SHIPPED / NAMED)
+    files = (folder / f"{name}{ending}" for folder in folders for ending in ("", ".jsonl", ".jsonl.gz"))
     return next((file for file in files if file.is_file()), path)
 
 

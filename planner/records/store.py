@@ -238,6 +238,11 @@ def must_be_of_gpu(record: StoredRecord, gpu: str | None) -> None:
         )
 
 
+def _own_first(same: list[RecordSummary]) -> list[RecordSummary]:
+    """Of records of one name the user's own, as in plans; those of the package where there is none."""
+    return [record for record in same if not record.shipped] or same
+
+
 def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, prefix: bool = False) -> RecordSummary:
     """The record of this name.
 
@@ -253,7 +258,7 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
         raise UsageError("the name of a record is empty", hint="`mpplan records list` lists them")
     listed = tuple(list_records(named=True) if records is None else records)
     files = [record for record in listed if record.path.name == name]
-    exact = files or [record for record in listed if record.name == name]
+    exact = _own_first(files or [record for record in listed if record.name == name])
     near = [record for record in listed if record.name.startswith(name)]
     chosen = exact or (near if prefix else [])
     if len(chosen) == 1:

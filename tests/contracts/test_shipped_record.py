@@ -105,7 +105,7 @@ def test_a_plan_on_another_gpu_reads_no_record(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
 
     assert home.any_records(["h200-sxm-141gb"])
-    assert not home.any_records(["h100-sxm-80gb"])
+    assert not home.any_records(["h100-sxm5-80gb"])
 
 
 def test_a_plan_takes_the_record_of_an_h100_only_where_it_is_named(
@@ -124,10 +124,10 @@ def test_a_plan_takes_the_record_of_an_h100_only_where_it_is_named(
 @pytest.mark.parametrize(
     ("policy", "term", "within"),
     [
-        ("bf16", "linear_flop_per_s", 0.02),
-        ("fp8", "linear_flop_per_s", 0.05),
-        ("bf16", "attention_flop_per_s", 0.06),
-        ("fp8", "attention_flop_per_s", 0.08),
+        ("bf16", "linear_flop_per_s", 0.05),
+        ("fp8", "linear_flop_per_s", 0.12),
+        ("bf16", "attention_flop_per_s", 0.09),
+        ("fp8", "attention_flop_per_s", 0.03),
     ],
 )
 def test_what_publications_say_of_an_h100_is_what_was_measured_on_one(policy: str, term: str, within: float) -> None:
@@ -188,7 +188,7 @@ def test_steps_that_the_host_bounds_are_predicted_from_what_launching_takes(veri
     by_host = ("llama-llama-3.2-1b-L16-s2048b1/fp8", "llama-llama-3.2-1b-L16-s2048b1/bf16-fsdp")
 
     assert len(verified_on_h100) == 6
-    assert median(abs(error(case)) for case in verified_on_h100.values()) <= 0.07
+    assert median(abs(error(case)) for case in verified_on_h100.values()) <= 0.08
     assert all(abs(error(verified_on_h100[name])) <= 0.09 for name in by_host)
 
 

@@ -33,7 +33,8 @@ Template = Annotated[
 Records = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH", help="Measurement file or folder of the runs' GPUs. Default: your own records, as in a plan."
+        metavar="PATH",
+        help="Measurement file or folder of the runs' GPUs, or the name of a record. Default: your own, as in a plan.",
     ),
 ]
 

@@ -48,7 +48,8 @@ Records = Annotated[
     str | None,
     typer.Option(
         metavar="PATH",
-        help="Measurement file or folder of the runs' GPUs. Default: with --calibration your own records, else none.",
+        help="Measurement file or folder of the runs' GPUs, or the name of a record. Default: with --calibration your "
+        "own records, else none.",
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows.")]

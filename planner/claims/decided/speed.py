@@ -51,7 +51,7 @@ def fp16_products(known: Known) -> Decision:
     cases = [
         *(peak_ratio(gpu, "fp32", "fp16") for gpu in VOLTA_TO_AMPERE),
         *(
-            planned.product_speeds(known, "fp32", "fp16", planned.BERT, gpu=gpu, micro_batch=4, act_ckpt="none")
+            planned.product_speeds(known, "fp32", "fp16", planned.BERT, gpu=gpu, micro_batch=2, act_ckpt="none")
             for gpu in VOLTA_TO_AMPERE
         ),
         *measured.products(known, frm=("fp32",), to=("fp16",)),

@@ -80,11 +80,13 @@ def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> d
 
 
 def layer_clocks_hz(points: Sequence[Measurement]) -> dict[LayerRun, float]:
-    """Clock that layers hold, hot, by how they were run."""
-    blocks = quiet_first(usable(points, "block"))
-    runs = dict.fromkeys(LayerRun.of(point.setup) for point in blocks)
-    clocks = {run: median_clock_hz(blocks, lambda m, run=run: LayerRun.of(m.setup) == run) for run in runs}  # type: ignore[misc]
-    return {run: clock_hz for run, clock_hz in clocks.items() if clock_hz is not None}
+    """Clock that layers hold, hot, by how they were run: of the longest, since small ones may wait for the host."""
+    clocks = {}
+    for point in sorted(quiet_first(usable(points, "block")), key=lambda point: point.time.median_s or 0.0):
+        clock_hz = median_clock_hz([point], lambda _: True)
+        if clock_hz is not None:
+            clocks[LayerRun.of(point.setup)] = clock_hz
+    return clocks
 
 
 def _layer(rates: MeasuredRates, point: Measurement, work: PointWork, blocks: Sequence[Measurement]) -> _Layer | None:

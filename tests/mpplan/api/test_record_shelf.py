@@ -150,7 +150,9 @@ def test_an_estimate_for_many_gpus_lists_the_store_once(home: Path, monkeypatch:
     write_record(records_dir() / "h200.jsonl", a_canary(**H200), *kernels())
     calls: list[int] = []
     listing = store.list_records
-    monkeypatch.setattr(record_shelf, "list_records", lambda *given: calls.append(1) or listing(*given))
+    monkeypatch.setattr(
+        record_shelf, "list_records", lambda *given, **which: calls.append(1) or listing(*given, **which)
+    )
     from mpplan.api.answer import estimate_briefly
 
     estimate_briefly(params="1B", gpu="h200-sxm-141gb,h100-sxm5-80gb,a100-sxm4-80gb", precision="bf16")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from planner.measured.clocks import BURST_SD, clock_ratio_of, known_sd
@@ -11,7 +12,7 @@ from planner.measured.device import measured_rates
 from planner.measured.kernels import fit_attention, fit_products, sustained_clock_hz
 from planner.records.figures import TimeStatistics
 from planner.records.measurement import Measurement
-from tests.planner.recorded import BANDWIDTH, FIXED_S, H200, RATE, SHAPES, a_measurement, gemm
+from tests.planner.recorded import BANDWIDTH, FIXED_S, H200, RATE, SHAPES, a_measurement, attention, gemm
 
 HELD_HZ, BURST_HZ = 1.6e9, 1.8e9
 
@@ -23,21 +24,35 @@ def held(recipe: str = "bf16-autocast", kind: str = "power", clock_hz: float = H
     )
 
 
-def bursts(clock_hz: float | None = BURST_HZ) -> list[Measurement]:
-    """Products of recorded.py's law whose arithmetic is faster by the ratio of the two clocks."""
-    points = []
-    for m, n, k in SHAPES:
-        flop, moved = 2.0 * m * n * k, 2.0 * (m * k + n * k + m * n)
-        seconds = flop / RATE * HELD_HZ / BURST_HZ + moved / BANDWIDTH + FIXED_S
-        point = gemm(m, n, k, regime="burst", sm_clock_median_hz=clock_hz)
-        points.append(replace(point, time=TimeStatistics(median_s=seconds)))
-    return points
+def bursts(faster: float = 1.0, recipe: str = "bf16-autocast") -> list[Measurement]:
+    """Products of recorded.py's law, faster than that by a factor."""
+    points = [gemm(m, n, k, recipe, regime="burst", sm_clock_median_hz=BURST_HZ) for m, n, k in SHAPES]
+    return [replace(point, time=TimeStatistics(median_s=(point.time.median_s or 0.0) / faster)) for point in points]
 
 
-def test_the_arithmetic_of_a_burst_is_brought_to_the_sustained_clock_and_its_traffic_is_not() -> None:
-    fit = fit_products([held(), *bursts()])["bf16"]
+def hot(recipe: str = "bf16-autocast") -> Measurement:
+    """The largest square of recorded.py's law for seconds at the power limit."""
+    return replace(
+        gemm(8192, 8192, 8192, recipe, kind="power", regime="sustained", sm_clock_median_hz=HELD_HZ),
+        probe_id=f"power/{recipe}",
+    )
+
+
+def test_bursts_are_brought_to_the_level_of_what_ran_hot_whatever_clock_they_had() -> None:
+    fit = fit_products([hot(), *bursts(1.08)])["bf16"]
 
     assert fit.coefficients == pytest.approx((1 / RATE, 1 / BANDWIDTH, FIXED_S), rel=1e-6, abs=0.0)
+    assert "power/bf16-autocast" in fit.probe_ids
+
+
+def test_scales_per_row_have_the_level_of_scales_per_tensor_which_alone_run_hot() -> None:
+    fits = fit_products([hot("fp8"), *bursts(1.08, "fp8"), *bursts(1.08 * 0.9, "fp8-rowwise")])
+
+    assert fits["fp8-rowwise"].coefficients[0] == pytest.approx(fits["fp8"].coefficients[0] / 0.9, rel=1e-6)
+
+
+def test_bursts_stay_as_they_are_where_nothing_ran_hot() -> None:
+    assert fit_products(bursts(1.08))["bf16"].coefficients[0] == pytest.approx(1 / (1.08 * RATE), rel=1e-6, abs=0.0)
 
 
 def test_each_kind_of_compute_has_its_own_clock_and_layers_stand_in_for_products() -> None:
@@ -68,11 +83,11 @@ def test_products_hold_no_higher_clock_than_their_own_large_bursts_where_layers_
     assert sustained_clock_hz(large, "fp8") is None
 
 
-def test_a_burst_without_a_clock_stays_as_it_is_and_is_less_sure() -> None:
-    fit = fit_products([held(), *bursts(clock_hz=None)])["bf16"]
+def test_a_burst_without_a_clock_is_less_sure() -> None:
+    point = a_measurement(regime="burst", **H200)
 
-    assert fit.coefficients[0] == pytest.approx(HELD_HZ / BURST_HZ / RATE, rel=1e-6, abs=0.0)
-    assert fit.spread == pytest.approx(BURST_SD, rel=1e-6)
+    assert known_sd(point, 1.0) == point.time_relative_sd
+    assert known_sd(point, None) == pytest.approx(float(np.hypot(point.time_relative_sd or 0.0, BURST_SD)))
 
 
 def test_on_a_cpu_nothing_is_known_to_differ_between_bursts_and_sustained_work() -> None:
@@ -87,16 +102,7 @@ def test_a_clock_that_was_read_at_rest_says_nothing(clock_hz: float | None, rati
     assert clock_ratio_of(HELD_HZ, None) is None
 
 
-def test_attention_bursts_follow_the_clock_that_attention_or_layers_of_their_type_hold() -> None:
-    def burst(length: int) -> Measurement:
-        flop = 2.0 * 32 * 128 * length**2
-        return a_measurement(
-            probe_id=f"attention/s{length}", kind="attention", recipe="bf16-autocast", seq_len=length,
-            flop_model=3.0 * flop, time_median_s=1.0, time_forward_median_s=flop / 400e12 * HELD_HZ / BURST_HZ,
-            regime="burst", sm_clock_median_hz=BURST_HZ, **H200,
-        )  # fmt: skip
+def test_attention_takes_as_long_as_it_took() -> None:
+    fit = fit_attention([attention(length) for length in (2048, 8192, 16384)], "forward")["bf16"]
 
-    bursts = [burst(length) for length in (2048, 8192, 16384)]
-    fit = fit_attention([held(kind="block"), held(clock_hz=1.2e9), *bursts], "forward")["bf16"]
-
-    assert 400e12 * fit.coefficients[0] == pytest.approx(1.0, rel=1e-6)  # whatever products alone hold
+    assert 400e12 * fit.coefficients[0] == pytest.approx(1.0, rel=1e-6)

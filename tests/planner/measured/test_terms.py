@@ -14,7 +14,7 @@ from planner.measured.rates import (
     MeasuredRates,
     MeasuredValue,
 )
-from planner.measured.terms import LEAST_SD, measured_terms
+from planner.measured.terms import LAYER_CLOCK_SD, LEAST_SD, measured_terms
 from planner.rates.ladder import resolve_rates
 from planner.used.kernels import attention_used, products_used
 from tests.planner.build import cluster, layouts, recipe
@@ -158,36 +158,44 @@ def test_memory_bound_work_runs_as_measured_for_its_stack(stack, modes, expected
     assert (term.value if term else None) == expected
 
 
+CLOCKED = replace(
+    EMPTY,
+    matmul_flop_per_s={"bf16": value(6.6e14), "fp8": value(1.25e15), "fp16": value(6.3e14), "tf32": value(3.5e14)},
+    attention_forward_flop_per_s={"bf16": value(6e14)},
+    attention_backward_flop_per_s={"bf16": value(6e14)},
+    sustained_clock_hz={"bf16": 1.35e9, "fp8": 1.3e9, "fp16": 1.35e9, "tf32": 1.4e9},
+    attention_clock_hz={"bf16": 1.8e9},
+    layer_clock_hz={
+        LayerRun(recipe="bf16-fsdp"): 1.55e9,
+        LayerRun(recipe="bf16-fsdp", compiled=True): 1.5e9,
+        LayerRun(recipe="fp8"): 1.98e9,
+        LayerRun(recipe="fp8", compiled=True): 1.6e9,
+        LayerRun(recipe="tf32"): 1.9e9,
+    },
+)
+
+
 @pytest.mark.parametrize(
-    ("parts", "layer_hz"),
+    ("parts", "term", "expected"),
     [
-        ({"stack": "tuned"}, 1.5e9),
-        ({"stack": "tuned", "policy": "fp8"}, 1.6e9),  # eager layers in FP8 wait for their casts at the full clock
-        ({"stack": "eager"}, None),  # in its composition ratio
+        ({"policy": "bf16"}, "linear_flop_per_s", 6.6e14 * 1.5 / 1.35),
+        ({"policy": "bf16"}, "attention_flop_per_s", 6e14 * 1.5 / 1.8),
+        ({"policy": "fp8"}, "linear_flop_per_s", 1.25e15 * 1.6 / 1.3),  # not that of eager ones, which wait for casts
+        ({"policy": "fp8"}, "other_flop_per_s", 6.6e14 * 1.5 / 1.35),
+        ({"policy": "fp8"}, "attention_flop_per_s", 6e14 * 1.6 / 1.8),
+        ({"policy": "fp16"}, "linear_flop_per_s", 6.3e14 * 1.5 / 1.35),  # as BF16's layers
+        ({"policy": "tf32"}, "linear_flop_per_s", 3.5e14),  # eager layers alone tell nothing of fused ones
+        ({"policy": "bf16", "stack": "eager"}, "linear_flop_per_s", 6.6e14),  # in its composition ratio
     ],
 )
-def test_products_of_a_fused_stack_run_at_the_clock_of_whole_layers(parts, layer_hz):
-    alone = {"bf16": 1.35e9, "fp8": 1.3e9}
-    rates = replace(
-        EMPTY,
-        matmul_flop_per_s={"bf16": value(6.6e14), "fp8": value(1.25e15)},
-        attention_forward_flop_per_s={"bf16": value(6e14)},
-        attention_backward_flop_per_s={"bf16": value(6e14)},
-        sustained_clock_hz=alone,
-        attention_clock_hz={"bf16": 1.8e9},
-        layer_clock_hz={
-            LayerRun(recipe="bf16-fsdp"): 1.55e9,
-            LayerRun(recipe="bf16-fsdp", compiled=True): 1.5e9,
-            LayerRun(recipe="fp8"): 1.98e9,
-            LayerRun(recipe="fp8", compiled=True): 1.6e9,
-        },
-    )
-    measured = terms(rates, **parts)
+def test_kernels_of_a_fused_stack_run_at_the_clock_of_compiled_layers(parts, term, expected):
+    assert terms(CLOCKED, **({"stack": "tuned"} | parts))[term].value == pytest.approx(expected)
 
-    assert measured["other_flop_per_s"].value == pytest.approx(6.6e14 * (layer_hz or alone["bf16"]) / alone["bf16"])
-    assert measured["attention_flop_per_s"].value == pytest.approx(6e14 * (layer_hz or 1.8e9) / 1.8e9)
-    if "policy" in parts:
-        assert measured["linear_flop_per_s"].value == pytest.approx(1.25e15 * (layer_hz or 0.0) / alone["fp8"])
+
+def test_a_rate_at_the_clock_of_layers_is_less_sure():
+    fused, eager = (terms(CLOCKED, stack=stack)["linear_flop_per_s"].log_sd for stack in ("tuned", "eager"))
+
+    assert fused == pytest.approx(np.hypot(eager, LAYER_CLOCK_SD))
 
 
 def test_surfaces_of_a_fused_stack_are_at_the_clock_of_whole_layers_too():

@@ -167,7 +167,17 @@ def test_a_record_is_named_by_its_path_or_by_its_name(tmp_path, monkeypatch):
     assert record_path("mine") == own
     assert record_path("h100") == by_name
     assert record_path("h200") == Path("h200")  # what is there under that very name comes first
-    assert record_path("h200.jsonl.gz") == Path("h200.jsonl.gz")
+    assert record_path("h200.jsonl.gz") == used
     assert record_path("./h100") == Path("./h100")
     assert record_path("nothing") == Path("nothing")
     assert [of_package(path) for path in (own, used, by_name)] == [False, True, True]
+
+
+def test_a_record_of_the_package_is_one_however_its_path_is_spelled(tmp_path, monkeypatch):
+    monkeypatch.setattr(home, "SHIPPED", tmp_path / "shipped")
+    (tmp_path / "shipped" / "named").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "shipped")
+
+    assert of_package(Path("h200.jsonl.gz"))
+    assert of_package(Path("named/../named/h100.jsonl.gz"))
+    assert not of_package(Path("../h200.jsonl.gz"))

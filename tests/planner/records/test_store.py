@@ -199,6 +199,14 @@ def test_records_of_the_package_are_read_for_the_gpus_asked_alone_and_some_only_
     assert records.find_record("h100").shipped
 
 
+def test_an_own_record_wins_over_one_of_the_package_with_its_name(tmp_path: Path) -> None:
+    write_record(tmp_path / "shipped" / "named" / "h100.jsonl", *h200(8))
+    own = write_record(records_dir() / "h100.jsonl", *h200(9))
+
+    assert records.find_record("h100").path == own
+    assert records.find_record("h100.jsonl").path == own
+
+
 def test_a_shipped_record_is_read_once(tmp_path: Path) -> None:
     path = write_record(tmp_path / "shipped" / "theirs.jsonl", *h200(9))
 
