@@ -302,6 +302,7 @@ TEXT: dict[str, str] = {
     "trust.prices": "prices as of {date}, rows of {rows}",
     "trust.prices_rows": "prices of {rows}",
     "trust.price_given": "price as given",
+    "trust.converted": "{prices}: {rates}",
     "trust.assumptions.none": "no assumptions",
     "trust.assumptions.one": "{n} assumption",
     "trust.assumptions.other": "{n} assumptions",

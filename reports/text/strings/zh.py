@@ -291,6 +291,7 @@ TEXT: dict[str, str] = {
     "trust.prices": "价格截至 {date}（{rows} 年数据）",
     "trust.prices_rows": "价格为 {rows} 年数据",
     "trust.price_given": "价格由用户给出",
+    "trust.converted": "{prices}：{rates}",
     "trust.assumptions.none": "无假设",
     "trust.assumptions.one": "{n} 条假设",
     "trust.assumptions.other": "{n} 条假设",
