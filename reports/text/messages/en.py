@@ -190,6 +190,8 @@ TEMPLATES: dict[str, str] = {
     "price.warning.few_providers": "only {count:providers} known for {gpu}: the range is at least the typical spread of GPUs with five or more",
     "price.warning.one_price": "--price is taken for each of {gpus:gpu}: if they differ, ask about one at a time",
     "price.warning.one_server_price": "the server price in --own is taken for each of {gpus:gpu}: if they differ, ask about one at a time",
+    "price.warning.age_unused": '`capital.age_years` = {age:g} in --own has no effect: straight-line depreciation charges the same in each of the {life:g} years; `depreciation = "economic"` charges less for older machines',
+    "price.warning.written_off": 'the machines in --own are {age:g} years old and written off after {life:g}, yet they are charged in full: give a longer `life_years`, or `depreciation = "economic"`',
     "price.warning.like_unused": "--price-like {like} was not used: {gpu} has a price of its own",
     "warning.cap": "a cap of {cap_mw:power_mw} at the peak allows {gpus_allowed:,} × {gpu:gpu}: the plan takes {gpus:,} for {days:.3g} days in place of {gpus_wanted:,} for {days_wanted:.3g}",
     "warning.memory_risk": "{gpu:gpu}: every layout runs out of memory with a probability above {allowed:.{digits}%}; the one planned does with {risk:.{digits}%}: try it on one node first, or use more GPUs",

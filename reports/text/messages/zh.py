@@ -190,6 +190,8 @@ TEMPLATES: dict[str, str] = {
     "price.warning.few_providers": "{gpu} 只有 {count:providers}：区间不小于有五家以上供应商的 GPU 的典型价差",
     "price.warning.one_price": "--price 用于 {gpus:gpu} 中的每一种：若价格不同，请逐一询问",
     "price.warning.one_server_price": "--own 中的服务器价格用于 {gpus:gpu} 中的每一种：若价格不同，请逐一询问",
+    "price.warning.age_unused": '--own 中的 `capital.age_years` = {age:g} 不起作用：直线折旧在 {life:g} 年中每年计提相同；`depreciation = "economic"` 对较旧的机器计提较少',
+    "price.warning.written_off": '--own 中的机器已用 {age:g} 年，而 {life:g} 年后即折旧完毕，这里仍按全额计提：请给出更长的 `life_years`，或 `depreciation = "economic"`',
     "price.warning.like_unused": "--price-like {like} 未被采用：{gpu} 有自己的价格",
     "warning.cap": "峰值功率封顶 {cap_mw:power_mw}，允许 {gpus_allowed:,} 张 {gpu:gpu}：计划以 {gpus:,} 张用 {days:.3g} 天，代替 {gpus_wanted:,} 张用 {days_wanted:.3g} 天",
     "warning.memory_risk": "{gpu:gpu}：每种并行方案显存不足的概率都高于 {allowed:.{digits}%}；所选方案为 {risk:.{digits}%}：请先在一个节点上试跑，或使用更多 GPU",
