@@ -518,6 +518,8 @@ TEXT: dict[str, str] = {
     "duration.hours.other": "{n} hours",
     "duration.days.one": "1 day",
     "duration.days.other": "{n} days",
+    "price_rows.one": "1 price",
+    "price_rows.other": "{n} prices",
     "providers.one": "1 provider",
     "providers.other": "{n} providers",
     "own_runs.one": "1 own run",

@@ -501,6 +501,8 @@ TEXT: dict[str, str] = {
     "duration.hours.other": "{n} 小时",
     "duration.days.one": "1 天",
     "duration.days.other": "{n} 天",
+    "price_rows.one": "1 行价格",
+    "price_rows.other": "{n} 行价格",
     "providers.one": "1 家供应商",
     "providers.other": "{n} 家供应商",
     "own_runs.one": "1 次自己的训练",
