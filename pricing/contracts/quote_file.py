@@ -13,7 +13,7 @@ from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.hardware.catalogue import find_gpu
 from planner.units import HOUR_S, parse_duration_s
 from pricing.base.money import CURRENCIES, plain
-from pricing.book.conversion import converted, later_rates, stale_rate_gap
+from pricing.book.conversion import converted, later_rates, stale_rate_gap, stale_rates
 from pricing.book.rows import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H
 from pricing.files.exchange_rates import ExchangeRate, load_rates, usd_rate
 from pricing.files.toml_file import TomlFile, read_toml
@@ -99,8 +99,10 @@ def _ended(file: TomlFile, as_of: date) -> bool:
 
 def _old_rate(file: TomlFile, rate: ExchangeRate, as_of: date) -> tuple[Message, ...]:
     """Says that the rate is stale, where the gap of the price says that the offer ended."""
-    gap = stale_rate_gap([rate], as_of)
-    return () if gap is None or not _ended(file, as_of) else (gap.why,)
+    stale = stale_rates([rate], as_of)
+    if not stale or not _ended(file, as_of):
+        return ()
+    return (Message.of("price.warning.stale_rate", as_of=str(as_of), rows=stale),)
 
 
 def _gpu_price(file: TomlFile, gpu: str, commitment: str, price: Decimal, rate: ExchangeRate, as_of: date) -> GpuPrice:

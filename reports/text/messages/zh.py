@@ -184,6 +184,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.whole_market": "{region} 没有 {gpu} 的 {commitment} 价格：使用整个市场的价格",
     "price.warning.later_rows": "{as_of} 之后（至 {newest}）的 {count:price_rows}未被使用；若非本意，请检查时钟",
     "price.warning.later_rates": "{as_of} 之后的汇率未被使用：{rows}；请检查其日期与时钟",
+    "price.warning.stale_rate": "过期的汇率：截至 {as_of} 已超过 90 天：{rows}",
     "price.warning.historic": "近 18 个月没有已知价格；使用更早的价格：{rows}",
     "price.warning.vague_date": "部分价格只知年份或区间，不知确切日期：用 `mpplan prices show GPU` 查看",
     "price.warning.vague_date_shown": "部分价格只知年份或区间，不知确切日期：见各行所列日期",
