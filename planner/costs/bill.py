@@ -31,6 +31,9 @@ from planner.units import MONTH_H
 
 Amounts = npt.NDArray[np.float64]
 
+CONTRACT = "contract"
+"""Block of the hours of a contract, used or not: within a minimum term their sum stays the same."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDraws:
@@ -117,6 +120,7 @@ def _gpu_line(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices) -> Draw
         unit="GPU-hour",
         unit_price_usd=prices.gpu.usd_per_gpu_h,
         evidence_ids=prices.evidence_ids,
+        block=CONTRACT,
         children=() if owned is None else _owned_items(amounts, hours, prices, owned),
     )
 
@@ -188,6 +192,7 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
                 unit="GPU-hour",
                 unit_price_usd=prices.gpu.usd_per_gpu_h,
                 evidence_ids=prices.evidence_ids,
+                block=CONTRACT,
             )
         )
     if quote.setup_fee_usd > 0:

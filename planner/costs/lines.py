@@ -73,6 +73,8 @@ class DrawnLine:
     base_usd: float | None = None
     """For a share of other lines: their sum at mid times the share."""
     evidence_ids: tuple[str, ...] = ()
+    block: str = ""
+    """Lines of one name here are paid as one amount, such as the used and the unused hours of one contract."""
     children: tuple[DrawnLine, ...] = ()
 
     @property
@@ -143,8 +145,41 @@ def cost_tree(lines: Sequence[DrawnLine], *, at_least: bool = False) -> tuple[Es
 
 
 def _lines(total: Estimate, lines: Sequence[DrawnLine]) -> tuple[CostLine, ...]:
-    ranges = split_range(total, [Estimate.of_draws(line.amounts, mid=line.mid_usd) for line in lines])
-    return tuple(_line(line, usd) for line, usd in zip(lines, ranges, strict=True))
+    """Lines with their shares of a total's range; those of one block take the share of their sum, then divide it."""
+    blocks: dict[str, list[DrawnLine]] = {}
+    for line in lines:
+        blocks.setdefault(line.block or line.id, []).append(line)
+    whole = split_range(total, [_block_range(block) for block in blocks.values()])
+    usd_by_id = {
+        line.id: usd
+        for of_block, block in zip(whole, blocks.values(), strict=True)
+        for line, usd in zip(block, _within(of_block, block), strict=True)
+    }
+    return tuple(_line(line, usd_by_id[line.id]) for line in lines)
+
+
+def _block_range(block: Sequence[DrawnLine]) -> Estimate:
+    amounts = np.sum([line.amounts for line in block], axis=0)
+    return Estimate.of_draws(amounts, mid=sum(line.mid_usd for line in block))
+
+
+def _within(usd: Estimate, block: Sequence[DrawnLine]) -> tuple[Estimate, ...]:
+    """The lines of a block: its range goes to those that move with it, by how much of it they move.
+
+    Their own percentiles say nothing here: within a minimum term, an hour more of rental is an hour less that is not
+    used, and their sum stays what it is.
+    """
+    if len(block) == 1:
+        return (usd,)
+    amounts = np.array([line.amounts for line in block])
+    whole = amounts.sum(axis=0)
+    moves = (amounts - amounts.mean(axis=1, keepdims=True)) @ (whole - whole.mean())
+    shares = _shares(np.maximum(moves, 0.0))
+    below, above = (usd.mid - usd.low) * shares, (usd.high - usd.mid) * shares
+    return tuple(
+        Estimate(low=max(line.mid_usd - down, 0.0), mid=line.mid_usd, high=line.mid_usd + up, at_least=usd.at_least)
+        for line, down, up in zip(block, below.tolist(), above.tolist(), strict=True)
+    )
 
 
 def _line(line: DrawnLine, usd: Estimate) -> CostLine:

@@ -37,7 +37,7 @@ class GpuPrice:
     region: str | None = None
     """The region chosen; None for any."""
     stale: bool = False
-    """Whether a row used is more than 90 days old; `gap` names it."""
+    """Whether a row or an exchange rate used is more than 90 days old, or an offer ended; `gap` names it."""
     warnings: tuple[Message, ...] = ()
     """What else a reader should know, one message each: historic rows, vague dates, a borrowed range."""
     like: str | None = None
@@ -55,7 +55,7 @@ class SiteFacts:
     electricity_evidence: Evidence | None = None
     """None where the price is not known."""
     electricity_gap: Gap | None = None
-    """Why the price is not known."""
+    """Why the price is not known, or that it is stale."""
     grid_kg_co2e_per_kwh: Estimate
     """Location-based."""
     grid_evidence: Evidence

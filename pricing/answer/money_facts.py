@@ -92,7 +92,7 @@ def _quotes(priced: Priced) -> Iterator[QuoteUsed]:
                 minimum_term_days=ledger.quote.minimum_term_h * HOUR_S / DAY_S,
                 minimum_gpus=ledger.quote.minimum_gpus,
                 setup_fee_usd=ledger.quote.setup_fee_usd,
-                expired=ledger.quote.price.stale,
+                expired=(gap := ledger.quote.price.gap) is not None and gap.key == "quote.ended",
             )
 
 

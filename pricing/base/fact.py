@@ -15,7 +15,7 @@ class Fact:
     evidence: Evidence
     """Where it is from."""
     gap: Gap | None = None
-    """What is missing, where the figure is that of another place."""
+    """What is missing, where the figure is that of another place or rests on a stale exchange rate."""
 
 
 def given(id_: str, what: str, source: str, used_in: tuple[str, ...]) -> Evidence:

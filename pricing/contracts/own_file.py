@@ -306,7 +306,7 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
             evidence=evidence,
             gap=gap,
             commitment="owned",
-            warnings=() if rental is None else _rental_warnings(rental),
+            warnings=(*_age_warnings(owned), *(() if rental is None else _rental_warnings(rental))),
         ),
         items_usd_per_gpu_h={name: items[name] for name in ITEMS},
         break_even_utilisation_ratio=break_even_ratio(owned, site.pue.mid, ends[1][2], rented) if rented else None,
@@ -317,6 +317,16 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
         life_years=owned.life_years,
         busy_usd_per_gpu_h=Estimate(low=busy[0], mid=busy[1], high=busy[2]),
     )
+
+
+def _age_warnings(owned: Owned) -> tuple[Message, ...]:
+    """Says that an age was given which straight-line depreciation takes no notice of."""
+    if owned.age_years <= 0 or owned.depreciation == "economic":
+        return ()
+    values = {"age": owned.age_years, "life": owned.life_years}
+    if owned.age_years < owned.life_years:
+        return (Message.of("price.warning.age_unused", **values),)
+    return (Message.of("price.warning.written_off", **values),)
 
 
 def _rental_warnings(rental: GpuPrice) -> tuple[Message, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,8 @@ from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.hardware.catalogue import find_gpu
 from planner.units import HOUR_S, parse_duration_s
-from pricing.base.money import CURRENCIES
+from pricing.base.money import CURRENCIES, plain
+from pricing.book.conversion import converted, later_rates, stale_rate_gap, stale_rates
 from pricing.book.rows import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H
 from pricing.files.exchange_rates import ExchangeRate, load_rates, usd_rate
 from pricing.files.toml_file import TomlFile, read_toml
@@ -61,7 +63,8 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
     Raises:
         UsageError: the file cannot be read.
         InputFileError: it is not TOML, lacks a key, has an unknown one or a value out of bounds, is for another GPU,
-            asks more for spot than for on-demand, or is in a currency without a dated rate.
+            costs more than is plausible in USD, asks more for spot than for on-demand, or is in a currency without a
+            dated rate.
     """
     file = read_toml(path)
     file.only(_KEYS)
@@ -69,26 +72,45 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
     if quoted != gpu:
         raise file.fail("gpu", f"the offer is for `{quoted}`, not for `{gpu}`", f"plan it with --gpu {quoted}")
     currency = file.word("currency", CURRENCIES, "USD", like="an ISO 4217 code such as EUR or USD")
-    rate = usd_rate(currency, as_of, load_rates() if rates is None else rates)
+    known = load_rates() if rates is None else rates
+    rate = usd_rate(currency, as_of, known)
     if rate is None:
         hint = "add a dated rate to exchange_rates.csv, see docs/pricing.md"
         raise file.fail("currency", f"no exchange rate of {currency} on or before {as_of} is known", hint)
     commitment = file.word("commitment", COMMITMENTS, "on-demand")
-    usd = _price(file, commitment) * rate.usd_per_unit
+    price = _price(file, commitment, rate)
     fee = file.amount("setup_fee", Decimal(0)) * rate.usd_per_unit
     return Quote(
         vendor=file.text_of("vendor"),
-        price=_gpu_price(file, gpu, commitment, usd, rate, as_of),
+        price=replace(
+            _gpu_price(file, gpu, commitment, price, rate, as_of),
+            warnings=(*_old_rate(file, rate, as_of), *later_rates([currency], known, as_of)),
+        ),
         minimum_term_h=file.parsed("minimum_term", parse_duration_s) / HOUR_S,
         minimum_gpus=file.whole("minimum_gpus", 1, 1_000_000, 1),
         setup_fee_usd=float(fee),
     )
 
 
-def _gpu_price(file: TomlFile, gpu: str, commitment: str, usd: Decimal, rate: ExchangeRate, as_of: date) -> GpuPrice:
-    vendor = file.text_of("vendor")
+def _ended(file: TomlFile, as_of: date) -> bool:
     until = file.day("valid_until")
-    ended = until is not None and until < as_of
+    return until is not None and until < as_of
+
+
+def _old_rate(file: TomlFile, rate: ExchangeRate, as_of: date) -> tuple[Message, ...]:
+    """Says that the rate is stale, where the gap of the price says that the offer ended."""
+    stale = stale_rates([rate], as_of)
+    if not stale or not _ended(file, as_of):
+        return ()
+    return (Message.of("price.warning.stale_rate", as_of=str(as_of), rows=stale),)
+
+
+def _gpu_price(file: TomlFile, gpu: str, commitment: str, price: Decimal, rate: ExchangeRate, as_of: date) -> GpuPrice:
+    vendor = file.text_of("vendor")
+    until, ended = file.day("valid_until"), _ended(file, as_of)
+    gap = Gap.of("quote.ended", until=str(until)) if ended else stale_rate_gap([rate], as_of)
+    usd, amount = price * rate.usd_per_unit, converted(price, rate)
+    basis = Message.of("quote.basis", vendor=vendor, commitment=commitment)
     what = f"{vendor}: {usd:f} USD per GPU-hour, {commitment}"
     if rate.currency != "USD":
         what += f", at {rate.usd_per_unit} USD per {rate.currency} of {rate.date} ({rate.source})"
@@ -105,21 +127,27 @@ def _gpu_price(file: TomlFile, gpu: str, commitment: str, usd: Decimal, rate: Ex
     return GpuPrice(
         gpu=gpu,
         usd_per_gpu_h=Estimate.exactly(float(usd)),
-        basis=Message.of("quote.basis", vendor=vendor, commitment=commitment),
+        basis=Message.of("price.basis.converted", basis=basis, rows=amount) if amount else basis,
         evidence=(evidence,),
-        gap=Gap.of("quote.ended", until=str(until)) if ended else None,
+        gap=gap,
         commitment=commitment,
         provider=vendor,
         region=None if file.get("region") is None else file.text_of("region"),
-        stale=ended,
+        stale=gap is not None,
     )
 
 
-def _price(file: TomlFile, commitment: str) -> Decimal:
+def _price(file: TomlFile, commitment: str, rate: ExchangeRate) -> Decimal:
+    """The price in the currency of the offer; what is plausible is known in USD."""
     price = file.amount("price_per_gpu_h")
-    if not 0 < price <= HIGHEST_PLAUSIBLE_PER_GPU_H:
+    usd = price * rate.usd_per_unit
+    if not 0 < usd <= HIGHEST_PLAUSIBLE_PER_GPU_H:
         hint = "give the price of one GPU for one hour: not of a server, not in cents"
-        raise file.fail("price_per_gpu_h", f"expected more than 0 and at most {HIGHEST_PLAUSIBLE_PER_GPU_H}", hint)
+        expected = f"expected more than 0 and at most {HIGHEST_PLAUSIBLE_PER_GPU_H} USD"
+        if rate.currency != "USD":
+            expected += f", found {plain(usd):f} USD at {rate.usd_per_unit:f} USD per {rate.currency} of {rate.date}"
+            hint += ", and an exchange rate in USD for one unit"
+        raise file.fail("price_per_gpu_h", expected, hint)
     on_demand = file.amount("on_demand_price_per_gpu_h", price)
     if commitment == "spot" and price > on_demand:
         raise file.fail("price_per_gpu_h", f"the spot price {price} is above the on-demand price {on_demand}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from decimal import Decimal
 
@@ -14,6 +15,7 @@ from pricing.base.money import read_currency
 
 RATE_COLUMNS = ("currency", "usd_per_unit", "date", "source")
 
+_MAY_BE_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}")
 LARGEST_USD_PER_UNIT = Decimal(10_000)
 """The dearest unit of a currency is worth a few USD, the cheapest some millionths of one."""
 
@@ -52,6 +54,9 @@ def _rate(row: Row) -> ExchangeRate:
 
 
 def _usd_per_unit(row: Row) -> Decimal:
+    """A comma is a decimal mark, as in the price book, unless three digits follow it: `1,100` may mean thousands."""
+    if _MAY_BE_THOUSANDS.fullmatch(row.cell("usd_per_unit")):
+        raise row.fail("usd_per_unit", "a number with a point as decimal mark and none for thousands")
     rate = row.decimal("usd_per_unit", above_zero=True)
     if not 1 / LARGEST_USD_PER_UNIT**2 <= rate <= LARGEST_USD_PER_UNIT:
         raise row.fail("usd_per_unit", f"USD for one unit, at most {LARGEST_USD_PER_UNIT}")

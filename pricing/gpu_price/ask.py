@@ -26,6 +26,10 @@ _COMMITMENT_WORDS = {
 }
 
 
+EVERYWHERE = "all"
+"""Region of a row whose price is the same in every region of its provider."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceQuery:
     """Which price is wanted from the book."""
@@ -70,16 +74,26 @@ def check_names(query: PriceQuery) -> None:
             f"no prices of a provider `{query.provider}`",
             hint=f"did you mean {listed(near)}?" if near else f"the book has {listed(book.providers(), 40)}",
         )
-    if query.region is None or place_named(query.region) is not None:
+    if query.region is None or _is_place(query.region, query.provider):
         return
     regions = {row.region for row in book.rows if row.region and query.provider in (None, row.provider)}
     if query.region.lower() in {region.lower() for region in regions}:
         return
+    if EVERYWHERE in regions and _is_place(query.region, None):
+        return  # the regions of such a provider are not in the book
     near = near_names(query.region, regions)
+    some = f"the book has {listed(sorted(regions))}" if regions else "its prices name no region: leave out --region"
     raise UsageError(
         f"no prices in a region `{query.region}`" + (f" of {query.provider}" if query.provider else ""),
-        hint=f"did you mean {listed(near)}?" if near else f"the book has {listed(sorted(regions))}",
+        hint=f"did you mean {listed(near)}?" if near else some,
     )
+
+
+def _is_place(region: str, provider: str | None) -> bool:
+    """Whether a name stands for a place; a region's name does for its own provider, or where none is asked for."""
+    owner, colon, _ = region.strip().lower().partition(":")
+    foreign = bool(colon) and provider not in (None, owner)
+    return not foreign and place_named(region, provider) is not None
 
 
 def _in_region(row: PriceRow, query: PriceQuery) -> bool:
@@ -87,9 +101,9 @@ def _in_region(row: PriceRow, query: PriceQuery) -> bool:
         return True
     if row.region.lower() == query.region.lower():
         return True
-    if row.region == "all":
+    if row.region == EVERYWHERE:
         return query.provider is not None
-    asked, place = place_named(query.region), place_of(row.provider, row.region)
+    asked, place = place_named(query.region, query.provider), place_of(row.provider, row.region)
     return asked is not None and place is not None and asked in (place, country_of(place))
 
 

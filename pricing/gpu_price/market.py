@@ -8,6 +8,7 @@ from decimal import Decimal
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from pricing.book.conversion import stale_rate_gap, stale_rates, with_rates
 from pricing.book.current import Vote, counting_rows, is_historic, quantile, votes, without_historic
 from pricing.book.reading import load_book
 from pricing.book.rows import PriceBook, PriceRow
@@ -43,10 +44,14 @@ def _evidence(vote: Vote) -> Evidence:
 
 
 def _stale_gap(ballot: tuple[Vote, ...], as_of: date) -> Gap | None:
+    """Rows and exchange rates that are too old; rates alone have a gap of their own."""
     stale = [vote.row for vote in ballot if vote.row.is_stale(as_of)]
+    rates = [vote.rate for vote in ballot]
     if not stale:
-        return None
-    return Gap.of("price.stale", as_of=str(as_of), rows=_dated(stale))
+        return stale_rate_gap(rates, as_of)
+    old = stale_rates(rates, as_of)
+    rows = Message.of("price.of_dates", rows=(_dated(stale), *old)) if old else _dated(stale)
+    return Gap.of("price.stale", as_of=str(as_of), rows=rows)
 
 
 def _date_warnings(ballot: tuple[Vote, ...], as_of: date) -> tuple[Message, ...]:
@@ -76,17 +81,18 @@ def provider_price(vote: Vote, query: PriceQuery) -> GpuPrice:
     row = vote.row
     usd = float(vote.usd_per_gpu_h)
     gap = _stale_gap((vote,), query.as_of)
+    basis = Message.of(
+        "price.basis.provider",
+        provider=row.provider,
+        region=_region(query),
+        commitment=query.commitment,
+        row=row.id,
+        date=row.date_text,
+    )
     return GpuPrice(
         gpu=query.gpu,
         usd_per_gpu_h=Estimate(low=usd, mid=usd, high=float(vote.highest_usd_per_gpu_h)),
-        basis=Message.of(
-            "price.basis.provider",
-            provider=row.provider,
-            region=_region(query),
-            commitment=query.commitment,
-            row=row.id,
-            date=row.date_text,
-        ),
+        basis=with_rates(basis, [vote.rate]),
         evidence=(_evidence(vote),),
         gap=gap,
         commitment=query.commitment,
@@ -132,16 +138,17 @@ def market_price(rates: tuple[ExchangeRate, ...], ballot: tuple[Vote, ...], quer
             low, high = min(low, mid * typical[0]), max(high, mid * typical[1])
             warnings.append(Message.of("price.warning.few_providers", count=len(ballot), gpu=query.gpu))
     gap = _stale_gap(ballot, query.as_of)
+    basis = Message.of(
+        "price.basis.market",
+        count=len(ballot),
+        region=_region(query),
+        commitment=query.commitment,
+        as_of=str(query.as_of),
+    )
     return GpuPrice(
         gpu=query.gpu,
         usd_per_gpu_h=Estimate(low=float(low), mid=float(mid), high=float(high)),
-        basis=Message.of(
-            "price.basis.market",
-            count=len(ballot),
-            region=_region(query),
-            commitment=query.commitment,
-            as_of=str(query.as_of),
-        ),
+        basis=with_rates(basis, [vote.rate for vote in ballot]),
         evidence=tuple(_evidence(vote) for vote in ballot),
         gap=gap,
         commitment=query.commitment,

@@ -9,6 +9,7 @@ from planner.costs.prices import GpuPrice
 from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from pricing.base.listing import listed
+from pricing.book.conversion import later_rates
 from pricing.book.current import is_historic, votes
 from pricing.book.reading import load_book
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow
@@ -114,7 +115,8 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQue
         return _no_rate(rows, query)
     single = query.provider is not None or (query.region and len(ballot) == 1)
     price = provider_price(ballot[0], query) if single else market_price(rates, ballot, query)
-    return replace(price, warnings=(*price.warnings, *_left_out(book, query)))
+    left_out = (*_left_out(book, query), *later_rates({row.currency for row in rows}, rates, query.as_of))
+    return replace(price, warnings=(*price.warnings, *left_out))
 
 
 def _left_out(book: PriceBook, query: PriceQuery) -> tuple[Message, ...]:

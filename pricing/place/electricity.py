@@ -13,6 +13,7 @@ from planner.rows import Row, read_rows
 from pricing.base.fact import Fact, given
 from pricing.base.folder import DATA
 from pricing.base.money import read_currency
+from pricing.book.conversion import stale_rate_gap
 from pricing.book.current import quantile
 from pricing.files.exchange_rates import load_rates, usd_rate
 
@@ -127,6 +128,7 @@ def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | 
             used_in=("cost_usd",),
             public=True,
         ),
+        gap=stale_rate_gap([rate], as_of),
     )
 
 

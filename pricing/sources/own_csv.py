@@ -20,6 +20,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.lazy import dataclass
 from planner.rows import LARGEST_AMOUNT, parse_decimal
 from planner.text import one_line, shortened
+from planner.units import today
 from pricing.base.listing import listed
 from pricing.base.money import CURRENCIES, plain
 from pricing.book.rows import (
@@ -78,13 +79,15 @@ def read_frame(content: bytes, name: str) -> pd.DataFrame:
     try:
         header = content.partition(b"\n")[0].decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputFileError(f"{name}:1: encoding: expected UTF-8", hint="save it as CSV UTF-8") from error
+        raise _not_utf8(f"{name}:1") from error
     if not header.strip():
         raise InputFileError(f"{name}:1: header: expected column names", hint=f"they are {listed(KNOWN, 20)}")
     separator = separator_of(header)
     try:
         frame = pd.read_csv(BytesIO(content), sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except ValueError as error:  # pandas' own errors and those of an encoding are all of this kind
+    except UnicodeDecodeError as error:
+        raise _not_utf8(f"{name}:{_line_not_utf8(content)}") from error
+    except ValueError as error:  # pandas' own errors are all of this kind
         reason = shortened(str(error).replace("Error tokenizing data. C error: ", ""), 200)
         raise InputFileError(f"{name}: not a CSV: {reason}", hint="see docs/pricing.md") from error
     if not isinstance(frame.index, pd.RangeIndex):  # the first column was taken for names of rows
@@ -96,6 +99,19 @@ def read_frame(content: bytes, name: str) -> pd.DataFrame:
         twice = shortened(str(frame.columns[frame.columns.duplicated()][0]))
         raise InputFileError(f"{name}:1: {twice}: expected one column of this name", hint="rename or drop one")
     return frame
+
+
+def _not_utf8(place: str) -> InputFileError:
+    return InputFileError(f"{place}: encoding: expected UTF-8", hint="save it as CSV UTF-8")
+
+
+def _line_not_utf8(content: bytes) -> int:
+    """The first line with a byte that is no UTF-8."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return content.count(b"\n", 0, error.start) + 1
+    return 1
 
 
 def read_own_csv(frame: pd.DataFrame, name: str, fallbacks: Fallbacks, *, skip_invalid: bool = False) -> Imported:
@@ -164,7 +180,7 @@ def _columns(frame: pd.DataFrame, fallbacks: Fallbacks) -> tuple[dict[str, list[
         "commitment": (_one_of(COMMITMENTS), f"expected one of {listed(COMMITMENTS)}", "on-demand"),
         "currency": (_one_of(CURRENCIES), "expected an ISO 4217 code", fallbacks.currency),
         "seller": (_one_of(SELLERS), f"expected one of {listed(SELLERS)}", "provider"),
-        "date": (_day, "expected a date such as 2026-08-28", fallbacks.day),
+        "date": (_day, f"expected a date such as 2026-08-28, not after today ({today()} in UTC)", fallbacks.day),
         "source": (_text, "expected where the price is from", fallbacks.source),
         "notes": (_optional, _TOO_LONG, ""),
     }
@@ -269,9 +285,10 @@ def _optional(cell: str) -> str | None:
 
 def _day(cell: str) -> date | None:
     try:
-        return date.fromisoformat(cell.strip())
+        day = date.fromisoformat(cell.strip())
     except ValueError:
         return None
+    return day if day <= today() else None
 
 
 def _one_of(allowed: frozenset[str] | tuple[str, ...]) -> Callable[[str], str | None]:

@@ -40,7 +40,7 @@ PRICE_OF = "price "
 """The prices of several GPUs are inputs of their own, `price h100-sxm5-80gb`."""
 
 PUBLIC_VALUES = frozenset({
-    "stack",
+    "stack", "amount", "rate",
     "arch", "as_of", "collective", "columns", "command", "commitment", "compute", "currencies", "currency", "date",
     "depreciation", "first", "flag", "gpu", "gpus", "home", "housing", "input", "instead", "known", "label", "lacking",
     "learned_on", "like", "method", "methods", "newest", "passes", "precision", "scaler", "until", "value",

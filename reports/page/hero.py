@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from planner.answer.plan import LOWER_IS_BETTER
 from planner.question.asked import FROM_THE_USER
 from planner.training.method import PRETRAIN
@@ -11,7 +14,7 @@ from reports.document.told import stand_ins
 from reports.document.units import ONE_UNIT, unit_of
 from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong
-from reports.text.messages import sentence
+from reports.text.messages import is_message, sentence, word
 from reports.text.names import pretty_gpu
 from reports.text.numbers import LEAST
 from reports.text.saving import ShownSaving, shown_saving
@@ -230,6 +233,30 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
 
 
 def _prices(facts: Facts, words: Words) -> str:
+    """The source of the prices, and the exchange rates that they were converted at."""
+    prices = _price_source(facts, words)
+    notes = [
+        entry.get("note_message")
+        for name, entry in facts.doc["question"].items()
+        if isinstance(entry, dict) and (name == "price" or name.startswith("price "))
+    ]
+    rates = dict.fromkeys(word(message, words.lang) for message in _conversions(notes))
+    return words("trust.converted", prices=prices, rates=words.join(list(rates))) if prices and rates else prices
+
+
+def _conversions(value: Any) -> Iterator[Doc]:
+    """The messages within others that an amount was converted."""
+    if isinstance(value, list | tuple):
+        for inner in value:
+            yield from _conversions(inner)
+    elif is_message(value):
+        if value["key"] in ("price.converted", "price.converted_rate"):
+            yield value
+        else:
+            yield from _conversions(list(value["values"].values()))
+
+
+def _price_source(facts: Facts, words: Words) -> str:
     """The source of the prices, their date and the age of the rows."""
     if facts.source_of("price") in FROM_THE_USER:
         return words("trust.price_given")

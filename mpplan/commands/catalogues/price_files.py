@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpplan.commands.catalogues.price_output import first_of, note_counts, print_document, read_day
+from mpplan.commands.catalogues.price_output import (
+    NOT_LATER,
+    first_of,
+    note_counts,
+    print_document,
+    read_day,
+    read_price_day,
+)
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
-from mpplan.ui.listing import wrapped
+from mpplan.ui.listing import counted, wrapped
 from planner.errors import InputFileError, UsageError
 from planner.files import read_bytes
 from planner.units import today
@@ -71,13 +78,15 @@ def check(
             for line in first_of(lines, len(some), MOST_FINDINGS):
                 typer.echo(wrapped(line, len(kind) + 2))
         errors = len(wrong) + bad.count
-        note(f"{len(book.rows)} rows, {errors} errors, {len(findings) + bad.count} findings")
+        counts = ((len(book.rows), "row"), (errors, "error"), (len(findings) + bad.count, "finding"))
+        note(", ".join(counted(count, what) for count, what in counts))
     refuse_bad_rows(book, MEND if file is None else None)
     if wrong:
         raise InputFileError(f"{file or user_book_path()}: {wrong[0].row_id}: {wrong[0].what}", hint="correct the row")
     if strict and findings:
         raise IncompleteError(
-            f"{len(findings)} rows are old or unusual", hint="`mpplan prices refresh` brings newer ones"
+            f"{counted(len(findings), 'finding')}: rows that are old or unusual",
+            hint="`mpplan prices refresh` brings newer ones",
         )
 
 
@@ -116,9 +125,9 @@ def import_file(
         owner = provider or provider_in_path(file)
         if not owner:
             raise UsageError("a SkyPilot catalogue does not name its provider", hint="give --provider")
-        imported = read_skypilot(frame, str(file), owner.lower(), read_day(day, "--date"), described)
+        imported = read_skypilot(frame, str(file), owner.lower(), read_price_day(day), described)
     else:
-        fallbacks = Fallbacks(provider=provider, currency=currency, day=read_day(day, "--date"), source=described)
+        fallbacks = Fallbacks(provider=provider, currency=currency, day=read_price_day(day), source=described)
         imported = read_own_csv(frame, str(file), fallbacks, skip_invalid=skip_invalid)
     done = add_rows(imported.rows, skip_invalid=skip_invalid)
     skipped = {**imported.skipped, **done.refused}
@@ -135,8 +144,14 @@ def _rows_of_book(file: Path, *, skip_invalid: bool) -> Imported:
     book = read_book(file)
     if not skip_invalid:
         refuse_bad_rows(book)
-    bad = book.set_aside.count
-    return Imported(rows=book.rows, skipped={"lines that hold no price": bad} if bad else {})
+    later = [row for row in book.rows if row.date_earliest > today()]
+    if later and not skip_invalid:
+        first = later[0]
+        what = f"date_earliest: {first.date_earliest} is after today, {today()} in UTC"
+        raise InputFileError(f"{file}: {first.id}: {what}", hint=f"{NOT_LATER}; --skip-invalid leaves such rows out")
+    counts = {"lines that hold no price": book.set_aside.count, "rows dated after today": len(later)}
+    rows = tuple(row for row in book.rows if row.date_earliest <= today())
+    return Imported(rows=rows, skipped={reason: count for reason, count in counts.items() if count})
 
 
 def refresh_sources(

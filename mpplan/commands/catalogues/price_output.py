@@ -36,6 +36,22 @@ def read_day(text: str | None, flag: str = "--as-of") -> date:
         raise UsageError(f"{flag}: `{shortened(text)}` is not a date", hint="write it like 2026-08-28") from None
 
 
+def read_price_day(text: str | None) -> date:
+    """The day that `--date` gives to prices; today, in UTC, where it is not given.
+
+    Raises:
+        UsageError: it is no date, or after today.
+    """
+    day = read_day(text, "--date")
+    if day > today():
+        raise UsageError(f"--date: {day} is after today, {today()} in UTC", hint=NOT_LATER)
+    return day
+
+
+NOT_LATER = "date a price by the day on which it was seen, in UTC; check the year, and the clock"
+"""The hint for a price of a day that has not come."""
+
+
 def entry(row: PriceRow) -> dict[str, Any]:
     """A row as JSON."""
     return {key: str(value) if isinstance(value, date | Decimal) else value for key, value in asdict(row).items()}
@@ -64,7 +80,8 @@ def note_counts(skipped: dict[str, int], counts: dict[str, int], what: str) -> N
     for text in first_of([f"left out {number}: {shortened(reason, 200)}" for reason, number in skipped.items()]):
         note(text)
     if counts["conflicts"]:
-        warn(f"{counts['conflicts']} rows have another price in the book for the same days; the book's are kept")
+        have = f"{counted(counts['conflicts'], 'row')} {'has' if counts['conflicts'] == 1 else 'have'}"
+        warn(f"{have} another price in the book for the same days; what the book has is kept")
     note(f"{what}: {counted(counts['added'], 'row')} added, {counts['known']} there already")
 
 

@@ -8,7 +8,7 @@ import typer
 
 from mpplan.commands.catalogues import price_files
 from mpplan.commands.catalogues.price_files import AsOfOption, Currency, Dated
-from mpplan.commands.catalogues.price_output import entry, print_document, read_day, warn_of_bad_rows
+from mpplan.commands.catalogues.price_output import entry, print_document, read_day, read_price_day, warn_of_bad_rows
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import details, table, wrapped
@@ -178,7 +178,7 @@ def add(
     from pricing.book.user_book import add_rows, row_id
     from pricing.files.exchange_rates import load_rates
 
-    on = read_day(day, "--date")
+    on = read_price_day(day)
     cells = {
         "id": "new",
         "gpu": find_gpu(gpu).id,
@@ -203,7 +203,7 @@ def add(
     own = load_book(row.gpu)
     warn_of_bad_rows(own)
     book = own.plus([row])
-    findings = [finding for finding in check_book(book, load_rates(), max(on, today())) if finding.row_id == "new"]
+    findings = [finding for finding in check_book(book, load_rates(), today()) if finding.row_id == "new"]
     for finding in findings:
         if finding.is_error:
             raise UsageError(finding.what, hint="check the price and its commitment")

@@ -130,6 +130,17 @@ def test_a_run_that_is_longer_than_the_term_at_mid_still_pays_for_the_gpus_of_th
     assert by_id(lines)["minimum_term"] == pytest.approx((256 - 128) * 3000.0 * 2.0)
 
 
+def test_gpus_of_a_minimum_beyond_the_term_widen_both_lines_by_their_part_of_the_gpus():
+    hours = np.linspace(3000.0, 5000.0, 1001)
+
+    _, lines = bill(run_of(hours, gpus=64), quote=QUOTE)
+
+    used, unused = (next(line.usd for line in lines if line.id == name) for name in ("gpu_rental", "minimum_term"))
+    # 64 of 256 GPUs are the run's; the 95th percentile is 4,900 h at 2 USD
+    assert used.high == pytest.approx(64 * 4900 * 2, rel=1e-6)
+    assert unused.high == pytest.approx(192 * 4900 * 2, rel=1e-6)
+
+
 def apart(hours=1000.0, kwh=250_000.0, usd=0.08):
     """A run whose electricity is paid apart."""
     return run_of(hours, energy=kilowatt_hours(np.array([kwh])), usd_per_kwh=np.array([usd]))

@@ -104,6 +104,54 @@ def test_lines_that_move_against_each_other_narrow_the_total():
     assert lines[0].usd.high - lines[0].usd.low < 1
 
 
+def ends(one):
+    return one.usd.low, one.usd.mid, one.usd.high
+
+
+def held(draws, price=2.0, term_h=2000.0):
+    """Rental and unused hours of one contract of 2,000 hours at 2 USD, and a line that grows with the run."""
+    hours = np.asarray(draws, dtype=float)
+    unused = np.maximum(term_h - hours, 0.0)
+    lines = [
+        replace(line("gpu_rental", price * hours), block="contract", base_usd=price * middle(hours)),
+        replace(
+            line("minimum_term", price * unused),
+            block="contract",
+            base_usd=price * max(term_h - middle(hours), 0.0),
+        ),
+        replace(line("electricity", 0.1 * hours), base_usd=0.1 * middle(hours)),
+    ]
+    return hours, lines
+
+
+def test_what_grows_with_a_run_within_its_term_has_its_own_range_and_the_contract_has_none():
+    hours, lines = held(np.linspace(500.0, 1500.0, 1001))
+
+    total, (rental, unused, electricity) = cost_tree(lines)
+
+    mid = middle(
+        hours
+    )  # the contract is 2,000 h x 2 USD = 4,000 USD, whatever the run takes; 5 % are 550 h, 95 % 1,450
+    assert ends(rental) == pytest.approx((2 * mid,) * 3, abs=0.02)
+    assert ends(unused) == pytest.approx((4000 - 2 * mid,) * 3, abs=0.02)
+    assert ends(electricity) == pytest.approx((55.0, 0.1 * mid, 145.0), abs=0.02)
+    assert (total.low, total.mid, total.high) == pytest.approx((4055.0, 4000 + 0.1 * mid, 4145.0), abs=0.02)
+
+
+def test_a_run_that_may_outlast_its_term_pays_rental_for_the_hours_beyond_it():
+    _, lines = held(np.linspace(1000.0, 3000.0, 2001))
+
+    total, (rental, unused, electricity) = cost_tree(lines)
+
+    # 95 % are 2,900 h: 5,800 USD of GPUs, which is the 4,000 of the contract and 900 hours beyond it, and 290 of power
+    assert total.high == pytest.approx(5800 + 290, abs=0.02)
+    assert unused.usd.high == unused.usd.mid
+    assert rental.usd.high + unused.usd.high == pytest.approx(5800, abs=0.02)
+    assert electricity.usd.high == pytest.approx(290, abs=0.02)
+    for end in ("low", "mid", "high"):
+        assert sum(getattr(one.usd, end) for one in (rental, unused, electricity)) == pytest.approx(getattr(total, end))
+
+
 @pytest.mark.parametrize("wrong", [[-1.0, 2.0], [np.nan, 1.0], [np.inf, 1.0]])
 def test_an_amount_that_cannot_be_is_refused(wrong):
     with pytest.raises(ValueError, match="negative or not finite"):

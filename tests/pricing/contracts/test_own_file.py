@@ -9,6 +9,7 @@ from planner.evidence import EvidenceKind
 from planner.hardware.catalogue import find_gpu
 from pricing import quote_gpu, site_facts
 from pricing.contracts.own_file import DEFAULTS, owned_price, read_own, server_rows
+from reports.text.messages import word
 
 H100 = "h100-sxm5-80gb"
 
@@ -124,3 +125,22 @@ def test_machines_that_always_work_and_need_no_staff_have_a_price_without_their_
 
     assert rest.low == pytest.approx(rest.mid)
     assert rest.high == pytest.approx(rest.mid)
+
+
+@pytest.mark.parametrize(
+    ("capital", "said"),
+    [
+        ("age_years = 6\nlife_years = 4", "are 6 years old and written off after 4, yet they are charged in full"),
+        ("age_years = 5", "are 5 years old and written off after 5"),
+        ("age_years = 2\nlife_years = 4", "`capital.age_years` = 2 in --own has no effect"),
+    ],
+)
+def test_an_age_that_straight_line_depreciation_takes_no_notice_of_is_said(own, today, capital, said):
+    price = owned_price(own(f"[capital]\n{capital}\n"), find_gpu(H100), site_facts(as_of=today)).price
+
+    assert said in word(price.warnings[0])
+
+
+@pytest.mark.parametrize("capital", ["life_years = 4", 'age_years = 6\nlife_years = 4\ndepreciation = "economic"'])
+def test_an_age_that_counts_is_not_warned_of(own, today, capital):
+    assert owned_price(own(f"[capital]\n{capital}\n"), find_gpu(H100), site_facts(as_of=today)).price.warnings == ()

@@ -69,6 +69,59 @@ def test_euro_need_a_dated_rate_and_name_it(offer):
     assert "1.10 USD per EUR of 2026-11-01 (bank)" in quote.price.evidence[0].what
 
 
+def rate_of(currency="EUR", usd="1.10", day=date(2026, 11, 1)):
+    return ExchangeRate(currency=currency, usd_per_unit=Decimal(usd), date=day, source="bank")
+
+
+def test_a_converted_price_says_so_where_it_says_how_it_was_found(offer):
+    quote = offer(GOOD + 'currency = "EUR"\n', rates=(rate_of(),))
+
+    assert word(quote.price.basis) == "offer of Acme Cloud, 1y; 2.10 EUR at 1.10 USD of 2026-11-01"
+    assert word(offer(GOOD).price.basis) == "offer of Acme Cloud, 1y"
+
+
+@pytest.mark.parametrize(("currency", "usd"), [("JPY", "0.0065"), ("KRW", "0.00072"), ("INR", "0.012")])
+def test_what_is_plausible_is_tested_in_usd(offer, currency, usd):
+    price = f"{2.5 / float(usd):.0f}"  # hundreds or thousands of the unit for 2.50 USD
+    quote = offer(GOOD.replace("2.10", price) + f'currency = "{currency}"\n', rates=(rate_of(currency, usd),))
+
+    assert quote.price.usd_per_gpu_h.mid == pytest.approx(2.5, rel=0.01)
+
+
+def test_a_price_that_is_not_plausible_in_usd_names_the_rate(offer):
+    with pytest.raises(InputFileError) as caught:
+        offer(GOOD.replace("2.10", "150") + 'currency = "KWD"\n', rates=(rate_of("KWD", "3.25"),))
+
+    assert "at most 200 USD, found 487.5 USD at 3.25 USD per KWD of 2026-11-01" in caught.value.message
+    assert "exchange rate" in caught.value.hint
+
+
+@pytest.mark.parametrize(("day", "stale"), [(date(2026, 8, 22), False), (date(2026, 8, 21), True)])
+def test_a_rate_of_more_than_90_days_is_stale(offer, day, stale):
+    quote = offer(GOOD + 'currency = "EUR"\n', rates=(rate_of(day=day),))
+
+    assert quote.price.stale is stale
+    if stale:
+        assert word(quote.price.gap.what) == "stale exchange rates"
+        assert word(quote.price.gap.why) == "more than 90 days old on 2026-11-20, those of EUR (2026-08-21)"
+
+
+def test_an_offer_that_ended_also_says_that_its_rate_is_stale(offer):
+    quote = offer(GOOD + 'currency = "EUR"\n', day=date(2027, 2, 1), rates=(rate_of(),))
+
+    assert quote.price.gap.key == "quote.ended"
+    (said,) = (word(warning) for warning in quote.price.warnings)
+    assert said == "stale exchange rates: more than 90 days old on 2027-02-01, those of EUR (2026-11-01)"
+
+
+def test_a_rate_from_after_the_day_is_left_out_and_named(offer):
+    later = rate_of(usd="9", day=date(2027, 11, 1))
+    quote = offer(GOOD + 'currency = "EUR"\n', rates=(rate_of(), later))
+
+    assert quote.price.usd_per_gpu_h.mid == pytest.approx(2.31)
+    assert "dated after 2026-11-20 are left out, those of EUR (2027-11-01)" in word(quote.price.warnings[0])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [

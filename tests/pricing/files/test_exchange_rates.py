@@ -56,6 +56,18 @@ def test_a_wrong_rate_is_named_with_its_file_and_line(rates_of, data_home, line,
     assert caught.value.message == f"{data_home / 'exchange_rates.csv'}:4: {problem}"
 
 
+@pytest.mark.parametrize(("cell", "rate"), [("1,1", "1.1"), ("0,0065", "0.0065"), ("0,123", "0.123")])
+def test_a_comma_is_a_decimal_mark_where_it_can_be_nothing_else(rates_of, cell, rate):
+    (read,) = rates_of(f'currency,usd_per_unit,date,source\nEUR,"{cell}",2026-01-01,bank\n')
+
+    assert read.usd_per_unit == Decimal(rate)
+
+
+def test_a_comma_that_may_stand_for_thousands_is_refused(rates_of):
+    with pytest.raises(InputFileError, match="usd_per_unit: expected a number with a point as decimal mark"):
+        rates_of('currency,usd_per_unit,date,source\nEUR,"1,100",2026-01-01,bank\n')
+
+
 def test_missing_columns_are_named(rates_of):
     with pytest.raises(InputFileError, match=r"exchange_rates.csv:1: usd_per_unit: expected a column of this name"):
         rates_of("currency,rate\nEUR,1\n")

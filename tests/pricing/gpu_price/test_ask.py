@@ -46,6 +46,46 @@ def test_an_unknown_region_of_a_provider_offers_that_providers(today):
     assert "us-east-1" not in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    "region", ["CANADA-1", "canada-1", "FIN-01", "europe-west4", "eastus", "gcp:us-east1", "azure:eastus"]
+)
+def test_the_region_of_another_provider_is_refused_and_names_those_of_the_one_asked(today, region):
+    with pytest.raises(UsageError) as caught:
+        check_names(query(as_of=today, provider="aws", region=region))
+
+    assert f"no prices in a region `{region}` of aws" in caught.value.message
+    assert "-1" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("provider", "region"),
+    [
+        ("aws", "us-east-1"),
+        ("aws", "aws:us-east-1"),
+        ("aws", "US-EAST-1"),
+        ("aws", "US-VA"),
+        ("aws", "Virginia"),
+        ("aws", "Germany"),
+        ("gcp", "gcp:us-east4"),
+        ("gcp", "us-central1"),
+        ("nebius", "us-central1"),
+        ("azure", "eastus"),
+        ("hyperstack", "CANADA-1"),
+        (None, "CANADA-1"),
+        (None, "aws:us-east-1"),
+    ],
+)
+def test_a_provider_may_be_asked_for_its_own_regions_and_for_places(today, provider, region):
+    check_names(query(as_of=today, provider=provider, region=region))
+
+
+def test_a_provider_without_regions_says_so(today):
+    with pytest.raises(UsageError) as caught:
+        check_names(query(as_of=today, provider="oblivus", region="us-east-1"))
+
+    assert caught.value.hint == "its prices name no region: leave out --region"
+
+
 def test_an_unknown_provider_is_refused_even_where_no_region_is_asked_for(today):
     with pytest.raises(UsageError):
         check_names(query(as_of=today, provider="verdaa"))

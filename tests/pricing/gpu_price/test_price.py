@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 
 import pytest
 
@@ -12,6 +13,7 @@ from pricing import quote_gpu
 from pricing.book.reading import user_book_path
 from pricing.book.rows import PriceBook
 from pricing.book.user_book import book_text
+from pricing.files.exchange_rates import ExchangeRate
 from pricing.gpu_price.ask import PriceQuery
 from pricing.gpu_price.price import given_price, quote_from
 from reports.text.messages import word
@@ -181,7 +183,7 @@ def test_the_past_is_priced_with_the_rows_of_then():
     price = quote_gpu(H100, provider="aws", as_of=date(2024, 1, 15))
 
     assert price.usd_per_gpu_h.mid == 12.29  # p139 of 2023-11-16, before AWS cut its prices
-    assert any("rows dated after 2024-01-15" in word(warning) for warning in price.warnings)
+    assert any("left out as dated after 2024-01-15" in word(warning) for warning in price.warnings)
 
 
 def test_a_clock_before_every_row_is_named():
@@ -225,6 +227,22 @@ def test_rows_in_a_currency_without_a_rate_leave_a_gap(data_home, today, row):
     assert "at 1.10 of 2026-10-01 (bank)" in priced.evidence[0].what
 
 
+def test_a_converted_price_names_its_rate_and_says_where_it_is_stale_or_a_later_one_was_left_out(today, row):
+    def rate(day):
+        return ExchangeRate(currency="EUR", usd_per_unit=Decimal("1.10"), date=date.fromisoformat(day), source="bank")
+
+    book = PriceBook(rows=(row("2.00", provider="aws", currency="EUR"),))
+    asked = PriceQuery(gpu=H100, provider="aws", region=None, commitment="on-demand", as_of=today)
+    fresh = quote_from(book, (rate("2026-11-01"), rate("2027-01-01")), asked)
+    old = quote_from(book, (rate("2026-08-01"),), asked)
+
+    assert word(fresh.basis).endswith("; EUR at 1.10 USD of 2026-11-01")
+    assert not fresh.stale
+    assert "those of EUR (2027-01-01)" in word(fresh.warnings[-1])
+    assert old.stale
+    assert word(old.gap.why) == "more than 90 days old on 2026-11-20, those of EUR (2026-08-01)"
+
+
 def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today, row):
     days = ("2026-10-01", "2026-11-21", "2027-01-05", "2026-12-01")  # the day of the question is 2026-11-20
     rows = tuple(row(f"{n}.00", id=f"t{n}", provider="aws", day=day) for n, day in enumerate(days, start=1))
@@ -233,7 +251,7 @@ def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today
     price = quote_from(PriceBook(rows=rows), (), asked)
     (warning,) = price.warnings
     assert price.usd_per_gpu_h.mid == 1.0
-    assert "3" in str(warning)
+    assert "left out as dated after 2026-11-20 (up to 2027-01-05): 3 prices" in word(warning)
     assert "2027-01-05" in str(warning)
 
 

@@ -84,3 +84,14 @@ def test_a_price_in_cents_or_below_nothing_is_refused(wrong):
 
 def test_power_may_cost_nothing_as_in_a_tariff():
     assert given_electricity(0.0).estimate.mid == 0.0
+
+
+def test_a_price_at_a_stale_rate_is_marked(data_home, today):
+    data_home.mkdir(parents=True)
+    rates = "currency,usd_per_unit,date,source\nEUR,1.10,{day},bank\n"
+    file = data_home / "exchange_rates.csv"
+
+    file.write_text(rates.format(day="2026-11-01"), encoding="utf-8")
+    assert electricity_of("EU27", "EU27", today).gap is None
+    file.write_text(rates.format(day="2026-08-01"), encoding="utf-8")
+    assert "EUR (2026-08-01)" in word(electricity_of("EU27", "EU27", today).gap.why)

@@ -65,7 +65,8 @@ def test_a_price_per_instance_is_divided_by_its_gpus(read):
         ("l4,349,on-demand,USD,2026-01-01", "349 USD per GPU-hour is not plausible; is it per instance, or in cents?"),
         ("l4,1,monthly,USD,2026-01-01", "commitment: expected one of on-demand, spot, 1y, 3y, found `monthly`"),
         ("l4,1,spot,Taler,2026-01-01", "currency: expected an ISO 4217 code, found `Taler`"),
-        ("l4,1,spot,USD,01.02.2026", "date: expected a date such as 2026-08-28, found `01.02.2026`"),
+        ("l4,1,spot,USD,01.02.2026", "date: expected a date such as 2026-08-28, not after today"),
+        ("l4,1,spot,USD,2126-01-01", "in UTC), found `2126-01-01`"),
     ],
 )
 def test_a_wrong_cell_refuses_the_file_and_names_its_line(read, cells, problem):
@@ -115,10 +116,21 @@ def test_a_line_with_too_many_cells_is_said(read):
         read("gpu,price_per_gpu_h\nl4,1,\nl4,1,\n")  # pandas would shift both columns
 
 
-@pytest.mark.parametrize("content", [b"gpu,caf\xe9\n", b"gpu,price_per_gpu_h\ncaf\xe9,1\n"])
-def test_what_is_not_utf_8_is_said(content):
-    with pytest.raises(InputFileError, match=r"expected UTF-8|not a CSV: 'utf-8' codec"):
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"gpu,caf\xe9\n", 1),
+        (b"gpu,price_per_gpu_h\ncaf\xe9,1\n", 2),
+        (b"\xff\xfeg\x00p\x00u\x00\n\x00", 1),
+        (b"gpu,notes\nl4,a\nl4,caf\xe9\n", 3),
+    ],
+)
+def test_what_is_not_utf_8_is_said_with_its_line_and_in_no_words_of_python(content, line):
+    with pytest.raises(InputFileError) as caught:
         read_frame(content, "latin.csv")
+
+    assert caught.value.message == f"latin.csv:{line}: encoding: expected UTF-8"
+    assert caught.value.hint == "save it as CSV UTF-8"
 
 
 def test_every_line_at_fault_is_named(read):

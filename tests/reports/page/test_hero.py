@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 
+from planner.errors import Message
 from planner.question.asked import InputValue
 from reports.page.build import build
 from tests.reports import sample
@@ -223,6 +224,22 @@ def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_as
         "2 assumptions",
         "no gaps",
     ]
+
+
+@pytest.mark.parametrize(
+    ("lang", "expected"),
+    [
+        ("en", "price as given: 2.00 EUR at 1.10 USD of 2026-11-01"),
+        ("zh", "价格由用户给出：2.00 EUR，按 2026-11-01 汇率 1.10 美元折算"),
+    ],
+)
+def test_the_trust_line_says_that_a_price_was_converted_and_at_what_rate(lang, expected):
+    rate = Message.of("price.converted", amount="2.00", currency="EUR", rate="1.10", date="2026-11-01")
+    offer = Message.of("quote.basis", vendor="Acme", commitment="on-demand")
+    note = Message.of("note.price", basis=Message.of("price.basis.converted", basis=offer, rows=(rate,)))
+    question = sample.answer().question | {"price": InputValue(value=2.2, source="file", note=note)}
+
+    assert expected in [part.text for part in view_of(sample.document(question=question), lang=lang).hero.trust]
 
 
 @pytest.mark.parametrize("source", ["flag", "environment", "file"])

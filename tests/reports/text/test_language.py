@@ -85,6 +85,7 @@ def test_no_sentence_is_left_over():
     groups = {"driver", "metric", "input", "given", "axis", "ckpt", "shape", "step", "memory", "energy", "precision",
               "evidence", "cost", "verdict", "glossary", "method", "reading", "column", "table",
               "part", "redact", "owned", "owned_item", "unit", "providers", "whatif", "tile", "verb", "trust",
+              "price_rows",
               "runs", "own_runs", "nodes", "learned_figure", "compare", "times", "log_lines", "log_steps",
                   "steps_of_training", "pairs_of_runs", "runs_each", "tensor", "mixture", "compression",
                   "starts", "stands", "gpu_count", "duration"}  # fmt: skip

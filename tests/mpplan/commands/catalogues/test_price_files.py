@@ -30,6 +30,45 @@ def test_an_added_note_with_a_line_end_is_read_back(run):
     assert added(run, "--notes", "x" * 140_000, "--region", "us").code == 2
 
 
+def test_a_price_of_a_day_that_has_not_come_is_refused(run, tmp_path):
+    late = run(
+        "prices", "add", "--gpu", "l4", "--provider", "acme", "--date", "2126-11-01", "--source", "x", "--price", "1"
+    )
+    assert late.code == 2
+    assert "--date: 2126-11-01 is after today" in late.err
+    assert "hint: date a price by the day on which it was seen" in late.err
+
+    own = tmp_path / "own.csv"
+    own.write_text("gpu,price_per_gpu_h,date\nl4,0.5,2126-11-01\nl4,0.6,2026-10-01\n", encoding="utf-8")
+    assert run("prices", "import", str(own), "--provider", "acme").code == 3
+    assert run("prices", "import", str(own), "--provider", "acme", "--date", "2126-01-01").code == 2
+    assert "1 row added" in run("prices", "import", str(own), "--provider", "acme", "--skip-invalid").err
+    assert not any("2126" in line for line in book().read_text(encoding="utf-8").splitlines())
+
+
+def test_a_price_book_with_a_row_of_a_day_that_has_not_come_is_refused_unless_such_rows_are_left_out(run, tmp_path):
+    added(run)
+    other = tmp_path / "book.csv"
+    text = book().read_text(encoding="utf-8").replace("acme", "other")
+    other.write_text(text.replace("2026-11-01", "2126-11-01"), encoding="utf-8")
+
+    done = run("prices", "import", str(other))
+    assert done.code == 3
+    assert "date_earliest: 2126-11-01 is after today" in done.err
+    left = run("prices", "import", str(other), "--skip-invalid")
+    assert left.code == 0
+    assert "left out 1: rows dated after today" in left.err
+
+
+def test_one_row_is_spoken_of_as_one(run, tmp_path):
+    added(run)
+    own = tmp_path / "own.csv"
+    own.write_text("gpu,price_per_gpu_h,date\nh100-sxm5-80gb,9,2026-11-01\n", encoding="utf-8")
+
+    done = run("prices", "import", str(own), "--provider", "acme")
+    assert "1 row has another price in the book for the same days; what the book has is kept" in done.err
+
+
 def test_a_bad_row_of_the_book_is_warned_of_once_and_the_others_count(run):
     added(run)
     with book().open("a", encoding="utf-8") as file:
