@@ -176,6 +176,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.rental": "the rental price that owning is compared with: {what}, {why}",
     "price.warning.no_recent_reserved": "no recent {commitment} price is known for {gpu}: a discount is assumed",
     "price.warning.whole_market": "no {commitment} price of {gpu} in {region}: that of the whole market is used",
+    "price.warning.few_providers_of": "only {count:providers} known for {gpu}, {commitment}: the range is at least the typical spread of the {known} prices of GPUs with five or more",
     "price.warning.later_rows": "{count} rows dated after {as_of} (up to {newest}) are left out; if that is not intended, check the clock",
     "price.warning.historic": "no price of the last 18 months is known; older ones are used, of {rows}",
     "price.warning.vague_date": "for some prices only the year or a date range is known, not the day: `mpplan prices show GPU` lists them",

@@ -176,6 +176,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.rental": "与自有机器比较的租用价格：{what}，{why}",
     "price.warning.no_recent_reserved": "{gpu} 没有近期的 {commitment} 价格：折扣为假设",
     "price.warning.whole_market": "{region} 没有 {gpu} 的 {commitment} 价格：使用整个市场的价格",
+    "price.warning.few_providers_of": "{gpu} 的 {commitment} 价格只有 {count:providers}：区间不小于有五家以上供应商的 GPU 的 {known} 典型价差",
     "price.warning.later_rows": "{as_of} 之后（至 {newest}）的 {count} 行未被使用；若非本意，请检查时钟",
     "price.warning.historic": "近 18 个月没有已知价格；使用更早的价格：{rows}",
     "price.warning.vague_date": "部分价格只知年份或区间，不知确切日期：用 `mpplan prices show GPU` 查看",
