@@ -20,7 +20,7 @@ Format = Annotated[
     typer.Option(
         metavar="NAME",
         help="cost-csv, parquet, or focus (columns of FinOps FOCUS 1.2, marked as estimate). "
-        "Default by the output's name, else cost-csv.",
+        "Default by the output's ending; without one, cost-csv.",
     ),
 ]
 Launch = Annotated[

@@ -89,6 +89,11 @@ def test_a_file_that_ends_in_parquet_is_one(run, plan, home):
     assert pq.read_table(home / "bill.parquet").num_rows > 10
 
 
+def test_a_form_that_is_asked_for_may_have_any_ending(run, plan, home):
+    assert run("export", plan, "--format", "cost-csv", "-o", "bill.txt").code == 0
+    assert (home / "bill.txt").read_text(encoding="utf-8").startswith("view,precision")
+
+
 def test_a_plan_is_launched_and_what_is_not_in_its_file_is_a_note(run, plan):
     result = run("export", plan, "--launch", "megatron", "--gpu", "h100", "--precision", "BF16")
 
@@ -137,6 +142,7 @@ BAD = {
     "an unknown view": (("--format", "focus", "--view", "all"), 2, "--view", "same-deadline"),
     "a precision that is not there": (("--format", "focus", "--precision", "nvfp4"), 2, "nvfp4", "fp8"),
     "a choice where every plan is held": (("--precision", "fp8"), 2, "--precision", "focus"),
+    "an ending of another form": (("-o", "bill.xlsx"), 2, "`.xlsx`", ".csv or .parquet"),
     "a place that is not there": (("-o", "none/bill.csv"), 2, "none/bill.csv", ""),
 }
 
