@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from planner.answer.plan import Plan, Unsupported
-from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
+from planner.costs.prices import GpuPrice, Ledger, SiteFacts
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
 from planner.planning.around import around
 from planner.planning.case import Case
+from planner.planning.commitments import bills_the_rest, commitment_warnings
 from planner.planning.inputs import batches_of
 from planner.question.asked import InputValue
 from planner.question.question import Question
@@ -139,39 +140,16 @@ def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> 
 
 
 def collect_warnings(
-    question: Question, prices: Mapping[str, GpuPrice], ledgers: Mapping[str, Ledger]
+    question: Question, prices: Mapping[str, GpuPrice], ledgers: Mapping[str, Ledger], plans: Sequence[Plan] = ()
 ) -> tuple[Message, ...]:
     """What a reader should know of the prices: historic rows, vague dates, a borrowed range, a stand-in not needed."""
     rows = [prices[cluster.gpu.id] for cluster in question.clusters]
-    bound = [
-        _condition(price, shared=len({row.commitment for row in rows}) == 1)
-        for price in rows
-        if price.commitment in _CONDITIONS and not _bills_the_rest(price, ledgers.get(price.gpu, NO_LEDGER))
-    ]
+    bound = [*commitment_warnings(rows, ledgers, plans)]
     like = question.money.price_like
     own = [price.gpu for price in rows if price.usd_per_gpu_h is not None and price.commitment != "owned"]
     idle = like is not None and bool(own) and not any(price.like for price in rows)
     bound += [Message.of("price.warning.like_unused", like=str(like), gpu=gpu) for gpu in own if idle]
     return tuple(dict.fromkeys([*(warning for price in rows for warning in price.warnings), *bound]))
-
-
-def _bills_the_rest(price: GpuPrice, ledger: Ledger) -> bool:
-    """Whether an offer bills a minimum term: what the run does not use of a commitment is then in the bill."""
-    return price.commitment in ("1y", "3y") and ledger.quote is not None and ledger.quote.minimum_term_h > 0
-
-
-def _condition(price: GpuPrice, *, shared: bool) -> Message:
-    """What a price by commitment leaves out, with the GPU that it is of where others are priced otherwise."""
-    condition = _CONDITIONS[price.commitment]
-    return condition if shared else Message.of("warning.of_gpu", gpu=price.gpu, what=condition)
-
-
-_CONDITIONS = {
-    "spot": Message.of("warning.spot"),
-    "1y": Message.of("warning.commitment_1y"),
-    "3y": Message.of("warning.commitment_3y"),
-}
-"""What a price by commitment leaves out."""
 
 
 def lacking_gaps(unsupported: list[Unsupported]) -> list[Gap]:
@@ -369,7 +347,7 @@ def collect_assumptions(
     assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)
     assumptions += dict.fromkeys(idle for idle in (_idle(case, plans) for case in cases) if idle is not None)
     assumptions += dict.fromkeys(around(cases, inputs))
-    kinds = dict.fromkeys(case.price.commitment for case in cases if not _bills_the_rest(case.price, case.ledger))
+    kinds = dict.fromkeys(case.price.commitment for case in cases if not bills_the_rest(case.price, case.ledger))
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
     if question.model.top_k > 1:
         once = any(case.recipe.moe_dispatcher == "deepep" for case in cases)

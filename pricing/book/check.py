@@ -28,6 +28,8 @@ class PriceFinding:
     """Whether the row is wrong; otherwise it is old or unusual."""
     what: str
     """The problem, to be read after the row's id."""
+    is_stale: bool = False
+    """Whether it is the row's age alone."""
 
 
 def check_book(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> tuple[PriceFinding, ...]:
@@ -55,7 +57,8 @@ def _row_findings(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date)
             continue
         if row.is_stale(as_of):
             age = "18 months" if is_historic(row, as_of) else "90 days"
-            yield PriceFinding(row_id=row.id, is_error=False, what=f"stale: {row.date_latest} is more than {age} ago")
+            what = f"stale: {row.date_latest} is more than {age} ago"
+            yield PriceFinding(row_id=row.id, is_error=False, what=what, is_stale=True)
         if usd_rate(row.currency, as_of, rates) is None:
             what = (
                 f"not used: `exchange_rates.csv` of your data folder has no rate of {row.currency} on or before {as_of}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import PurePath
 from typing import Any
 
 from planner.errors import UsageError
@@ -82,6 +83,20 @@ def find_export(name: str) -> Export:
 
 
 def export_for(path: str | None) -> Export:
-    """The format that the extension of a file stands for; the default format where it stands for none."""
-    name = "" if path is None else path.lower()
-    return next((form for form in reversed(EXPORTS) if form.is_binary and name.endswith(form.suffix)), EXPORTS[0])
+    """The format that the ending of a file's name stands for; the default format where it has none, or for no file.
+
+    Raises:
+        UsageError: it has an ending that stands for no format: its content would be another than it says.
+    """
+    ending = PurePath(path or "").suffix.lower()
+    if not ending:
+        return EXPORTS[0]
+    for form in EXPORTS:
+        if form.suffix == ending:
+            return form
+    endings = " or ".join(dict.fromkeys(form.suffix for form in EXPORTS))
+    names = ", ".join(form.name for form in EXPORTS)
+    raise UsageError(
+        f"--output: no bill is written as `{ending}`",
+        hint=f"let the name end in {endings}; or give --format, one of {names}",
+    )

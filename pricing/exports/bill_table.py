@@ -95,6 +95,12 @@ def billed_plans(document: dict[str, Any]) -> tuple[BilledPlan, ...]:
     )
 
 
+def unbilled_gpus(document: dict[str, Any]) -> tuple[str, ...]:
+    """The GPUs with plans that fit but have no cost, which a bill of every plan therefore leaves out."""
+    plans = [plan for view in VIEWS for plan in document.get(view, ()) if plan.get("fits")]
+    return tuple(dict.fromkeys(plan["gpu"] for plan in plans if not plan.get("cost_usd")))
+
+
 def one_plan(
     document: dict[str, Any], precision: str | None = None, view: str = "plans", gpu: str | None = None
 ) -> BilledPlan:

@@ -21,7 +21,9 @@ FEW_PROVIDERS = 5
 MOST_NAMED = 12
 """Providers that a sentence names."""
 TYPICAL_FROM_PROVIDERS = 5
-"""GPUs with at least this many votes set the typical spread, which GPUs with one or two votes take."""
+"""GPUs with at least this many votes set the typical spread, to which a narrower range of fewer votes is widened."""
+TYPICAL_OF = "on-demand"
+"""The commitment whose typical spread is taken where no GPU has enough votes in the one asked for."""
 
 
 def _evidence(vote: Vote) -> Evidence:
@@ -128,15 +130,36 @@ def typical_spread(
     return sum((low for low, _ in ratios), Decimal(0)) / count, sum((high for _, high in ratios), Decimal(0)) / count
 
 
+def _widened(
+    rates: tuple[ExchangeRate, ...], price: tuple[Decimal, Decimal, Decimal], count: int, query: PriceQuery
+) -> tuple[Decimal, Decimal, Message] | None:
+    """Low and high of a few votes at least as far from the median as is typical, with the warning that says so.
+
+    None where the range is as wide as is typical already. A few votes that happen to agree say little of the market:
+    three cheapest spot prices of an H100 lie within a factor of 1.6, on-demand ones of GPUs with five votes within 2.4.
+    """
+    low, mid, high = price
+    own = typical_spread(load_book(), rates, query.commitment, query.as_of)
+    typical = own or typical_spread(load_book(), rates, TYPICAL_OF, query.as_of)
+    if typical is None or high * typical[0] >= low * typical[1]:
+        return None
+    warning = Message.of("price.warning.few_providers", count=count, gpu=query.gpu)
+    if own is None:
+        warning = Message.of(
+            "price.warning.few_providers_of", count=count, gpu=query.gpu, commitment=query.commitment, known=TYPICAL_OF
+        )
+    return min(low, mid * typical[0]), max(high, mid * typical[1]), warning
+
+
 def market_price(rates: tuple[ExchangeRate, ...], ballot: tuple[Vote, ...], query: PriceQuery) -> GpuPrice:
     """The median vote, with the spread of the votes as range (see `quote_gpu`)."""
     low, mid, high = _spread(tuple(vote.usd_per_gpu_h for vote in ballot))
     warnings = list(_date_warnings(ballot, query.as_of))
-    if len(ballot) <= 2 and query.region is None:
-        typical = typical_spread(load_book(), rates, query.commitment, query.as_of)
-        if typical is not None:
-            low, high = min(low, mid * typical[0]), max(high, mid * typical[1])
-            warnings.append(Message.of("price.warning.few_providers", count=len(ballot), gpu=query.gpu))
+    if len(ballot) < FEW_PROVIDERS and query.region is None:
+        wider = _widened(rates, (low, mid, high), len(ballot), query)
+        if wider is not None:
+            low, high, warning = wider
+            warnings.append(warning)
     gap = _stale_gap(ballot, query.as_of)
     basis = Message.of(
         "price.basis.market",

@@ -35,8 +35,8 @@ def quote_gpu(
     In this order: the price given; the cheapest current price of the provider named, or of the only one in the region
     named (low and mid; high is the provider's most expensive region); else the market, of the region named if one is:
     the median over providers, one vote each (its cheapest current price, without marketplace offers), with the 5th and
-    95th percentile of the votes as range (lowest and highest vote below five providers; with one or two, at least the
-    typical spread of the GPUs that have five). A country stands for its states and the regions in them.
+    95th percentile of the votes as range (below five providers the lowest and highest vote, widened to the typical
+    spread of the GPUs that have five where it is narrower). A country stands for its states and the regions in them.
 
     A reserved price without a recent row is the on-demand price less the discount of `discounts.csv`, as an assumption.
 

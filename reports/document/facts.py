@@ -25,6 +25,8 @@ COST = "cost_usd"
 DURATION = "duration_days"
 ENERGY = "energy_mwh"
 CARBON = "carbon_tco2e"
+DEFAULT_CONFIDENCE = 0.8
+"""Of `estimate`, and of a document that states none."""
 
 QUANTITY = {
     COST: "money",
@@ -227,6 +229,11 @@ class Facts:
         """Probability that the answer meets the `deadline` or the `budget`; None where none was asked."""
         value = ((self.answer or {}).get("probability") or {}).get(target)
         return None if value is None else float(value)
+
+    @property
+    def confidence(self) -> float:
+        """Least probability at which a target counts as met; without one, the schema's default."""
+        return float(self.doc.get("confidence", DEFAULT_CONFIDENCE))
 
     @property
     def curve(self) -> list[Doc]:

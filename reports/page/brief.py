@@ -21,7 +21,8 @@ NOTICES = frozenset({
     "warning.own_record", "warning.fleet_record", "warning.imported_record", "warning.shipped_record",
     "warning.calibration", "warning.network_file", "warning.network_record",
     "warning.trained_precision",
-    "price.warning.vague_date", "price.warning.few_providers", "price.warning.later_rows",
+    "price.warning.vague_date", "price.warning.few_providers", "price.warning.few_providers_of",
+    "price.warning.later_rows",
 })  # fmt: skip
 """Warnings that say what was used and change no decision: the full answer has them."""
 

@@ -170,11 +170,14 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     for gpu, like in stand_ins(facts.doc) if cost is not None else ():
         key = "budget.like" if gpu == answer["gpu"] else "budget.like_beside"
         likes += words.spans(key, gpu=pretty_gpu(gpu), like=pretty_gpu(like))
+    over = _over(facts, words)
     if cost is not None and cost.at_least:
-        return words.spans("budget.at_least", high=strong(cost.high)) + likes
+        told = {"high": strong(cost.high), **over}
+        return words.spans("budget.over_at_least" if over else "budget.at_least", **told) + likes
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
-    spans = words.spans("budget.days" if cost is None else "budget.cost", high=strong(figure.high)) + likes
+    key = "budget.over" if over else "budget.days" if cost is None else "budget.cost"
+    spans = words.spans(key, high=strong(figure.high), **over) + likes
     totals = facts.doc.get("run_totals")
     if not totals:
         return spans
@@ -183,6 +186,16 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
         return spans + words.spans("budget.validated", **told)
     asked = {"asked": f"{totals['asked_runs']:,}", "asked_within": f"{totals['asked_below_high']:,}"}
     return spans + words.spans("budget.validated_asked", **asked)
+
+
+def _over(facts: Facts, words: Words) -> dict[str, str]:
+    """The budget and the probability of overspending, in words, where the high figure is above it; else nothing."""
+    limit_usd, within = facts.given("budget"), facts.probability("budget")
+    cost = facts.answer and facts.answer[COST]
+    if not limit_usd or within is None or not cost or cost["high"] <= float(limit_usd):
+        return {}
+    overspent = words.chance(1.0 - round(within, 2))  # adds up to a hundred with the probability in the headline
+    return {"usd": words.value("money", float(limit_usd)), "chance": strong(overspent)}
 
 
 def _setting(facts: Facts, answer: Doc | None, words: Words) -> tuple[Span, ...]:
@@ -323,11 +336,14 @@ def metric_at_least(plan: Doc) -> bool:
 def _tile(facts: Facts, answer: Doc, metric: str, words: Words) -> Tile:
     figure = _figure(facts, answer, metric, words)
     assert figure is not None
+    key = "tile.budget" if answer[COST] else "tile.plan"
+    if metric == COST and _over(facts, words):
+        key = "tile.over"
     return Tile(
         label=words(f"tile.{metric}"),
         text=figure.text,
         span=figure.span,
-        budget=words("tile.budget" if answer[COST] else "tile.plan", high=figure.high) if figure.span else "",
+        budget=words(key, high=figure.high) if figure.span else "",
         versus=tuple(
             _versus(facts, metric, reference, words) for reference in facts.references() if reference != "fp16"
         )[:3],

@@ -28,6 +28,15 @@ def test_an_export_is_found_by_its_name_or_by_the_ending_of_a_file():
     assert find_export("focus").module == "focus_csv"
     assert find_export("cost_csv").name == "cost-csv"
     assert [export_for(path).name for path in ("bill.parquet", "bill.csv", None)] == ["parquet", "cost-csv", "cost-csv"]
+    assert [export_for(path).name for path in ("-", "bill", "v1.2/bill", "BILL.CSV")] == ["cost-csv"] * 4
     with pytest.raises(UsageError) as caught:
         find_export("focuss")
     assert "focus" in caught.value.hint
+
+
+@pytest.mark.parametrize("path", ["bill.xlsx", "bill.json", "v1/bill.PDF"])
+def test_an_ending_that_no_format_has_is_refused(path):
+    with pytest.raises(UsageError, match="no bill is written as") as caught:
+        export_for(path)
+    assert ".csv or .parquet" in caught.value.hint
+    assert "cost-csv, focus, parquet" in caught.value.hint

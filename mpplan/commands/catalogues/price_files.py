@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +11,7 @@ import typer
 
 from mpplan.commands.catalogues.price_output import (
     NOT_LATER,
+    finding_lines,
     first_of,
     note_counts,
     print_document,
@@ -74,8 +74,9 @@ def check(
         for line in first_of((f"error  {row.error.message}" for row in bad.rows), bad.count):
             typer.echo(wrapped(line, 7))
         for kind, some in (("error", wrong), ("warning", findings[len(wrong) :])):
-            lines = (f"{kind}  {finding.row_id}  {finding.what}" for finding in some[:MOST_FINDINGS])
-            for line in first_of(lines, len(some), MOST_FINDINGS):
+            told, grouped = finding_lines(some, book, day)
+            lines = (f"{kind}  {line}" for line in told)
+            for line in [*first_of(lines, most=MOST_FINDINGS), *(f"{kind}  {line}" for line in grouped)]:
                 typer.echo(wrapped(line, len(kind) + 2))
         errors = len(wrong) + bad.count
         counts = ((len(book.rows), "row"), (errors, "error"), (len(findings) + bad.count, "finding"))
@@ -95,7 +96,10 @@ def _checked(book: PriceBook, findings: Sequence[PriceFinding], day: date) -> di
     return {
         "as_of": str(day),
         "rows": len(book.rows),
-        "findings": [asdict(finding) for finding in findings[:MOST_IN_JSON]],
+        "findings": [
+            {"row_id": finding.row_id, "is_error": finding.is_error, "what": finding.what}
+            for finding in findings[:MOST_IN_JSON]
+        ],
         "findings_total": len(findings),
         "bad_lines": bad,
         "bad_lines_total": book.set_aside.count,

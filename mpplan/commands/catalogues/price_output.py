@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import date
 from decimal import Decimal
 from json import dumps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,7 +17,12 @@ from mpplan.ui.listing import counted
 from planner.errors import UsageError
 from planner.text import shortened
 from planner.units import today
+from pricing.book.current import is_historic
+from pricing.book.reading import shipped_by_id
 from pricing.book.rows import PriceBook, PriceRow
+
+if TYPE_CHECKING:
+    from pricing.book.check import PriceFinding
 
 MOST_LINES = 20
 """Lines that a command prints of one kind; the others are counted."""
@@ -96,3 +102,28 @@ def first_of(lines: Iterable[str], count: int | None = None, most: int = MOST_LI
     every = list(lines)
     more = (len(every) if count is None else count) - most
     return [*every[:most], f"and {more} more"] if more > 0 else every
+
+
+def finding_lines(findings: Sequence[PriceFinding], book: PriceBook, day: date) -> tuple[list[str], list[str]]:
+    """What was found in a book: what somebody can act on, a row to a line, and shipped rows that are merely old.
+
+    The first are those that are wrong or unusual, the user's own before shipped ones, and then the user's own old rows.
+    The second have one line per provider: a release or a refresh replaces them all.
+    """
+    shipped = shipped_by_id()
+    mine = {finding.row_id for finding in findings if finding.row_id not in shipped}
+    apart = [finding for finding in findings if finding.row_id in mine or not finding.is_stale]
+    apart.sort(key=lambda finding: (finding.is_stale, finding.row_id not in mine))
+    aged = {finding.row_id for finding in findings if finding.is_stale} - mine
+    newest: dict[str, PriceRow] = {}
+    count: Counter[str] = Counter()
+    for row in book.rows:
+        if row.id in aged:
+            count[row.provider] += 1
+            newest[row.provider] = max(newest.get(row.provider, row), row, key=lambda one: one.date_latest)
+    grouped = []
+    for provider, row in sorted(newest.items()):
+        rows = counted(count[provider], "shipped row")
+        age = "18 months" if is_historic(row, day) else "90 days"
+        grouped.append(f"{provider}  stale: {rows}, the newest of {row.date_latest} (> {age})")
+    return [f"{finding.row_id}  {finding.what}" for finding in apart], grouped

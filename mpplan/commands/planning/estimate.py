@@ -77,7 +77,7 @@ def estimate(
 ) -> None:
     """Plan a training run: GPUs, layout, days, cost, energy, carbon, in each precision."""
     form, page = _output(json=json, form=format, report=report)
-    page_form = format_by_name(report)
+    page_form = format_by_name(report, "--report")
     limits = read_limits(cost=max_cost, days=max_days, energy=max_energy)
     _answer(
         ask, _Delivery(form=form, page=page, page_form=page_form, limits=limits, full=full, quiet=quiet, strict=strict)

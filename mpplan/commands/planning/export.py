@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mpplan.ui import options
-from mpplan.ui.console import note
+from mpplan.ui.console import note, warn
 from mpplan.ui.documents import read_answer
 from mpplan.ui.output import Output, open_output
 from planner.answer.document import Document
@@ -20,7 +20,7 @@ Format = Annotated[
     typer.Option(
         metavar="NAME",
         help="cost-csv, parquet, or focus (columns of FinOps FOCUS 1.2, marked as estimate). "
-        "Default by the output's name, else cost-csv.",
+        "Default by the output's ending; without one, cost-csv.",
     ),
 ]
 Launch = Annotated[
@@ -82,6 +82,7 @@ def _bill(
     quiet: bool,
 ) -> None:
     from pricing.exports import export_for, find_export
+    from pricing.exports.bill_table import unbilled_gpus
 
     form = find_export(format_name) if format_name is not None else export_for(output)
     place = open_output(output if output is not None else "-")
@@ -95,7 +96,10 @@ def _bill(
             hint="leave them out, or ask for --format focus",
         )
     else:
-        content = form.render(_cleaned(plan))
+        document = _cleaned(plan)
+        content = form.render(document)
+        if left_out := unbilled_gpus(document):
+            warn(f"not in the bill, since no cost is known: {', '.join(left_out)}", quiet=quiet)
     _write(place, content, quiet=quiet)
 
 

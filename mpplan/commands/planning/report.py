@@ -21,7 +21,8 @@ Other = Annotated[str | None, typer.Argument(metavar="PLAN2", help="A second ans
 Format = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="html, markdown, terminal, csv, json or pdf. Default by the output's name, else html."
+        metavar="NAME",
+        help="html, markdown, terminal, csv, json or pdf. Default by the output's ending; without one, html.",
     ),
 ]
 Title = Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")]
@@ -46,8 +47,8 @@ def report(
     """Render a saved answer again: HTML, terminal, Markdown, CSV or JSON."""
     from reports import LANGUAGES, render, render_comparison
 
-    place = open_output(output if output is not None else "-")
     form = _form(format, output)
+    place = open_output(output if output is not None else "-")
     if form == "pdf" and place.is_stdout and sys.stdout.isatty():
         raise UsageError("a PDF cannot be shown in a terminal", hint="name a file: `-o plan.pdf`")
     if lang not in LANGUAGES:
@@ -71,8 +72,8 @@ def report(
 
 
 def _form(given: str | None, output: str | None) -> str:
-    """The format given, else the one that the output's name ends in, else HTML."""
-    form = given or format_by_name(output)
+    """The format given, else the one that the output's name ends in; HTML where it has no ending."""
+    form = given or format_by_name(output, instead=f"; or give --format, one of {', '.join(FORMATS)}")
     if form not in FORMATS:
         raise UsageError(f"--format: unknown `{form}`", hint=f"one of {', '.join(FORMATS)}")
     return form

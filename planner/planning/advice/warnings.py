@@ -61,7 +61,7 @@ def warnings_of(
     asked = [plan for plan in plans if plan.precision == question.asked.precision]
     able = {plan.gpu for plan in asked}
     ledgers = {case.cluster.gpu.id: case.ledger for case in cases}
-    warnings = [*collect_warnings(question, prices, ledgers)]
+    warnings = [*collect_warnings(question, prices, ledgers, asked)]
     positions = question.model.learned_positions
     if 0 < positions < question.seq_len:  # to fine-tune, it is refused
         warnings.append(

@@ -123,7 +123,8 @@ def _table(
     heads = [Column(head=words("column.gpus"))]
     heads += [Column(head=words(facts.worded("column.batch", "column.batch_images")), numeric=True)] if batches else []
     heads += [Column(head=words.head(words.name("metric", name), rung), numeric=True) for name, rung in rungs.items()]
-    heads += [Column(head=words(TARGETS[name])) for name in targets]
+    confidence = words("percent").format(f"{100 * facts.confidence:.6g}")
+    heads += [Column(head=words(TARGETS[name], confidence=confidence)) for name in targets]
     rows = []
     for point in points:
         cells = [_count(point, facts.gpus_allowed, words)]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InputFileError, UsageError
-from pricing.exports.bill_table import billed_plans, one_plan
+from pricing.exports.bill_table import billed_plans, one_plan, unbilled_gpus
 
 
 def test_every_level_sums_to_the_cent_in_every_column(document):
@@ -86,3 +86,12 @@ def test_energy_and_carbon_are_in_kwh_and_kg(document):
 
     assert plan.energy_kwh[1] == pytest.approx(40_000.0)
     assert plan.carbon_kg[1] == pytest.approx(15_340.0)
+
+
+def test_gpus_whose_plans_fit_without_a_cost_are_not_in_the_bill(document):
+    assert unbilled_gpus(document) == ()  # a plan that does not fit is no part of a bill
+
+    for view in ("plans", "same_deadline"):
+        document[view].append(document[view][0] | {"gpu": "mi300x-192gb", "cost_usd": None, "cost_lines": []})
+
+    assert unbilled_gpus(document) == ("mi300x-192gb",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -29,9 +30,28 @@ def test_the_range_holds_the_median_and_stays_within_the_votes(cents, row):
     price = market_price((), votes(rows, TODAY, ()), asked(TODAY)).usd_per_gpu_h
 
     assert price.low <= price.mid <= price.high
-    if len(cents) > 2:
+    if len(cents) >= 5:
         assert min(cents) / 100 <= price.low
         assert price.high <= max(cents) / 100
+
+
+@given(cents=st.lists(st.integers(50, 2000), min_size=1, max_size=4))
+def test_the_range_of_few_votes_holds_them_and_is_at_least_as_wide_as_is_typical(cents, row):
+    rows = [row(str(Decimal(price) / 100), id=str(at), provider=f"p{at}") for at, price in enumerate(cents)]
+    price = market_price((), votes(rows, TODAY, ()), asked(TODAY)).usd_per_gpu_h
+    low, high = typical_spread(shipped_book(), (), "on-demand", TODAY)
+
+    assert price.low <= min(cents) / 100
+    assert price.high >= max(cents) / 100
+    assert price.high / price.low >= float(high / low) * (1 - 1e-9)
+
+
+def test_the_few_votes_of_a_region_are_its_range(row):
+    rows = [row(price, id=price, provider=f"p{price}") for price in ("2.1", "2.2", "2.3")]
+    price = market_price((), votes(rows, TODAY, ()), replace(asked(TODAY), region="Germany"))
+
+    assert (price.usd_per_gpu_h.low, price.usd_per_gpu_h.high) == (2.1, 2.3)
+    assert price.warnings == ()
 
 
 def test_the_typical_spread_comes_from_gpus_with_five_providers(today, row):

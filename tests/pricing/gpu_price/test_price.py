@@ -35,11 +35,32 @@ def test_the_default_is_the_median_over_providers_with_one_vote_each(today):
     assert all(row.kind is EvidenceKind.PUBLISHED and row.source and row.date for row in price.evidence)
 
 
-def test_with_few_providers_the_range_is_lowest_to_highest(today):
-    price = quote_gpu("b200-sxm-180gb", as_of=today).usd_per_gpu_h
+def test_few_providers_that_differ_as_is_typical_give_the_range_from_lowest_to_highest(today):
+    price = quote_gpu("b200-sxm-180gb", as_of=today)
 
-    assert (price.low, price.high) == (4.89, 14.2416)
-    assert price.mid == pytest.approx((5.5 + 6.69) / 2)
+    assert (price.usd_per_gpu_h.low, price.usd_per_gpu_h.high) == (4.89, 14.2416)
+    assert price.usd_per_gpu_h.mid == pytest.approx((5.5 + 6.69) / 2)
+    assert not any("typical spread" in word(warning) for warning in price.warnings)
+
+
+def test_three_providers_that_agree_by_chance_have_the_typical_spread(today):
+    price = quote_gpu("l40s", as_of=today)  # 1.50, 1.55 and 1.70
+
+    assert price.usd_per_gpu_h.mid == pytest.approx(1.5484)
+    assert price.usd_per_gpu_h.low < 1.2
+    assert price.usd_per_gpu_h.high > 2.3
+    assert "only 3 providers known for l40s: the range is at least" in " ".join(map(word, price.warnings))
+
+
+@pytest.mark.parametrize(("gpu", "providers"), [(H100, 3), ("h200-sxm-141gb", 3), ("a10", 1)])
+def test_spot_prices_have_at_least_the_typical_spread_of_those_on_demand(today, gpu, providers):
+    price = quote_gpu(gpu, commitment="spot", as_of=today)
+
+    assert len(price.evidence) == providers
+    assert price.usd_per_gpu_h.high > 1.5 * price.usd_per_gpu_h.mid
+    assert price.usd_per_gpu_h.low < 0.75 * price.usd_per_gpu_h.mid
+    told = " ".join(map(word, price.warnings))
+    assert f"known for {gpu}, spot: the range is at least the typical spread of the on-demand prices" in told
 
 
 def test_with_one_or_two_providers_the_range_is_at_least_the_typical_spread(today):

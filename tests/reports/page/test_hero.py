@@ -165,13 +165,53 @@ def test_a_target_of_its_own_is_said_alone_and_in_chinese():
 
 
 def test_of_the_high_no_more_is_said_than_was_validated():
-    validated, silent = view_of(sample.targets_document()).hero, view_of(sample.document()).hero
+    checked = sample.targets_document()
+    del checked["question"]["budget"]
+    validated, silent = view_of(checked).hero, view_of(sample.document()).hero
 
     assert said(validated.budget) == (
         "The figure to budget with: $1.12 million. Checked on 39 well-known runs, given only model, GPUs and tokens: "
         "37 took no more GPU time than the high estimate."
     )
     assert said(silent.budget) == "The figure to budget with: $1.12 million."
+
+
+def over_budget(**chance):
+    document = sample.targets_document()
+    document["question"]["budget"] |= {"value": 1_000_000}
+    for plan in document["plans"]:
+        plan["probability"] = {"deadline": None, "budget": 0.86} | chance
+    return document
+
+
+def test_a_high_above_the_budget_is_not_called_the_figure_to_budget_with():
+    hero, chinese = view_of(over_budget()).hero, view_of(over_budget(), "zh").hero
+
+    assert said(hero.budget).startswith(
+        "The high figure, $1.12 million, is above your budget of $1 million: "
+        "14% of runs like this would overspend. Checked on"
+    )
+    assert hero.tiles[0].budget == "High, above your budget: $1.12 million"
+    assert hero.tiles[1].budget.startswith("Figure to budget with")
+    assert said(chinese.budget).startswith("上限 112 万美元超出预算 100 万美元：此类训练有 14% 会超支。")
+
+
+def test_a_lower_bound_above_the_budget_says_that_more_would_overspend():
+    document = over_budget()
+    for plan in document["plans"]:
+        plan["cost_usd"]["at_least"] = True
+
+    assert said(view_of(document).hero.budget) == (
+        "The high figure, ≥ $1.12 million, is above your budget of $1 million: "
+        "14% of runs like this would overspend, or more, since something is missing from the cost."
+    )
+
+
+def test_a_budget_above_the_high_leaves_the_figure_to_budget_with():
+    document = over_budget()
+    document["question"]["budget"] |= {"value": 2_000_000}
+
+    assert said(view_of(document).hero.budget).startswith("The figure to budget with: $1.12 million.")
 
 
 def test_an_older_document_says_what_its_runs_are():

@@ -89,6 +89,22 @@ def test_a_file_that_ends_in_parquet_is_one(run, plan, home):
     assert pq.read_table(home / "bill.parquet").num_rows > 10
 
 
+def test_a_gpu_without_a_price_is_named_and_not_left_out_in_silence(run, home):
+    small = ("--params", "7B", "--gpus", "8", "--precision", "bf16", "--gpu", "h100-sxm5-80gb,mi300x-192gb")
+    (home / "two.json").write_text(run("estimate", *small, "--json", "--quiet").out, encoding="utf-8")
+
+    result, quiet = run("export", "two.json"), run("export", "two.json", "--quiet")
+
+    assert {row["gpu"] for row in rows(result.out)} == {"h100-sxm5-80gb"}
+    assert result.err.startswith("warning: not in the bill, since no cost is known: mi300x-192gb")
+    assert (result.code, quiet.err) == (0, "")
+
+
+def test_a_form_that_is_asked_for_may_have_any_ending(run, plan, home):
+    assert run("export", plan, "--format", "cost-csv", "-o", "bill.txt").code == 0
+    assert (home / "bill.txt").read_text(encoding="utf-8").startswith("view,precision")
+
+
 def test_a_plan_is_launched_and_what_is_not_in_its_file_is_a_note(run, plan):
     result = run("export", plan, "--launch", "megatron", "--gpu", "h100", "--precision", "BF16")
 
@@ -137,6 +153,7 @@ BAD = {
     "an unknown view": (("--format", "focus", "--view", "all"), 2, "--view", "same-deadline"),
     "a precision that is not there": (("--format", "focus", "--precision", "nvfp4"), 2, "nvfp4", "fp8"),
     "a choice where every plan is held": (("--precision", "fp8"), 2, "--precision", "focus"),
+    "an ending of another form": (("-o", "bill.xlsx"), 2, "`.xlsx`", ".csv or .parquet"),
     "a place that is not there": (("-o", "none/bill.csv"), 2, "none/bill.csv", ""),
 }
 

@@ -127,8 +127,17 @@ def test_targets_are_columns_only_where_they_were_asked_for():
     table = short_of(document)
     assert table is not None
 
-    assert [column.head for column in table.columns][-1] == "In time"
+    assert [column.head for column in table.columns][-1] == "In time ≥80%"
     assert [row.cells[-1].text for row in table.rows] == ["no", "yes", "yes"]
+
+
+def test_the_heads_of_targets_say_with_which_probability_they_are_met():
+    document = sample.targets_document() | {"confidence": 0.955}
+
+    assert [column.head for column in table_of(document).columns][-2:] == [
+        "In time ≥95.5%",
+        "Within budget ≥95.5%",
+    ]
 
 
 def test_the_whole_table_has_every_point_and_the_batch_where_it_changes():

@@ -1,0 +1,59 @@
+"""What a price by commitment leaves out of a run's cost: interruptions, and the rest of a reserved term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from planner.answer.plan import Plan
+from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger
+from planner.errors import Message
+from planner.units import YEAR_H
+
+TERM_H = {"1y": YEAR_H, "3y": 3 * YEAR_H}
+"""Hours of a reserved term."""
+
+
+def bills_the_rest(price: GpuPrice, ledger: Ledger) -> bool:
+    """Whether an offer bills a minimum term: what the run does not use of a commitment is then in the bill."""
+    return price.commitment in TERM_H and ledger.quote is not None and ledger.quote.minimum_term_h > 0
+
+
+def commitment_warnings(
+    prices: Sequence[GpuPrice], ledgers: Mapping[str, Ledger], plans: Sequence[Plan]
+) -> Iterator[Message]:
+    """What prices by commitment leave out, with the GPU that it is of where others are priced otherwise.
+
+    Args:
+        prices: of every GPU asked for.
+        ledgers: by GPU id; an offer in one may bill the rest of a term.
+        plans: of the precision asked for: how many GPUs a term would be paid for.
+    """
+    bound = [price for price in prices if not bills_the_rest(price, ledgers.get(price.gpu, NO_LEDGER))]
+    shared = len({price.commitment for price in prices}) == 1
+    for price in bound:
+        condition = _condition(bound if shared else [price], price.commitment, plans)
+        if condition is not None:
+            yield condition if shared else Message.of("warning.of_gpu", gpu=price.gpu, what=condition)
+
+
+def _condition(prices: Sequence[GpuPrice], commitment: str, plans: Sequence[Plan]) -> Message | None:
+    if commitment == "spot":
+        return Message.of("warning.spot")
+    if commitment == "1y":
+        return Message.of("warning.commitment_1y", whole=_whole(prices, plans))
+    if commitment == "3y":
+        return Message.of("warning.commitment_3y", whole=_whole(prices, plans))
+    return None
+
+
+def _whole(prices: Sequence[GpuPrice], plans: Sequence[Plan]) -> Message | str:
+    """What the whole term costs for the GPUs of each plan; empty where no plan fits or no price is known."""
+    term_usd = {
+        price.gpu: price.usd_per_gpu_h.mid * TERM_H[price.commitment] for price in prices if price.usd_per_gpu_h
+    }
+    costs = tuple(
+        Message.of("warning.commitment_cost", usd=plan.gpus * term_usd[plan.gpu], gpus=plan.gpus, gpu=plan.gpu)
+        for plan in plans
+        if plan.fits and plan.gpu in term_usd
+    )
+    return Message.of("warning.commitment_whole", costs=costs) if costs else ""
