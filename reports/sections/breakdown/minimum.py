@@ -8,6 +8,8 @@ from reports.view import Cell
 
 LINE = "minimum_term"
 """Id of the line of a bill with these hours."""
+WORK = ("failed_work", "experiments")
+"""Ids of the lines with GPU-hours beside the run."""
 WORTH_TELLING = 0.01
 """Of the cost: less changes no decision."""
 SAME_COST_RATIO = 0.005
@@ -28,7 +30,16 @@ def unused(facts: Facts, words: Words) -> Cell | None:
         "brief.unused" if more is None else "brief.unused_sooner", least=_least(quote, words), gpus=more,
         unused=words.value("money", line["usd"]["mid"]), cost=words.value("money", plan[COST]["mid"]),
     )  # fmt: skip
+    beside = _beside(plan, line["usd"]["mid"])
+    if beside > WORTH_TELLING * plan[COST]["mid"]:
+        text += " " + words("brief.unused_work", work=words.value("money", beside))
     return Cell(text=text)
+
+
+def _beside(plan: Doc, unused_usd: float) -> float:
+    """What failed work and experiments cost beside hours that are paid for unused, where these could hold them."""
+    work = sum(row["usd"]["mid"] for row in plan["cost_lines"] or () if row["id"] in WORK)
+    return float(min(work, unused_usd))
 
 
 def _least(quote: Doc, words: Words) -> str:

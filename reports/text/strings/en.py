@@ -163,6 +163,7 @@ TEXT: dict[str, str] = {
     "brief.mind": "Before you decide",
     "brief.unused": "The offer bills at least {least}: {unused} of the {cost} are hours that this plan does not use.",
     "brief.unused_sooner": "The offer bills at least {least}: {unused} of the {cost} are hours that this plan does not use; `--gpus {gpus}` pays the same and ends sooner.",
+    "brief.unused_work": "Failed work and experiments are billed beside them: done in these hours, they would cost up to {work} less.",
     "brief.least_both": "{gpus} GPUs for {days} days",
     "brief.least_days": "{days} days",
     "brief.least_gpus": "{gpus} GPUs",
