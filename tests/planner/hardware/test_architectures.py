@@ -34,7 +34,8 @@ def test_block_scales_start_with_blackwell_and_cdna4():
     # OCP Microscaling Formats 1.0; NVFP4 is NVIDIA's
     scaled = {name: row.block_scales for name, row in ARCHITECTURES.by_id.items() if row.block_scales}
 
-    assert scaled == {"Blackwell": ("mx", "nvfp4"), "Blackwell Ultra": ("mx", "nvfp4"), "CDNA4": ("mx",)}
+    blackwell = dict.fromkeys(("Blackwell", "Blackwell RTX", "Blackwell Ultra"), ("mx", "nvfp4"))
+    assert scaled == blackwell | {"CDNA4": ("mx",)}
 
 
 def test_an_unknown_architecture_is_named():
@@ -46,5 +47,14 @@ def test_structured_sparsity_doubles_the_peak_since_ampere_and_cdna3():
     # NVIDIA A100 and H100 whitepapers; AMD CDNA 3 whitepaper
     sparse = {name for name, row in ARCHITECTURES.by_id.items() if row.sparse_ratio is not None}
 
-    assert sparse == {"Ampere", "Ada", "Hopper", "Blackwell", "Blackwell Ultra", "CDNA3", "CDNA4"}
+    assert sparse == {"Ampere", "Ada", "Hopper", "Blackwell", "Blackwell RTX", "Blackwell Ultra", "CDNA3", "CDNA4"}
     assert {ARCHITECTURES.by_id[name].sparse_ratio for name in sparse} == {2.0}
+
+
+def test_cards_of_blackwell_have_the_attention_of_ampere_and_ada() -> None:
+    card, board = (load_gpus()[name].arch for name in ("rtx-5090", "b200-sxm-180gb"))
+
+    assert not find_architecture(card).asynchronous_units
+    assert not find_architecture(card).overlaps_tp
+    assert find_architecture(board).asynchronous_units
+    assert find_architecture(card).parameters_of == find_architecture(board).parameters_of
