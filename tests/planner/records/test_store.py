@@ -199,7 +199,10 @@ def test_records_of_the_package_are_read_for_the_gpus_asked_alone_and_some_only_
     assert records.find_record("h100").shipped
 
 
-def test_an_own_record_wins_over_one_of_the_package_with_its_name(tmp_path: Path) -> None:
+def test_an_own_record_wins_over_one_of_the_package_with_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     write_record(tmp_path / "shipped" / "named" / "h100.jsonl", *h200(8))
     own = write_record(records_dir() / "h100.jsonl", *h200(9))
 

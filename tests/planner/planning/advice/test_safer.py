@@ -34,7 +34,7 @@ CARDS = {"model": "llama-3.1-8b", "gpu": "rtx-4090", "gpus": "8", "tokens": "1B"
         # the plan is safe, though less than half as fast
         ({"model": "qwen3-8b", "gpu": "rtx-5090", "gpus": "8", "tokens": "5B"}, {"offload": "optimizer"}),
         (
-            {"model": "qwen2.5-0.5b", "gpu": "t4", "gpus": "1", "method": "sft", "precision": "fp16"},
+            {"model": "qwen2.5-0.5b", "gpu": "quadro-rtx5000-16gb", "gpus": "1", "method": "sft", "precision": "fp16"},
             {"loss": "fused"},
         ),
     ],
