@@ -26,13 +26,13 @@ def test_an_amount_in_usd_needs_no_rate(today):
 def test_an_amount_is_said_as_it_was_stated():
     (said,) = converted(Decimal("2.00"), rate())
 
-    assert word(said) == "2.00 EUR at 1.10 USD of 2026-11-01"
+    assert word(said) == "2.00 EUR at 1.10 USD (2026-11-01)"
 
 
 def test_each_rate_is_named_once():
     said = word(with_rates(BASIS, [rate(), rate(), rate("GBP")]))
 
-    assert said.count("EUR at 1.10 USD of 2026-11-01") == 1
+    assert said.count("EUR at 1.10 USD (2026-11-01)") == 1
     assert "GBP" in said
 
 

@@ -76,7 +76,7 @@ def rate_of(currency="EUR", usd="1.10", day=date(2026, 11, 1)):
 def test_a_converted_price_says_so_where_it_says_how_it_was_found(offer):
     quote = offer(GOOD + 'currency = "EUR"\n', rates=(rate_of(),))
 
-    assert word(quote.price.basis) == "offer of Acme Cloud, 1y; 2.10 EUR at 1.10 USD of 2026-11-01"
+    assert word(quote.price.basis) == "offer of Acme Cloud, 1y; 2.10 EUR at 1.10 USD (2026-11-01)"
     assert word(offer(GOOD).price.basis) == "offer of Acme Cloud, 1y"
 
 

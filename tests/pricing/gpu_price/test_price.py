@@ -257,7 +257,7 @@ def test_a_converted_price_names_its_rate_and_says_where_it_is_stale_or_a_later_
     fresh = quote_from(book, (rate("2026-11-01"), rate("2027-01-01")), asked)
     old = quote_from(book, (rate("2026-08-01"),), asked)
 
-    assert word(fresh.basis).endswith("; EUR at 1.10 USD of 2026-11-01")
+    assert word(fresh.basis).endswith("; EUR at 1.10 USD (2026-11-01)")
     assert not fresh.stale
     assert "those of EUR (2027-01-01)" in word(fresh.warnings[-1])
     assert old.stale

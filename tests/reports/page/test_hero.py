@@ -203,7 +203,7 @@ def test_a_lower_bound_above_the_budget_says_that_more_would_overspend():
 
     assert said(view_of(document).hero.budget) == (
         "The high figure, ≥ $1.12 million, is above your budget of $1 million: "
-        "14% of runs like this would overspend, or more, since something is missing from the cost."
+        "at least 14% of runs like this would overspend, since something is missing from the cost."
     )
 
 
@@ -269,7 +269,7 @@ def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_as
 @pytest.mark.parametrize(
     ("lang", "expected"),
     [
-        ("en", "price as given: 2.00 EUR at 1.10 USD of 2026-11-01"),
+        ("en", "price as given: 2.00 EUR at 1.10 USD (2026-11-01)"),
         ("zh", "价格由用户给出：2.00 EUR，按 2026-11-01 汇率 1.10 美元折算"),
     ],
 )
