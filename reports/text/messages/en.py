@@ -184,7 +184,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.whole_market": "no {commitment} price of {gpu} in {region}: that of the whole market is used",
     "price.warning.few_providers_of": "only {count:providers} known with a {commitment} price for {gpu}: the range is at least the typical spread of {known} prices, from GPUs with five or more providers",
     "price.warning.later_rows": "left out as dated after {as_of} (up to {newest}): {count:price_rows}; if that is not intended, check the clock",
-    "price.warning.later_rates": "exchange rates dated after {as_of} are left out ({rows}): check their dates and the clock",
+    "price.warning.later_rates": "exchange rates dated after {as_of} are left out, those of {rows}: check their dates and the clock",
     "price.warning.stale_rate": "stale exchange rates: more than 90 days old on {as_of}, those of {rows}",
     "price.warning.historic": "no price of the last 18 months is known; older ones are used, of {rows}",
     "price.warning.vague_date": "for some prices only the year or a date range is known, not the day: `mpplan prices show GPU` lists them",

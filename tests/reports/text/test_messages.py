@@ -157,8 +157,8 @@ def test_a_chinese_template_holds_no_english_beyond_names():
         ),
         (
             Message.of("price.warning.few_providers_of", count=3, gpu="l4", commitment="spot", known="on-demand"),
-            "only 3 providers known for l4, spot: the range is at least the typical spread of the on-demand prices of "
-            "GPUs with five or more",
+            "only 3 providers known with a spot price for l4: the range is at least the typical spread of on-demand "
+            "prices, from GPUs with five or more providers",
             "l4 的 spot 价格只有 3 家供应商：区间不小于有五家以上供应商的 GPU 的 on-demand 典型价差",
         ),
         (

@@ -63,7 +63,8 @@ def test_little_is_not_worth_telling():
 
 def test_work_that_is_billed_beside_unused_hours_is_told_up_to_what_they_hold():
     assert told(work=200e3).endswith(
-        " Failed work and experiments are billed on top: done in those unused hours, they would cost up to $200,000 less."
+        " Failed work and experiments are billed on top: done in those unused hours, they would cost up to $200,000 "
+        "less."
     )
     assert "up to $800,000 less" in told(work=2e6)
     assert "Failed work" not in told(work=5e3)
