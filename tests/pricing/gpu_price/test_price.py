@@ -60,7 +60,7 @@ def test_spot_prices_have_at_least_the_typical_spread_of_those_on_demand(today, 
     assert price.usd_per_gpu_h.high > 1.5 * price.usd_per_gpu_h.mid
     assert price.usd_per_gpu_h.low < 0.75 * price.usd_per_gpu_h.mid
     told = " ".join(map(word, price.warnings))
-    assert f"known for {gpu}, spot: the range is at least the typical spread of the on-demand prices" in told
+    assert f"known with a spot price for {gpu}: the range is at least the typical spread of on-demand prices" in told
 
 
 def test_with_one_or_two_providers_the_range_is_at_least_the_typical_spread(today):
