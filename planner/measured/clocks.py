@@ -1,7 +1,7 @@
 """The clock that work holds, hot and at the power limit, and how far another one is from it.
 
-Arithmetic takes time inversely to the clock; memory traffic does not. The clock of work that ran for seconds is its own;
-that of a burst may be another's, since NVML tells it late.
+Arithmetic takes time inversely to the clock; memory traffic does not. The clock of work that ran for seconds is its
+own; that of a burst may be another's, since NVML tells it late.
 """
 
 from __future__ import annotations
