@@ -45,6 +45,9 @@ def clock_ratio_of(clock_hz: float | None, reference_hz: float | None) -> float 
 def known_sd(point: Measurement, ratio: float | None) -> float | None:
     """Relative standard error of a point's time; larger for a burst on a GPU whose clock is unknown."""
     own = point.time_relative_sd
-    if point.device.kind != "cuda" or point.sampling.regime != "burst" or ratio is not None:
-        return own
-    return float(np.hypot(own or 0.0, BURST_SD))
+    return own if ratio is not None or not is_burst(point) else float(np.hypot(own or 0.0, BURST_SD))
+
+
+def is_burst(point: Measurement) -> bool:
+    """Whether a point ran on a GPU for milliseconds at a time, at a clock that it might not hold."""
+    return point.device.kind == "cuda" and point.sampling.regime == "burst"

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.lazy import dataclass
-from planner.measured.clocks import BURST_SD, clock_ratio, median_clock_hz
+from planner.measured.clocks import BURST_SD, clock_ratio, is_burst, median_clock_hz
 from planner.records.measurement import Measurement
 
 Floats = npt.NDArray[np.float64]
@@ -242,7 +242,7 @@ def _sustained(
     """A fit of bursts at the level of what ran hot for seconds, where that or its like did: bursts are faster.
 
     By how much their clocks do not tell: NVML's lags behind, and is that of what ran a moment before (1905 MHz for FP8
-    after FP32 on an H100, which sustains 1320).
+    after FP32 on an H100, which sustains 1320). Where nothing ran hot the level is as unsure as a burst.
     """
     for kind in (compute, ALONE_AS.get(compute, compute)):
         hot = [m for m in usable(points, "power") if computes_in(m, kind) and m.shape.gemm_m and kind in bursts]
@@ -251,6 +251,8 @@ def _sustained(
             level = log_mean(ratios)[0]
             ids = tuple(dict.fromkeys((*fit.probe_ids, *(m.probe_id for m in hot))))
             return replace(fit, coefficients=tuple(level * c for c in fit.coefficients), probe_ids=ids)
+    if any(is_burst(m) for m in usable(points, "gemm") if computes_in(m, compute)):
+        return replace(fit, measurement_sd=float(np.hypot(fit.measurement_sd, BURST_SD)))
     return fit
 
 

@@ -30,7 +30,7 @@ first: 4.6 on the host of an H100, at most 4.1 on that of an H200 (docs/probing.
 STEPS = ("end_to_end", "verify")
 """Kinds of points that are whole steps of a library's models, as predicted ones are."""
 SCALE_SD, SAMPLE_SD = 0.3, 0.2
-"""Of the logarithm: implementations about the line of their record, and one sample of a virtual machine's host."""
+"""Of the logarithm, assumed: implementations about the line of their record, and one sample of a machine's host."""
 MOST_STEPS = 120
 """That a line is drawn through: every pair of them is tried."""
 
@@ -40,7 +40,9 @@ class Launched:
     """A step as the host saw it."""
 
     launches: float
+    """Kernels, about."""
     host_s: float
+    """What launching them took."""
 
 
 def layer_kernels(work: PointWork, recipe: str) -> tuple[float, float]:
@@ -110,19 +112,19 @@ def _least_absolute(steps: Sequence[Launched]) -> HostTime:
     return HostTime(step_s=float(step_s[best]), launch_s=float(launch_s[best]))
 
 
-def host_time(own: Iterable[Launched | None], longest_s: float, rates: MeasuredRates) -> HostTime:
+def host_time(own: Iterable[Launched | None], longest_launch_s: float, rates: MeasuredRates) -> HostTime:
     """What the host takes for steps of one implementation.
 
     Args:
         own: its steps.
-        longest_s: most that a launch can have taken, since no step was shorter than all of its own.
+        longest_launch_s: most that a launch can have taken, since no step was shorter than all of its own.
         rates: of the same record.
     """
     steps = [step for step in own if step is not None]
     line = rates.host or (_least_absolute(steps) if steps else None)
     if line is None:
         bare_s = rates.launch_s.value if rates.launch_s else 0.0
-        return HostTime(step_s=0.0, launch_s=min(OPERATION_LAUNCHES * bare_s, longest_s))
+        return HostTime(step_s=0.0, launch_s=min(OPERATION_LAUNCHES * bare_s, longest_launch_s))
     logs = [np.log(step.host_s / line.seconds(step.launches)) for step in steps]
     known = len(logs) / (len(logs) + (SAMPLE_SD / SCALE_SD) ** 2)
     scale = float(np.exp(known * np.median(logs))) if logs else 1.0

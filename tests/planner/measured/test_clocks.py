@@ -52,7 +52,11 @@ def test_scales_per_row_have_the_level_of_scales_per_tensor_which_alone_run_hot(
 
 
 def test_bursts_stay_as_they_are_where_nothing_ran_hot() -> None:
-    assert fit_products(bursts(1.08))["bf16"].coefficients[0] == pytest.approx(1 / (1.08 * RATE), rel=1e-6, abs=0.0)
+    fit = fit_products(bursts(1.08))["bf16"]
+
+    assert fit.coefficients[0] == pytest.approx(1 / (1.08 * RATE), rel=1e-6, abs=0.0)
+    assert fit.spread == pytest.approx(BURST_SD, rel=1e-6)  # they may not hold their clock
+    assert fit_products([hot(), *bursts(1.08)])["bf16"].spread < 1e-6
 
 
 def test_each_kind_of_compute_has_its_own_clock_and_layers_stand_in_for_products() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -126,6 +126,19 @@ def test_the_phases_of_a_sustained_time_are_sustained_too(
     assert figures.time.median_s == pytest.approx(4e-3)
     assert figures.time.backward_median_s == pytest.approx(3e-3)
     assert figures.time.forward_median_s == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("in_window_s", [1e-3, 9e-3])
+def test_the_host_is_what_it_took_where_nothing_held_it_up(monkeypatch: pytest.MonkeyPatch, in_window_s: float) -> None:
+    real = readout.measure_window
+    monkeypatch.setattr(
+        readout, "measure_window", lambda *given, **named: replace(real(*given, **named), host_s=in_window_s)
+    )
+    monkeypatch.setattr(protocol, "host_median_s", lambda batches: 2e-3)
+
+    figures = run(H200, None, point("a", lambda d: Step("a", Chip()), kind="block"))["a"]
+
+    assert figures.time.host_median_s == min(in_window_s, 2e-3)
 
 
 def test_a_whole_step_on_a_gpu_without_a_sensor_is_sustained_and_has_no_power() -> None:
