@@ -1,4 +1,4 @@
-"""Frozen dataclasses whose methods are compiled when they are first needed: those of most classes never are.
+"""Frozen dataclasses whose `__init__` is compiled once many objects were made: of most classes there are few, or none.
 
 A drop-in for `dataclasses.dataclass`: fields, `replace`, `asdict`, `fields`, pickling and equality are the same. The
 standard one compiles six methods of every class at import, a good tenth of what a short command takes
@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, fields
 from inspect import Parameter, Signature
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _made(cls: type, options: dict[str, Any]) -> type:
     compares, shows = options.get("eq", True), options.get("repr", True)
     asked = options | {"init": False, "repr": False, "eq": False, "frozen": False}
     made: Any = dataclasses.dataclass(**asked)(cls)
-    made.__init__ = _compiled_at_first("__init__", made, _init)
+    made.__init__ = _filling(made)
     made.__signature__ = _SignatureOfFields()
     made.__setattr__, made.__delattr__ = _set, _delete
     if options.get("slots"):
@@ -49,23 +50,61 @@ def _made(cls: type, options: dict[str, Any]) -> type:
     if shows and "__repr__" not in own:
         made.__repr__ = _shown
     if compares and "__eq__" not in own:
-        made.__eq__ = _compiled_at_first("__eq__", made, _eq)
+        made.__eq__ = _named("__eq__", made, _eq(made))
     if compares and ("__hash__" not in own or (vars(cls)["__hash__"] is None and "__eq__" in own)):
-        made.__hash__ = _compiled_at_first("__hash__", made, _hash)
+        made.__hash__ = _named("__hash__", made, _hash(made))
     return made  # type: ignore[no-any-return]
 
 
-def _compiled_at_first(name: str, cls: Any, write: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
-    """A method that puts its compiled self in its place when it is first called."""
+FEW = 16
+"""Objects of a class up to which filling in their fields one by one takes less time than to compile `__init__`."""
 
-    def first(self: Any, /, *given: Any, **named: Any) -> Any:
-        method = write(cls)
-        method.__name__, method.__qualname__, method.__module__ = name, f"{cls.__qualname__}.{name}", cls.__module__
-        setattr(cls, name, method)
-        return method(self, *given, **named)
 
-    first.__name__, first.__qualname__ = name, f"{cls.__qualname__}.{name}"
-    return first
+def _named(name: str, cls: Any, method: Any) -> Any:
+    method.__name__, method.__qualname__, method.__module__ = name, f"{cls.__qualname__}.{name}", cls.__module__
+    return method
+
+
+def _filling(cls: Any) -> Callable[..., None]:
+    """An `__init__` that fills in the fields by their names, and puts a compiled one in its place after `FEW` objects.
+
+    The compiled one also takes every call that is more than that: values by their place, and mistakes, so that the
+    errors are those of a function with these arguments.
+    """
+    made = 0
+
+    def init(self: Any, /, *given: Any, **named: Any) -> None:
+        nonlocal made
+        made += 1
+        if made <= FEW and not given and _filled(self, fields(cls), named):
+            if hasattr(cls, "__post_init__"):
+                self.__post_init__()
+            return
+        compiled = _named("__init__", cls, _init(cls))
+        cls.__init__ = compiled
+        compiled(self, *given, **named)
+
+    return _named("__init__", cls, init)  # type: ignore[no-any-return]
+
+
+def _filled(self: Any, known: tuple[Field[Any], ...], named: dict[str, Any]) -> bool:
+    """Fill in the fields; whether there was a value for each, and a field for each value."""
+    taken = 0
+    for field in known:
+        name = field.name
+        if field.init and name in named:
+            _fill(self, name, named[name])
+            taken += 1
+        elif field.default is not MISSING:
+            _fill(self, name, field.default)
+        elif field.default_factory is not MISSING:
+            _fill(self, name, field.default_factory())
+        elif field.init:
+            return False
+    return taken == len(named)
+
+
+_fill = object.__setattr__
 
 
 def _method(arguments: str, lines: list[str], names: dict[str, Any]) -> Callable[..., Any]:
@@ -100,23 +139,31 @@ def _init(cls: Any) -> Callable[..., Any]:
     return _method(", ".join([*by_place, *(["*", *by_name] if by_name else [])]), lines or ["pass"], names)
 
 
-def _eq(cls: Any) -> Callable[..., Any]:
-    compared = [field for field in fields(cls) if field.compare]
-    lines = [
-        "if other.__class__ is not self.__class__:",
-        " return NotImplemented",
-        f"return {_values('self', compared)} == {_values('other', compared)}",
-    ]
-    return _method("self, other", lines, {})
+def _eq(cls: Any) -> Callable[[Any, Any], Any]:
+    values = _values([field.name for field in fields(cls) if field.compare])
+
+    def is_equal(self: Any, other: Any) -> Any:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return values(self) == values(other)
+
+    return is_equal
 
 
-def _hash(cls: Any) -> Callable[..., Any]:
-    hashed = [field for field in fields(cls) if (field.compare if field.hash is None else field.hash)]
-    return _method("self", [f"return hash({_values('self', hashed)})"], {})
+def _hash(cls: Any) -> Callable[[Any], int]:
+    values = _values([f.name for f in fields(cls) if (f.compare if f.hash is None else f.hash)])
+
+    def hashed(self: Any) -> int:
+        return hash(values(self))
+
+    return hashed
 
 
-def _values(of: str, some: list[Field[Any]]) -> str:
-    return "(" + "".join(f"{of}.{field.name}, " for field in some) + ")"
+def _values(names: list[str]) -> Callable[[Any], Any]:
+    """The values of some fields as a tuple; `attrgetter` gives one of several alone."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda of: tuple(getattr(of, name) for name in names)
 
 
 def _shown(self: Any) -> str:

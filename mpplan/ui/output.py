@@ -6,7 +6,6 @@ import os
 import shlex
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 from mpplan.ui.sink import uncleaned
@@ -138,7 +137,9 @@ def _probe(path: Path) -> None:
     if path.exists() and not path.is_file():
         return
     # Only a trial write shows root, read-only mounts and full disks alike.
-    with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".mpplan-"):
+    from tempfile import NamedTemporaryFile
+
+    with NamedTemporaryFile(dir=path.resolve().parent, prefix=".mpplan-"):
         pass
 
 
@@ -155,7 +156,9 @@ def _to_stdout(content: str | bytes) -> None:
 def _replace(path: Path, data: bytes) -> None:
     """Write beside the target and move over it, keeping the target's permissions."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".mpplan-")
+    from tempfile import mkstemp
+
+    handle, temporary = mkstemp(dir=path.parent, prefix=".mpplan-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -231,6 +232,16 @@ class Score:
     cost_usd: Floats
     energy_j: Floats | None
     """None where it was not asked for, and no money rests on it."""
+
+    def taken(self, index: npt.NDArray[np.intp]) -> Score:
+        """The figures of the layouts at an index."""
+        return Score(**{name: None if (v := getattr(self, name)) is None else v[index] for name in FIGURES})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Score]) -> Score:
+        """The figures of several sets of layouts, one after the other; all of them have the energy, or none."""
+        columns = {name: [getattr(part, name) for part in parts] for name in FIGURES}
+        return cls(**{name: None if values[0] is None else np.concatenate(values) for name, values in columns.items()})
 
 
 def score(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from planner.evidence import Z90, Estimate
 from planner.hardware.cluster import CARDS_PER_MACHINE, Cluster
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layout, Layouts
+from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, memory_of, score
 from planner.performance.memory import MemoryItems, usable_bytes
 from planner.performance.model_states import offloaded_bytes
@@ -36,6 +37,15 @@ LEAST_LOW = 0.001
 TIMED_UP_TO = 1.25
 """Memory needed over what a process gets, up to which a search still times a layout where plans say which others lost;
 elsewhere only what fits is timed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scored:
+    """Every layout on some numbers of GPUs, with its figures at mid."""
+
+    counts: frozenset[int]
+    layouts: Layouts
+    scores: Score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +78,8 @@ class Case:
     """Layouts evaluated under draws before: a search asks for those of its winner again."""
     needed: dict[tuple[Layout, Draws], MemoryItems] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Their memory, which is asked for before anything else: a layout at risk is not evaluated."""
+    scored: dict[FixedLayout, list[_Scored]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Every layout on some numbers of GPUs, scored before: the curve is about many that the search looked at."""
 
     def trained_as(self, recipe: Recipe) -> Case:
         """The case of another recipe on the same GPUs; what was measured holds only for its own precision."""
@@ -179,6 +191,32 @@ class Case:
         cost_usd = np.full(len(at), np.inf)
         cost_usd[timed] = total_draws_usd(run, self.billed)
         return replace(scores, cost_usd=cost_usd)
+
+    def score_on(self, fixed: FixedLayout, counts: Iterable[int]) -> tuple[Layouts, Score]:
+        """Every layout on some numbers of GPUs with its figures at mid; what was scored before is not scored again.
+
+        Args:
+            fixed: what the user fixed of the layout.
+            counts: numbers of GPUs.
+
+        Raises:
+            UsageError: the fixed values contradict the model or each other.
+        """
+        before = self.scored.setdefault(fixed, [])
+        wanted, parts = set(counts), []
+        for block in before:
+            if here := wanted & block.counts:
+                wanted -= here
+                index = np.flatnonzero(np.isin(block.layouts.gpus, sorted(here)))
+                parts.append((block.layouts.take(index), block.scores.taken(index)))
+        if wanted or not parts:
+            layouts = enumerate_layouts(self.recipe, self.cluster, fixed, gpus=np.array(sorted(wanted), dtype=np.int64))
+            scores = self.score(layouts)
+            before.append(_Scored(counts=frozenset(wanted), layouts=layouts, scores=scores))
+            parts.append((layouts, scores))
+        if len(parts) == 1:
+            return parts[0]
+        return Layouts.joined([layouts for layouts, _ in parts]), Score.joined([scores for _, scores in parts])
 
     def fits(self, scores: Score) -> npt.NDArray[np.bool_]:
         """Which layouts need no more memory at mid than a process gets, `[layout]`."""

@@ -14,7 +14,7 @@ from planner.evidence import Estimate
 from planner.hardware.cluster import CARDS_PER_MACHINE
 from planner.lazy import dataclass
 from planner.parallelism.layout import Layouts
-from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout, enumerate_layouts
+from planner.parallelism.search import STEPS_PER_OCTAVE, FixedLayout
 from planner.performance.evaluation import Evaluation, Score
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose_each
@@ -108,8 +108,7 @@ class _Search:
 
 
 def _search_on(case: Case, fixed: FixedLayout, counts: Sequence[int]) -> _Search:
-    layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=np.array(counts, dtype=np.int64))
-    scores = case.score(layouts)
+    layouts, scores = case.score_on(fixed, counts)
     return _Search(layouts=layouts, scores=scores, fits=case.fits(scores))
 
 

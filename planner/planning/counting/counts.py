@@ -51,13 +51,12 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     first = max(at_least, least)
     too_few, empty = first - 1, 0
     for window in _windows(case, search.targets, first):
-        layouts = _layouts(search, window)
+        layouts, scores, fits = search.look_between(window)
         empty = 0 if len(layouts) else empty + 1
         if search.near.evaluated and empty == MOST_EMPTY:
             break
         if not len(layouts):
             continue
-        scores, fits = search.look(layouts)
         choice, risky_here = search.first_met(layouts, scores, fits)
         risky = risky or risky_here
         if choice is not None:
@@ -80,21 +79,14 @@ def fewest_between(
 ) -> Choice | None:
     """The best layout on the fewest of the round numbers of GPUs in a range that meets the targets safely, if any."""
     search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
-    layouts = _layouts(search, between)
-    if not len(layouts):
-        return None
-    scores, fits = search.look(layouts)
-    return search.first_met(layouts, scores, fits)[0]
+    layouts, scores, fits = search.look_between(between)
+    return search.first_met(layouts, scores, fits)[0] if len(layouts) else None
 
 
 MOST_EMPTY = 3
 """Ranges without a layout after which no larger number of GPUs has one."""
 MOST_WITHOUT_DEADLINE = 4096
 """Where only memory and budget count, the search ends here once a layout fits."""
-
-
-def _layouts(search: CountSearch, window: tuple[float, float]) -> Layouts:
-    return enumerate_layouts(search.case.recipe, search.case.cluster, search.fixed, gpus_between=window)
 
 
 def _windows(case: Case, targets: Targets, first: int = 1) -> Iterator[tuple[float, float]]:
@@ -125,7 +117,8 @@ def _least_needed(search: CountSearch) -> int:
     least = math.floor(case.tokens * flop_of(case.recipe) / deadline_s / (BEST_MFU * peak))
     if least <= MANY_NODES * case.cluster.gpus_per_node or least > search.targets.most_gpus:
         return least
-    at = _layouts(search, (least, (DEADLINE_WINDOW if case.recipe.batch_band is None else SCANNED) * least))
+    window = least, (DEADLINE_WINDOW if case.recipe.batch_band is None else SCANNED) * least
+    at = enumerate_layouts(case.recipe, case.cluster, search.fixed, gpus_between=window)
     if not len(at):
         return least
     step_s = np.asarray(step_of(case.recipe, case.cluster, at, 0.0, case.mid).total)
@@ -151,10 +144,9 @@ def _finer(search: CountSearch, too_few: int, enough: Choice) -> Choice:
     counts = counts_between(search.case.cluster, too_few, enough.gpus)
     if not len(counts):
         return enough
-    layouts = enumerate_layouts(search.case.recipe, search.case.cluster, search.fixed, gpus=counts)
+    layouts, scores, fits = search.look_on(counts)
     if not len(layouts):  # none of these counts splits the model
         return enough
-    scores, fits = search.look(layouts)
     return search.first_met(layouts, scores, fits)[0] or enough
 
 
@@ -170,10 +162,9 @@ def _cheaper(search: CountSearch, enough: Choice) -> Choice:
     within = CHEAPER_WITHIN if case.recipe.method == "pretrain" else TUNING_CHEAPER_WITHIN
     most = max(within * enough.gpus, enough.gpus + MORE_NODES * case.cluster.gpus_per_node)
     most = min(most, search.targets.most_gpus)
-    layouts = _layouts(search, (enough.gpus + 1, most))
+    layouts, scores, fits = search.look_between((enough.gpus + 1, most))
     if not len(layouts):
         return enough
-    scores, fits = search.look(layouts)
     counts, inverse = np.unique(layouts.gpus[fits], return_inverse=True)
     least_gpu_s = np.full(len(counts), math.inf)
     np.minimum.at(least_gpu_s, inverse, (layouts.gpus * scores.wall_s)[fits])
@@ -211,10 +202,9 @@ def soonest(
     search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
     best: Choice | None = None
     risky: Choice | None = None
-    for layouts in _falling(search, at_least, parts_of_a_node):
+    for layouts, scores, fits in _falling(search, at_least, parts_of_a_node):
         if not len(layouts):
             continue
-        scores, fits = search.look(layouts)
         sooner = fits if best is None else fits & (scores.wall_s < _wall_s(best))
         if best is not None and not sooner.any():
             break
@@ -227,15 +217,16 @@ def soonest(
     return best or risky or _met_or_refused(search)
 
 
-def _falling(search: CountSearch, at_least: int, parts_of_a_node: tuple[int, ...]) -> Iterator[Layouts]:
+def _falling(
+    search: CountSearch, at_least: int, parts_of_a_node: tuple[int, ...]
+) -> Iterator[tuple[Layouts, Score, Bools]]:
     """Layouts of ranges of GPU counts from the most to the fewest allowed, then of those below a node."""
-    case, high = search.case, search.targets.most_gpus
+    high = search.targets.most_gpus
     while high >= at_least:
-        low = max(at_least, high // 2 + 1 if high > 8 * case.cluster.gpus_per_node else 1)
-        yield _layouts(search, (low, high))
+        low = max(at_least, high // 2 + 1 if high > 8 * search.case.cluster.gpus_per_node else 1)
+        yield search.look_between((low, high))
         high = low - 1
-    parts = np.array([gpus for gpus in parts_of_a_node if gpus <= search.targets.most_gpus], dtype=np.int64)
-    yield enumerate_layouts(case.recipe, case.cluster, search.fixed, gpus=parts)
+    yield search.look_on(np.array([gpus for gpus in parts_of_a_node if gpus <= search.targets.most_gpus], np.int64))
 
 
 def _soonest_of(
@@ -296,6 +287,4 @@ def _look_below(search: CountSearch, least: int) -> None:
     The search itself starts at the least that it needs.
     """
     for window in _windows(search.case, Targets(most_gpus=min(least - 1, search.targets.most_gpus))):
-        layouts = _layouts(search, window)
-        if len(layouts):
-            search.look(layouts)
+        search.look_between(window)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.parallelism.layout import Layouts
-from planner.parallelism.search import FixedLayout
+from planner.parallelism.search import FixedLayout, enumerate_layouts, round_counts
 from planner.performance.evaluation import Score
 from planner.planning.case import Case
 from planner.planning.choice import AT_ONCE, Choice, choose_each
@@ -19,6 +19,7 @@ from planner.planning.targets import Targets, at_confidence
 from planner.rates.terms import Draws
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 SLACK = 1.12
 """How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out: what one
@@ -59,8 +60,26 @@ class CountSearch:
     def look(self, layouts: Layouts) -> tuple[Score, Bools]:
         """Scores of some layouts, and which of them fit."""
         scores = self.case.score(layouts)
-        self.near.look(self.case, layouts, scores, self.targets.deadline_s)
-        return scores, self.case.fits(scores)
+        return scores, self._seen(layouts, scores)
+
+    def look_on(self, counts: Ints) -> tuple[Layouts, Score, Bools]:
+        """Every layout on some numbers of GPUs, their scores, and which of them fit."""
+        layouts, scores = self.case.score_on(self.fixed, counts.tolist())
+        return layouts, scores, self._seen(layouts, scores)
+
+    def look_between(self, window: tuple[float, float]) -> tuple[Layouts, Score, Bools]:
+        """The same of the numbers of GPUs in a range: round ones, or those over which a given batch divides."""
+        recipe, cluster = self.case.recipe, self.case.cluster
+        if recipe.batch_band is not None:
+            return self.look_on(round_counts(cluster, *window))
+        layouts = enumerate_layouts(recipe, cluster, self.fixed, gpus_between=window)
+        return layouts, *self.look(layouts)
+
+    def _seen(self, layouts: Layouts, scores: Score) -> Bools:
+        """Remember what a refusal would tell of some layouts; which of them fit."""
+        if len(layouts):
+            self.near.look(self.case, layouts, scores, self.targets.deadline_s)
+        return self.case.fits(scores)
 
     def within(self, scores: Score, slack: float = SLACK) -> Bools:
         """Which layouts could meet the targets, as far as mid values tell."""

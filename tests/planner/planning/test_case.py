@@ -122,3 +122,23 @@ def test_what_was_measured_of_a_gpu_still_holds_where_the_recipe_changes_and_not
     assert float(plain.mid.context_bytes) < 2 * GIB
     assert float(offloaded.mid.context_bytes) == float(known.mid.context_bytes) == 10 * GIB
     assert float(other.mid.context_bytes) < 2 * GIB
+
+
+def test_layouts_that_were_scored_before_have_the_figures_of_a_search_that_scores_all():
+    one, counts = make(deadline="30d"), [64, 96, 128, 160]
+    one.score_on(FixedLayout(), [96, 128])
+    fixed = FixedLayout(tp=8)
+    one.score_on(fixed, [64])  # of other layouts on the same number
+    layouts, scores = one.score_on(FixedLayout(), counts)
+    every = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=np.array(counts))
+    whole = one.score(every)
+
+    def by_layout(some, figures):
+        return {some.at(i): (figures.wall_s[i], figures.memory_bytes[i], figures.cost_usd[i]) for i in range(len(some))}
+
+    assert len(layouts) == len(every) > 0
+    assert by_layout(layouts, scores) == by_layout(every, whole)
+    again, _ = one.score_on(FixedLayout(), counts)
+    assert len(again) == len(every)
+    assert set(one.score_on(fixed, [64])[0].tp.tolist()) == {8}
+    assert one.score_on(FixedLayout(), [])[1].wall_s.shape == (0,)

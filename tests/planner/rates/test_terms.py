@@ -16,7 +16,7 @@ from planner.models.images.catalogue import load_image_models
 from planner.rates.clock import clock_ratio
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Joint, Parameter, Parameters, moved, shipped_parameters
-from planner.rates.terms import Dependence, Draws, RateSet, Term
+from planner.rates.terms import GOLDEN_GAMMA, Dependence, Draws, RateSet, Term, mixed
 from planner.training.policies import default_policy, load_policies, why_unsupported
 from planner.training.recipe import STACKS
 from tests.planner.build import cluster, recipe
@@ -79,6 +79,43 @@ def test_the_draws_of_a_question_are_kept_and_those_of_a_seed_long_past_are_not(
         Draws(count=5, seed=seed).normal("input 0")
     gc.collect()
     assert held() is None
+
+
+def test_what_is_drawn_of_an_input_depends_on_no_other_input():
+    inputs = [f"input {number}" for number in range(300)]
+    together, alone = Draws(count=101, seed=70_020), Draws(count=101, seed=70_020)
+    together.draw(inputs)
+    first = [together.normal(name).copy() for name in inputs]
+    for seed in range(70_021, 70_031):  # what was drawn is forgotten
+        Draws(count=101, seed=seed).normal("input 0")
+
+    assert all(np.array_equal(alone.normal(name), drawn) for name, drawn in zip(inputs, first, strict=True))
+
+
+def test_draws_are_as_random_as_those_of_a_generator():
+    count, inputs = 1001, [f"input {number}" for number in range(400)]
+    draws, other = (Draws(count=count, seed=seed) for seed in (70_040, 70_041))
+    draws.draw(inputs)
+    drawn = np.stack([draws.normal(name)[: count // 2] for name in inputs])
+    again = np.stack([other.normal(name)[: count // 2] for name in inputs])
+    by_chance = 1.0 / np.sqrt(count // 2)  # standard deviation of a correlation of independent draws
+
+    for left, right in ((drawn, drawn), (abs(drawn), abs(drawn)), (drawn, again), (drawn[:, 1:], drawn[:, :-1])):
+        both = np.corrcoef(left, right)[: len(left), len(left) :]
+        apart = both[~np.eye(len(left), dtype=bool)]
+        assert abs(apart.mean()) < 0.1 * by_chance
+        assert apart.std() == pytest.approx(by_chance, rel=0.05)
+        assert abs(apart).max() < 6.0 * by_chance
+    assert np.sign(drawn).mean(axis=1).std() == pytest.approx(by_chance, rel=0.15)
+
+
+def test_the_random_numbers_are_those_of_the_reference_implementation():
+    # splitmix64.c with the state 1234567, its first outputs as other implementations test them
+    states = np.uint64(1234567) + np.arange(1, 6, dtype=np.uint64) * GOLDEN_GAMMA
+
+    assert mixed(states).tolist() == [
+        6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821,
+    ]  # fmt: skip
 
 
 def test_draws_repeat_with_their_seed_and_differ_with_another():
