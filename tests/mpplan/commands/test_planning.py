@@ -191,7 +191,7 @@ def test_a_refusal_names_what_is_short(run, words, hint):
 def test_fewer_gpus_that_end_sooner_are_named_and_do(run):
     asked = ("estimate", "--params", "70B", "--precision", "bf16", "--json")
     answer = json.loads(run(*asked, "--gpus", "513").out)
-    (warning,) = [text for text in answer["warnings"] if "would finish" in text]
+    (warning,) = [text for text in answer["warnings"] if "would finish" in text and "asked for" in text]
     fewer = re.match(r"[\d,]+", warning).group().replace(",", "")
     days = {gpus: plan_of(run(*asked, "--gpus", gpus), "bf16")["duration_days"]["mid"] for gpus in (fewer, "513")}
 

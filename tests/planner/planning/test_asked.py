@@ -162,7 +162,7 @@ def flags(way: Message) -> dict[str, str]:
     ("asked", "error", "hint", "ways"),
     [
         ({"budget": "30k", "deadline": "5d"}, "error.over_both", "hint.none_holds_both", 2),
-        ({"budget": "62.5k", "deadline": "2.5d"}, "error.over_deadline", "hint.none_holds_both", 3),
+        ({"budget": "67k", "deadline": "2.5d"}, "error.over_deadline", "hint.none_holds_both", 3),
         ({"budget": "200k", "deadline": "5d"}, "error.over_deadline", "hint.holds_both", 2),
     ],
 )

