@@ -16,7 +16,7 @@ from tests.planner.planning.test_views import DRAWS, of
 
 NEAR = 0.99
 LITTLE_DEARER = 0.98
-"""GPU-hours over those of the plan from which on fewer nodes are no cheaper: a given number is searched more closely."""
+"""From this ratio of GPU-hours to the plan's, fewer nodes are no cheaper: a given number is searched more closely."""
 
 
 def middle_gpu_s(case: Case, choice: Choice) -> float:
