@@ -107,7 +107,7 @@ def measure_window(
         start = time.monotonic()
         batches: list[Batch] = []
         while clock.agree(time.monotonic() < start + rules.window_s):
-            # A step said to take longer gives a batch of fewer steps; this span is so short that one batch ends it.
+            # A longer assumed step time makes a batch of fewer steps; this span is so short that one batch ends it.
             batches += run_steadily(trial, recipe, clock, 1e-3, step_s * rng.uniform(*BATCH_FACTORS))
             time.sleep(rng.uniform(0.0, pause_s))
         end = time.monotonic()

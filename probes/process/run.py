@@ -106,7 +106,7 @@ def part_ways(team: Team) -> None:
 
 
 def _opened(options: Options, place: Place, sensors: list[OpenedSensor]) -> tuple[Device, Arrival]:
-    """Open this rank's device, and return it with what all ranks must have in common.
+    """Open this rank's device, and return it with the properties that all ranks must share.
 
     The sensor is opened before the ranks connect, because connecting creates a context on the GPU.
     """

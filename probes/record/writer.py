@@ -152,7 +152,7 @@ class UnderWay:
         return self._noted("points")
 
     def left_behind_twice(self) -> tuple[str, ...]:
-        """Return those of these points that were also under way when the process before that died.
+        """Return the points that were under way both then and when the process before that died.
 
         A process that is killed from outside, for example with its machine, did not die of a point; dying twice during
         the same point is no coincidence.

@@ -1,7 +1,8 @@
 """The step that every strategy runs: one model, one global batch, and how their sizes divide.
 
 All strategies train the same global batch with four sequences per rank, so that each rank has the same arithmetic in
-every strategy. Time beyond that of a step of `alone` is therefore communication, bubbles and imbalance.
+every strategy. The time by which a step exceeds a step of `alone` is therefore communication, bubbles and
+imbalance.
 """
 
 from __future__ import annotations

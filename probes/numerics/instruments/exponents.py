@@ -22,7 +22,7 @@ from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run
 
 TENSORS = ("weights", "activations", "gradients", "weight_gradients")
-"""`gradients` are those of a layer's output, which its backward products read."""
+"""`gradients` are the gradients of a layer's output, which its backward products read."""
 SWALLOWING = ("bf16", "fp16")
 """Formats that some training recipes hold weights in."""
 LOOKS = 5

@@ -91,7 +91,7 @@ def by_halving(layers: Sequence[str], measure: Measure) -> list[Turned]:
 
 
 def ranked(turned: Sequence[Turned]) -> list[Turned]:
-    """Sort from the worst to the mildest, and mark whether each can be told from the next."""
+    """Sort from the worst to the mildest, and mark whether each differs clearly from the next."""
     rows = sorted(turned, key=damage, reverse=True)
     told = [_told(row, after) for row, after in pairwise(rows)]
     return [replace(row, told_from_next=apart) for row, apart in zip(rows, [*told, None], strict=False)]

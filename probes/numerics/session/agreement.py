@@ -1,4 +1,4 @@
-"""Check a policy against parity and schedule of the same task; one that they contradict is not recommended.
+"""Check a policy against parity and schedule of the same task; a contradicted policy is not recommended.
 
 A policy is trained from a warm start; parity and schedules start from new weights and often train for longer. If either
 of them lowers no more than the policy does and shows a loss change that may exceed the margin, the policy is withdrawn,

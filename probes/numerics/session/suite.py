@@ -57,7 +57,7 @@ WEIGHTS = {
 FIRST_TASK_WEIGHT = 2.0
 """Ratio of the first task's time to the time of any other task."""
 CLOSING_RATIO, CLOSING_MOST_S = 0.05, 5.0
-"""Share of the budget, at most so many seconds, held back for the step under way and for ending the process."""
+"""Share of the budget, and upper limit in seconds, held back for the step under way and for ending the process."""
 AGAIN_S = 5.0
 """Least time that must be left over, in seconds, for parts that were cut short to be continued."""
 DIED = "the process died in it"
@@ -312,7 +312,7 @@ class NumericsSession:
         return held_to(answer, *beside)
 
     def _begin(self) -> Plain:
-        """Return what was requested. A resumed record keeps its request, and no flag may contradict it."""
+        """Return the request. A resumed record keeps its own request, and no flag may contradict it."""
         known = self.parts.known.get(HEAD)
         asked = self._options.asked()
         if known is not None:

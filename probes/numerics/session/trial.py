@@ -1,6 +1,6 @@
 """Checks of a task: whether FP32 trains it at all, and whether its seeds train on different batches.
 
-The first is checked before the instruments run, and again where FP16 skipped nearly every step.
+The first is checked before the instruments run, and again if FP16 skipped most steps.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def first_broken_step(task: Task, place: Place) -> int | None:
 
 
 def scaled_beside_fp32(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
-    """Measure loss scaling on a task. If FP16 took hardly any step, FP32 must train the task for as many steps.
+    """Measure loss scaling on a task. If FP16 skipped most steps, FP32 must train the task for as many steps.
 
     Raises:
-        UntrainedError: FP32 does not, so that the steps FP16 skipped say nothing about FP16.
+        UntrainedError: FP32 does not train it, so the skipped steps say nothing about FP16.
     """
     scaling = loss_scaling(task, place, until, keep)
     usual = next((run for run in scaling["dynamic"] if run["name"] == "usual"), None)

@@ -47,7 +47,7 @@ class Equivalence:
     difference_sd: float | None
     """Standard deviation of the differences."""
     margin: float
-    """Half the width of what counts as equal."""
+    """Half the width of the interval that counts as equal."""
     p_value: float | None
     """The larger p-value of the two one-sided tests."""
     seeds_needed: int | None

@@ -1,6 +1,7 @@
 """Student's t distribution: its tail and its quantiles, without scipy.
 
-The tail is an incomplete beta function (Abramowitz and Stegun 26.7.1), by its continued fraction (DLMF 8.17.22).
+The tail is an incomplete beta function (Abramowitz and Stegun 26.7.1), computed by its continued fraction (DLMF
+8.17.22).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ LOSS_STEPS = 8
 """Number of steps whose loss is recorded."""
 ENERGY_S = 3.0
 CPU_POINT_S = 6.0
-"""Time of a point on a CPU with one core per rank: building the model, a dozen steps, and measuring one's memory."""
+"""Time of a point on a CPU with one core per rank: building the model, a dozen steps, and reading the memory of one."""
 RECIPES = ("fp32", "tf32", "bf16-autocast", "bf16-fsdp", "fp8")
 """Recipes to measure. Only one of the two BF16 recipes is used, depending on how the strategy holds parameters."""
 COMPARED = ("alone", "ddp", "alone-fsdp2", "fsdp2")
