@@ -77,7 +77,7 @@ def join(place: Place, open_own: Callable[[], tuple[Device, Arrival]], limit_s: 
 
     Raises:
         CannotMeasureError: a rank did not arrive, cannot take part, or differs from rank 0.
-        UsageError: two ranks share a GPU, or the number of ranks is impossible.
+        UsageError: a rank has no GPU of its own: it shares one, or its GPU does not exist.
     """
     import torch.distributed as dist
 
