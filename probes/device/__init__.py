@@ -1,1 +1,1 @@
-"""The device under test: what it is, its clock, and which of its errors are final."""
+"""The device under test: its properties, its clock, and which of its errors are final."""

@@ -1,7 +1,7 @@
-"""Clocks: how long iterations of a trial take, on the device that runs them.
+"""Clocks: the time that iterations of a trial take on the device that runs them.
 
-On a GPU the region between two CUDA events is timed, with one synchronisation per batch of samples; on a CPU the
-monotonic clock. A region holds enough iterations to last at least a millisecond.
+On a GPU, the region between two CUDA events is timed, with one synchronisation per batch of samples; on a CPU, the
+monotonic clock is used. A region holds enough iterations to last at least a millisecond.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from planner.lazy import dataclass
 from planner.units import MILLI
 
 MIN_REGION_S = 1e-3
-"""Shortest timed region; below it the timer's own cost and resolution show."""
+"""Shortest timed region, in seconds; in shorter ones, the cost and resolution of the timer matter."""
 
 Mark = Callable[[str], None]
 """Called by a trial at the end of each of its phases, with the phase's name."""
 
 
 class Runs(Protocol):
-    """What a clock can time."""
+    """Something that a clock can time."""
 
     def step(self, mark: Mark) -> None:
         """Run one iteration, calling `mark` at the end of each phase."""
@@ -30,22 +30,22 @@ class Runs(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Samples taken in one go; seconds per iteration."""
+    """Samples taken together, in seconds per iteration."""
 
     samples_s: tuple[float, ...]
     phases_s: dict[str, tuple[float, ...]]
-    """By phase, one value per iteration."""
+    """By phase: one value per iteration."""
     wall_s: float
     """Host time of the whole batch."""
     canary_ratio: float | None = None
-    """The fixed work beside the batch over its usual time, by which the samples were divided; None: there was none."""
+    """Time of the canary beside the batch over its usual time, by which the samples were divided; None: no canary."""
     disturbed: bool = False
-    """True: by that, something else took part of the machine."""
+    """Whether the canary shows that something else took part of the machine."""
     own_s: tuple[float, ...] = ()
-    """Of several ranks: what this one took, where `samples_s` are those of the slowest."""
+    """With several ranks: this rank's times, where `samples_s` holds those of the slowest rank."""
     host_s: float | None = None
-    """What the host took to launch one iteration while the device had nothing else to do; None where all is done when
-    the call returns, or no iteration was launched ahead."""
+    """Host time to launch one iteration while the device had nothing else to do. None: the call returns only when the
+    work is done, or no iteration was launched ahead."""
 
 
 class Clock(Protocol):
@@ -58,7 +58,7 @@ class Clock(Protocol):
         """Wait until the device has done everything it was asked to."""
 
     def agree(self, decision: bool) -> bool:
-        """A decision that rests on this process's own time or sensor; of several ranks that of rank 0."""
+        """Return a decision that depends on this process's own time or sensor; with several ranks, that of rank 0."""
 
 
 def no_mark(_phase: str) -> None:
@@ -66,7 +66,7 @@ def no_mark(_phase: str) -> None:
 
 
 def launched_s(trial: Runs) -> float:
-    """Launch one iteration into an empty queue; the time of the host alone, unless the step itself waits."""
+    """Launch one iteration into an empty queue; return the host's time alone, unless the step itself waits."""
     began = time.perf_counter()
     trial.step(no_mark)
     return time.perf_counter() - began
@@ -79,7 +79,7 @@ class CpuClock:
         self._now = now or time.perf_counter
 
     def synchronize(self) -> None:
-        """Nothing is pending on a CPU."""
+        """Return at once, since nothing is pending on a CPU."""
 
     def agree(self, decision: bool) -> bool:
         """See `Clock.agree`."""
@@ -118,19 +118,20 @@ class CudaClock:
     device          ░untimed░███ 1 ███│███ 2 ███│███ 3 ███│ …
     ```
 
-    After the wait that precedes a batch the device's queue is empty: a step launched then starts while the host is only
-    just ahead, as in no training loop. One untimed step fills the queue as the work itself fills it; a spinning kernel
-    (`torch.cuda._sleep`) would let launch-bound work run ahead of its own launches. A single long step goes without: it
-    would cost as much again, while the host is ahead of it after its first kernels. How long the host takes to launch
-    the untimed step is noted: no step is shorter. (A full queue, of some thousand kernels, holds the host up too.)
+    After the wait that precedes a batch, the device's queue is empty: a step launched then starts while the host is
+    only just ahead, unlike in a training loop. One untimed step fills the queue as the work itself fills it. (A
+    spinning kernel, `torch.cuda._sleep`, would let launch-bound work run ahead of its own launches.) A single long step
+    is timed without an untimed one, which would double its cost, while the host is ahead of it after its first kernels.
+    The host's time to launch the untimed step is recorded, because no step is shorter. (A full queue, of about a
+    thousand kernels, holds up the host too.)
     """
 
     def __init__(self, at_work: Callable[[Runs], None] | None = None) -> None:
         """Make a clock.
 
         Args:
-            at_work: called once per batch with the trial while the device is still busy with it; what it takes shows
-                in no sample.
+            at_work: called once per batch with the trial while the device is still busy with it; its time is not part
+                of any sample.
         """
         self._at_work = at_work
 

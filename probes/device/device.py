@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import torch
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-"""The GPUs that a process is shown; it counts them from 0."""
+"""The GPUs that a process can see, which it counts from 0."""
 SALT = "mpplan.probe"
-"""Makes the hash of a UUID useless for looking the device up elsewhere."""
+"""Salt for the hash of a UUID, so that the device cannot be looked up elsewhere by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Device:
     """Number in PCI bus order, as in `nvidia-smi`; 0 for the CPU."""
     name: str
     uuid: str | None
-    """Never leaves the process; the record holds `hashed`."""
+    """UUID; it never leaves the process, and the record holds `hashed` instead."""
     capability: tuple[int, int]
     """CUDA compute capability; (0, 0) for a CPU."""
     memory_bytes: float
@@ -46,27 +46,27 @@ class Device:
 
     @property
     def torch(self) -> torch.device:
-        """For `device=` arguments."""
+        """Device for `device=` arguments of torch."""
         import torch
 
         return torch.device("cuda", self.index) if self.kind == "cuda" else torch.device("cpu")
 
     @property
     def clock(self) -> Clock:
-        """The clock that times it."""
+        """The clock that times work on it."""
         return CudaClock() if self.kind == "cuda" else CpuClock()
 
 
 def open_device(kind: str | None, index: int = 0) -> Device:
-    """Open the device that was asked for.
+    """Open the requested device.
 
     Args:
         kind: `cuda`, `cpu`, or None for a GPU.
-        index: of the GPU.
+        index: index of the GPU.
 
     Raises:
         CannotMeasureError: there is no GPU, or torch cannot use it.
-        UsageError: no such GPU index.
+        UsageError: there is no GPU with this index.
     """
     return _open_cpu() if kind == "cpu" else _open_cuda(index)
 
@@ -112,7 +112,7 @@ def _open_cuda(index: int) -> Device:
 
 
 def why_no_cuda() -> tuple[str, str | None]:
-    """Why torch sees no GPU, in one sentence, and what would help."""
+    """Return why torch sees no GPU, in one sentence, and a remedy."""
     import torch
 
     from probes.sensors.nvml import load_nvml
@@ -140,17 +140,17 @@ def why_no_cuda() -> tuple[str, str | None]:
 
 _CUDA_ERROR = re.compile(r"Error (\d+): ([^\n]*)")
 _NONE_SHOWN = "No CUDA GPUs"
-"""What torch says where CUDA starts and counts none; a driver that does not start is counted as none, too."""
+"""Part of torch's message if CUDA starts but counts no GPU; a driver that does not start counts as none, too."""
 _DRIVER = "install a driver that fits torch's CUDA"
 _HELP = {
     802: "start NVIDIA's Fabric Manager on the host, in the version of its driver: NVSwitch systems need it",
     999: "load the kernel module `nvidia_uvm` again on the host, or restart it",
 }
-"""What helps where the number of CUDA's error tells; else it is the driver."""
+"""Remedy by number of the CUDA error, where the number identifies the cause; otherwise the driver is to blame."""
 
 
 def cpu_name() -> str:
-    """The processor's name, as the operating system reports it."""
+    """Return the processor's name as the operating system reports it."""
     import platform
 
     try:

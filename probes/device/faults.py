@@ -16,19 +16,19 @@ STICKY = (
     "uncorrectable",
     "launch timed out",
 )
-"""Parts of the texts of errors after which CUDA refuses everything in this process."""
+"""Fragments of error messages after which CUDA refuses all work in this process."""
 
 
 class DeviceLost(Exception):  # noqa: N818 - a state, not a mistake
-    """The CUDA context is broken; only a new process can go on."""
+    """The CUDA context is broken; only a new process can continue."""
 
 
 class PeerFailed(Exception):  # noqa: N818 - a state, not a mistake
-    """Something went wrong on another of several ranks; on this one nothing did."""
+    """Another rank failed; this rank did not."""
 
 
 def device_answers() -> bool:
-    """Whether CUDA still works in this process; True where it was never used.
+    """Return whether CUDA still works in this process; True if it was never used.
 
     A pending error of an earlier launch is reported once; a broken context reports it again.
     """
@@ -45,10 +45,10 @@ def device_answers() -> bool:
 
 
 def is_lost(error: BaseException, answers: Callable[[], bool] = device_answers) -> bool:
-    """Whether an error leaves the CUDA context broken.
+    """Return whether an error leaves the CUDA context broken.
 
-    Most texts that begin with "CUDA error" do not: cuBLAS reports a product that it does not support in the same words
-    (`CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling ...`). So the device is asked.
+    Most messages that begin with "CUDA error" do not mean that: cuBLAS reports an unsupported product in the same words
+    (`CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling ...`). The device is therefore tested.
     """
     text = str(error)
     if any(part in text for part in STICKY):
@@ -57,7 +57,7 @@ def is_lost(error: BaseException, answers: Callable[[], bool] = device_answers) 
 
 
 def broke_communication(error: BaseException) -> bool:
-    """Whether ranks can no longer reach each other: an error of NCCL, a rank that is gone, a wait that was too long."""
+    """Return whether ranks can no longer reach each other: an NCCL error, a rank that is gone, or a timeout."""
     text = str(error)
     by_name = any(kind.__name__ == "DistError" for kind in type(error).__mro__)
     return by_name or any(part in text for part in _NO_PEER)
@@ -70,21 +70,21 @@ _NO_PEER = (
     "Timed out waiting",
     "NCCL error",
 )
-"""Parts of gloo's and NCCL's texts, which gloo raises as a plain `RuntimeError`."""
+"""Fragments of messages of gloo and NCCL; gloo raises them as a plain `RuntimeError`."""
 
 
 _NO_COMPILER = ("TritonMissing", "InvalidCxxCompiler", "Failed to find C compiler", "CalledProcessError: Command")
-"""The last: the C compiler ran and failed, as it does without Python's headers."""
+"""The last one: the C compiler ran and failed, as it does without Python's headers."""
 
 
 def lacks_compiler(error: BaseException) -> bool:
-    """Whether `torch.compile` failed because the machine lacks Triton, or a compiler to build its launchers with."""
+    """Return whether `torch.compile` failed because the machine lacks Triton, or a compiler to build its launchers."""
     text = f"{type(error).__name__}: {error}"
     return any(part in text for part in _NO_COMPILER)
 
 
 def cleaned(error: BaseException) -> str:
-    """An error in one short line without paths, which may name a user."""
+    """Return an error in one short line without paths, which may contain a user's name."""
     first = (str(error).strip().splitlines() or [""])[0]
     text = re.sub(r"(?:[A-Za-z]:)?[/\\][^\s'\"]*", "…", first)
     return f"{type(error).__name__}: {text}"[:200]

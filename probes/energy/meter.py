@@ -1,7 +1,7 @@
-"""How wrong a power meter is: the same power read over windows of several lengths and by several methods.
+"""Accuracy of a power meter: the same power read over windows of several lengths and by several methods.
 
-The reference is the counter between its ticks over the whole steady trace. `edges` reads the counter at both ends of
-a window and divides by its length, as Zeus does; `ticks` is ours; `instant` and `average` are the means of the
+The reference is the counter between its ticks over the whole steady trace. `edges` reads the counter at both ends of a
+window and divides by its length, as Zeus does; `ticks` is our method; `instant` and `average` are the means of the
 driver's power fields.
 """
 
@@ -20,14 +20,15 @@ from probes.sensors.interface import Reading
 LENGTHS_S = (0.5, 1.0, 3.0, 10.0)
 METHODS = ("edges", "ticks", "instant", "average")
 STRIDE_S = 0.13
-"""Between the starts of windows: no multiple of a counter's period, so that every phase is met."""
+"""Seconds between the starts of windows: not a multiple of a counter's period, so that every phase occurs."""
 BEFORE_S = 1.0
-"""Readings this long before a window are kept: the last of them holds at its start. Sensors are read more often."""
+"""Readings up to this long before a window are kept, since the last of them holds at its start; sensors are read more
+often than this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeterError:
-    """Errors of one method at one length of window; relative to the reference."""
+    """Relative errors of one method at one window length, against the reference."""
 
     method: str
     length_s: float
@@ -38,20 +39,20 @@ class MeterError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeterCheck:
-    """How well each method reads one steady trace."""
+    """Accuracy of each method on one steady trace."""
 
     reference_w: float
     tick_period_s: float
     field_period_s: float | None
     """Median time between changes of the instantaneous field."""
     instant_over_counter: float | None
-    """Mean of the field over the reference, whole trace."""
+    """Mean of the instantaneous field over the reference, for the whole trace."""
     average_over_counter: float | None
     errors: tuple[MeterError, ...]
 
 
 def check_meter(readings: Sequence[Reading], start_s: float, end_s: float) -> MeterCheck | None:
-    """Compare the methods on a trace of steady power; None if its counter does not tick.
+    """Compare the methods on a trace of steady power; return None if its counter does not tick.
 
     Args:
         readings: in order of time.
@@ -89,12 +90,12 @@ def check_meter(readings: Sequence[Reading], start_s: float, end_s: float) -> Me
 
 
 def _near(readings: Sequence[Reading], times: Sequence[float], start_s: float, end_s: float) -> Sequence[Reading]:
-    """The readings that a window needs: a long trace is not gone through for each of its windows."""
+    """Return the readings that a window needs, so that a long trace is not searched for each of its windows."""
     return readings[bisect_left(times, start_s - BEFORE_S) : bisect_right(times, end_s) + 1]
 
 
 def _means(readings: Sequence[Reading], start_s: float, end_s: float) -> dict[str, float | None]:
-    """Mean power of one window by each of `METHODS`."""
+    """Return the mean power of one window by each of `METHODS`."""
     power = power_over(readings, start_s, end_s)
     return {
         "edges": _edges(readings, start_s, end_s),
@@ -105,7 +106,7 @@ def _means(readings: Sequence[Reading], start_s: float, end_s: float) -> dict[st
 
 
 def _edges(readings: Sequence[Reading], start_s: float, end_s: float) -> float | None:
-    """Counter at the end less counter at the start, over the length."""
+    """Return the counter at the end minus the counter at the start, over the length."""
     counter = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
     times = [t for t, _ in counter]
     first, last = bisect_right(times, start_s) - 1, bisect_right(times, end_s) - 1

@@ -1,4 +1,4 @@
-"""From a trace to power: the energy counter between its own ticks, with the power field as a second opinion.
+"""From a trace to power: the energy counter between its own ticks, checked against the power field.
 
 ```
 energy counter   ▁▁▁▁▂▂▂▂▃▃▃▃▄▄▄▄▅▅▅▅▆▆▆▆▇▇▇▇      ticks every ~100 ms
@@ -6,7 +6,7 @@ window              |←──────────────────�
 used                  ↑ first tick     ↑ last tick    power = ΔE between ticks / Δt between ticks
 ```
 
-Aligning to ticks removes the counter's quantisation; what is left is the polling interval at both ends.
+Aligning to ticks removes the counter's quantisation; the remaining error is the polling interval at both ends.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from planner.lazy import dataclass
 from probes.sensors.interface import Reading
 
 MIN_WINDOW_S = 3.0
-"""Shortest window whose energy is called good."""
+"""Shortest window, in seconds, whose energy counts as good."""
 MIN_TICKS = 10
 AGREEMENT_RATIO = 0.05
-"""Largest difference between counter and power field that is not called inconsistent. The instantaneous field alone
-differed by 6 and 8 % for two steps on an H100 whose phases its readings met unevenly, the averaged one by 0.5 and 2."""
+"""Largest relative difference between counter and power field that does not count as inconsistent. For two steps on an
+H100, whose phases were sampled unevenly, the instantaneous field differed by 6 and 8 %, the averaged field by 0.5 and
+2 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,28 +34,28 @@ class PowerReading:
     """Power over one window."""
 
     mean_w: float | None
-    """None: unknown, see `reason`."""
+    """Mean power; None: unknown, see `reason`."""
     p95_w: float | None
     instant_mean_w: float | None
     average_mean_w: float | None
     window_s: float
-    """Between the ticks used, or the whole window without a counter."""
+    """Seconds between the ticks used; without a counter, the whole window."""
     ticks: int
     tick_period_s: float | None
     source: str
     """`counter`, `instant` or `none`."""
     quality: str | None
-    """`ok`, `inconsistent`, `short` or `single`; None where unknown."""
+    """`ok`, `inconsistent`, `short` or `single` (only one source); None: unknown."""
     reason: str | None
 
 
 def power_over(readings: Sequence[Reading], start_s: float, end_s: float) -> PowerReading:
-    """Mean power between two moments of a trace.
+    """Return the mean power between two times of a trace.
 
     Args:
-        readings: in order of time; may start before and end after the window.
-        start_s: on the readings' clock.
-        end_s: on the readings' clock.
+        readings: in order of time; they may start before the window and end after it.
+        start_s: start of the window, on the readings' clock.
+        end_s: end of the window, on the readings' clock.
     """
     ticks = [(t, e) for t, e in counter_ticks(readings) if start_s <= t <= end_s]
     instant = _step_mean([(r.time_s, r.power_instant_w) for r in readings], start_s, end_s)
@@ -86,7 +87,7 @@ def power_over(readings: Sequence[Reading], start_s: float, end_s: float) -> Pow
 
 
 def counter_ticks(readings: Sequence[Reading]) -> list[tuple[float, float]]:
-    """Time and energy of each reading at which the counter had moved on."""
+    """Return time and energy of each reading at which the counter had advanced."""
     counter = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
     return [(t, e) for (_, before), (t, e) in itertools.pairwise(counter) if e != before]
 
@@ -100,7 +101,7 @@ def _quality(counter_w: float, field_w: float | None, window_s: float, ticks: in
 
 
 def _step_mean(values: Sequence[tuple[float, float | None]], start_s: float, end_s: float) -> float | None:
-    """Time-weighted mean of values that hold until the next one."""
+    """Return the time-weighted mean of values that each hold until the next one."""
     known = [(t, v) for t, v in values if v is not None]
     total = weight = 0.0
     for i, (t, value) in enumerate(known):

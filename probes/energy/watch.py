@@ -1,7 +1,7 @@
-"""Clocks, heat and power of a device while trials are timed on it in turns: what each of them runs at.
+"""Clock, temperature and power of a device while trials are timed on it in turns.
 
-A product's rate follows the clock. In turns with others a GPU below its power limit recovers the clock that it would
-lose in sustained work, so that a rate is only comparable with another together with the clock it was read at.
+A product's rate follows the clock. In turns with others, a GPU below its power limit recovers the clock that it would
+lose in sustained work, so rates can be compared only together with the clocks at which they were measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from probes.timing.trial import Trial
 
 
 class Watch:
-    """Reads a sensor at the end of each batch of each subject, while the device is still at work on it."""
+    """Reads a sensor at the end of each batch of each subject, while the device is still working on it."""
 
     def __init__(self, sensor: Sensor, subjects: Iterable[Subject]) -> None:
         self._sensor = sensor
@@ -29,21 +29,21 @@ class Watch:
         self._readings: dict[int, list[Reading]] = defaultdict(list)
 
     def look(self, trial: Runs) -> None:
-        """Read what a trial runs at; not while it is warmed up, in many short batches."""
+        """Read the device's state for a trial, except during its warm-up, which has many short batches."""
         if self._subjects[id(trial)].warmup_s:
             self._states[id(trial)].append(self._sensor.state())
             self._readings[id(trial)].append(self._sensor.read())
 
     def states_of(self, trial: Trial) -> tuple[State, ...]:
-        """Clocks and heat while a trial was timed."""
+        """Return clocks and temperatures while a trial was timed."""
         return tuple(self._states[id(trial)])
 
     def power_of(self, trial: Trial) -> PowerDraw:
-        """Power while a trial was timed, by the power field alone: batches are shorter than what the counter tells."""
+        """Return the power while a trial was timed, from the power field: batches are too short for the counter."""
         watts = [r.power_instant_w for r in self._readings[id(trial)] if r.power_instant_w is not None]
         return PowerDraw(instant_mean_w=float(np.mean(watts)) if watts else None)
 
 
 def watched(device: Device, watch: Watch | None) -> Clock:
-    """The clock of a device, which lets a watch look at each batch; a CPU has nothing to look at."""
+    """Return a device's clock, which lets a watch read at each batch; on a CPU there is nothing to read."""
     return CudaClock(watch.look) if watch is not None and device.kind == "cuda" else device.clock

@@ -1,4 +1,4 @@
-"""Energy of a trial: kept running in the hot steady state while a sampler reads the sensor.
+"""Energy of a trial, kept running in a hot steady state while a sampler reads the sensor.
 
 ```
         settle                 window (≥ 3 s)
@@ -7,9 +7,9 @@
      ················································     sampler: every 10 ms
 ```
 
-Energy per iteration is mean power times the median time of an iteration in the window, which keeps the boundaries of
-iterations and of counter ticks apart. On A100 and H100 the power sensor looks at 25 of every 100 ms (Yang, Adamek and
-Armour 2023, arXiv:2312.02741): steps in time with it would be seen at the same phases again and again, so such
+Energy per iteration is mean power times the median time of an iteration in the window; this keeps the boundaries of
+iterations and of counter ticks apart. On A100 and H100, the power sensor samples only 25 of every 100 ms (Yang, Adamek
+and Armour 2023, arXiv:2312.02741). Steps in phase with it would be sampled at the same phases again and again, so such
 windows have short random pauses.
 """
 
@@ -34,33 +34,33 @@ from probes.timing.statistics import SampleSummary, summarise
 from probes.timing.trial import Trial
 
 SETTLE_S = 1.2
-"""Before an energy window: longer than the driver's one-second average, which else still holds what ran before."""
+"""Seconds before an energy window: longer than the driver's one-second average, which would include earlier work."""
 REHEAT_LIMIT_S = 8.0
-"""Longest settling of a device that has cooled down: it rests 3 to 25 s while the next step is tracked or compiled."""
+"""Longest settling of a cooled device: it rests 3 to 25 s while the next step is tracked or compiled."""
 NEAR_SOAK_K = 1.0
-"""How close to the end of the heat soak is hot again; NVML tells whole degrees."""
+"""Distance from the end temperature of the heat soak that counts as hot again; NVML reports whole degrees."""
 SENSED_S, SENSED_EVERY_S = 0.025, 0.1
-"""How long the power sensor of A100 and H100 looks, and how often (arXiv:2312.02741)."""
+"""Seconds for which the power sensor of A100 and H100 samples, and its period (arXiv:2312.02741)."""
 UNSEEN_RATIO = 1 / 3
-"""Share of a step that the sensor may leave out; a step of 50 ms, in time with it, is seen half."""
+"""Share of a step that the sensor may miss; of a step of 50 ms, in phase with it, it samples half."""
 LONGEST_PAUSE_S = 0.02
-"""After a batch of a quarter of a second: 12 of them move a window of 3 s by a period of the sensor. The device rests
-for 4 % of such a window, which reads 3 % low; without, a step of 100 ms with 700 W in a third of it and 400 W after is
-read with an error of 22 % (root mean square over 200 simulated windows), with them of 5 %."""
+"""Longest pause after a batch of a quarter of a second: 12 of them shift a window of 3 s by one sensor period. The
+device rests for 4 % of such a window, which reads 3 % low. Without pauses, a step of 100 ms with 700 W in one third and
+400 W in the rest is read with an error of 22 % (root mean square over 200 simulated windows); with them, 5 %."""
 BATCH_FACTORS = (0.7, 1.3)
-"""Range of the lengths of batches over the usual one."""
+"""Range of batch lengths, relative to the usual length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A stretch of sustained work or rest, with what was read meanwhile."""
+    """A period of sustained work or rest, with the readings taken during it."""
 
     timing: SampleSummary | None
     """None while idle."""
     phases_s: dict[str, float]
-    """Median by phase."""
+    """Median time by phase."""
     host_s: float | None
-    """Median of launching one iteration; None where the clock does not tell."""
+    """Median host time to launch one iteration; None if the clock does not report it."""
     power: PowerReading
     states: tuple[State, ...]
     trace: Trace
@@ -68,15 +68,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRules:
-    """How long a window is, and what comes before it."""
+    """Length of a window, and what precedes it."""
 
     window_s: float
-    """Length; the settling time comes on top."""
+    """Length in seconds, without the settling time."""
     settle_s: float = SETTLE_S
-    """Shortest settling time."""
+    """Shortest settling time in seconds."""
     soak_c: float | None = None
-    """Temperature at the end of the heat soak, to which a device that has cooled down is brought back; None: it is
-    measured as it is."""
+    """Temperature at the end of the heat soak, to which a cooled device is brought back; None: the device is measured
+    as it is."""
 
 
 def measure_window(
@@ -89,16 +89,16 @@ def measure_window(
     guess_s: float,
     rng: random.Random,
 ) -> Window:
-    """Run a trial through one window.
+    """Run a trial through one window and return its times and readings.
 
     Args:
-        trial: warmed up.
-        recipe: set before the first batch.
-        clock: of the device.
-        sensor: of the device; None: only times are taken.
-        rules: the window's.
-        guess_s: about how long an iteration takes.
-        rng: for lengths of batches and pauses.
+        trial: a warmed-up trial.
+        recipe: activated before the first batch.
+        clock: the clock of the device.
+        sensor: the sensor of the device; None: only times are measured.
+        rules: the rules of the window.
+        guess_s: approximate time of an iteration.
+        rng: draws lengths of batches and pauses.
     """
     with Sampler(sensor) if sensor else nullcontext() as sampler:
         step_s = _settle(trial, recipe, clock, sensor, rules, guess_s)
@@ -107,7 +107,7 @@ def measure_window(
         start = time.monotonic()
         batches: list[Batch] = []
         while clock.agree(time.monotonic() < start + rules.window_s):
-            # A longer step makes a batch of fewer; a span this short is over after one batch.
+            # A longer assumed step time makes a batch of fewer steps; this span is so short that one batch ends it.
             batches += run_steadily(trial, recipe, clock, 1e-3, step_s * rng.uniform(*BATCH_FACTORS))
             time.sleep(rng.uniform(0.0, pause_s))
         end = time.monotonic()
@@ -117,12 +117,12 @@ def measure_window(
 def reheat(
     trial: Trial, recipe: PrecisionRecipe, clock: Clock, sensor: Sensor | None, soak_c: float | None, *, guess_s: float
 ) -> None:
-    """Bring a device back to the temperature of its heat soak with a trial, for as long as that makes it warmer."""
+    """Bring a device back to the temperature of its heat soak with a trial, as long as the trial makes it warmer."""
     _settle(trial, recipe, clock, sensor, WindowRules(window_s=0.0, soak_c=soak_c), guess_s)
 
 
 def measure_rest(trial: Trial, recipe: PrecisionRecipe, sensor: Sensor, window_s: float) -> Window:
-    """A window of a trial that asks nothing of the device, and whose time means nothing."""
+    """Return the window of a trial that gives the device no work, and whose time means nothing."""
     clock, step_s = CpuClock(), 0.05
     with Sampler(sensor) as sampler:
         run_steadily(trial, recipe, clock, SETTLE_S, step_s)
@@ -150,14 +150,14 @@ def _window(batches: Sequence[Batch], trace: Trace, start: float, end: float) ->
 def _settle(
     trial: Trial, recipe: PrecisionRecipe, clock: Clock, sensor: Sensor | None, rules: WindowRules, guess_s: float
 ) -> float:
-    """Run until the device is as hot as it was soaked, or no longer warms up; returns the time of an iteration."""
+    """Run until the device is as hot as after the soak, or stops warming up; return the time of an iteration."""
     began = time.monotonic()
     last_c = _temperature_c(sensor)
     while True:
         batches = run_steadily(trial, recipe, clock, rules.settle_s, guess_s)
         now_c = _temperature_c(sensor)
         is_hot = now_c is None or rules.soak_c is None or now_c >= rules.soak_c - NEAR_SOAK_K
-        # A trial that draws less than the soak stays cooler: where it stops warming up it has its own temperature.
+        # A trial that draws less than the soak stays cooler: once it stops warming up, it is at its own temperature.
         warms_up = last_c is None or now_c is None or now_c > last_c
         if clock.agree(is_hot or not warms_up or time.monotonic() - began >= REHEAT_LIMIT_S):
             break
@@ -170,10 +170,10 @@ def _temperature_c(sensor: Sensor | None) -> float | None:
 
 
 def meets_the_same_phases(step_s: float, window_s: float) -> bool:
-    """Whether the power sensor, at its own pace, leaves out too much of a step during a whole window.
+    """Return whether the power sensor, at its own pace, misses too much of a step during a whole window.
 
-    A step shorter than what the sensor sees at once is always seen whole, and one that takes several of its periods at
-    several phases, whatever happens.
+    A step shorter than the sensor's sampling time is always sampled completely, and a step of several sensor periods is
+    sampled at several phases in any case.
     """
     if step_s > 3 * SENSED_EVERY_S:
         return False
@@ -183,7 +183,7 @@ def meets_the_same_phases(step_s: float, window_s: float) -> bool:
 
 
 def energy_use(power: PowerReading, scope: str, iteration_s: float | None) -> EnergyUse:
-    """Energy of an iteration that takes `iteration_s`; None: there is no iteration (idle)."""
+    """Return the energy of an iteration that takes `iteration_s`; None: there is no iteration (idle)."""
     return EnergyUse(
         j_per_iteration=None if power.mean_w is None or iteration_s is None else power.mean_w * iteration_s,
         window_s=power.window_s,
@@ -197,7 +197,7 @@ def energy_use(power: PowerReading, scope: str, iteration_s: float | None) -> En
 
 
 def power_draw(power: PowerReading, *, idle: bool = False) -> PowerDraw:
-    """The power of a window, as a record holds it."""
+    """Return the power of a window as a record holds it."""
     return PowerDraw(
         mean_w=power.mean_w,
         p95_w=power.p95_w,
@@ -208,7 +208,7 @@ def power_draw(power: PowerReading, *, idle: bool = False) -> PowerDraw:
 
 
 def device_state(states: Sequence[State]) -> DeviceState:
-    """Temperatures, clocks and limits over a window, as a record holds them; all None without a reading."""
+    """Return temperatures, clocks and limits over a window as a record holds them; all None without a reading."""
     if not states:
         return DeviceState()
     clocks = [state.sm_clock_hz for state in states if state.sm_clock_hz is not None]
@@ -227,7 +227,7 @@ def device_state(states: Sequence[State]) -> DeviceState:
 
 
 def slowed_down(states: Sequence[State]) -> bool:
-    """Whether heat or an external brake slowed the device down."""
+    """Return whether heat or an external brake slowed the device down."""
     return any((state.clock_event_mask or 0) & SLOWED_DOWN_MASK for state in states)
 
 
@@ -236,8 +236,8 @@ def heat_soak(
 ) -> float | None:
     """Run a trial until the temperature rises by less than half a degree in five seconds.
 
-    Power rises with temperature, and training runs hot, so everything is measured hot. Returns the temperature at the
-    end; None where it cannot be read.
+    Power rises with temperature, and training runs hot, so everything is measured hot. Return the temperature at the
+    end; None if it cannot be read.
     """
     began = time.monotonic()
     last: float | None = None

@@ -1,6 +1,6 @@
-"""Launchers: how a cluster is asked to run the probe. One file per launcher, listed here.
+"""Launchers, which describe to a cluster how to run the probe. One file per launcher, listed here.
 
-Nothing here measures, starts a job or needs torch: `asked.make_job` checks what was asked, a launcher writes it down.
+Nothing here measures, starts a job or needs torch: `asked.make_job` checks the request, and a launcher writes it down.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ LAUNCHERS: tuple[Launcher, ...] = (slurm.LAUNCHER, skypilot.LAUNCHER, kubernetes
 
 
 def launcher_by_name(name: str) -> Launcher:
-    """The launcher of this name.
+    """Return the launcher with this name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no launcher has this name.
     """
     for launcher in LAUNCHERS:
         if launcher.name == name.strip().lower():

@@ -1,4 +1,4 @@
-"""From what a user asked for to the job that a launcher writes, or an error that says what is missing."""
+"""Turns a user's request into the job that a launcher writes, or into an error that states what is missing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from probes.launchers.settings import GPU, SETTING_BY_NAME, TIME
 from probes.record.options import BUDGETS_S, RANKS_BUDGETS_S, Options
 
 RANKS_PER_NODE = 8
-"""Where neither the user nor the GPU's row of the catalogue says."""
+"""Default if neither the user nor the GPU's row of the catalogue gives a number."""
 
 MOST_NODES = 100_000
 MOST_RANKS = 1024
-"""Per node. More is a slip of the finger."""
+"""Most ranks per node; a larger number is a typing error."""
 
 START_S = 20 * MINUTE_S
-"""Room in the time limit of a job for installing, waiting for the other nodes and starting PyTorch."""
+"""Seconds in a job's time limit for installing, waiting for the other nodes and starting PyTorch."""
 
 
 def make_job(
@@ -32,17 +32,17 @@ def make_job(
     nodes: int | None = None,
     given: Mapping[str, str],
 ) -> ProbeJob:
-    """The job of a launcher, with every text checked.
+    """Make the job for a launcher, with every text checked.
 
     Args:
         launcher: where the job will run.
-        probe: what is to be measured on each rank.
-        ranks: processes of each node; None: the GPUs that nodes of this GPU have in the catalogue, else 8.
-        nodes: None: one.
+        probe: what each rank measures.
+        ranks: processes per node; None: the GPUs that nodes of this GPU have in the catalogue, else 8.
+        nodes: number of nodes; None: one.
         given: values of settings by name, as typed.
 
     Raises:
-        UsageError: a setting is missing, or none of this launcher's, or its value cannot be in a job file.
+        UsageError: a setting is missing or unknown to this launcher, or its value cannot be in a job file.
     """
     on_cpu = probe.device == "cpu"
     settings = _checked(launcher, given, on_cpu=on_cpu)
@@ -63,11 +63,11 @@ def make_job(
 
 
 def arguments(probe: Options, ranks: int = 1) -> tuple[str, ...]:
-    """The flags of `mpplan probe` that ask for the same measurements, of known names and numbers only.
+    """Return the flags of `mpplan probe` that request the same measurements, from known names and numbers only.
 
     Args:
         probe: what is to be measured.
-        ranks: of the whole job.
+        ranks: number of ranks of the whole job.
 
     Raises:
         UsageError: a precision or workload is unknown.
@@ -116,7 +116,7 @@ def _counted(flag: str, count: int | None, *, most: int) -> int | None:
 
 
 def _budget_s(probe: Options, ranks: int) -> float:
-    """What the measurements themselves may take."""
+    """Return the seconds that the measurements themselves may take."""
     suites = (BUDGETS_S if ranks == 1 else RANKS_BUDGETS_S)["cpu" if probe.device == "cpu" else "cuda"]
     return probe.budget_s or suites[probe.suite]
 
@@ -126,10 +126,10 @@ def _limit_s(probe: Options, ranks: int) -> float:
 
 
 def _check_time(text: str, budget_s: float) -> None:
-    """Refuse a time limit of the job that ends it before the probe does.
+    """Refuse a time limit that would end the job before the probe ends.
 
     Raises:
-        UsageError: it does.
+        UsageError: the time limit is too short.
     """
     limit_s = _sbatch_s(text)
     if 0 < limit_s < budget_s:
@@ -143,8 +143,9 @@ def _check_time(text: str, budget_s: float) -> None:
 
 
 def _sbatch_s(text: str) -> float:
-    """A time limit as sbatch reads it: minutes[:seconds], hours:minutes:seconds, days-hours[:minutes[:seconds]]; 0 is
-    none at all.
+    """Parse a time limit as sbatch does: minutes[:seconds], hours:minutes:seconds, days-hours[:minutes[:seconds]].
+
+    The result is in seconds; 0 means no limit.
     """
     days, dash, rest = text.rpartition("-")
     parts = [int(part) for part in rest.split(":")]

@@ -1,4 +1,4 @@
-"""The interface of a launcher: what a job file needs to know, and what writes it."""
+"""The interface of a launcher: the contents of a job, and the function that writes its file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
 
 REQUIREMENT = "mpplan[probe,float8]"
-"""What a job installs where it finds no mpplan."""
+"""Package that a job installs if mpplan is missing."""
 
 NAME = "mpplan-probe"
-"""Of the job, and of what belongs to it."""
+"""Name of the job, and of the objects that belong to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,28 +21,28 @@ class Need:
     setting: str
     """Name of the setting."""
     what: str
-    """With its article, for the message: `a partition`."""
+    """What is needed, with its article, for the message: `a partition`."""
     hint: str
-    """How a user finds out what to give."""
+    """How a user finds out which value to give."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeJob:
-    """A probe that a cluster is asked to run. Every text in it is safe in a shell and in YAML."""
+    """A probe to be run by a cluster. Every text in it is safe in a shell and in YAML."""
 
     nodes: int
     ranks_per_node: int
-    """Processes of each node, one per GPU."""
+    """Processes per node, one per GPU."""
     arguments: tuple[str, ...]
-    """Of `mpplan probe` on the nodes."""
+    """Arguments of `mpplan probe` on the nodes."""
     limit_s: float
-    """Time that the job asks for where the user does not say: what the probe takes, with room to start."""
+    """Time limit if the user gives none: the probe's time, with room to start."""
     on_cpu: bool = False
-    """Whether the ranks measure CPUs; no GPU is asked for then."""
+    """Whether the ranks measure CPUs; no GPU is requested then."""
     gpu: Gpu | None = None
-    """The GPU asked for; None where any will do."""
+    """The requested GPU; None if any GPU will do."""
     settings: Mapping[str, str]
-    """What the user gave of the launcher's settings, by name."""
+    """The user's values for the launcher's settings, by name."""
 
     @property
     def what(self) -> str:
@@ -55,16 +55,16 @@ class ProbeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
-    """One way in which a cluster takes jobs."""
+    """One way to submit jobs to a cluster."""
 
     name: str
-    """As the user types it."""
+    """Name, as the user types it."""
     takes: tuple[str, ...]
     """Names of the settings that it can use."""
     needs: tuple[Need, ...]
     start: str
-    """The command that starts a job; `{file}` stands for the job file."""
+    """The command that starts a job; `{file}` is replaced by the job file."""
     returned: str
-    """Where the record comes back, for the note beside `start`."""
+    """How the record is returned, for the note beside `start`."""
     write: Callable[[ProbeJob], str]
-    """The text of the job file. Raises `UsageError` where the launcher has no name for the GPU."""
+    """Returns the text of the job file. Raises `UsageError` if the launcher has no name for the GPU."""

@@ -1,8 +1,8 @@
-"""The names by which clusters know a GPU of the catalogue.
+"""The names that clusters use for a GPU of the catalogue.
 
-Kubernetes: NVIDIA's GPU Feature Discovery labels a node with the driver's name of its GPUs, blanks replaced by `-`
-(https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery); the catalogue has that name, as a
-pattern. Those of SkyPilot are in `planner.hardware.skypilot_names`.
+Kubernetes: NVIDIA's GPU Feature Discovery labels a node with the driver's name of its GPUs, with spaces replaced by `-`
+(https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery). The catalogue has that name as a
+pattern. SkyPilot's names are in `planner.hardware.skypilot_names`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from planner.hardware.gpu import Gpu
 
 
 def find_nvidia(name: str) -> Gpu:
-    """The GPU of this name.
+    """Return the GPU with this name.
 
     Raises:
-        UsageError: there is none, its name means several, or it is not NVIDIA's: the probe measures no other.
+        UsageError: the name is unknown, ambiguous, or not that of an NVIDIA GPU, the only kind that the probe measures.
     """
     gpu = find_gpu(name)
     if not gpu.name.startswith("NVIDIA"):
@@ -25,10 +25,10 @@ def find_nvidia(name: str) -> Gpu:
 
 
 def product_labels(gpu: Gpu) -> tuple[str, ...]:
-    """Values of the label `nvidia.com/gpu.product` that nodes with this GPU may bear.
+    """Return the values of the label `nvidia.com/gpu.product` that nodes with this GPU may have.
 
     Raises:
-        UsageError: the catalogue has no name of the driver's.
+        UsageError: the catalogue does not have the driver's name.
     """
     if gpu.device_name_pattern is None:
         raise UsageError(
@@ -38,9 +38,9 @@ def product_labels(gpu: Gpu) -> tuple[str, ...]:
 
 
 def spellings(pattern: str) -> tuple[str, ...]:
-    """All texts that a pattern of the catalogue matches: letters, groups, `|`, and `?` after a group.
+    """Return all texts that a pattern of the catalogue matches: letters, groups, `|`, and `?` after a letter or group.
 
-    Of `(NVIDIA )?A30`: `NVIDIA A30`, `A30`.
+    For `(NVIDIA )?A30`: `NVIDIA A30`, `A30`.
     """
     names, end = _choices(pattern, 0)
     if end != len(pattern):
@@ -49,7 +49,7 @@ def spellings(pattern: str) -> tuple[str, ...]:
 
 
 def _choices(pattern: str, start: int) -> tuple[list[str], int]:
-    """The texts of what is between `start` and the end of its group, and where that end is."""
+    """Return the texts between `start` and the end of its group, and the position of that end."""
     names: list[str] = []
     parts, at = [""], start
     while at < len(pattern) and pattern[at] != ")":

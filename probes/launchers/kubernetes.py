@@ -1,7 +1,7 @@
-"""Kubernetes: an Indexed Job and the headless Service by which its pods find each other.
+"""Kubernetes: an Indexed Job, and the headless Service through which its pods find each other.
 
-As in https://kubernetes.io/docs/tasks/job/job-with-pod-to-pod-communication/. In a container's
-arguments `$(…)` is the cluster's own, so the script has none.
+See https://kubernetes.io/docs/tasks/job/job-with-pod-to-pod-communication/. In a container's arguments, `$(…)` is
+expanded by the cluster, so the script contains none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from probes.launchers.device_names import product_labels
 from probes.launchers.torchrun import HAS_MPPLAN, PRINT_RECORD, UNPACK_RECORD, requirement, torchrun
 
 JOIN_TIMEOUT_S = 1800
-"""Pods are not ready together: one may pull an image or install PyTorch while others wait."""
+"""Pods do not become ready at the same time: one may pull an image or install PyTorch while others wait."""
 
 _SELECTOR = f"app.kubernetes.io/name={NAME}"
 

@@ -1,6 +1,7 @@
-"""What a user can say of a cluster: each setting once, with the characters that are safe in every job file.
+"""Settings of a cluster that a user can give, each defined once with the characters that are safe in every job file.
 
-Job files are shell and YAML, so a value with a quote, a blank or a line end could become a command: none is let in.
+Job files are shell and YAML, in which a value with a quote, a space or a line end could become a command. Such values
+are refused.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ from planner.text import shortened
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One thing that a cluster wants to know."""
+    """One setting that a cluster needs to know."""
 
     name: str
     metavar: str
     help: str
-    """For the flag, without the launchers that take it."""
+    """Help text of the flag, without the launchers that take it."""
     pattern: str
-    """Full match of every value that is let in."""
+    """Regular expression that every accepted value matches completely."""
     expected: str
     """The pattern in words, for the hint."""
 
     @property
     def flag(self) -> str:
-        """The flag that gives it."""
+        """The flag of the setting."""
         return f"--{self.name}"
 
     def read(self, text: str) -> str:
-        """The value, fit for any job file.
+        """Return the value, which is safe in any job file.
 
         Raises:
-            UsageError: it holds something else than the setting takes.
+            UsageError: the value contains something that the setting does not accept.
         """
         if not re.fullmatch(self.pattern, text, re.ASCII):
             raise UsageError(f"{self.flag}: `{shortened(text)}` does not fit into a job file", hint=self.expected)
@@ -46,7 +47,7 @@ _SITE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.+@-]*"
 GPU = "gpu"
 """Name of the setting that names a GPU of the catalogue."""
 TIME = "time"
-"""Name of the setting that limits how long a job may take."""
+"""Name of the setting that limits the time of a job."""
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(

@@ -1,4 +1,4 @@
-"""SkyPilot: a task for `sky launch`. Keys as in https://docs.skypilot.co/en/latest/reference/yaml-spec.html."""
+"""SkyPilot: a task for `sky launch`. Keys: see https://docs.skypilot.co/en/latest/reference/yaml-spec.html."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slurm: a batch script for `sbatch`. Options as in https://slurm.schedmd.com/sbatch.html and srun.html."""
+"""Slurm: a batch script for `sbatch`. Options: see https://slurm.schedmd.com/sbatch.html and srun.html."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def _directives(job: ProbeJob) -> list[str]:
         f"nodes={job.nodes}",
         "ntasks-per-node=1",
         *gpus,
-        "exclusive",  # what else runs on a node would be measured, too
-        "mem=0",  # all of a node's
+        "exclusive",  # other jobs on a node would be measured too
+        "mem=0",  # all memory of a node
         f"time={job.settings.get('time') or _time(job.limit_s)}",
         "no-requeue",  # a second run would not overwrite the record of the first
         f"output={NAME}-%j.log",

@@ -1,7 +1,7 @@
-"""Peak memory of a step: CUDA's allocator statistics, and on a CPU the allocator's own events.
+"""Peak memory of a step: CUDA's allocator statistics, or on a CPU the allocator's own events.
 
-Both count live tensors to the byte. On a GPU also what the allocator takes from the driver for them (`reserved`), and
-what the process holds beyond that: context, libraries, loaded kernels (`of_process`).
+Both count live tensors to the byte. On a GPU, this also gives the memory that the allocator takes from the driver for
+them (`reserved`), and what the process holds beyond that: context, libraries and loaded kernels (`of_process`).
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from planner.records.figures import PeakMemory
 from probes.device.device import Device
 
 SMALL_BYTES = 2**20
-"""Requests up to this size come from segments of their own kind (PyTorch's caching allocator)."""
+"""Requests up to this size come from a separate kind of segment (PyTorch's caching allocator)."""
 
 Mark = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What is held before a trial is made; on a CPU nothing, as only changes can be seen there."""
+    """Memory held before a trial is made; nothing on a CPU, where only changes can be seen."""
 
     allocated_bytes: float = 0.0
-    """Live tensors, `plugs` included."""
+    """Bytes of live tensors, including `plugs`."""
     reserved_bytes: float = 0.0
-    """What the caching allocator holds."""
+    """Bytes held by the caching allocator."""
     plugs: tuple[Any, ...] = ()
-    """Tensors that fill the holes which other trials leave: the trial has to take its memory from the driver, as it
-    would alone. To be dropped when its peak is known."""
+    """Tensors that fill the holes left by other trials, so that the trial has to take its memory from the driver, as it
+    would alone. They must be dropped once the peak is known."""
 
 
 def baseline(device: Device) -> Baseline:
-    """Return unused memory to the driver, fill what is left of it, and note what is held."""
+    """Return unused memory to the driver, fill the remaining holes, and note what is held."""
     if device.kind != "cuda":
         return Baseline()
     import torch
@@ -56,7 +56,7 @@ def baseline(device: Device) -> Baseline:
 
 
 def return_cached(device: Device) -> None:
-    """Return what the allocator caches to the driver: after a trial is made, what only making it needed."""
+    """Return cached memory to the driver; after a trial is made, this frees what only its construction needed."""
     if device.kind == "cuda":
         import torch
 
@@ -65,7 +65,7 @@ def return_cached(device: Device) -> None:
 
 
 def warm_libraries(device: Device) -> None:
-    """Let the matrix libraries allocate their permanent workspaces, which would else count towards the first trial.
+    """Make the matrix libraries allocate their permanent workspaces, which would else count towards the first trial.
 
     cuBLAS holds a workspace (32 MiB on Hopper) for each thread that uses it: this one, and autograd's, which runs the
     backward pass.
@@ -78,13 +78,14 @@ def warm_libraries(device: Device) -> None:
 
 
 def peak_of(device: Device, step: Callable[[Mark], None], *, before: Baseline, held_bytes: float) -> PeakMemory:
-    """Run a step once and read its peak, in bytes above what was live before the trial was made.
+    """Run a step once and return its peak, in bytes above what was live before the trial was made.
 
     Args:
-        device: where it runs.
+        device: device that runs the step.
         step: takes a mark that it calls at the end of each phase.
-        before: `baseline` before the trial was made.
-        held_bytes: what the trial holds between steps, by its own count (CPU, where nobody else knows).
+        before: the `baseline` before the trial was made.
+        held_bytes: bytes that the trial holds between steps, by its own count (used on a CPU, which has no other
+            count).
     """
     if device.kind == "cuda":
         return _peak_cuda(step, before)
@@ -92,12 +93,12 @@ def peak_of(device: Device, step: Callable[[Mark], None], *, before: Baseline, h
 
 
 def of_process(memory: PeakMemory, process_bytes: float | None, before: Baseline) -> PeakMemory:
-    """The memory of a step with that of its process on a GPU, read right after it.
+    """Add the memory of the process on a GPU, read right after the step, to the memory of the step.
 
     Args:
-        memory: of the step.
-        process_bytes: by the driver's count; None where it is not told.
-        before: what the process held for other trials, which is not this one's.
+        memory: memory of the step.
+        process_bytes: memory of the process by the driver's count; None if it is not reported.
+        before: what the process held for other trials, which is not counted here.
     """
     if process_bytes is None:
         return memory
@@ -149,7 +150,7 @@ def _peak_cuda(step: Callable[[Mark], None], before: Baseline) -> PeakMemory:
 
 
 def _peak_cpu(step: Callable[[Mark], None], held_bytes: float) -> PeakMemory:
-    """Add up the profiler's allocation events, in order of time; phases end at the moments of their marks."""
+    """Add up the profiler's allocation events in order of time; phases end at the times of their marks."""
     import time
 
     from torch.profiler import ProfilerActivity, profile
@@ -187,7 +188,7 @@ _OUT_OF_MEMORY = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error means that the device or the host had no memory left."""
+    """Return whether an error means that the device or the host ran out of memory."""
     if isinstance(error, MemoryError):
         return True
     text = str(error)

@@ -1,7 +1,7 @@
-"""Peak memory of many steps, tracked in a process of its own while the GPU measures.
+"""Peak memory of many steps, tracked in a separate process while the GPU measures.
 
-Bookkeeping on fake tensors takes the host seconds for each model, in which a GPU would rest and cool down. The other
-process keeps one thread busy. Its fake tensors are of the GPU, so that it holds a context there; it runs nothing on it.
+Tracking fake tensors takes the host seconds per model, during which a GPU would rest and cool down. The other process
+keeps one thread busy. Its fake tensors belong to the GPU, so it holds a context there, but it runs nothing on it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from probes.precisions import recipe_by_id
 from probes.workloads.end_to_end import build_model_trial
 
 RESULT_LIMIT_S = 60.0
-"""Longest wait for one result; the largest model takes about 12 s (estimated for 28 layers in FP8)."""
+"""Longest wait for one result, in seconds; the largest model takes about 12 s (estimated for 28 layers in FP8)."""
 END_LIMIT_S = 5.0
 
 
@@ -36,36 +36,36 @@ class TrackedCase:
 
 
 class TrackingError(Exception):
-    """The bookkeeping of a step failed, or its process did."""
+    """Tracking the memory of a step failed, or its process did."""
 
 
 class Tracker(Protocol):
     """Tracks the peak memory of steps."""
 
     def start(self, cases: Sequence[TrackedCase]) -> None:
-        """Begin with cases in the order in which their results are wanted."""
+        """Start to track cases, in the order in which their results are wanted."""
 
     def result(self, case: TrackedCase) -> Tracked:
-        """The peak of a case; waits for it.
+        """Wait for the peak of a case and return it.
 
         Raises:
             Exception: a kernel has no rules for fake tensors, or the tracking failed otherwise.
         """
 
     def processes(self) -> int:
-        """Processes of the tracker that may have a context on the device now."""
+        """Return the number of tracker processes that may have a context on the device now."""
 
     def close(self) -> None:
-        """End what is under way."""
+        """End all tracking."""
 
 
 def open_tracker(device: Device, seed: int) -> Tracker:
-    """The tracker of a device: beside the measuring process on a GPU, in it on a CPU, which it would disturb."""
+    """Return a device's tracker: a separate process on a GPU; on a CPU, which that would disturb, in this process."""
     return SideTracker(device, seed) if device.kind == "cuda" else InlineTracker(device, seed)
 
 
 class InlineTracker:
-    """Tracks each case when its result is asked for."""
+    """Tracks each case when its result is requested."""
 
     def __init__(self, device: Device, seed: int) -> None:
         self._device, self._seed = device, seed
@@ -86,7 +86,7 @@ class InlineTracker:
 
 
 class SideTracker:
-    """Tracks all cases in another process, one after the other."""
+    """Tracks all cases in another process, one after another."""
 
     def __init__(self, device: Device, seed: int, limit_s: float = RESULT_LIMIT_S) -> None:
         self._device, self._seed, self._limit_s = device, seed, limit_s
@@ -108,7 +108,7 @@ class SideTracker:
         """See `Tracker.result`.
 
         Raises:
-            TrackingError: with the reason.
+            TrackingError: the tracking failed, with the reason.
         """
         end = time.monotonic() + self._limit_s
         while case not in self._results:
@@ -131,7 +131,7 @@ class SideTracker:
             self._pipe.close()
 
     def _receive(self, wait_s: float) -> None:
-        """Take the next result in."""
+        """Receive the next result."""
         if self._pipe is None:
             raise TrackingError("the tracking of memory was not started")
         if not self._pipe.poll(wait_s):
@@ -151,11 +151,11 @@ def track_case(case: TrackedCase, device: Device, seed: int) -> Tracked:
 
 
 def serve(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCase]) -> None:
-    """Track cases and send each result, or in words why there is none, as soon as it is known."""
+    """Track cases and send each result, or the reason why there is none, as soon as it is known."""
     import torch
 
     torch.set_num_threads(1)
-    with suppress(BrokenPipeError, KeyboardInterrupt):  # the measuring process is gone, or being ended
+    with suppress(BrokenPipeError, KeyboardInterrupt):  # the measuring process is gone, or is being ended
         for case in cases:
             result: Tracked | str
             try:

@@ -1,8 +1,7 @@
-"""Peak memory without running: a step on fake tensors, whose storages are counted as they are made and freed.
+"""Peak memory without running: a step on fake tensors, whose storages are counted as they are created and freed.
 
-Fake tensors have shapes and types but no data, so a step of a model that would fill a large GPU takes a second.
-Where the machine has a GPU, the fake tensors are of that GPU, and its kernels' own rules of what they save and
-return are followed.
+Fake tensors have shapes and types but no data, so a step of a model that would fill a large GPU takes a second. If the
+machine has a GPU, the fake tensors belong to it, and its kernels' own rules of what they save and return apply.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from probes.device.device import Device
 from probes.models.cases import ModelCase, params_of
 
 ROUND_BYTES = {"cuda": 512, "cpu": 1}
-"""What an allocation is rounded up to (CUDA's caching allocator: 512 bytes)."""
+"""Bytes to a multiple of which an allocation is rounded up (CUDA's caching allocator: 512)."""
 
 
 class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untyped here
-    """Counts the bytes of the storages that operations return; `peak` since the last reset."""
+    """Counts the bytes of the storages that operations return; `peak` is the maximum since the last reset."""
 
     def __init__(self, device_kind: str, tensors_on: str | None = None) -> None:
         """Count what is allocated on a device.
 
         Args:
-            device_kind: `cuda` or `cpu`; says how allocations are rounded.
-            tensors_on: type of the tensors' device; None: of the same name.
+            device_kind: `cuda` or `cpu`; determines how allocations are rounded.
+            tensors_on: type of the tensors' device; None: the same as `device_kind`.
         """
         super().__init__()
         self._kind = tensors_on or device_kind
@@ -44,7 +43,7 @@ class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untype
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run an operation and count what it made."""
+        """Run an operation and count the storages that it created."""
         result = function(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
             if isinstance(leaf, torch.Tensor):
@@ -52,7 +51,7 @@ class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untype
         return result
 
     def count(self, tensor: torch.Tensor) -> None:
-        """Count a tensor's storage, once, until it is freed."""
+        """Count a tensor's storage once, until it is freed."""
         names = getattr(tensor, "__tensor_flatten__", None)
         if names is not None and not isinstance(tensor, torch._subclasses.FakeTensor):
             for name in names()[0]:
@@ -74,25 +73,25 @@ class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untype
         self.live -= self._known.pop(key, 0)
 
     def reset_peak(self) -> None:
-        """Start a new maximum from what is live."""
+        """Restart the maximum from what is live now."""
         self.peak = self.live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """Result of the bookkeeping of a step."""
+    """Result of tracking a step."""
 
     peak_bytes: float | None
-    """None where a kernel has no rules for fake tensors."""
+    """Peak bytes; None if a kernel has no rules for fake tensors."""
     params: int
 
 
 def track(make: Callable[[], Any], device: Device) -> Tracked:
-    """Peak of the second step of a trial made under fake tensors; the first makes gradients and states.
+    """Return the peak of the second step of a trial made under fake tensors; the first creates gradients and states.
 
     Args:
         make: makes a trial that has a `module`, on the device; called under fake tensors.
-        device: where the step would run.
+        device: device on which the step would run.
     """
     from probes.device.clock import no_mark
 
@@ -108,7 +107,7 @@ def track(make: Callable[[], Any], device: Device) -> Tracked:
 
 
 def count_params(case: ModelCase) -> int:
-    """Parameters of a model, counted on fake tensors of the CPU."""
+    """Return the number of parameters of a model, counted on fake tensors of the CPU."""
     from probes.models.whole import build_model
 
     with FakeTensorMode(allow_non_fake_inputs=True):

@@ -1,1 +1,1 @@
-"""Modules that the workloads train. Importing a module of this folder imports torch."""
+"""Models that the workloads train. The files that build them import torch; their sizes and arithmetic do not."""

@@ -1,4 +1,4 @@
-"""The whole models that are trained: their sizes, from published configurations, and their arithmetic."""
+"""Whole models to train: their sizes, from published configurations, and their arithmetic."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from probes.models.shapes import LLAMA_1B, LLAMA_3B, LayerShape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCase:
-    """One model, batch and way to run it."""
+    """One model with its batch and the way to run it."""
 
     family: str
     """llama, bert or resnet."""
     size: str
-    """Name of the sizes."""
+    """Name of the model size."""
     layers: int
     batch: int
     seq_len: int
-    """Tokens of a sequence; pixels of an image's side for resnet."""
+    """Tokens per sequence; for resnet, side of an image in pixels."""
     recompute: bool = False
     compiled: bool = False
     energy: bool = False
 
     @property
     def name(self) -> str:
-        """For probe ids and the progress display."""
+        """Name for probe ids and the progress display."""
         extra = ("+recompute" if self.recompute else "") + ("+compiled" if self.compiled else "")
         return f"{self.family}-{self.size}-L{self.layers}-s{self.seq_len}b{self.batch}{extra}"
 
@@ -71,7 +71,7 @@ projection shortcuts)."""
 
 
 def shape_of(case: ModelCase) -> WorkShape:
-    """Sizes of a case."""
+    """Return the sizes of a case."""
     common = WorkShape(
         model=f"{case.family}-{case.size}",
         layers=case.layers,
@@ -105,7 +105,7 @@ def shape_of(case: ModelCase) -> WorkShape:
 
 
 def counts_of(case: ModelCase) -> WorkCounts:
-    """FLOP of one training step of a case."""
+    """Return the FLOP of one training step of a case."""
     forward = {"llama": _llama_flop, "bert": _bert_flop, "resnet": _resnet_flop}[case.family](case)
     return forward.of_training(recompute=case.recompute)
 
@@ -133,5 +133,5 @@ def _resnet_flop(case: ModelCase) -> ForwardFlop:
 
 
 def params_of(module: Any) -> int:
-    """Parameters of a module, shared ones once."""
+    """Return the number of parameters of a module; shared ones count once."""
     return int(sum(parameter.numel() for parameter in module.parameters()))

@@ -1,4 +1,4 @@
-"""The arithmetic of a training step, from that of its forward pass."""
+"""The arithmetic of a training step, derived from its forward pass."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class ForwardFlop:
     linear: float
     """Matrix products of the layers."""
     attention: float
-    """Scores, and their product with the values; half of both under a causal mask."""
+    """Attention scores, and their product with the values; half of both under a causal mask."""
     head: float = 0.0
     """Output layer."""
 
     def of_training(self, *, recompute: bool, params: int | None = None) -> WorkCounts:
-        """Counts of forward and backward pass: three times forward.
+        """Return the FLOP of the forward and backward pass: three times the forward pass.
 
-        On the hardware, flash attention computes the scores once more (`FLASH_BACKWARD`), and checkpointing the forward
-        pass of the layers.
+        The hardware does more: flash attention computes the scores once more (`FLASH_BACKWARD`), and checkpointing
+        repeats the forward pass of the layers.
 
         Args:
             recompute: whether the layers are fully checkpointed.
-            params: for the record.
+            params: number of parameters, for the record.
         """
         products = 3.0 * (self.linear + self.head)
         again = self.linear + self.attention if recompute else 0.0

@@ -1,8 +1,7 @@
-"""A mixture-of-experts feed-forward of one expert parallel rank, with grouped matrix products.
+"""A mixture-of-experts feed-forward network of one expert-parallel rank, with grouped matrix products.
 
-The rank routes its own tokens and computes its own experts. With `ep` ranks and balanced load it receives as many
-rows as it sends, so the exchange is replaced by dealing its own rows to its own experts; the collectives are left
-out.
+The rank routes its own tokens and computes its own experts. With `ep` ranks and balanced load it receives as many rows
+as it sends, so the exchange is replaced by dealing the rank's rows to its own experts; the collectives are left out.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from torch.nn import functional as fn
 
 
 def grouped_product() -> Any:
-    """`(rows [T, K], weights [E, K, N], offs=ends of the groups) -> [T, N]`; None where this torch has none."""
+    """Return `(rows [T, K], weights [E, K, N], offs=ends of the groups) -> [T, N]`; None if this torch lacks it."""
     return getattr(fn, "grouped_mm", None) or getattr(torch, "_grouped_mm", None)
 
 
 class Experts(nn.Module):  # type: ignore[misc] # torch is untyped here
-    """Routed experts: router, top-k, permutation, grouped SwiGLU, weighted return."""
+    """Routed experts: router, top-k, permutation, grouped SwiGLU, weighted sum."""
 
     def __init__(self, hidden: int, ffn: int, experts: int, local: int, top_k: int) -> None:
         super().__init__()
@@ -30,11 +29,11 @@ class Experts(nn.Module):  # type: ignore[misc] # torch is untyped here
         self.local, self.top_k = local, top_k
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[B, S, h] -> [B, S, h]`."""
+        """Map `[B, S, h]` to `[B, S, h]`."""
         flat = x.reshape(-1, x.shape[-1])
         scores = fn.softmax(self.router(flat).float(), dim=-1)
         weights, chosen = scores.topk(self.top_k, dim=-1)
-        # Balanced: row i of the permuted rows goes to expert i mod local, whatever the router said.
+        # Balanced load: row i of the repeated rows goes to expert i mod local, whatever the router chose.
         deal = torch.arange(chosen.numel(), device=x.device) % self.local
         order = torch.argsort(deal, stable=True)
         rows = flat.repeat_interleave(self.top_k, dim=0)[order]
@@ -48,9 +47,9 @@ class Experts(nn.Module):  # type: ignore[misc] # torch is untyped here
 
 
 def ends_of_groups(rows: int, groups: int, device: torch.device) -> torch.Tensor:
-    """Where the rows of each expert end, dealt as evenly as they go; `[groups]` int32.
+    """Return where the rows of each expert end if dealt as evenly as possible; `[groups]` int32.
 
-    Counted on the device: `bincount`, or a copy of the host's own count, would make the host wait for the GPU.
+    They are counted on the device: `bincount`, or a copy of the host's own count, would make the host wait for the GPU.
     """
     each = (rows + groups - 1 - torch.arange(groups, device=device)) // groups
     return each.cumsum(0).to(torch.int32)

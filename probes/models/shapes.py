@@ -1,4 +1,4 @@
-"""Shapes of real models, one decoder layer at a time, as a tensor parallel rank holds them."""
+"""Shapes of real models, one decoder layer at a time, as a tensor-parallel rank holds them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LayerShape:
     kv_heads: int
     head_dim: int
     ffn: int
-    """Inner size of the whole feed-forward, or of one expert."""
+    """Inner size of the whole feed-forward network, or of one expert."""
     vocab: int
     experts: int = 0
     """Routed experts of the whole layer; 0: dense."""
@@ -26,7 +26,7 @@ class LayerShape:
 
     @property
     def name(self) -> str:
-        """For probe ids: `llama-3.1-70b/tp8`."""
+        """Name for probe ids: `llama-3.1-70b/tp8`."""
         split = f"tp{self.tp}" if not self.experts else f"ep{self.ep}"
         return f"{self.model}/{split}"
 
@@ -42,7 +42,7 @@ class LayerShape:
 
     @property
     def local_ffn(self) -> int:
-        """Inner size on this rank."""
+        """Inner size of the feed-forward network on this rank."""
         return self.ffn // self.tp
 
     @property
@@ -52,7 +52,7 @@ class LayerShape:
 
     @property
     def products(self) -> tuple[tuple[int, int], ...]:
-        """`(K, N)` of the layer's matrix products, forward: qkv, output, gate and up, down."""
+        """`(K, N)` of the layer's matrix products in the forward pass: qkv, output, gate and up, down."""
         d = self.head_dim
         return (
             (self.hidden, (self.local_heads + 2 * self.local_kv_heads) * d),
@@ -92,13 +92,13 @@ QWEN3_30B_EP8 = LayerShape(
     experts=128,
     top_k=8,
 )
-"""A mixture with grouped-query attention: DeepSeek's attention has no fused kernel in plain torch."""
+"""A mixture-of-experts model with grouped-query attention: DeepSeek's attention has no fused kernel in plain torch."""
 
 QWEN3_0_6B = LayerShape(model="qwen3-0.6b", hidden=1024, heads=16, kv_heads=8, head_dim=128, ffn=3072, vocab=151936)
 TINYLLAMA_1_1B = LayerShape(
     model="tinyllama-1.1b", hidden=2048, heads=32, kv_heads=4, head_dim=64, ffn=5632, vocab=32000
 )
-"""Models below 2B: narrow layers, in which launching and the output layer weigh more."""
+"""Models below 2B parameters: narrow layers, for which kernel launches and the output layer matter more."""
 
 TINY = LayerShape(model="tiny-256", hidden=256, heads=4, kv_heads=2, head_dim=64, ffn=704, vocab=2048)
 SMALL = LayerShape(model="tiny-512", hidden=512, heads=8, kv_heads=4, head_dim=64, ffn=1408, vocab=2048)
@@ -106,4 +106,4 @@ TINY_TP2 = LayerShape(model="tiny-512", tp=2, hidden=512, heads=8, kv_heads=4, h
 TINY_MOE = LayerShape(
     model="tiny-moe", ep=2, hidden=256, heads=4, kv_heads=2, head_dim=64, ffn=128, vocab=2048, experts=8, top_k=2
 )
-"""Shapes of the CPU suite: no published models, just small enough."""
+"""Shapes of the CPU suite: not published models, just small enough."""

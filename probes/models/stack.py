@@ -1,4 +1,4 @@
-"""From the shape of a shard to its module."""
+"""Builds the module for the shape of a shard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from probes.models.transformer import Attention, DecoderLayer, GatedMlp, Stack, 
 def build_stack(
     shape: LayerShape, layers: int, seq_len: int, *, recompute: bool, device: torch.device, seed: int = 0
 ) -> Stack:
-    """Layers of a shard with random weights on the device, in FP32."""
+    """Build the layers of a shard with random weights on the device, in FP32."""
     with torch.device(device):
         stack = Stack([_layer(shape) for _ in range(layers)], seq_len, shape.head_dim, recompute=recompute)
     randomise(stack, seed)

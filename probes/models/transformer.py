@@ -1,8 +1,8 @@
 """A Llama decoder layer as training frameworks write it: fused qkv and gate-up products, RMSNorm, RoPE, SwiGLU.
 
-A layer may be the shard of one tensor parallel rank. Its collectives are left out; with sequence parallelism the
-norms and residuals see `T/t` tokens, so the gathered input of a product is made by repeating the local part (what an
-all-gather would write) and the scattered output by keeping the local part.
+A layer may be the shard of one tensor-parallel rank. Its collectives are left out. With sequence parallelism the norms
+and residuals see `T/t` tokens; the gathered input of a product is therefore made by repeating the local part, which
+writes as much as an all-gather, and the scattered output by keeping only the local part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch
 
 
 def _matching_heads(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, bool]:
-    """Keys and values as the fused kernels take them, and whether they have fewer heads than the queries."""
+    """Return keys and values as the fused kernels take them, and whether they have fewer heads than the queries."""
     groups = q.shape[1] // k.shape[1]
     dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else q.dtype
     if groups > 1 and q.is_cuda and dtype == torch.float32:
@@ -35,17 +35,17 @@ def _matching_heads(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[
 BACKENDS = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}
 """`torch.nn.attention.SDPBackend` by number.
 
-FP32 has only `efficient` on a GPU. From compute capability 8.0 on it makes each FP32 product of three TF32 products,
-whatever torch's TF32 switch says (`OpMultiplyAddFastF32` in PyTorch's `mem_eff_attention/gemm_kernel_utils.h`): FP32
-and TF32 attention are the same kernel at the same speed.
+On a GPU, FP32 has only `efficient`. From compute capability 8.0 on, that kernel computes each FP32 product as three
+TF32 products, whatever torch's TF32 switch says (`OpMultiplyAddFastF32` in PyTorch's
+`mem_eff_attention/gemm_kernel_utils.h`). FP32 and TF32 attention are therefore the same kernel at the same speed.
 """
 
 
 def attention_backend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> str | None:
-    """Which family of kernels `causal_attention` uses, as torch chooses; None where this version does not report it.
+    """Return the kernel family that torch chooses for `causal_attention`; None if this version does not report it.
 
-    It depends on the versions: on Hopper torch prefers cuDNN's from some release of cuDNN on. `_expanded_kv` is added
-    where keys and values are written out for each query head first, `_cpu` on a CPU.
+    The choice depends on versions: on Hopper, torch prefers cuDNN's kernel from a certain cuDNN release on. The suffix
+    `_expanded_kv` means that keys and values are first written out for each query head; `_cpu` means a CPU.
     """
     choose = getattr(torch, "_fused_sdp_choice", None)
     if choose is None:
@@ -58,22 +58,22 @@ def attention_backend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> str 
 
 
 ENOUGH_TOKENS = 2048
-"""torch chooses by types, heads and their size; beyond a few tokens not by length, whose tensors may not fit beside
-trials that fill the device."""
+"""torch chooses by types, heads and head size, and by length only up to a few tokens. Longer test tensors might not fit
+beside trials that fill the device."""
 
 
 def backend_of_heads(
     heads: int, kv_heads: int, head_dim: int, length: int, *, dtype: str, device: torch.device
 ) -> str | None:
-    """`attention_backend` of one sequence, for models whose queries and keys nobody sees.
+    """Return `attention_backend` for one sequence, for models whose queries and keys cannot be accessed.
 
     Args:
         heads: query heads.
         kv_heads: key and value heads.
         head_dim: size of a head.
-        length: tokens.
+        length: number of tokens.
         dtype: name of the type that attention runs in: autocast's, else that of the activations.
-        device: where.
+        device: device that attention runs on.
     """
     q, k, v = (
         torch.empty(
@@ -85,7 +85,7 @@ def backend_of_heads(
 
 
 class _Gather(torch.autograd.Function):  # type: ignore[misc] # torch is untyped here
-    """Stand-in for the all-gather of sequence parallelism; its gradient keeps the local part."""
+    """Stands in for the all-gather of sequence parallelism; its backward pass keeps the local part of the gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, ranks: int) -> torch.Tensor:
@@ -98,7 +98,7 @@ class _Gather(torch.autograd.Function):  # type: ignore[misc] # torch is untyped
 
 
 class _Scatter(torch.autograd.Function):  # type: ignore[misc]
-    """Stand-in for the reduce-scatter; its gradient is gathered."""
+    """Stands in for the reduce-scatter; its backward pass gathers the gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, ranks: int) -> torch.Tensor:
@@ -120,7 +120,7 @@ class Attention(nn.Module):  # type: ignore[misc]
         self.out = nn.Linear(heads * head_dim, hidden, bias=False)
 
     def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-        """`[B, S, h] -> [B, S, h]`."""
+        """Map `[B, S, h]` to `[B, S, h]`."""
         batch, length, _ = x.shape
         heads, kv_heads, d = self.sizes
         qkv = self.qkv(x).view(batch, length, heads + 2 * kv_heads, d).transpose(1, 2)
@@ -138,7 +138,7 @@ class GatedMlp(nn.Module):  # type: ignore[misc]
         self.down = nn.Linear(ffn, hidden, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[B, S, h] -> [B, S, h]`."""
+        """Map `[B, S, h]` to `[B, S, h]`."""
         gate, up = self.up(x).chunk(2, dim=-1)
         return self.down(fn.silu(gate) * up)
 
@@ -153,7 +153,7 @@ class DecoderLayer(nn.Module):  # type: ignore[misc]
         self.ranks = ranks
 
     def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-        """`[B, S/ranks, h] -> [B, S/ranks, h]`."""
+        """Map `[B, S/ranks, h]` to `[B, S/ranks, h]`."""
         x = x + self._scatter(self.attention(self._gather(self.norm1(x)), cos, sin))
         return x + self._scatter(self.mlp(self._gather(self.norm2(x))))
 
@@ -165,7 +165,7 @@ class DecoderLayer(nn.Module):  # type: ignore[misc]
 
 
 class Stack(nn.Module):  # type: ignore[misc]
-    """Layers on top of each other, optionally recomputing each in the backward pass."""
+    """A sequence of layers, each optionally recomputed in the backward pass."""
 
     def __init__(self, layers: list[nn.Module], length: int, head_dim: int, *, recompute: bool) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ class Stack(nn.Module):  # type: ignore[misc]
         self.register_buffer("sin", torch.cat([angles, angles], dim=-1).sin(), persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[B, S/ranks, h] -> [B, S/ranks, h]`."""
+        """Map `[B, S/ranks, h]` to `[B, S/ranks, h]`."""
         cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)
         for layer in self.layers:
             run = partial(checkpoint, layer, use_reentrant=False) if self.recompute else layer
@@ -185,14 +185,14 @@ class Stack(nn.Module):  # type: ignore[misc]
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Rotary position embedding of `[B, n, S, d]` by tables `[S, d]`."""
+    """Apply rotary position embedding to `[B, n, S, d]`, using tables `[S, d]`."""
     half = x.shape[-1] // 2
     turned = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
     return x * cos.to(x.dtype) + turned * sin.to(x.dtype)
 
 
 def randomise(module: nn.Module, seed: int) -> None:
-    """Weights ~ N(0, 0.02), norms 1: values as in training, never zeros."""
+    """Draw weights from N(0, 0.02) and leave norms at 1, so that values resemble training and are not zero."""
     generator = torch.Generator(device=next(module.parameters()).device).manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():

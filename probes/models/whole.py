@@ -1,4 +1,4 @@
-"""Models of the `transformers` library from configurations, with random weights; nothing is downloaded."""
+"""Models of the `transformers` library, built from configurations with random weights; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from probes.models.transformer import causal_attention, randomise
 
 
 def build_model(case: ModelCase, seed: int, device: torch.device) -> nn.Module:
-    """The model of a case on the device, in FP32, in training mode without dropout."""
+    """Build the model of a case on the device, in FP32, in training mode without dropout."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     make = {"llama": _llama, "bert": _bert, "resnet": _resnet}[case.family]
@@ -77,10 +77,10 @@ def _resnet(case: ModelCase) -> nn.Module:
 
 
 def _fused_attention() -> str:
-    """Causal attention without a mask, through the library's own registry; its plain `sdpa` where there is none.
+    """Register causal attention without a mask in the library's registry and return its name; `sdpa` if it has none.
 
-    The library's `sdpa` decides at run time whether a mask is needed, which makes the host wait, and on fake tensors it
-    always builds one.
+    The library's `sdpa` decides at run time whether a mask is needed, which makes the host wait; on fake tensors it
+    always builds a mask.
     """
     try:
         from transformers import AttentionInterface
@@ -97,7 +97,7 @@ def _fused_attention() -> str:
 
 
 def _recompute_layers(model: nn.Module) -> None:
-    """Full activation checkpointing, under the name that the installed version has."""
+    """Enable full activation checkpointing, by the method name of the installed version."""
     enable = getattr(model, "activation_checkpointing_enable", None)
     if enable is not None:
         enable(activation_checkpointing_kwargs={"use_reentrant": False})
@@ -106,14 +106,14 @@ def _recompute_layers(model: nn.Module) -> None:
 
 
 def _compile_layers(model: nn.Module) -> None:
-    """Compile layer by layer: one compilation serves every layer of the same shape."""
+    """Compile layer by layer, so that one compilation serves every layer of the same shape."""
     for name, child in model.named_modules():
         if name.rsplit(".", 1)[-1].isdigit() and type(child).__name__.endswith("Layer"):
             child.compile(dynamic=False)
 
 
 def make_batch(case: ModelCase, seed: int, device: torch.device, held: str) -> dict[str, Any]:
-    """One random batch: tokens with their own labels, or images with classes."""
+    """Return one random batch: tokens that are their own labels, or images with classes."""
     generator = torch.Generator(device=device).manual_seed(seed)
     if case.family == "resnet":
         size = (case.batch, 3, case.seq_len, case.seq_len)

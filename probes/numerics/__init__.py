@@ -1,5 +1,5 @@
-"""Real training, instrumented: what a precision does to the numbers.
+"""Real training, instrumented to show what a precision does to the numbers.
 
-`formats` and `statistics` know no training; `tasks` are what is trained; `lowering` turns layers to a precision;
-`instruments` watch; `session` gives them time, writes what they found and goes on after a kill.
+`formats` and `statistics` are independent of training; `tasks` define what is trained; `lowering` turns layers to a
+precision; `instruments` observe; `session` gives each instrument time, writes its findings and resumes after a kill.
 """

@@ -1,4 +1,4 @@
-"""One model under training, whose layers are in the precisions that were asked for."""
+"""One model under training, with its layers in the requested precisions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from probes.numerics.tasks.interface import Job, Task
 
 CLIP_NORM = 1.0
 TAIL_RATIO = 0.2
-"""Of the training losses, whose mean stands for a held-out loss where there is none."""
+"""Share of the training losses, at the end, whose mean replaces the held-out loss where a task has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where and how large tasks are trained."""
+    """The device and the size at which tasks are trained."""
 
     device: torch.device
     kind: str
@@ -32,9 +32,10 @@ class Place:
     size: str
 
     def mode_of(self, recipe: LowerRecipe) -> tuple[str, str | None]:
-        """Whether the device has what a recipe needs, and why not; each layer must also have sizes that it takes.
+        """Return `real` or `emulated` for a recipe on this device, and the reason if it is emulated.
 
-        What it should have is tried on a small layer, once.
+        A scaled recipe that the device should support is tried once on a small layer. In a run, each layer must also
+        have sizes that the matrix units take.
         """
         mode, why = recipe.mode_on(self.kind, self.capability)
         if mode == REAL and recipe.autocast is None:
@@ -42,15 +43,15 @@ class Place:
         return (REAL, None) if why is None else (EMULATED, why)
 
     def runs_for_real(self, recipe: LowerRecipe) -> bool:
-        """Whether it does."""
+        """Return whether the device runs a recipe for real."""
         return self.mode_of(recipe)[0] == REAL
 
     def ran(self, recipe: LowerRecipe, counts: Iterable[tuple[int, int]]) -> dict[str, Any]:
-        """How runs in a recipe were computed, for a document.
+        """Return how the runs in a recipe were computed, as fields of a document.
 
         Args:
             recipe: the lower precision.
-            counts: of each run, layers that ran on the device's own units and layers that were lowered.
+            counts: for each run, the layers that ran on the device's own units and the layers that were lowered.
         """
         listed = [count for count in counts if count[1]]
         mode, why = self.mode_of(recipe)
@@ -71,19 +72,19 @@ class ScaleStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """What a run gave."""
+    """The outcome of a training run."""
 
     losses: tuple[float, ...]
     """Training loss of each step."""
     figures: dict[str, float]
-    """Held-out figures at the end; NaN where the run broke down."""
+    """Held-out figures at the end; NaN if the run diverged."""
     scales: tuple[ScaleStep, ...]
-    """Of a run with loss scaling."""
+    """Loss scale of each step; empty without loss scaling."""
     wall_s: float
     complete: bool
-    """Whether every step that was asked for was taken in time."""
+    """Whether every requested step was taken in time; also True for a run that diverged."""
     real_layers: int
-    """Layers that in every step ran in a lower precision on the device's own units."""
+    """Layers that ran in a lower precision on the device's own units in every step."""
     lowered_layers: int
     """Layers that ran in a lower precision, for real or emulated."""
 
@@ -92,11 +93,11 @@ class Run:
     """One model under training."""
 
     def __init__(self, task: Task, seed: int, place: Place) -> None:
-        """Make the model of a seed, with a switch on every layer.
+        """Make the model for a seed, with a switch on every layer.
 
         Args:
             task: what is trained.
-            seed: of weights and data.
+            seed: determines the weights and the data.
             place: device and size.
         """
         torch.manual_seed(seed)
@@ -111,22 +112,25 @@ class Run:
         self.step = 0
 
     def lower(self, recipe: LowerRecipe | None) -> None:
-        """Turn the whole model to a recipe as a user would: a region of autocast, or its linear layers."""
+        """Turn the whole model to a recipe as a user would: an autocast region, or scaled linear layers. None: FP32."""
         self.autocast = recipe if recipe is not None and recipe.autocast is not None else None
         self.switches.region = self.autocast
         scaled = recipe is not None and recipe.autocast is None
         self.switches.turn(self.switches.policy(recipe) if recipe is not None and scaled else {})
 
     def loss(self, batch: Any) -> torch.Tensor:
-        """Loss of a batch in the present precisions."""
+        """Return the loss of a batch in the present precisions."""
         with self._region():
             return self.job.loss(self.job.model, batch)
 
     def one_step(self, before_update: Callable[[], object] | None = None) -> tuple[float, ScaleStep | None]:
-        """Forward, backward, clipping and update; a step whose gradients are not finite is skipped by the scaler.
+        """Run forward, backward, clipping and update; the scaler skips the update if gradients are not finite.
 
         Args:
-            before_update: called when the gradients of the step are there, unscaled.
+            before_update: called once the gradients of the step exist, unscaled.
+
+        Returns:
+            The loss, and the loss scale of the step; None without loss scaling.
         """
         value = self.loss(self.job.batch(self.step))
         self.step += 1
@@ -147,10 +151,10 @@ class Run:
         return float(value.detach()), None if self.scaler is None else ScaleStep(scale=scale, skipped=skipped)
 
     def train(self, steps: int, deadline: float = math.inf, each: Callable[[int], object] | None = None) -> Trained:
-        """Train for some steps, or until the deadline by the monotonic clock.
+        """Train for a number of steps, or until a deadline on the monotonic clock.
 
         Args:
-            steps: how many at most.
+            steps: largest number of steps.
             deadline: when to stop.
             each: called before each step with its number.
         """
@@ -170,18 +174,18 @@ class Run:
                 scales.append(scale)
             broken = not math.isfinite(value) and (scale is None or not scale.skipped)
             if broken:
-                break  # it cannot come back
+                break  # the run cannot recover
         real, lowered = self.switches.counted()
         figures = self.figures(losses)
         if broken or not all(math.isfinite(figure) for figure in figures.values()):
-            figures = dict.fromkeys(figures, math.nan)  # an accuracy of NaN logits is a number, and says nothing
+            figures = dict.fromkeys(figures, math.nan)  # an accuracy from NaN logits is a number without meaning
         return Trained(
             losses=tuple(losses), figures=figures, scales=tuple(scales), wall_s=time.monotonic() - began,
             complete=broken or len(losses) == steps, real_layers=real, lowered_layers=lowered,
         )  # fmt: skip
 
     def figures(self, losses: list[float]) -> dict[str, float]:
-        """Held-out figures, or the mean of the last training losses."""
+        """Return the held-out figures, or the mean of the last training losses if there is no held-out data."""
         if self.job.held_out is None:
             tail = losses[-max(round(TAIL_RATIO * len(losses)), 1) :]
             return {"loss": sum(tail) / len(tail)}
@@ -193,7 +197,7 @@ class Run:
         return figures
 
     def state(self) -> dict[str, Any]:
-        """Weights, optimizer, step and generators (dropout draws from them), for runs that go on from here."""
+        """Return weights, optimizer, step and random states (dropout draws from them), to continue from here."""
         return {
             "model": {name: tensor.detach().clone() for name, tensor in self.job.model.state_dict().items()},
             "optimizer": _copied(self.optimizer.state_dict()),
@@ -203,7 +207,7 @@ class Run:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there, in FP32 until layers are turned."""
+        """Go back to a saved state, in FP32 until layers are turned."""
         self.job.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(_copied(state["optimizer"]))
         self.step = int(state["step"])
@@ -232,11 +236,11 @@ def _copied(value: Any) -> Any:
 
 
 def finite_gradients(parameters: list[torch.nn.Parameter]) -> bool:
-    """Whether no gradient holds an infinity or NaN."""
+    """Return whether no gradient holds an infinity or NaN."""
     norms = [parameter.grad.abs().max() for parameter in parameters if parameter.grad is not None]
     return bool(torch.isfinite(torch.stack(norms)).all()) if norms else True
 
 
 def dynamic_scaler(kind: str, *, init: float = 2.0**16, growth_interval: int = 2000) -> Any:
-    """`torch.amp.GradScaler` with its usual growth of 2 and back-off of one half."""
+    """Return a `torch.amp.GradScaler` with its usual growth factor of 2 and back-off factor of one half."""
     return torch.amp.GradScaler(kind, init_scale=init, growth_interval=growth_interval)

@@ -1,4 +1,4 @@
-"""Precisions: how each is applied to a module. One file per recipe, listed here, slowest first."""
+"""Precisions and how each is applied to a module. One file per recipe, listed here, slowest first."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ RECIPES: tuple[PrecisionRecipe, ...] = (
 """All recipes."""
 
 PRECISIONS: tuple[str, ...] = tuple(dict.fromkeys(recipe.precision for recipe in RECIPES))
-"""What a user can ask for."""
+"""Precisions that a user can ask for."""
 
 
 def recipe_by_id(name: str) -> PrecisionRecipe:
-    """The recipe of this id.
+    """Return the recipe with this id.
 
     Raises:
-        KeyError: there is none (a bug in the caller).
+        KeyError: no recipe has this id (a bug in the caller).
     """
     return {recipe.id: recipe for recipe in RECIPES}[name]
 
 
 def choose(names: Iterable[str], device_kind: str = "cuda") -> tuple[PrecisionRecipe, ...]:
-    """Recipes of the given precisions or ids, in the order of the registry; all where no name is given.
+    """Return the recipes of the given precisions or ids, in the order of the registry; all if no name is given.
 
-    On a CPU FP16 comes only by name: it is ten times slower than FP32 there.
+    On a CPU, FP16 is included only by name, because it is ten times slower than FP32 there.
 
     Raises:
         UsageError: a name is neither a precision nor a recipe.

@@ -1,4 +1,4 @@
-"""A recipe: one named way to train in a precision, with all its knobs set."""
+"""A recipe: one named way to train in a precision, completely specified."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ MakeProduct = Callable[["PrecisionRecipe", str, int, int, int, "Device", int], P
 """`(recipe, role, M, N, K, device, copies)`: makes the operands of a product and returns it."""
 
 Convert = Callable[["torch.nn.Module"], tuple[str, ...]]
-"""Swaps the linear layers of a module in place; returns flags that say how."""
+"""Swaps the linear layers of a module in place; returns flags that describe how."""
 
 
 def dense_product(recipe: PrecisionRecipe, role: str, M: int, N: int, K: int, device: Device, copies: int) -> Product:
-    """A plain matrix product in the recipe's operand type."""
+    """Make a plain matrix product in the recipe's operand type."""
     from probes.precisions.linear.products import make_dense
 
     return make_dense(recipe.operand, role, M, N, K, device, copies)
@@ -35,24 +35,24 @@ def dense_product(recipe: PrecisionRecipe, role: str, M: int, N: int, K: int, de
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrecisionRecipe:
-    """How a precision is applied: what is stored in which type, and in what the matrix products run.
+    """How a precision is applied: the type of each stored tensor, and the type in which the matrix products run.
 
     Types are named as in torch, without importing it.
     """
 
     id: str
-    """Name in the registry; where the planner has a policy of the same meaning, its id."""
+    """Name in the registry; the planner's id if the planner has a policy with the same meaning."""
     precision: str
-    """What a user asks for: fp32, tf32, fp16, bf16, fp8, mxfp8."""
+    """Precision that a user asks for: fp32, tf32, fp16, bf16, fp8, mxfp8."""
     summary: str
     operand: str
     """Type of the operands of the linear layers' matrix products."""
     held: str = "float32"
-    """Type that the module's parameters are held in."""
+    """Type in which the module's parameters are held."""
     autocast: str | None = None
     """Type of the autocast region around the forward pass."""
     master_weights: bool = False
-    """True: the optimizer updates FP32 copies, and gradients are added up in FP32."""
+    """True: the optimizer updates FP32 copies, and gradients are accumulated in FP32."""
     loss_scaling: bool = False
     tf32: bool = False
     """True: FP32 matrix products may round their operands to TF32."""
@@ -60,17 +60,17 @@ class PrecisionRecipe:
     """Least CUDA compute capability."""
     why_capability: str = ""
     why_not_cpu: str | None = None
-    """Why a CPU cannot run it at a speed worth measuring; None where it can."""
+    """Why a CPU cannot run it at a speed worth measuring; None if it can."""
     needs: str | None = None
-    """A package that must be there."""
+    """Package that must be installed."""
     convert: Convert | None = None
     product: MakeProduct = dense_product
     kernel: bool = True
-    """False: its bare matrix products are those of another recipe, and need not be measured twice."""
+    """False: its bare matrix products equal those of another recipe, and need not be measured twice."""
     flags: tuple[str, ...] = ()
 
     def unsupported_on(self, device: Device) -> str | None:
-        """Why this device cannot run the recipe; None where it can."""
+        """Return why this device cannot run the recipe; None if it can."""
         from importlib.util import find_spec
 
         if device.kind == "cpu":
@@ -91,7 +91,7 @@ class PrecisionRecipe:
         torch.backends.cudnn.allow_tf32 = self.tf32
 
     def region(self, device_kind: str) -> AbstractContextManager[object]:
-        """The context of the forward pass."""
+        """Return the context of the forward pass."""
         if self.autocast is None:
             return nullcontext()
         import torch

@@ -1,7 +1,7 @@
-"""Which precisions a device really runs, shown by the error of a small product against FP64.
+"""Which precisions a device really runs, tested by the error of a small product against FP64.
 
-That a setting is accepted does not mean that it is active: CPUs take `high` matrix precision and compute in FP32,
-and an environment variable can switch TF32 on behind a strict FP32 run.
+An accepted setting is not necessarily active: CPUs accept `high` matrix precision and compute in FP32, and an
+environment variable can switch on TF32 in a strict FP32 run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from probes.precisions.interface import PrecisionRecipe
 
 SIZE = 512
 FP32_ERROR_RATIO = 1e-5
-"""FP32 products of this size are wrong by about 3e-7, TF32 ones by about 3e-4 (10 bits of mantissa)."""
+"""Separates FP32, whose products of this size are off by about 3e-7, from TF32: 3e-4 (10 bits of mantissa)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +22,13 @@ class Support:
 
     recipe: PrecisionRecipe
     reason: str | None
-    """Why not; None where it does."""
+    """Why it does not run; None if it does."""
     error_ratio: float | None
-    """Of one linear layer's output."""
+    """Relative error of one linear layer's output."""
 
 
 def check_support(recipe: PrecisionRecipe, device: Device) -> Support:
-    """Run one small linear layer in a recipe."""
+    """Run one small linear layer in a recipe and return whether that worked."""
     reason = recipe.unsupported_on(device)
     if reason is not None:
         return Support(recipe=recipe, reason=reason, error_ratio=None)
@@ -48,7 +48,7 @@ def check_support(recipe: PrecisionRecipe, device: Device) -> Support:
 
 
 def product_error(recipe: PrecisionRecipe, device: Device) -> float:
-    """Relative error of a linear layer's output against FP64 (Frobenius norm)."""
+    """Return the relative error of a linear layer's output against FP64 (Frobenius norm)."""
     import torch
 
     from probes.precisions.training import Training

@@ -1,4 +1,4 @@
-"""A module made ready to train by a recipe: its parameters held, updated and scaled as the recipe defines."""
+"""A module prepared for training by a recipe: its parameters held, updated and scaled as the recipe defines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 from probes.precisions.interface import PrecisionRecipe
 
 CLIP_NORM = 1.0
-"""Gradients are clipped to this norm before an update, as nearly every large run does."""
+"""Gradients are clipped to this norm before an update, as in nearly every large run."""
 
 
 class Training:
@@ -28,24 +28,24 @@ class Training:
         held = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self._copies: list[torch.Tensor] = []
         self.updated: list[torch.Tensor] = held
-        """What the optimizer updates: the parameters, or their FP32 master copies."""
+        """Tensors that the optimizer updates: the parameters, or their FP32 master copies."""
         if recipe.master_weights:
             self._copies = held
             self.updated = [self._master(parameter) for parameter in held]
         self._scaler: Any = torch.amp.GradScaler(device_kind) if recipe.loss_scaling else None
 
     def region(self) -> AbstractContextManager[object]:
-        """The context of the forward pass."""
+        """Return the context of the forward pass."""
         return self.recipe.region(self.device_kind)
 
     def backward(self, output: torch.Tensor, gradient: torch.Tensor | None = None) -> None:
-        """Backward pass from a loss, or from a module's output with the gradient that arrives there."""
+        """Run the backward pass from a loss, or from a module's output with the gradient that arrives there."""
         if self._scaler is not None and gradient is None:
             output = self._scaler.scale(output)
         torch.autograd.backward(output, gradient)
 
     def update(self, optimizer: torch.optim.Optimizer) -> None:
-        """Unscale, clip, step, copy the master weights back, drop the gradients."""
+        """Unscale, clip, step, copy the master weights back, and free the gradients."""
         if self._scaler is not None:
             self._scaler.unscale_(optimizer)
         nn.utils.clip_grad_norm_(self.updated, CLIP_NORM)
@@ -61,11 +61,11 @@ class Training:
 
     @property
     def loss_scale(self) -> float | None:
-        """Scale of the loss now; None without loss scaling."""
+        """Present loss scale; None without loss scaling."""
         return None if self._scaler is None else float(self._scaler.get_scale())
 
     def _master(self, copy: nn.Parameter) -> torch.Tensor:
-        """FP32 copy of a parameter; gradients that reach the parameter are added up there and freed."""
+        """Make the FP32 copy of a parameter; gradients that reach the parameter are accumulated there and freed."""
         master = copy.detach().float().requires_grad_()
         copy.register_post_accumulate_grad_hook(partial(_add_up, master))
         return master
@@ -83,7 +83,7 @@ def _add_up(master: torch.Tensor, copy: torch.Tensor) -> None:
 
 
 def hold(module: nn.Module, dtype: torch.dtype) -> None:
-    """Convert floating parameters and buffers, except the rotary frequencies, which are kept in FP32 everywhere."""
+    """Convert floating-point parameters and buffers, except rotary frequencies, which always stay in FP32."""
     with torch.no_grad():
         for tensor in module.parameters():
             if tensor.is_floating_point() and tensor.dtype != dtype:
@@ -95,5 +95,5 @@ def hold(module: nn.Module, dtype: torch.dtype) -> None:
 
 
 def fused_adamw(tensors: list[torch.Tensor]) -> torch.optim.Optimizer:
-    """AdamW in one fused kernel, states in the tensors' own type."""
+    """Make AdamW in one fused kernel, with states in the tensors' own type."""
     return torch.optim.AdamW(tensors, lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)

@@ -1,1 +1,1 @@
-"""The measuring process, separate from the reporting one: it may hang or die without losing a line."""
+"""The measuring process, separate from the reporting one, so that it may hang or die without losing a line."""

@@ -25,14 +25,14 @@ from probes.record.options import Options
 from probes.session.listener import Listener, Progress
 
 Asked = Options | NumericsOptions
-"""What a process can be asked to do."""
+"""Options of the two kinds of run that a process can be asked for."""
 
 RESTARTS = 6
-"""Times that a run goes on in a new process after a crash."""
+"""How often a run is continued in a new process after a crash."""
 GRACE_S = 20.0
-"""Time for the probe process to end after an interruption."""
+"""Seconds for the probe process to end after an interruption."""
 TAIL_BYTES = 20_000
-"""Of its messages: torchrun's last ones are long."""
+"""Bytes kept from the end of its messages; torchrun's last messages are long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class Ended:
 
     points: int
     path: str | None
-    """The record; None where it was interrupted before there was one."""
+    """The record; None if the run was interrupted before it existed."""
     left_out: tuple[str, ...]
     """Groups for which there was no time."""
     interrupted: bool
     crashes: int
     follows: bool = False
-    """True: this was not the process, or not the node, that writes the record."""
+    """True: this process or node does not write the record."""
 
 
 class ReportedError(MpplanError):
@@ -59,10 +59,10 @@ class ReportedError(MpplanError):
 
 
 def run_in_process(options: Asked, listener: Listener) -> Ended:
-    """Run the probes, or the instruments of `mpplan numerics`, in a process of their own.
+    """Run the probes, or the instruments of `mpplan numerics`, in a separate process.
 
     Raises:
-        MpplanError: what the probe process reported, or that it could not go on.
+        MpplanError: the probe process reported an error, or could not continue.
     """
     points = 0
     path: str | None = None
@@ -71,7 +71,7 @@ def run_in_process(options: Asked, listener: Listener) -> Ended:
         hearing, code, stderr = _once(options, listener)
         points += hearing.points
         path = hearing.path or path
-        done = hearing.ended and hearing.lost is None  # whatever its ranks met when they left each other
+        done = hearing.ended and hearing.lost is None  # whatever its ranks met when they parted
         interrupted = not done and (code == 130 or hearing.interrupted)
         if done or interrupted or (code == 0 and hearing.follows):
             return Ended(
@@ -92,7 +92,7 @@ def run_in_process(options: Asked, listener: Listener) -> Ended:
 
 
 def _once(options: Asked, listener: Listener) -> tuple[_Hearing, int, str]:
-    """Run one process; returns its events, its exit code and the end of its stderr."""
+    """Run one process; return its events, its exit code and the end of its stderr."""
     environment = os.environ | {"PYTHONPATH": _with_our_root(os.environ.get("PYTHONPATH"))}
     hearing = _Hearing(listener)
     with (
@@ -121,7 +121,7 @@ def _once(options: Asked, listener: Listener) -> tuple[_Hearing, int, str]:
 
 
 def _interpreter(options: Asked, logs: str) -> list[str]:
-    """What runs the probe process: Python, or torchrun where this starts several ranks."""
+    """Return the command that runs the probe process: Python, or torchrun if this process starts several ranks."""
     if isinstance(options, Options) and (options.ranks > 1 or options.nnodes > 1) and not is_rank(os.environ):
         return torchrun(options, logs)
     return [sys.executable, "-m"]
@@ -141,10 +141,10 @@ class _Hearing:
         self.interrupted = False
 
     def hear(self, line: str) -> None:
-        """One event.
+        """Handle one event.
 
         Raises:
-            MpplanError: the probe process reported one.
+            MpplanError: the probe process reported an error.
         """
         try:
             event = json.loads(line)
@@ -191,12 +191,12 @@ class _passing_on:  # noqa: N801 - reads as a word in `with`
         self._process = process
         self._before: Any = None
         self.passed = False
-        """Whether there was one."""
+        """Whether there was an interruption."""
 
     def __enter__(self) -> _passing_on:
         try:
             self._before = {number: signal.signal(number, self._pass) for number in (signal.SIGTERM, signal.SIGINT)}
-        except ValueError:  # not in the main thread: whoever calls there handles signals
+        except ValueError:  # not in the main thread: the caller handles signals
             self._before = None
         return self
 
@@ -221,7 +221,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _with_our_root(path: str | None) -> str:
-    """The child must find this very package, also from another directory."""
+    """Return a PYTHONPATH with which the child finds this very package, also from another directory."""
     root = str(Path(__file__).resolve().parents[2])
     return os.pathsep.join([root, path]) if path else root
 
@@ -233,7 +233,7 @@ def _tail(errors: IO[bytes]) -> str:
 
 
 def last_words(code: int, stderr: str, lost: str | None) -> str:
-    """Why the process ended, or the first of several ranks did; those that lost the others know more than torchrun."""
+    """Return why the process, or the first of several ranks, ended; a rank's own report says more than torchrun."""
     rank = first_failure(stderr)
     if rank is not None:
         return f"lost {lost}" if lost and rank.endswith(f"exit code {EXIT_DEVICE_LOST}") else rank

@@ -1,4 +1,4 @@
-"""The process of `mpplan numerics`: `python -m probes.process.numerics_worker OPTIONS_JSON`; events as the probe's."""
+"""The process of `mpplan numerics`: `python -m probes.process.numerics_worker OPTIONS_JSON`; events as in `worker`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from probes.process.worker import EXIT_DEVICE_LOST, EventWriter, main, without_t
 
 
 def run_numerics(options: NumericsOptions, events: EventWriter) -> int:
-    """Run the instruments in this process; returns its exit code.
+    """Run the instruments in this process; return its exit code.
 
     Raises:
         MpplanError: the device, a task, the options or the record cannot be used.

@@ -1,4 +1,4 @@
-"""One run of the probes in this process: the measurements, then the predictions that they are held to."""
+"""One run of the probes in this process: the measurements, then a verification of predictions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from probes.verify.ranks import verify_ranks
 from probes.verify.run import share_s, verify
 
 LINGER_S = 1.0
-"""How long ranks that noticed a loss stay: torchrun names the rank that it misses first."""
+"""Seconds that rank 0 stays after a loss that it noticed itself: torchrun names the first rank that it misses."""
 
 
 def run(
@@ -38,9 +38,9 @@ def run(
 
     Args:
         options: what to measure.
-        listener: told of what happens.
+        listener: is notified of events.
         team: the ranks that measure together.
-        device: this process's, where it is open already.
+        device: this process's device, if it is already open.
         opened: its sensor.
         abandon: see `run_as_rank`.
 
@@ -71,13 +71,13 @@ def _abandon(session: Session, told: str, end: Callable[[Outcome], object]) -> N
 def run_as_rank(
     options: Options, place: Place, listener: Listener, abandon: Callable[[Outcome], object] | None = None
 ) -> tuple[Outcome, Team]:
-    """Run the probes in this process as one of several, when all have arrived; the team is left by `part_ways`.
+    """Run the probes in this process as one of several ranks, once all have arrived; `part_ways` leaves the team.
 
     Args:
         options: what to measure.
-        place: of this rank.
-        listener: told of what happens.
-        abandon: ends this process, in another thread, where rank 0 waits for a rank that has told of a loss.
+        place: the place of this rank.
+        listener: is notified of events.
+        abandon: ends this process, from another thread, if rank 0 waits for a rank that has reported a loss.
 
     Raises:
         MpplanError: a rank did not arrive or differs, or the device, the options or the record cannot be used.
@@ -89,7 +89,7 @@ def run_as_rank(
     if device.kind == "cpu" and place.local_world > (cores := len(os.sched_getaffinity(0))):
         listener.noted(f"{place.local_world} processes share {cores} cores: each waits for the others")
     outcome = run(options, listener, team, device, sensors[0], abandon)
-    if outcome.lost_device is not None:  # there is nobody to leave together with
+    if outcome.lost_device is not None:  # the ranks can no longer leave together
         if team.leads:
             time.sleep(LINGER_S)
             team.losses.written()
@@ -99,16 +99,16 @@ def run_as_rank(
 
 
 def part_ways(team: Team) -> None:
-    """Leave the others when all is measured and written: what fails now, or has failed elsewhere, costs nothing."""
+    """Leave the others when all is measured and written; a failure now, here or elsewhere, costs nothing."""
     with suppress(DeviceLost, RuntimeError):
         team.line_up()
         leave()
 
 
 def _opened(options: Options, place: Place, sensors: list[OpenedSensor]) -> tuple[Device, Arrival]:
-    """The device of this rank, and what all ranks must have in common with it.
+    """Open this rank's device, and return it with the properties that all ranks must share.
 
-    Its sensor is opened before ranks connect, which makes a context on the GPU.
+    The sensor is opened before the ranks connect, because connecting creates a context on the GPU.
     """
     device = open_device(options.device, _gpu_index(options, place))
     sensors.append(open_sensor(device.kind, device.uuid))
@@ -125,7 +125,7 @@ def _opened(options: Options, place: Place, sensors: list[OpenedSensor]) -> tupl
 
 
 def _gpu_index(options: Options, place: Place) -> int:
-    """The number of this rank's GPU. Where each process is shown one alone, as Slurm may bind them, it is the first."""
+    """Return the index of this rank's GPU; 0 if each process sees only one GPU, as Slurm may bind them."""
     if options.device == "cpu":
         return 0
     import torch

@@ -1,4 +1,4 @@
-"""Several ranks through torchrun: the command that starts them, and what its last words mean."""
+"""Several ranks through torchrun: the command that starts them, and the meaning of its last messages."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from probes.record.options import Options
 
 
 def is_rank(environment: Mapping[str, str]) -> bool:
-    """Whether torchrun has started this very process as one of several."""
+    """Return whether torchrun has started this very process as one of several."""
     return "TORCHELASTIC_RUN_ID" in environment and int(environment.get("WORLD_SIZE", "1")) > 1
 
 
 def ranks_of(environment: Mapping[str, str]) -> tuple[int, int, int]:
-    """Ranks on each node, nodes, and the rank of this process, as torchrun says."""
+    """Return the ranks per node, the nodes, and the rank of this process, from torchrun's variables."""
     local = int(environment.get("LOCAL_WORLD_SIZE", "1"))
     return local, max(int(environment["WORLD_SIZE"]) // local, 1), int(environment["RANK"])
 
 
 def torchrun(options: Options, log_dir: str) -> list[str]:
-    """The command up to the module that each rank runs.
+    """Return the command, up to the module that each rank runs.
 
     Args:
-        options: with the ranks and nodes.
-        log_dir: where torchrun may leave its files.
+        options: give the ranks and nodes.
+        log_dir: directory for torchrun's files.
     """
     if options.rdzv_endpoint is None:
         meeting = ["--standalone"]
@@ -48,7 +48,7 @@ _ROOT_CAUSE = re.compile(
 
 
 def first_failure(stderr: str) -> str | None:
-    """Which rank failed first, and how, as torchrun says at its end; None where it does not."""
+    """Return which rank failed first, and how, from torchrun's last messages; None if they do not report it."""
     cause = _ROOT_CAUSE.search(stderr)
     if cause is None:
         return None
@@ -61,7 +61,7 @@ def first_failure(stderr: str) -> str | None:
 
 
 def check_rendezvous(stderr: str, options: Options) -> None:
-    """Whether the nodes met.
+    """Check that the nodes met.
 
     Raises:
         CannotMeasureError: they did not.

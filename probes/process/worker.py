@@ -1,7 +1,7 @@
 """The probe process: `python -m probes.process.worker OPTIONS_JSON`. The only one that imports torch.
 
-It writes the record itself and reports what happens to its parent as JSON lines on stdout. Whatever libraries print
-goes to stderr.
+It writes the record itself and reports events to its parent as JSON lines on stdout. Whatever libraries print goes to
+stderr.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from probes.record.options import Options
 from probes.session.listener import Progress
 
 EXIT_DEVICE_LOST = 75
-"""The device is broken for this process; a new one can go on."""
+"""Exit code: the device is broken for this process; a new process can continue."""
 
 
 GRACE_S = 5.0
-"""Time to end by itself after an interruption."""
+"""Seconds to end normally after an interruption."""
 WITH_PARENT = "--with-parent"
-"""Second argument: stdin is a pipe that the parent holds open for as long as it lives."""
+"""Second argument: stdin is a pipe that the parent holds open as long as it lives."""
 ORPHAN_GRACE_S = 2.0
-"""Time to end by itself once nobody listens."""
+"""Seconds to end normally once the parent is gone."""
 PR_SET_PDEATHSIG = 1
-"""Of `prctl` (linux/prctl.h): the signal that a process gets when its parent ends."""
+"""Option of `prctl` (linux/prctl.h): the signal that a process gets when its parent ends."""
 
 
 class EventWriter:
@@ -72,14 +72,14 @@ class EventWriter:
 
 
 def main(read: Callable[[str], Any] = Options.from_json, run: Callable[[Any, EventWriter], int] | None = None) -> int:
-    """Run what the arguments say; the exit code is 0, that of an error, 75 or 130.
+    """Run what the arguments request; return the exit code: 0, that of an error, 75 or 130.
 
     Args:
-        read: the first argument as options.
-        run: runs them; None: the probes.
+        read: parses the first argument as options.
+        run: runs the options; None: the probes.
     """
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # prints of libraries must not get between the events
+    os.dup2(2, 1)  # output of libraries must not mix with the events
     events = EventWriter(stream)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
@@ -97,15 +97,15 @@ def main(read: Callable[[str], Any] = Options.from_json, run: Callable[[Any, Eve
     except MpplanError as error:
         events.write("failed", message=error.message, hint=error.hint, exit_code=error.exit_code)
         return error.exit_code
-    except (KeyboardInterrupt, BrokenPipeError):  # the second where the parent is gone
+    except (KeyboardInterrupt, BrokenPipeError):  # the latter means that the parent is gone
         return 130
 
 
 def end_with_parent() -> None:
-    """End, as after Ctrl-C, when the process that started this one has ended, however that ended.
+    """End, as after Ctrl-C, when the process that started this one has ended, however that happened.
 
-    The parent holds the other end of stdin and writes nothing: it closes when the parent is gone, on every system.
-    Linux also sends a signal, which needs no thread to run. What was measured is in the record at any moment.
+    The parent holds the other end of stdin and writes nothing, so on every system it closes when the parent is gone.
+    Linux also sends a signal, which works even if no thread can run. The record always holds what was measured.
     """
     pipe = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -122,20 +122,21 @@ def _wait_for_end(pipe: int) -> None:
         while os.read(pipe, 1024):
             pass
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(ORPHAN_GRACE_S)  # a long kernel hears no signal until it is done
+    time.sleep(ORPHAN_GRACE_S)  # a signal is handled only after a long kernel is done
     os._exit(130)
 
 
 def _follows(options: Options) -> bool:
-    """Whether this is a rank that writes no record."""
+    """Return whether this is a rank that writes no record."""
     return (options.ranks > 1 or options.nnodes > 1) and int(os.environ.get("RANK", "0")) > 0
 
 
 def _end_in_time() -> None:
-    """End for sure some time after an interruption, whatever happens to its exception; every line is on the disk.
+    """Make sure that the process ends some time after an interruption, whatever happens to the exception.
 
-    Python drops an exception that is raised inside a finaliser, and runs no handler while the main thread waits in a
-    collective for a rank that is gone. The signal itself writes into this pipe at once.
+    Python drops an exception that is raised inside a finaliser, and runs no signal handler while the main thread waits
+    in a collective for a rank that is gone. The signal itself writes to this pipe at once. Every line of the record is
+    on disk.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -150,14 +151,14 @@ def _end_in_time() -> None:
 
 
 def _interrupt(_signal: int, _frame: object) -> None:
-    """Stop once: what comes after must not disturb the closing of the record."""
+    """Stop once: further signals must not disturb closing the record."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def without_torch(events: EventWriter) -> int | None:
-    """The exit code where PyTorch is missing, which is said; None where it is there."""
+    """Return the exit code if PyTorch is missing, after reporting that; None if it is installed."""
     try:
         import torch  # noqa: F401
     except ImportError:
@@ -190,13 +191,13 @@ def _run(options: Options, events: EventWriter) -> int:
     team = ALONE
     try:
         outcome, team = run_as_rank(options, place, events, abandon)
-    except DeviceLost as error:  # before there was a session
+    except DeviceLost as error:  # before a session existed
         outcome = Outcome(points=0, left_out=(), lost_device=str(error))
     if outcome.lost_device:
-        abandon(outcome)  # the groups of NCCL, left to themselves, wait for ranks that are gone
+        abandon(outcome)  # NCCL groups, if closed normally, would wait for ranks that are gone
     end(outcome)
     part_ways(team)
-    os._exit(0)  # an interpreter that closes beside threads of a process group may abort, with all done
+    os._exit(0)  # closing the interpreter beside threads of a process group may abort, although all work is done
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Several processes that measure together: how they find each other, agree, and are timed."""
+"""Several processes that measure together: how they find each other, decide jointly, and are timed."""

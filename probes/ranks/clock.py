@@ -1,4 +1,4 @@
-"""The clock of several ranks: all begin a batch together, and a sample is that of the slowest."""
+"""The clock of several ranks: all begin a batch together, and each sample is that of the slowest rank."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from probes.ranks.team import Team
 
 
 class TeamClock:
-    """A rank's own clock, whose batches all ranks take at once."""
+    """A rank's own clock, whose batches all ranks run at the same time."""
 
     def __init__(self, own: Clock, team: Team, canary: CanaryClock | None = None) -> None:
         """Make the clock.
 
         Args:
-            own: of this rank's device.
+            own: the clock of this rank's device.
             team: all ranks.
-            canary: on a CPU, the fixed work that all ranks run before and after each batch; its slowest rank says by
-                how much the samples are divided.
+            canary: on a CPU, the fixed work that all ranks run before and after each batch; the slowest rank determines
+                the divisor of the samples.
         """
         self._own, self._team, self._canary = own, team, canary
 
@@ -29,11 +29,11 @@ class TeamClock:
         self._own.synchronize()
 
     def agree(self, decision: bool) -> bool:
-        """What rank 0 decided."""
+        """Return the decision of rank 0."""
         return self._team.agree(decision)
 
     def batch(self, trial: Runs, *, samples: int, iterations: int) -> Batch:
-        """See `Clock.batch`: sample by sample the slowest rank's; `own_s` keeps this rank's."""
+        """See `Clock.batch`; each sample is that of the slowest rank, and `own_s` keeps this rank's."""
         self._own.synchronize()
         self._team.line_up()
         began = time.perf_counter()

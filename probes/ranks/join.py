@@ -1,7 +1,7 @@
-"""How ranks find each other: each says where it is and on what, rank 0 waits for all and compares.
+"""How ranks find each other: each one reports its place, device and software; rank 0 waits for all and compares.
 
-torchrun starts the processes and keeps a store that all of them reach. Nothing is measured, and no process group made,
-before every rank has arrived with the same kind of device and the same software.
+torchrun starts the processes and keeps a store that all of them reach. Nothing is measured, and no process group is
+made, before every rank has arrived with the same kind of device and the same software.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CLOCKS_APART_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """What a rank says of itself when it arrives."""
+    """What a rank reports about itself when it arrives."""
 
     rank: int
     device: str = ""
@@ -38,18 +38,18 @@ class Arrival:
     nccl: str = ""
     mpplan: str = ""
     gpu: str | None = None
-    """Hash of the UUID of its GPU."""
+    """Hash of its GPU's UUID."""
     problem: str | None = None
-    """Why it cannot take part."""
+    """Why the rank cannot take part."""
     hint: str | None = None
     exit_code: int = 4
 
 
 def place_from_environment(environment: Mapping[str, str] = os.environ) -> Place | None:
-    """Where torchrun put this process; None where it was not started by it, or alone.
+    """Return this process's place from torchrun's variables; None if torchrun did not start it, or started it alone.
 
     Raises:
-        UsageError: what the environment says cannot be.
+        UsageError: the variables contradict each other.
     """
     if "RANK" not in environment or int(environment.get("WORLD_SIZE", "1")) < 2:
         return None
@@ -71,13 +71,13 @@ def join(place: Place, open_own: Callable[[], tuple[Device, Arrival]], limit_s: 
     """Arrive, wait for the others, and make the process group.
 
     Args:
-        place: of this rank.
-        open_own: opens its device, and says what it is and runs.
-        limit_s: longest wait for a rank.
+        place: the place of this rank.
+        open_own: opens this rank's device and reports device and software.
+        limit_s: longest wait for a rank, in seconds.
 
     Raises:
-        CannotMeasureError: a rank did not arrive, or cannot take part, or differs from rank 0.
-        UsageError: a rank has no GPU of its own.
+        CannotMeasureError: a rank did not arrive, cannot take part, or differs from rank 0.
+        UsageError: a rank has no GPU of its own: it shares one, or its GPU does not exist.
     """
     import torch.distributed as dist
 
@@ -129,7 +129,7 @@ def leave() -> None:
 
 
 def _store(place: Place, limit_s: float) -> Any:
-    """The store that torchrun keeps, or one of rank 0 where it keeps none."""
+    """Connect to the store that torchrun keeps, or to one kept by rank 0 if torchrun keeps none."""
     import torch.distributed as dist
 
     host, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
@@ -146,7 +146,7 @@ def _store(place: Place, limit_s: float) -> Any:
 
 
 def _let_them_hear(store: Any, arrived: Sequence[Arrival]) -> None:
-    """Wait a moment before the store may go with this process."""
+    """Give the others time to read the verdict, before the store may end with this process."""
     import torch.distributed as dist
 
     others = [f"heard/{arrival.rank}" for arrival in arrived if arrival.rank > 0]
@@ -155,7 +155,7 @@ def _let_them_hear(store: Any, arrived: Sequence[Arrival]) -> None:
 
 
 def _arrived(store: Any, place: Place, limit_s: float) -> list[Arrival]:
-    """Those that arrived in time, in order of ranks."""
+    """Return the ranks that arrived in time, in order."""
     end = time.monotonic() + limit_s
     arrived: dict[int, Arrival] = {}
     while len(arrived) < place.world:
@@ -169,7 +169,7 @@ def _arrived(store: Any, place: Place, limit_s: float) -> list[Arrival]:
 
 
 def _verdict(arrived: Sequence[Arrival], place: Place, limit_s: float) -> dict[str, Any]:
-    """Whether the ranks can measure together, and otherwise why not."""
+    """Return whether the ranks can measure together, and the reason if not."""
     for arrival in arrived:
         if arrival.problem:
             name = place.name_of(arrival.rank)
@@ -186,7 +186,7 @@ def _verdict(arrived: Sequence[Arrival], place: Place, limit_s: float) -> dict[s
 
 
 def shared_gpu(arrived: Sequence[Arrival], place: Place) -> str | None:
-    """Two ranks that have opened the same GPU; None where each has one of its own."""
+    """Return the first two ranks that opened the same GPU, in words; None if each rank has its own."""
     first: dict[str, int] = {}
     for arrival in arrived:
         if arrival.gpu is not None and first.setdefault(arrival.gpu, arrival.rank) != arrival.rank:
@@ -195,7 +195,7 @@ def shared_gpu(arrived: Sequence[Arrival], place: Place) -> str | None:
 
 
 def mixed(arrived: Sequence[Arrival], place: Place) -> str | None:
-    """The first thing in which a rank differs from rank 0; None where all are alike."""
+    """Return the first difference between a rank and rank 0, in words; None if all are alike."""
     labels = {"device": "", "torch": "torch ", "driver": "driver ", "nccl": "NCCL ", "mpplan": "mpplan "}
     first = arrived[0]
     for key, label in labels.items():
@@ -207,10 +207,10 @@ def mixed(arrived: Sequence[Arrival], place: Place) -> str | None:
 
 
 def _heard(store: Any, place: Place, limit_s: float) -> dict[str, Any]:
-    """What rank 0 decided.
+    """Return what rank 0 decided.
 
     Raises:
-        CannotMeasureError: it said nothing.
+        CannotMeasureError: rank 0 did not answer.
     """
     import torch.distributed as dist
 
@@ -231,9 +231,9 @@ def _error(verdict: Mapping[str, Any]) -> MpplanError:
 
 
 def clocks_apart_s(team: Team) -> tuple[float, int]:
-    """How far the clock of the node that differs most is from rank 0's, and the rank that is there.
+    """Return the largest difference of a rank's clock from rank 0's, in seconds, and that rank.
 
-    All read their clock right after a barrier, which ends everywhere within a round trip.
+    All ranks read their clock right after a barrier, which ends on all of them within a round trip.
     """
     team.line_up()
     clocks = team.gather(time.time())
@@ -243,7 +243,7 @@ def clocks_apart_s(team: Team) -> tuple[float, int]:
 
 
 def clock_note(team: Team) -> str | None:
-    """What to say of clocks that disagree; None where they agree."""
+    """Return a note about clocks that disagree; None if they agree."""
     apart_s, rank = clocks_apart_s(team)
     if abs(apart_s) <= CLOCKS_APART_S:
         return None

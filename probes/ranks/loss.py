@@ -1,9 +1,9 @@
-"""What ended the communication of several ranks, told through torchrun's store, which outlives it.
+"""The reason that ended communication between ranks, reported through torchrun's store, which outlives it.
 
-A rank that meets an error of NCCL knows the reason; the others only wait for it, in a collective that nothing ends
-before its limit, and rank 0, which has the record, may be among them. So the reason goes to the store, a thread of
-rank 0 looks there, and the rank that told it stays until rank 0 has written it down: torchrun ends all others as soon
-as one is gone.
+A rank that meets an NCCL error knows the reason. The others only wait in a collective that nothing ends before its time
+limit, and rank 0, which has the record, may be among them. The reason therefore goes to the store, where a thread of
+rank 0 looks for it. The rank that reported it stays until rank 0 has written it to the record, because torchrun ends
+all other ranks as soon as one is gone.
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from typing import Any
 
 LOOK_EVERY_S = 0.5
 OWN_GRACE_S = 1.0
-"""Time for rank 0 to notice by itself; its own thread then writes the record in the usual way."""
+"""Seconds for rank 0 to notice by itself; its own thread then writes the record in the usual way."""
 WRITTEN_S = 10.0
-"""Longest wait of the rank that told the reason."""
+"""Longest wait, in seconds, of the rank that reported the reason."""
 
 
 class Losses:
-    """The first loss of a run."""
+    """The first loss of communication in a run."""
 
     def __init__(self, store: Any = None) -> None:
         """Make the view of one rank.
 
         Args:
-            store: of torchrun; None for one process.
+            store: torchrun's store; None for one process.
         """
         self._store = store
 
     def tell(self, text: str) -> str:
-        """Tell the others what was lost; returns what was told first."""
-        with suppress(Exception):  # the store may be gone too, and nothing more can be told then
+        """Report a loss to the others; return the reason that was reported first."""
+        with suppress(Exception):  # the store may be gone too, and then nothing more can be reported
             return str(self._store.compare_set("lost", "", text).decode())
         return text
 
     def told(self) -> str | None:
-        """What was told first."""
+        """Return the reason that was reported first; None if there is none."""
         with suppress(Exception):
             if self._store.check(["lost"]):
                 return str(self._store.get("lost").decode())
         return None
 
     def written(self) -> None:
-        """Say that it is in the record."""
+        """Report that the reason is in the record."""
         with suppress(Exception):
             self._store.set("lost/written", "")
 
     def wait_until_written(self, limit_s: float = WRITTEN_S) -> None:
-        """Wait for rank 0."""
+        """Wait until rank 0 has written the reason to the record."""
         end = time.monotonic() + limit_s
         with suppress(Exception):
             while not self._store.check(["lost/written"]) and time.monotonic() < end:
@@ -59,14 +59,14 @@ class Losses:
 
 
 class LossWatch:
-    """Looks in a thread whether another rank has told of a loss while this one waits for it."""
+    """Watches, in a thread, for a loss reported by another rank while this rank waits for that rank."""
 
     def __init__(self, losses: Losses, act: Callable[[str], object]) -> None:
-        """Begin to look.
+        """Start watching.
 
         Args:
-            losses: where others tell.
-            act: called once, in the thread, with what was told.
+            losses: where other ranks report.
+            act: called once, in the thread, with the reason.
         """
         self._losses, self._act = losses, act
         self._over = threading.Event()
@@ -74,7 +74,7 @@ class LossWatch:
         self.thread.start()
 
     def stop(self) -> None:
-        """End: this rank goes on by itself."""
+        """Stop watching, because this rank continues by itself."""
         self._over.set()
         if threading.current_thread() is not self.thread:
             self.thread.join(LOOK_EVERY_S)

@@ -1,7 +1,8 @@
 """The ranks of a run: what they decide together, and the groups in which they communicate.
 
-Every rank runs the same code in the same order. What depends on its own clock or sensor (is the time used up, is it
-hot) is decided by rank 0 for all, through a group of its own over gloo, so that it disturbs no collective.
+Every rank runs the same code in the same order. Decisions that depend on a rank's own clock or sensor (whether the time
+is used up, whether it is hot) are made by rank 0 for all, through a separate gloo group, so that no collective is
+disturbed.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from probes.ranks.loss import Losses
 T = TypeVar("T")
 
 CONTROL_LIMIT_S = 180.0
-"""Longest wait for the others where all decide together; above that of a collective, which fails first."""
+"""Longest wait, in seconds, for the other ranks in a joint decision; longer than a collective, which fails first."""
 COLLECTIVE_LIMIT_S = 60.0
-"""Longest that a collective may take before it counts as lost."""
+"""Longest time, in seconds, that a collective may take before it counts as lost."""
 HEAD = 64
-"""Numbers that ranks compare at once, whatever they compare: a rank that has failed meets those that have not."""
+"""Length of every joint all-reduce, whatever is compared, so that a failed rank's call matches those of the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a rank is."""
+    """The position of a rank among ranks and nodes."""
 
     rank: int = 0
-    """Among all ranks."""
+    """Rank among all ranks."""
     world: int = 1
     """Number of ranks."""
     local_rank: int = 0
-    """Among those of its node: the number of its GPU."""
+    """Rank within its node, which is the number of its GPU."""
     local_world: int = 1
-    """Ranks of each node."""
+    """Ranks per node."""
 
     @property
     def node(self) -> int:
@@ -50,21 +51,21 @@ class Place:
         return self.world // self.local_world
 
     def name_of(self, rank: int) -> str:
-        """How a rank is called."""
+        """Return the name of a rank."""
         return f"node {rank // self.local_world} rank {rank}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankGroup:
-    """Ranks that communicate; groups of one name have no rank in common, hold every rank, and work at once."""
+    """Ranks that communicate. Groups of one name are disjoint, cover every rank, and work at the same time."""
 
     name: str
-    """`world`; `node` and `cross` (the ranks of a node; one of each node); `tp4` (4 neighbours), `dp4` (4 as far apart
-    as they can be)."""
+    """`world`; `node` (the ranks of a node) and `cross` (one rank of each node); `tp4` (4 neighbours), `dp4` (4 ranks
+    as far apart as possible)."""
     ranks: tuple[int, ...]
-    """Of this rank's group, in order."""
+    """Ranks of this rank's group, in order."""
     nodes: int
-    """Hosts that they are on."""
+    """Number of hosts that they are on."""
     handle: Any
     """The process group of `torch.distributed`."""
 
@@ -74,12 +75,12 @@ class RankGroup:
         return len(self.ranks)
 
     def index_of(self, rank: int) -> int:
-        """Number of a rank within the group."""
+        """Return the number of a rank within the group."""
         return self.ranks.index(rank)
 
 
 class Team:
-    """All ranks of a run, from the point of view of one of them. Without others every decision is its own."""
+    """All ranks of a run, from the point of view of one of them. A single rank makes every decision itself."""
 
     def __init__(
         self,
@@ -88,13 +89,13 @@ class Team:
         losses: Losses | None = None,
         control: Any = None,
     ) -> None:
-        """Make the team; where it has several ranks, the process group of the backend is there already.
+        """Make the team. With several ranks, the process group of the backend must exist already.
 
         Args:
-            place: of this rank.
-            backend: of the collectives that are timed: `nccl` or `gloo`.
-            losses: where ranks tell why they can no longer reach each other.
-            control: group in which all decide; None: one is made.
+            place: the place of this rank.
+            backend: backend of the timed collectives: `nccl` or `gloo`.
+            losses: where ranks report why they can no longer reach each other.
+            control: the group in which all ranks decide; None: one is made.
         """
         self.place = place or Place()
         self.backend = backend
@@ -119,15 +120,15 @@ class Team:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all ranks, in order."""
+        """Names of all ranks, in order."""
         return tuple(self.place.name_of(rank) for rank in range(self.size))
 
     def agree(self, decision: bool) -> bool:
-        """What rank 0 decided."""
+        """Return the decision of rank 0."""
         return bool(self.of_first(float(decision)))
 
     def of_first(self, value: float) -> float:
-        """The number of rank 0."""
+        """Return the number that rank 0 has."""
         if self._alone:
             return value
         import torch
@@ -139,10 +140,10 @@ class Team:
         return float(tensor.item())
 
     def maxima(self, values: Sequence[float]) -> list[float]:
-        """The largest of all ranks, element by element; every rank has as many.
+        """Return the element-wise maximum over all ranks; every rank passes equally many values.
 
         Raises:
-            PeerFailed: another rank has failed meanwhile (`failures`).
+            PeerFailed: another rank has failed in the meantime (`failures`).
         """
         if self._alone:
             return list(values)
@@ -153,17 +154,18 @@ class Team:
         return first[: len(values)] + (self._largest(rest)[: len(rest)] if rest else [])
 
     def meet(self) -> None:
-        """Wait until every rank is here, or has failed on its way.
+        """Wait until every rank is here or has failed on its way.
 
         Raises:
-            PeerFailed: one has.
+            PeerFailed: a rank has failed.
         """
         self.maxima([])
 
     def failures(self, own: T | None) -> list[T | None]:
-        """What went wrong on each rank, in order of ranks; None where nothing did.
+        """Return what went wrong on each rank, in order of ranks; None where nothing did.
 
-        The others may be on their way through `maxima` or what rests on it, which tells them; they come here next.
+        Other ranks may still be in `maxima` or in a method that uses it, which then raises `PeerFailed`; they come here
+        next.
         """
         if self._alone:
             return [own]
@@ -175,10 +177,10 @@ class Team:
                 return self._gathered(own)
 
     def gather(self, value: T) -> list[T]:
-        """What each rank has, in order of ranks, on every rank.
+        """Return the values of all ranks, in order of ranks, on every rank.
 
         Raises:
-            PeerFailed: another rank has failed meanwhile.
+            PeerFailed: another rank has failed in the meantime.
         """
         if self._alone:
             return [value]
@@ -186,10 +188,10 @@ class Team:
         return self._gathered(value)
 
     def shared(self, value: T) -> T:
-        """What rank 0 has, on every rank.
+        """Return rank 0's value on every rank.
 
         Raises:
-            PeerFailed: another rank has failed meanwhile.
+            PeerFailed: another rank has failed in the meantime.
         """
         if self._alone:
             return value
@@ -210,7 +212,7 @@ class Team:
                 dist.barrier(group=self._control)
 
     def part(self, text: str) -> str:
-        """Go on alone, since ranks cannot reach each other any more; returns what was told of that first."""
+        """Continue alone because ranks can no longer reach each other; return the reason that was reported first."""
         if self.size == 1:
             return text
         self._parted = True
@@ -221,7 +223,7 @@ class Team:
         return self.size == 1 or self._parted
 
     def _largest(self, values: Sequence[float]) -> list[float]:
-        """The largest of all ranks; as many as `HEAD` at least, so that those who compare other things meet."""
+        """Return the maximum over all ranks, padded to `HEAD` values, so that calls for different purposes match."""
         import torch
         import torch.distributed as dist
 
@@ -240,7 +242,7 @@ class Team:
         return values
 
     def group(self, name: str, size: int, stride: int = 1) -> RankGroup:
-        """The group of this rank among those of `size` ranks, `stride` apart; all ranks must ask for it.
+        """Return this rank's group among the groups of `size` ranks, `stride` apart; all ranks must ask for it.
 
         Raises:
             ValueError: the sizes do not divide the number of ranks.
@@ -264,23 +266,23 @@ class Team:
 
         if parts == (tuple(range(self.size)),):
             return dist.group.WORLD
-        # Each rank makes its own group alone, and waits for its members alone: of a thousand groups of 512 ranks each
-        # makes one of each kind. All make theirs in the same order, without which they would wait for each other.
+        # Each rank makes only its own group, and waits only for its members: with a thousand groups of 512 ranks, it
+        # makes one group of each kind. All ranks use the same order; otherwise they would wait for each other.
         own = next(part for part in parts if self.place.rank in part)
         limit = timedelta(seconds=COLLECTIVE_LIMIT_S)
         return dist.new_group(list(own), timeout=limit, use_local_synchronization=True)
 
     def world(self) -> RankGroup:
-        """All ranks."""
+        """Return the group of all ranks."""
         return self.group("world", self.size)
 
 
 @contextmanager
 def _reaching() -> Iterator[None]:
-    """Around what ranks tell each other: it fails only where one cannot be reached.
+    """Guard communication between ranks, which fails only if a rank cannot be reached.
 
     Raises:
-        DeviceLost: one cannot.
+        DeviceLost: a rank cannot be reached.
     """
     try:
         yield
@@ -289,9 +291,9 @@ def _reaching() -> Iterator[None]:
 
 
 def kinds_of_groups(place: Place) -> list[tuple[str, int, int]]:
-    """Name, size and stride of the groups whose collectives are measured, the whole world first.
+    """Return name, size and stride of the groups whose collectives are measured, the whole world first.
 
-    Neighbours (`tp`) are on as few nodes as they can be, as tensor parallel ranks are; strided groups (`dp`) on many.
+    Neighbours (`tp`) are on as few nodes as possible, like tensor-parallel ranks; strided groups (`dp`) are on many.
     """
     world, local = place.world, place.local_world
     kinds = [("world", world, 1)]
@@ -309,4 +311,4 @@ def kinds_of_groups(place: Place) -> list[tuple[str, int, int]]:
 
 
 ALONE = Team()
-"""One process."""
+"""The team of a single process."""

@@ -1,4 +1,4 @@
-"""What came of one point: the part of its line that only running it can fill."""
+"""Result of one point: the part of its line that only running it can fill."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from planner.records.figures import DeviceState, EnergyUse, Numerics, PeakMemory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Status and figures of a point that was run, or why there are none."""
+    """Status and figures of a point that was run, or the reason why there are none."""
 
     status: str
     """One of `planner.records.measurement.STATUSES`."""
     reason: str | None = None
-    """Why there is no figure, or what to know about it."""
+    """Why there is no figure, or a remark on the figures."""
     recipe_flags: tuple[str, ...] = ()
-    """What else selected the kernels."""
+    """Further choices that selected the kernels."""
     attention_backend: str | None = None
     """Family of attention kernels that torch chose."""
     params: int | None = None
-    """Parameters of the module that was run; None: as counted beforehand."""
+    """Parameters of the module that was run; None: the number counted beforehand holds."""
     time: TimeStatistics = field(default_factory=TimeStatistics)
     """Time of one iteration."""
     sampling: Sampling = field(default_factory=Sampling)
@@ -34,10 +34,10 @@ class Figures:
     power: PowerDraw = field(default_factory=PowerDraw)
     """Power over the energy window, or of a burst."""
     device_state: DeviceState = field(default_factory=DeviceState)
-    """Temperatures, clocks and the power limit."""
+    """Temperatures, clocks and power limit."""
     numerics: Numerics = field(default_factory=Numerics)
-    """What the arithmetic did to the values."""
+    """Effect of the arithmetic on the values."""
     ranks: RankFigures = field(default_factory=RankFigures)
-    """What each rank found."""
+    """Figures of each rank."""
     overlap: OverlapFigures = field(default_factory=OverlapFigures)
-    """A product beside a collective."""
+    """Figures of a product beside a collective."""

@@ -1,4 +1,4 @@
-"""The record file of a run: where it is, what it holds already, and what is still to be measured."""
+"""The record file of a run: its place, what it holds already, and what remains to be measured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from probes.timing.trial import Point
 
 
 def _identity(device: DeviceIdentity, software: SoftwareVersions) -> dict[str, str | None]:
-    """What must agree for a record to be continued, by its key."""
+    """Return, by key, what must agree for a record to be continued."""
     return {
         "device_name": device.name,
         "device_hash": device.uuid_hash,
@@ -43,16 +43,16 @@ class PointLedger:
     """One record, open for writing."""
 
     def __init__(self, options: Options, where: Provenance, noted: Callable[[str], None] | None = None) -> None:
-        """Begin a record, or go on with one.
+        """Begin a record, or continue one.
 
         Args:
-            options: say where.
-            where: device and software, which every line names.
-            noted: told of what goes wrong without stopping the run.
+            options: name the record.
+            where: device and software, which every line states.
+            noted: is notified of problems that do not stop the run.
 
         Raises:
-            UsageError: the record exists and is not to be resumed, is of another device, is being measured by another
-                process, or cannot be written.
+            UsageError: the record exists but is not to be resumed, belongs to another device, is being written by
+                another process, or cannot be written.
         """
         self._options = options
         self._where = where
@@ -65,7 +65,7 @@ class PointLedger:
             raise
 
     def _begin(self) -> None:
-        """Lock the record before it is read: what another process adds meanwhile would be measured twice."""
+        """Lock the record before reading it, since lines added by another process meanwhile would be measured twice."""
         if self._options.path:
             self._locks.append(_lock(Path(self._options.path)))
         earlier = self._earlier()
@@ -80,7 +80,7 @@ class PointLedger:
         self.under_way = UnderWay(self.path)
 
     def write(self, point: Point, figures: Figures, trace: Trace | None = None) -> Measurement:
-        """Add a line, and the sensor's readings where there is a trace."""
+        """Add a line, and the sensor's readings if there is a trace."""
         setup = replace(
             point.setup,
             workload=point.workload,
@@ -123,7 +123,7 @@ class PointLedger:
         return self._added(measurement)
 
     def write_finding(self, probe_id: str, precision: str, recipe: str, figures: TrainingNumerics) -> Measurement:
-        """Add a line of what training showed of a precision."""
+        """Add a line with what training showed about a precision."""
         return self._added(
             Measurement(
                 suite_version=self._where.suite_version,
@@ -149,7 +149,7 @@ class PointLedger:
         return measurement
 
     def is_done(self, point: Point) -> bool:
-        """Whether the record holds a result of this point that is worth keeping."""
+        """Return whether the record holds a result of this point that is worth keeping."""
         known = self.known.get(point.probe_id)
         if known is None or known.suite_version != SUITE_VERSION:
             return False
@@ -158,7 +158,7 @@ class PointLedger:
         return not doubtful(known)
 
     def close(self) -> None:
-        """Close the files and let others write to them."""
+        """Close the files and release the locks."""
         self._writer.close()
         self._release()
 
@@ -167,7 +167,7 @@ class PointLedger:
             lock.release()
 
     def _earlier(self) -> tuple[Measurement, ...]:
-        """Lines of the record that is resumed."""
+        """Return the lines of the record that is resumed."""
         path = Path(self._options.path) if self._options.path else None
         if path is None or not path.exists() or path.stat().st_size == 0:
             return ()
@@ -176,7 +176,7 @@ class PointLedger:
         lines = read_measurements(path).latest()
         for first in lines[:1]:
             self._must_fit(first)
-        measured = [line for line in lines if line.status == "ok"]  # what failed names no ranks
+        measured = [line for line in lines if line.status == "ok"]  # failed lines name no ranks
         if measured and (begun := ranks_of(measured)[0]) != (now := self._options.ranks * self._options.nnodes):
             raise UsageError(
                 f"the record was begun with {_counted(begun)}, this is a run of {_counted(now)}",
@@ -185,7 +185,7 @@ class PointLedger:
         return lines
 
     def _must_fit(self, first: Measurement) -> None:
-        """A record is continued only on its own device and software, of a CPU with as many threads."""
+        """Check that the record is continued on its own device and software, and on a CPU with as many threads."""
         begun = _identity(first.device, first.software)
         for name, have in _identity(self._where.device, self._where.software).items():
             want = begun[name]
@@ -202,19 +202,19 @@ class PointLedger:
             )
 
     def _kept(self) -> Path:
-        """The place of this run in the store, locked."""
+        """Return the place of this run in the store, locked."""
         assert self._options.store is not None, "a record needs a path or a store"
         path = self._place(Path(self._options.store))
         self._locks.append(_lock(path))
         return path
 
     def _place(self, store: Path) -> Path:
-        """Where the store keeps this run, or will keep it."""
+        """Return the path at which the store keeps this run, or will keep it."""
         copies = sorted(store.glob(f"*-{self.run_id[:8]}.jsonl")) if store.is_dir() else []
         return copies[0] if copies else store / self._name()
 
     def _copy(self) -> Path | None:
-        """The copy that the store keeps of a record that the user named; None where it keeps none."""
+        """Return the store's copy of a record that the user named; None if the store keeps none."""
         if self._options.store is None or not self._options.path:
             return None
         named, kept = Path(self._options.path), self._place(Path(self._options.store))

@@ -1,7 +1,7 @@
-"""One probe per record: the lock on a record file while it is written, and who holds it.
+"""One probe per record: the lock on a record file while it is written, and the name of its holder.
 
-The system's own lock on the file ends with the process that holds it, however that ends, so none is ever left behind.
-Beside the record stands who holds it, for the message to the second one; nothing depends on that file.
+The operating system's lock on the file ends with the process that holds it, however that process ends, so no lock is
+ever left behind. A file beside the record names the holder, for the message to a second process; nothing depends on it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from planner.errors import UsageError
 
 _FAR_BYTE = 1 << 40
-"""Windows locks bytes, and nobody can read those: one that no record reaches."""
+"""Windows locks bytes and makes them unreadable for others; this one is beyond the end of any record."""
 
 
 class RecordLock:
-    """The right to write to a record file, from when it is made until `release`."""
+    """The right to write to a record file, from construction until `release`."""
 
     def __init__(self, path: Path) -> None:
-        """Take the lock; a file that is not there yet is made, with its folder.
+        """Take the lock; a missing file is created, with its folder.
 
         Raises:
             UsageError: another process holds it.
@@ -40,11 +40,11 @@ class RecordLock:
                 f"`{path}` is being measured by {_holder(path)}",
                 hint="wait until it has ended, or start a record of its own with `-o`",
             )
-        with suppress(OSError):  # it only words a message
+        with suppress(OSError):  # the file only serves a message
             _beside(path).write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
 
     def release(self) -> None:
-        """Let others write to it; a file that was made for the lock and is still empty goes."""
+        """Let others write to the file; delete it if it was created for the lock and is still empty."""
         if self._handle is None:
             return
         with suppress(OSError):
@@ -57,9 +57,9 @@ class RecordLock:
 
 
 def _locked(handle: int) -> bool:
-    """Take the system's lock on an open file; False where another process has it.
+    """Take the system's lock on an open file; return False if another process has it.
 
-    A file system without locks (some network file systems) gives none: then the record is written unguarded.
+    A file system without locks (some network file systems) gives none; the record is then written without protection.
     """
     try:
         if sys.platform == "win32":
@@ -83,7 +83,7 @@ def _beside(path: Path) -> Path:
 
 
 def _holder(path: Path) -> str:
-    """Who holds the lock, as far as is known."""
+    """Return who holds the lock, as far as that is known."""
     try:
         holder = json.loads(_beside(path).read_text(encoding="utf-8"))
         pid, host = int(holder["pid"]), str(holder["host"])

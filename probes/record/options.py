@@ -1,4 +1,4 @@
-"""What a run was asked to do; crosses from the command to the probe process as one JSON argument."""
+"""Options of a run, passed from the command to the probe process as one JSON argument."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from planner.lazy import dataclass
 
 SUITES = ("quick", "default", "thorough")
 CLAIMS_SUITE = "claims"
-"""Points that claims of the literature are judged by (`mpplan claims --measure`); no suite of `mpplan probe`."""
+"""Points by which claims in the literature are judged (`mpplan claims --measure`); not a suite of `mpplan probe`."""
 CLAIMS_WORKLOADS = ("gemm", "end-to-end", "optimizer")
-"""Workloads that have such points."""
+"""Workloads that include such points."""
 BUDGETS_S = {
     "cuda": {"quick": 120.0, "default": 480.0, "thorough": 3600.0},
     "cpu": {"quick": 25.0, "default": 50.0, "thorough": 600.0},
 }
-"""Default time by kind of device and suite."""
+"""Default time in seconds, by kind of device and suite."""
 RANKS_BUDGETS_S = {
     "cuda": {"quick": 120.0, "default": 480.0, "thorough": 3600.0},
     "cpu": {"quick": 60.0, "default": 240.0, "thorough": 1200.0},
 }
-"""The same of several ranks, which on a CPU share its cores."""
+"""Default time in seconds with several ranks, which share a CPU's cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,39 +39,39 @@ class Options:
     precisions: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     budget_s: float | None = None
-    """None: the suite's own."""
+    """Time in seconds; None: the suite's default."""
     spent_s: float = 0.0
-    """Of the budget, what earlier processes of the same run have used."""
+    """Seconds of the budget that earlier processes of the same run used."""
     path: str | None = None
-    """The record file; None: one with a name of its own in `store`."""
+    """The record file; None: a new name in `store`."""
     store: str | None = None
-    """Directory that keeps the record, or a copy of it where `path` is given."""
+    """Directory that keeps the record, or a copy of it if `path` is given."""
     resume: bool = False
     skip_failed: bool = False
-    """Resume after a crash: points that failed are not tried again."""
+    """Whether, when resuming after a crash, points that failed are not tried again."""
     verify: bool = False
     verify_from: str | None = None
-    """Record of fewer ranks that the steps of a verification are predicted from; None: the run's own."""
+    """Record of fewer ranks from which the steps of a verification are predicted; None: the run's own record."""
     measure: bool = True
-    """False: only verify, from what the record holds already."""
+    """False: only verify, from what the record already holds."""
     seed: int = 0
     threads: int | None = None
     ranks: int = 1
-    """Processes of the run on this node, one per GPU; 1: no torchrun."""
+    """Processes of the run on this node, one per GPU; 1: without torchrun."""
     nnodes: int = 1
-    """Nodes, each with as many ranks."""
+    """Nodes, each with the same number of ranks."""
     rdzv_endpoint: str | None = None
     """`host:port` at which the nodes meet; None: one node."""
     join_s: float = 120.0
     """Longest wait for a rank to arrive."""
 
     def to_json(self) -> str:
-        """For the command line of the probe process."""
+        """Return the options as JSON, for the command line of the probe process."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Options:
-        """The options that `to_json` wrote."""
+        """Parse options that `to_json` wrote."""
         values = json.loads(text)
         for name in ("precisions", "workloads"):
             values[name] = tuple(values[name])

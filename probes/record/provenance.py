@@ -1,4 +1,4 @@
-"""Where figures come from: device, versions and settings from a fixed list. No host, user, path or raw UUID."""
+"""Where figures come from: device, versions and a fixed list of settings. No host, user, path or raw UUID."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALLOWED_VARIABLES = (
     "DNNL_MAX_CPU_ISA",
     "ONEDNN_MAX_CPU_ISA",
 )
-"""Variables that change speed and identify nobody; `PYTORCH_*ALLOC_CONF` is added below, after a check."""
+"""Variables that affect speed and identify nobody; `PYTORCH_*ALLOC_CONF` is added below, after a check."""
 
 _ISA = (
     "avx2",
@@ -47,12 +47,12 @@ _ISA = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where the lines of a record come from."""
+    """The source of a record's lines: suite version, device and software."""
 
     suite_version: int
     """Version of the definitions of the points."""
     device: DeviceIdentity
-    """The device that is measured."""
+    """The measured device."""
     software: SoftwareVersions
     """Versions and settings."""
 
@@ -69,7 +69,7 @@ class _Board:
 
 
 def provenance(device: Device) -> Provenance:
-    """Where the lines of a record of this device and process come from; torch must be importable."""
+    """Return the provenance of a record of this device and process; torch must be importable."""
     import torch
 
     board = _board(device)
@@ -118,7 +118,7 @@ def _software(board: _Board) -> SoftwareVersions:
 
 
 def _with_cuda(software: SoftwareVersions, device: Device) -> SoftwareVersions:
-    """The same with CUDA's libraries, on a GPU."""
+    """Add the versions of CUDA's libraries, on a GPU."""
     if device.kind != "cuda":
         return software
     import torch
@@ -134,7 +134,7 @@ def _with_cuda(software: SoftwareVersions, device: Device) -> SoftwareVersions:
 
 
 def _board(device: Device) -> _Board:
-    """Driver, MIG, ECC and PCIe, where NVML reports them."""
+    """Return driver, MIG, ECC and PCIe, as far as NVML reports them."""
     from planner.errors import CannotMeasureError
     from probes.sensors.nvml import asked, handle_by_uuid, load_nvml, slice_of
 
@@ -157,7 +157,7 @@ def _board(device: Device) -> _Board:
 
 
 def _cpu_flags() -> tuple[tuple[str, ...], bool | None]:
-    """Instruction sets that matter, and whether this is a virtual machine; None where the system does not say."""
+    """Return the relevant instruction sets, and whether this is a virtual machine; None if not reported."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -168,7 +168,7 @@ def _cpu_flags() -> tuple[tuple[str, ...], bool | None]:
 
 
 def _environment() -> dict[str, str]:
-    """Allowed variables that are set; an allocator setting only in the form that torch documents."""
+    """Return the allowed variables that are set; an allocator setting only in the form that torch documents."""
     variables = {name: os.environ[name] for name in ALLOWED_VARIABLES if name in os.environ}
     for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
         value = os.environ.get(name, "")
@@ -185,7 +185,7 @@ def _version(package: str) -> str | None:
 
 
 def _git() -> tuple[str | None, bool | None]:
-    """Commit of a source checkout and whether it has changes; None for an installed package."""
+    """Return the commit of a source checkout and whether it has changes; None for an installed package."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None, None

@@ -1,4 +1,4 @@
-"""What a run of several ranks found beside the collectives: steps by layout, and what overlap costs."""
+"""Findings of a run of several ranks besides the collectives: steps by layout, and the cost of overlap."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from planner.records.measurement import Measurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRow:
-    """One layout of a training step; figures are of all ranks together, the time is the slowest one's."""
+    """One layout of a training step; figures cover all ranks together, and the time is that of the slowest rank."""
 
     parallel: str
-    """As `planner.records.work.RunSetup.parallel`."""
+    """See `planner.records.work.RunSetup.parallel`."""
     precision: str
     recipe: str
     recompute: str
@@ -22,21 +22,21 @@ class StepRow:
     time_s: float
     tokens_per_s: float
     predicted_s: float | None
-    """From ranks alone, the collectives and the overlap; None for ranks alone."""
+    """Predicted from ranks alone, the collectives and the overlap; None for ranks alone."""
     composition_ratio: float | None
-    """Measured over predicted: what the parts leave out."""
+    """Measured over predicted time: shows what the parts leave out."""
     rank_spread_ratio: float | None
-    """Slowest rank over the fastest, less 1: of ranks alone, what stragglers cost."""
+    """Slowest rank over the fastest, minus 1; for ranks alone, this is the cost of stragglers."""
     memory_bytes: float | None
-    """Peak of live tensors of the rank that needs most."""
+    """Peak of live tensors on the rank that needs most."""
     energy_j: float | None
-    """Of all GPUs."""
+    """Energy of all GPUs."""
     quality: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlapRow:
-    """A product and a collective at once."""
+    """A product and a collective at the same time."""
 
     op: str
     group: str
@@ -48,14 +48,14 @@ class OverlapRow:
 
 
 def step_rows(points: Iterable[Measurement]) -> tuple[StepRow, ...]:
-    """Steps over several ranks, in the order measured."""
+    """Return the steps over several ranks, in the order of measurement."""
     return tuple(
         _step(point) for point in points if point.kind == "parallel_step" and point.usable_time and point.shape.tokens
     )
 
 
 def overlap_rows(points: Iterable[Measurement]) -> tuple[OverlapRow, ...]:
-    """Products beside collectives, in the order measured."""
+    """Return the products beside collectives, in the order of measurement."""
     return tuple(
         OverlapRow(
             op=point.communication.op or "",
@@ -72,7 +72,7 @@ def overlap_rows(points: Iterable[Measurement]) -> tuple[OverlapRow, ...]:
 
 
 def waiting_power_w(points: Iterable[Measurement]) -> float | None:
-    """Mean power of the ranks that waited for a late one; None where it was not read."""
+    """Return the mean power of the ranks that waited for a late one; None if it was not measured."""
     for point in points:
         waiting = point.ranks.power_w[1:] if point.kind == "waiting" else ()
         if waiting:

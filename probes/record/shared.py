@@ -50,7 +50,7 @@ class SharedLedger:
 
 
 class _SharedUnderWay:
-    """What rank 0 notes on the disk, known to all."""
+    """Rank 0's note of the points under way, known to all ranks."""
 
     def __init__(self, own: PointLedger | None, team: Team) -> None:
         self._own = own

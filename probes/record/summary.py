@@ -1,4 +1,4 @@
-"""What a run found, in one table: speed, memory and energy of each precision against FP32 and TF32."""
+"""Summary of a run in one table: speed, memory and energy of each precision against FP32 and TF32."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from planner.records.measurement import Measurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRow:
-    """One precision on one training step; ratios are above 1 where it is faster, smaller or thriftier."""
+    """One precision on one training step; ratios are above 1 where it is faster, smaller or uses less energy."""
 
     precision: str
     recipe: str
     mode: str
-    """`eager`, or `compiled` by `torch.compile`, which fuses the casts that eager FP8 is bound by."""
+    """`eager`, or `compiled` by `torch.compile`, which fuses the casts that limit eager FP8."""
     model: str
     tokens_per_s: float
     """Images per second for a CNN."""
@@ -26,15 +26,15 @@ class SummaryRow:
     speed_over_fp32: float | None
     speed_over_tf32: float | None
     memory_under_fp32: float | None
-    """FP32's peak over this one's."""
+    """FP32's peak over the peak of this precision."""
     energy_under_fp32: float | None
     quality: str | None
 
 
 def summarise_run(measurements: Iterable[Measurement]) -> tuple[SummaryRow, ...]:
-    """Rows for the model that was trained in the most precisions (the deepest of those), in the order measured.
+    """Return rows for the model trained in the most precisions (the deepest on a tie), in the order of measurement.
 
-    Compiled steps of that model stand before the eager ones of their recipe; ratios are to eager FP32 and TF32.
+    Compiled steps of that model precede the eager steps of their recipe; ratios are to eager FP32 and TF32.
     """
     done = [
         m

@@ -1,4 +1,4 @@
-"""The record as it grows: one line per point, written through to the disk, so that nothing measured is ever lost."""
+"""The growing record: one line per point, written through to disk, so that no measurement is ever lost."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ TRACE_SCHEMA = "mpplan.trace/1"
 class RecordWriter:
     """Appends measurements to a record and its copies, and traces to files beside them.
 
-    The record itself must be written; a copy that cannot be is given up, and the run goes on.
+    The record itself must be written; a copy that cannot be written is given up, and the run continues.
     """
 
     def __init__(self, path: Path, copies: Sequence[Path] = (), noted: Callable[[str], None] | None = None) -> None:
-        """Open for appending; a last line that was cut off is removed first.
+        """Open the files for appending, after removing a truncated last line.
 
         Args:
             path: the record.
-            copies: copies of it that are written along.
-            noted: told of a copy that is given up.
+            copies: copies of the record that are written as well.
+            noted: is notified of a copy that is given up.
 
         Raises:
             UsageError: the record cannot be written.
@@ -48,14 +48,14 @@ class RecordWriter:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Where the record is written."""
+        """Paths at which the record is written."""
         return tuple(self._files)
 
     def add(self, measurement: Measurement) -> None:
-        """Write one line and wait until the disk has it.
+        """Write one line and wait until it is on disk.
 
         Raises:
-            UsageError: the record cannot be written any more; its whole lines are kept.
+            UsageError: the record can no longer be written; its complete lines are kept.
         """
         line = to_line(measurement)
         for place, file in list(self._files.items()):
@@ -66,7 +66,7 @@ class RecordWriter:
                 self._failed(place, error)
 
     def add_trace(self, run_id: str, probe_id: str, trace: Trace) -> None:
-        """Write the readings of a sensor during one point, as columns; without room for them, the record goes on."""
+        """Write a sensor's readings during one point, as columns; if they cannot be written, the record continues."""
         if not trace.readings:
             return
         document = {
@@ -92,17 +92,17 @@ class RecordWriter:
             self._close(place)
 
     def _give_up(self, place: Path) -> None:
-        """Close a file that cannot be written any more, and cut off what it has of the last line."""
+        """Close a file that can no longer be written, and cut off its incomplete last line."""
         self._close(place)
         with suppress(OSError):
             mend(place)
 
     def _close(self, place: Path) -> None:
-        with suppress(OSError):  # what is still in the buffer is the line that could not be written
+        with suppress(OSError):  # the buffer still holds the line that could not be written
             self._files.pop(place).close()
 
     def _failed(self, place: Path, error: OSError) -> None:
-        """Stop for the record itself; go on without a copy.
+        """Stop if the record itself cannot be written; continue without a copy.
 
         Raises:
             UsageError: `place` is the record.
@@ -114,7 +114,7 @@ class RecordWriter:
 
 
 def unwritable(path: Path, error: OSError) -> UsageError:
-    """The error for a record that cannot be written, or not any more."""
+    """Return the error for a record that cannot be written, or can no longer be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         hint = "make room, then continue with `--resume`: what was measured until then is kept"
     else:
@@ -130,32 +130,32 @@ def _opened(path: Path) -> TextIO:
 
 
 class UnderWay:
-    """Remembers on disk which points are being measured, so that the next process knows which ones killed this one."""
+    """Records on disk which points are being measured, so that the next process knows which ones killed this one."""
 
     def __init__(self, record: Path) -> None:
         self._path = record.with_name(record.name + ".underway")
         self._before = self.left_behind()
 
     def begin(self, probe_ids: Sequence[str]) -> None:
-        """Note the points that are about to be measured; where that cannot be written, the record soon says so."""
+        """Note the points about to be measured; if this cannot be written, the record will soon report the problem."""
         with suppress(OSError):
             note = {"points": list(probe_ids), "before": list(self._before)}
             self._path.write_text(json.dumps(note), encoding="utf-8")
 
     def end(self) -> None:
-        """Forget them: they are done, or were interrupted from outside."""
+        """Remove the note: the points are done, or were interrupted from outside."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
     def left_behind(self) -> tuple[str, ...]:
-        """Points that were under way when the last process died."""
+        """Return the points that were under way when the last process died."""
         return self._noted("points")
 
     def left_behind_twice(self) -> tuple[str, ...]:
-        """Those of them that were so when the process before that died, too.
+        """Return the points that were under way both then and when the process before that died.
 
-        A process that is killed from outside, with its machine for example, dies of no point; twice of the same one is
-        no chance.
+        A process that is killed from outside, for example with its machine, did not die of a point; dying twice during
+        the same point is no coincidence.
         """
         before = self._noted("before")
         return tuple(name for name in self.left_behind() if name in before)
@@ -168,7 +168,7 @@ class UnderWay:
 
 
 def trace_path(path: Path) -> Path:
-    """Where the traces of a record live: `name.trace.jsonl` beside `name.jsonl`."""
+    """Return the path of a record's traces: `name.trace.jsonl` beside `name.jsonl`."""
     return path.with_name(f"{path.name.removesuffix('.gz').removesuffix('.jsonl')}.trace.jsonl")
 
 
@@ -179,7 +179,7 @@ def _through(file: TextIO, line: str) -> None:
 
 
 def mend(path: Path) -> None:
-    """Cut an unfinished last line off, as power loss leaves it; what is no regular file has no end to mend."""
+    """Cut off an incomplete last line, as power loss leaves it; a path that is not a regular file is left alone."""
     if not path.is_file():
         return
     with path.open("rb+") as file:
@@ -195,4 +195,4 @@ def mend(path: Path) -> None:
 
 
 BLOCK_BYTES = 65_536
-"""Read at a time from the end of a record, which may be large."""
+"""Bytes that are read at a time from the end of a record, which may be large."""

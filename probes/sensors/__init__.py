@@ -1,4 +1,4 @@
-"""Sensors: what is read while something runs. One file per sensor, listed here."""
+"""Sensors that are read while something runs. One file per sensor, listed here."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class OpenedSensor:
     reason: str | None
     """Why there is none."""
     hint: str | None = None
-    """What would help."""
+    """A remedy."""
     processes: int | None = None
-    """Compute processes on the device when the sensor was opened, which is before this one has a context there."""
+    """Compute processes on the device when the sensor was opened, before this process has a context there."""
 
 
 def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
-    """The sensor for a device: NVML by UUID for a GPU, RAPL for a CPU. Never raises: no sensor is a result."""
+    """Open a device's sensor: NVML by UUID for a GPU, RAPL for a CPU. Never raises, since no sensor is a result too."""
     try:
         if device_kind == "cuda":
             if uuid is None:

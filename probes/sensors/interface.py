@@ -1,4 +1,4 @@
-"""Sensor readings: fast ones of energy and power, slower ones of temperatures and clocks."""
+"""Sensor readings: fast readings of energy and power, slower ones of temperatures and clocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Reading:
     """Energy and power at one moment; None where the device does not report them."""
 
     time_s: float
-    """Monotonic clock."""
+    """Time on the monotonic clock."""
     energy_j: float | None
     """Running total; its start is arbitrary."""
     power_instant_w: float | None
@@ -31,14 +31,14 @@ class State:
     sm_clock_hz: float | None = None
     memory_clock_hz: float | None = None
     clock_event_mask: int | None = None
-    """NVML's clock event reasons."""
+    """Mask of NVML's clock event reasons."""
     power_limit_w: float | None = None
     """Enforced limit, whoever set it."""
     processes: int | None = None
-    """Compute processes on the device; ours is left out where it goes by its own number (not in a container)."""
+    """Other compute processes on the device. Ours is left out if it is listed under its own id (not in a container)."""
     process_bytes: float | None = None
-    """Device memory that this process holds: of its own entry, else what the device's use has grown by since the sensor
-    was opened, which is before there is a context."""
+    """Device memory that this process holds: from its own entry, else the growth of the device's use since the sensor
+    was opened, which is before a context exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,22 +53,22 @@ class Sensor(Protocol):
     """Reads one device. Reading never changes a setting of the device."""
 
     name: str
-    """Member of the registry: nvml, rapl, replay."""
+    """Name in the registry: nvml, rapl or replay."""
     scope: str
-    """What the figures include: `board`, `module` or `package`."""
+    """What the figures cover: `board`, `module` or `package`."""
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """What cannot be read, with the reason: keys `energy`, `power`, `temperature`, `clocks`."""
+        """Figures that cannot be read, with the reason: keys `energy`, `power`, `temperature`, `clocks`."""
 
     def read(self) -> Reading:
-        """Energy and power now."""
+        """Return the present energy and power."""
 
     def state(self) -> State:
-        """Temperatures, clocks and limits now."""
+        """Return the present temperatures, clocks and limits."""
 
     def processes(self) -> int | None:
-        """Of `state`, the processes alone, which are asked for more often."""
+        """Return the `processes` of `state` alone, since they are needed more often."""
 
     def close(self) -> None:
         """Release the device."""

@@ -1,8 +1,9 @@
-"""NVIDIA GPUs through NVML (`nvidia-ml-py`): the energy counter with the instantaneous power field beside it.
+"""NVIDIA GPUs through NVML (`nvidia-ml-py`): the energy counter, with the instantaneous power field beside it.
 
-`nvmlDeviceGetPowerUsage` is a one-second average on most GPUs since Ampere, so power is read as the fields 186
+`nvmlDeviceGetPowerUsage` is a one-second average on most GPUs since Ampere, so power is read from the fields 186
 (instantaneous) and 185 (average). The counter (field 83) is in millijoules since the driver was loaded. On Grace
-Hopper both are of the module, CPU included. A MIG slice has neither. Nothing here writes to the device.
+Hopper, counter and fields cover the whole module, CPU included. A MIG slice has neither. Nothing here writes to the
+device.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal"
 
 
 def load_nvml() -> Any:
-    """The initialised binding.
+    """Load and initialise the Python binding.
 
     Raises:
-        CannotMeasureError: no driver, no binding, or the deprecated package of the same name.
+        CannotMeasureError: the driver or the binding is missing, or the deprecated package of the same name is
+            installed.
     """
     try:
         import pynvml
@@ -50,9 +52,9 @@ def load_nvml() -> Any:
 
 
 def handle_by_uuid(nvml: Any, uuid: str) -> Any:
-    """The device with this UUID. Indices are no use: NVML and CUDA count in different orders.
+    """Return the device with this UUID. Indices do not help, because NVML and CUDA count in different orders.
 
-    CUDA tells it without the prefix by which NVML tells whole GPUs from MIG slices.
+    CUDA reports the UUID without the prefix by which NVML distinguishes whole GPUs from MIG slices.
 
     Raises:
         CannotMeasureError: NVML does not see the device.
@@ -69,7 +71,7 @@ def handle_by_uuid(nvml: Any, uuid: str) -> Any:
 
 
 def slice_of(nvml: Any, handle: Any) -> bool | None:
-    """Whether work on a device runs on a MIG slice: it is one, or its GPU is cut into them; None: not told."""
+    """Return whether work on a device runs on a MIG slice: the device is one, or is split into them; None: unknown."""
     if asked(nvml, "nvmlDeviceIsMigDeviceHandle", handle):
         return True
     mode = asked(nvml, "nvmlDeviceGetMigMode", handle)
@@ -77,7 +79,7 @@ def slice_of(nvml: Any, handle: Any) -> bool | None:
 
 
 def asked(nvml: Any, name: str, *arguments: Any) -> Any:
-    """The answer of one of NVML's functions, or None where the binding, the driver or the device does not give one."""
+    """Return the answer of one of NVML's functions, or None if binding, driver or device does not provide it."""
     try:
         return getattr(nvml, name)(*arguments)
     except (nvml.NVMLError, AttributeError):
@@ -85,7 +87,7 @@ def asked(nvml: Any, name: str, *arguments: Any) -> Any:
 
 
 class NvmlSensor:
-    """One GPU's energy, power, heat, clocks and memory."""
+    """One GPU's energy, power, temperatures, clocks and memory."""
 
     name = "nvml"
 
@@ -150,7 +152,7 @@ class NvmlSensor:
         self._ask(self._nvml.nvmlShutdown)
 
     def _look_for_power(self, missing: dict[str, str]) -> None:
-        """Find out what the device reports and in which scope; name what it does not report."""
+        """Determine what the device reports and for which scope; name what it does not report."""
         if self._fields([(ENERGY_FIELD, 0)])[0] is None and self._counter() is None:
             missing["energy"] = self._why_no_energy()
         if not self._fields([(POWER_INSTANT_FIELD, _SCOPE_GPU)])[0]:
@@ -159,7 +161,7 @@ class NvmlSensor:
             else:
                 missing["power"] = "this driver does not report the instantaneous power"
         elif self._fields([(POWER_INSTANT_FIELD, _SCOPE_MODULE)])[0] and "GH200" in self._device_name():
-            self._power_scope, self.scope = _SCOPE_MODULE, "module"  # the counter there is of the module
+            self._power_scope, self.scope = _SCOPE_MODULE, "module"  # the counter there covers the module
 
     def _why_no_energy(self) -> str:
         nvml = self._nvml
@@ -182,7 +184,7 @@ class NvmlSensor:
         return running
 
     def _process_bytes(self, running: Sequence[Any] | None) -> float | None:
-        """See `State.process_bytes`; an entry without memory is one that the system hides (a container, Windows)."""
+        """See `State.process_bytes`; an entry without memory is hidden by the system (a container, Windows)."""
         own = [process.usedGpuMemory for process in running or () if process.pid == os.getpid()]
         if own and own[0] is not None:
             return float(own[0])
@@ -190,7 +192,7 @@ class NvmlSensor:
         return None if used is None or self._used_before_bytes is None else max(used - self._used_before_bytes, 0.0)
 
     def _used_bytes(self) -> float | None:
-        """Device memory in use by anybody, the driver included."""
+        """Return the device memory in use by all processes, including the driver."""
         memory = self._ask(self._nvml.nvmlDeviceGetMemoryInfo, self._handle)
         return None if memory is None else float(memory.used)
 
@@ -219,7 +221,7 @@ class NvmlSensor:
         ]
 
     def _ask(self, function: Callable[..., Any] | None, *arguments: Any) -> Any:
-        """The answer, or None where the device or driver does not give one."""
+        """Call a function of NVML; return None if the device or driver does not provide it."""
         if function is None:
             return None
         try:
@@ -229,5 +231,5 @@ class NvmlSensor:
 
 
 def _others(running: Sequence[Any] | None) -> int | None:
-    """How many of the processes on a device are not this one."""
+    """Return how many of the processes on a device are not this one."""
     return None if running is None else sum(process.pid != os.getpid() for process in running)

@@ -1,4 +1,4 @@
-"""CPU packages through Linux's powercap tree (Intel and AMD RAPL): energy only, where it may be read."""
+"""CPU packages through Linux's powercap tree (Intel and AMD RAPL): energy only, if it may be read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POWERCAP = Path("/sys/class/powercap")
 
 @dataclass(slots=True, kw_only=True)
 class _Zone:
-    """One package with its counter, which starts again at 0 after `range_j`."""
+    """One package with its counter, which restarts at 0 after `range_j`."""
 
     counter: Path
     range_j: float
@@ -24,7 +24,7 @@ class _Zone:
     total_j: float = 0.0
 
     def advance(self) -> float:
-        """Energy since the sensor was opened."""
+        """Return the energy since the sensor was opened."""
         now = _read_uj(self.counter) * MICRO
         step = now - self.last_j
         self.total_j += step if step >= 0 else step + self.range_j
@@ -60,22 +60,22 @@ class RaplSensor:
         return Reading(time_s=self._now(), energy_j=total, power_instant_w=None, power_average_w=None)
 
     def state(self) -> State:
-        """RAPL reports energy only."""
+        """Return only the time, because RAPL reports energy only."""
         return State(time_s=self._now())
 
     def processes(self) -> int | None:
-        """RAPL reports energy only."""
+        """Return None, because RAPL reports energy only."""
         return None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because nothing is held open."""
 
 
 def packages(root: Path = POWERCAP) -> list[Path]:
-    """The zones that are whole packages (their sub-zones, core and memory, are part of them).
+    """Return the zones that are whole packages; their sub-zones, core and memory, are part of them.
 
     Raises:
-        CannotMeasureError: the machine shows no such zone.
+        CannotMeasureError: the machine has no such zone.
     """
     zones = sorted(zone for zone in root.glob("*-rapl:*") if zone.name.count(":") == 1)
     whole = [zone for zone in zones if _zone_name(zone).startswith("package")]

@@ -1,4 +1,4 @@
-"""Recorded traces played back, so that tests and re-analysis read exactly what a real sensor read."""
+"""Recorded traces played back, so that tests and re-analyses read exactly what a real sensor read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class ReplaySensor:
     def __init__(
         self, trace: Trace, now: Callable[[], float], scope: str = "board", missing: Mapping[str, str] | None = None
     ) -> None:
-        """Play a trace.
+        """Prepare to play a trace.
 
         Args:
             trace: at least one reading and one state, in order of time.
-            now: the clock of the playback, in the trace's own time.
-            scope: what the recorded sensor's figures included.
-            missing: what it could not read.
+            now: the clock of the playback, in the trace's time.
+            scope: what the recorded sensor's figures covered.
+            missing: what that sensor could not read.
         """
         self.scope = scope
         self.missing: Mapping[str, str] = missing or {}
@@ -51,4 +51,4 @@ class ReplaySensor:
         return self.state().processes
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because nothing is held open."""

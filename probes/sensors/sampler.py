@@ -10,11 +10,11 @@ from probes.sensors.interface import Reading, Sensor, State, Trace
 POLL_S = 0.01
 """Time between readings of energy and power."""
 STATE_S = 0.25
-"""Time between readings of heat and clocks, which are slower to get."""
+"""Time between readings of temperatures and clocks, which take longer."""
 
 
 class Sampler:
-    """Polls within a `with` block; `trace` holds the readings so far, also while it still runs."""
+    """Polls within a `with` block; `trace` holds the readings so far, even while polling continues."""
 
     def __init__(self, sensor: Sensor, poll_s: float = POLL_S) -> None:
         self._sensor = sensor

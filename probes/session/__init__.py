@@ -1,1 +1,1 @@
-"""One run of the suite: which points, in what order, within what time."""
+"""One run of the suite: which points are measured, in what order and within what time."""

@@ -1,4 +1,4 @@
-"""What points are measured with, and what comes of one."""
+"""The equipment with which points are measured, and the result of a point."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from probes.timing.trial import Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointResult:
-    """What came of a point, with the trace of its energy window."""
+    """Result of a point, with the trace of its energy window."""
 
     point: Point
     figures: Figures
@@ -32,7 +32,7 @@ class PointResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Everything that measuring needs besides the points."""
+    """Everything besides the points that measuring needs."""
 
     device: Device
     gate: Gate | None
@@ -44,20 +44,20 @@ class Bench:
     soak_c: float | None = None
     """Temperature of the device at the end of its heat soak; None: not soaked, or not known."""
     clock: Clock | None = None
-    """None: the device's own."""
+    """Clock for timing; None: the device's own."""
     team: Team = ALONE
     """The ranks that measure together."""
     canary: CanaryClock | None = None
-    """Of ranks on a CPU: the fixed work beside their batches."""
+    """For ranks on a CPU: the fixed product that runs beside their batches."""
     end_s: float = math.inf
-    """On `time.monotonic`: no point is begun after it."""
+    """Time on `time.monotonic` after which no point is begun."""
 
     def together(self, clock: Clock) -> Clock:
-        """The clock of all ranks, of which this is this one's."""
+        """Return the clock of all ranks, made from this rank's clock."""
         return TeamClock(clock, self.team, self.canary) if self.team.size > 1 else clock
 
     def gate_of(self, points: Collection[Point]) -> Gate | None:
-        """The gate for points that are measured together: what is launch-bound on a GPU minds the host too."""
+        """Return the gate for points measured together; launch-bound points on a GPU also depend on the host."""
         if isinstance(self.gate, DeviceGate | TeamGate):
             return self.gate.for_kinds({point.kind for point in points})
         return self.gate

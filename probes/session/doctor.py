@@ -1,7 +1,6 @@
 """What this machine can measure, precision by precision, and what to install or permit for the rest.
 
-Looks without measuring. The questions that need torch are asked in a process of their own, `python -m
-probes.session.doctor`.
+Nothing is measured. Questions that need torch are asked in a separate process, `python -m probes.session.doctor`.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorFinding:
-    """One thing that was looked at."""
+    """One thing that was examined."""
 
     topic: str
     """packages, devices, precisions or energy."""
     device: str | None
-    """The device concerned; None: the machine."""
+    """The device concerned; None: the whole machine."""
     what: str
     ok: bool
     detail: str
     fix: str | None = None
-    """What to do where it is not; None where nothing helps."""
+    """Remedy if it is not OK; None if nothing helps."""
 
 
 def examine() -> tuple[DoctorFinding, ...]:
-    """Everything about this machine."""
+    """Examine everything about this machine."""
     findings = list(_packages())
     if find_spec("torch") is None:
         return (*findings, *_without_torch())
@@ -54,7 +53,7 @@ _PACKAGES = (
     ("sklearn", "the handwritten digits of `mpplan numerics`", "pip install 'mpplan[numerics]'"),
 )
 _DISTRIBUTIONS = {"pynvml": "nvidia-ml-py", "sklearn": "scikit-learn"}
-"""Names of packages that are not those of their modules."""
+"""Names of distributions that differ from their module's name."""
 
 
 def _packages() -> list[DoctorFinding]:
@@ -111,7 +110,7 @@ def _ask_child() -> list[dict[str, Any]] | str:
 
 
 def look() -> list[DoctorFinding]:
-    """Asked in a process that may import torch: devices, what each runs, what its sensor reports."""
+    """Examine devices, the precisions that each runs, and its sensor, in a process that may import torch."""
     import torch
 
     from probes.device.device import open_device, why_no_cuda

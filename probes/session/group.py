@@ -1,6 +1,6 @@
 """One group of points: built, measured side by side, read out, and turned into lines of the record.
 
-Nothing that happens to one point costs another: no memory, no support and errors are results.
+A failure of one point never affects another: out of memory, lack of support and errors are results.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class _Results(dict[str, PointResult]):
 def run_group(
     group: PointGroup, bench: Bench, report: Callable[[PointResult], object] = lambda _: None
 ) -> list[PointResult]:
-    """Measure a group; one result per point, in the order given, less the points for which there was no time.
+    """Measure a group; return one result per point, in the given order, without points for which there was no time.
 
-    Points that do not fit beside the others are measured in a second sitting.
+    Points that do not fit beside the others are measured in a later sitting.
 
     Args:
         group: what to measure.
@@ -61,7 +61,7 @@ def run_group(
 
 
 def _sit(points: Sequence[Point], bench: Bench, results: _Results) -> list[list[Point]]:
-    """Build and measure points side by side; returns the sittings that it takes for those that could not."""
+    """Build and measure points side by side; return the further sittings that the remaining points need."""
     built: list[Built] = []
     for i, point in enumerate(points):
         if bench.team.agree(time.monotonic() >= bench.end_s):
@@ -73,7 +73,7 @@ def _sit(points: Sequence[Point], bench: Bench, results: _Results) -> list[list[
         failed = _build(point, bench, built)
         if failed is None:
             continue
-        release()  # only here: until the error was dropped, it held on to the memory of the failed trial
+        release()  # only here, because the error held on to the memory of the failed trial
         if failed.figures.status == "oom" and built:
             return [*_measure_all(built, bench, results), list(points[i:])]
         results[point.probe_id] = failed
@@ -87,9 +87,9 @@ def _missing(point: Point) -> str | None:
 
 
 def _build(point: Point, bench: Bench, built: list[Built]) -> PointResult | None:
-    """Add a point that is ready to be timed; what went wrong otherwise.
+    """Add a point that is ready to be timed; return its failure otherwise.
 
-    Its steps are taken when all ranks have made theirs: in a collective they would wait for one that has not.
+    Steps start only when all ranks have made their trials: in a collective, they would wait for a rank that has not.
     """
     trials: list[tuple[Trial, Baseline]] = []
     failed = _guarded(point, lambda: trials.append(_made(point, bench)), bench)
@@ -99,19 +99,19 @@ def _build(point: Point, bench: Bench, built: list[Built]) -> PointResult | None
 
 
 def _made(point: Point, bench: Bench) -> tuple[Trial, Baseline]:
-    """The trial, and what was held before it was made."""
+    """Make the trial; return it with what was held before."""
     before = baseline(bench.device) if point.memory else Baseline()
     point.recipe.activate()
     return point.build(bench.device), before
 
 
 def _ready(point: Point, trial: Trial, before: Baseline, bench: Bench) -> Built:
-    """The trial with the memory that its steps take."""
+    """Prepare the trial for timing, and measure the memory of its steps."""
     memory, first_step_s = PeakMemory(), 0.0
     if point.memory:
         return_cached(bench.device)
         began = time.perf_counter()
-        trial.step(no_mark)  # the first step compiles, and makes gradients and states
+        trial.step(no_mark)  # the first step compiles, and creates gradients and states
         bench.device.clock.synchronize()
         first_step_s = time.perf_counter() - began
         trial.step(no_mark)
@@ -125,7 +125,7 @@ def _ready(point: Point, trial: Trial, before: Baseline, bench: Bench) -> Built:
 
 
 def _measure_all(built: list[Built], bench: Bench, results: _Results) -> list[list[Point]]:
-    """Measure together; if that fails, each alone in a sitting of its own, to find out which one it was."""
+    """Measure the points together; if that fails, return one sitting for each, to find out which one failed."""
     resting = [item for item in built if item.point.kind == "idle"]
     timed = [item for item in built if item.point.kind != "idle"]
     for item in resting:
@@ -157,7 +157,7 @@ def _keep(built: Built, run: Callable[[], PointResult], bench: Bench, results: _
 
 
 def _guarded(point: Point, run: Callable[[], object], bench: Bench) -> PointResult | None:
-    """Run something; what went wrong, on whichever rank, as the point's result, None where nothing did.
+    """Run something; return a failure on any rank as the point's result, None if there was none.
 
     Raises:
         DeviceLost: the device is unusable.
@@ -178,7 +178,7 @@ def _failed(point: Point, status: str, reason: str) -> PointResult:
 
 
 def failure_of(point: Point, error: Exception) -> PointResult:
-    """What an error makes of a point: out of memory, not supported here, or failed.
+    """Return an error as a point's result: out of memory, not supported here, or failed.
 
     Raises:
         DeviceLost: the error leaves the device unusable.
@@ -187,7 +187,7 @@ def failure_of(point: Point, error: Exception) -> PointResult:
         return _failed(point, "oom", "not enough memory on the device")
     if isinstance(error, DeviceLost):
         raise error
-    if broke_communication(error) or is_lost(error):  # to ask the device first would be to wait for ranks that are gone
+    if broke_communication(error) or is_lost(error):  # first: asking the device would wait for ranks that are gone
         raise DeviceLost(cleaned(error)) from error
     if lacks_compiler(error):
         return _failed(point, "unsupported", "torch.compile finds no working Triton, C compiler or Python headers")
@@ -195,7 +195,7 @@ def failure_of(point: Point, error: Exception) -> PointResult:
 
 
 def trial_of(point: Point, device: Device) -> Trial:
-    """A warm trial of a point, for work outside of a group."""
+    """Return a warmed-up trial of a point, for work outside a group."""
     point.recipe.activate()
     trial = point.build(device)
     for _ in range(3):

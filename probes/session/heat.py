@@ -1,7 +1,7 @@
-"""A GPU at its working temperature, before anything on it is timed.
+"""Brings a GPU to its working temperature before anything on it is timed.
 
-What runs under a power limit runs faster on a cool device, which draws less at the same clock: the first canary on an
-H200 that had rested took 3 % less time than all that followed.
+Under a power limit, a cool device runs faster, because it draws less power at the same clock: the first canary on an
+H200 that had rested took 3 % less time than all later ones.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from probes.timing.trial import ProbePlan
 from probes.workloads.canary import canary_point
 
 SOAK_S, QUICK_SOAK_S = 25.0, 10.0
-"""Longest heat soak, and that of the quick suite."""
+"""Longest heat soak, and longest heat soak of the quick suite."""
 CANARY_S = 2e-3
-"""About what a canary takes on a GPU."""
+"""Approximate time of a canary on a GPU."""
 
 
 def soaked_c(plan: ProbePlan, clock: Clock, sensor: Sensor | None) -> float | None:
-    """Heat a GPU with its canary; the temperature at the end, None where it cannot be read.
+    """Heat a GPU with its canary; return the temperature at the end, None if it cannot be read.
 
     Args:
-        plan: with the device and the suite.
-        clock: of the device.
-        sensor: of the device.
+        plan: gives the device and the suite.
+        clock: the clock of the device.
+        sensor: the sensor of the device.
     """
     warm_libraries(plan.device)
     point = canary_point(plan)
@@ -38,10 +38,10 @@ def soaked_c(plan: ProbePlan, clock: Clock, sensor: Sensor | None) -> float | No
 
 
 def reheated(plan: ProbePlan, clock: Clock, sensor: Sensor | None, soak_c: float) -> str | None:
-    """Bring a GPU that has cooled down meanwhile back to the temperature of its heat soak, as far as a canary does.
+    """Bring a GPU that has cooled back to the temperature of its heat soak, as far as a canary can.
 
     Returns:
-        Why it could not be, in words; it is measured as it is then.
+        The reason if this failed, for a note; the device is then measured as it is. None if it succeeded.
 
     Raises:
         DeviceLost: the device broke.

@@ -1,4 +1,4 @@
-"""The figures of all ranks as those of one point: the slowest time, the largest memory, the sum of the energies."""
+"""The figures of all ranks combined into one point: the slowest time, the largest memory, the sum of the energies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from probes.record.figures import Figures
 
 
 def first_failure(own: Figures | None, team: Team) -> Figures | None:
-    """What went wrong on the first rank on which something did; None where all went well."""
+    """Return the failure of the first rank that has one, with the rank's name; None if there is none."""
     if team.size == 1:
         return own
     for name, figures in zip(team.names, team.failures(own), strict=True):
@@ -22,7 +22,7 @@ def first_failure(own: Figures | None, team: Team) -> Figures | None:
 
 
 def joined(own: Figures, team: Team) -> Figures:
-    """The figures of the point on all ranks; those that failed are the same everywhere already."""
+    """Return the figures of the point over all ranks; a failure is already the same on every rank."""
     if team.size == 1 or own.status != "ok":
         return own
     parts = team.gather(own)
@@ -57,13 +57,13 @@ def _worst(qualities: Sequence[str | None]) -> str | None:
 
 
 def _of_all(parts: Sequence[Figures], figure: Callable[[Figures], float | None]) -> tuple[float, ...]:
-    """A figure of every rank; nothing where one lacks it."""
+    """Return a figure of every rank; nothing if one rank lacks it."""
     values = [figure(part) for part in parts]
     return tuple(value for value in values if value is not None) if None not in values else ()
 
 
 def _largest(parts: Sequence[PeakMemory]) -> PeakMemory:
-    """Of each figure the largest of all ranks."""
+    """Return the largest value over all ranks of each figure."""
     largest = {
         field.name: max(
             (getattr(part, field.name) for part in parts if getattr(part, field.name) is not None), default=None
@@ -75,12 +75,12 @@ def _largest(parts: Sequence[PeakMemory]) -> PeakMemory:
 
 
 def _summed_energy(parts: Sequence[EnergyUse]) -> EnergyUse:
-    """Joules of all ranks together; unknown where those of one are."""
+    """Sum the joules of all ranks; unknown if those of one rank are."""
     return replace(parts[0], j_per_iteration=_sum([part.j_per_iteration for part in parts]))
 
 
 def _summed_power(parts: Sequence[PowerDraw]) -> PowerDraw:
-    """Watts of all ranks together."""
+    """Sum the watts of all ranks."""
     return PowerDraw(**{f.name: _sum([getattr(part, f.name) for part in parts]) for f in fields(PowerDraw)})
 
 

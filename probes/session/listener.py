@@ -13,9 +13,9 @@ class Progress:
     """Progress of a run."""
 
     label: str
-    """What runs now."""
+    """What is running."""
     done_s: float
-    """Expected time of what is done."""
+    """Seconds of the run so far."""
     left_s: float
     """Expected time of what is left."""
 
@@ -36,7 +36,7 @@ class Listener(Protocol):
         """A line has been written."""
 
     def noted(self, text: str) -> None:
-        """Something the user should know."""
+        """There is something that the user should know."""
 
 
 class Silence:

@@ -10,8 +10,8 @@ class Outcome:
     """How a run ended."""
 
     points: int
-    """Lines written."""
+    """Number of lines written."""
     left_out: tuple[str, ...]
     """Groups for which there was no time."""
     lost_device: str | None = None
-    """Set where the device broke; a new process can resume."""
+    """Why the device was lost, if it was; a new process can resume."""

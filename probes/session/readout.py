@@ -1,4 +1,4 @@
-"""From a point that was timed to its figures: its energy window or sustained run, and what its trial tells at the end.
+"""From a timed point to its figures: its energy window or sustained run, and its trial's outcome.
 
 ```
 on a GPU            timed in turns with others      afterwards                      the record holds
@@ -39,7 +39,7 @@ from probes.timing.trial import Point, Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A point with its trial, on the way to its figures."""
+    """A point with its trial, before its figures are known."""
 
     point: Point
     subject: Subject
@@ -48,12 +48,12 @@ class Built:
 
     @property
     def trial(self) -> Trial:
-        """What is timed."""
+        """The trial that is timed."""
         return self.subject.trial
 
 
 def finish(built: Built, bench: Bench, timing: Timing, watch: Watch | None) -> PointResult:
-    """All figures of one point, after its energy window or sustained run where it has one."""
+    """Return all figures of one point, after its energy window or sustained run if it has one."""
     point, trial = built.point, built.trial
     time_s = time_statistics(timing, trial.steps)
     sampling = sampling_of(timing, trial.steps)
@@ -92,10 +92,10 @@ def finish(built: Built, bench: Bench, timing: Timing, watch: Watch | None) -> P
 
 
 def overlap_of(phases_s: Mapping[str, float]) -> OverlapFigures:
-    """What the phases of an overlap trial say; nothing of other trials.
+    """Return the figures of an overlap trial from its phases; no figures for other trials.
 
-    The collectives outlast the products, so that these ran beside them all the time. What was left of the collectives
-    then ran at their own speed.
+    The collectives outlast the products, so collectives ran beside the products all the time, and the collectives left
+    after the products ran at their own speed.
     """
     if "product_alone" not in phases_s:
         return OverlapFigures()
@@ -112,12 +112,12 @@ def overlap_of(phases_s: Mapping[str, float]) -> OverlapFigures:
 
 
 def _own(timing: Timing, steps: int) -> RankFigures:
-    """The time of this rank; its other figures are those of the point until all are put together."""
+    """Return this rank's time; its other figures are those of the point until all ranks are joined."""
     return RankFigures(time_s=() if timing.own_median_s is None else (timing.own_median_s / steps,))
 
 
 def _burst(built: Built, bench: Bench, watch: Watch | None) -> tuple[tuple[State, ...], PowerDraw]:
-    """What the device ran at while a point was timed; its state now where nobody watched."""
+    """Return the device's states and power while a point was timed; its present state if it was not watched."""
     if bench.sensor is None or bench.device.kind != "cuda":
         return (), PowerDraw()
     states = watch.states_of(built.trial) if watch else ()
@@ -125,7 +125,7 @@ def _burst(built: Built, bench: Bench, watch: Watch | None) -> tuple[tuple[State
 
 
 def _window_rules(point: Point, bench: Bench, step_s: float) -> WindowRules | None:
-    """The window that a point gets whose steps take `step_s`; None where its burst is all that is wanted."""
+    """Return the window of a point whose steps take `step_s`; None if its burst suffices."""
     if point.energy_s and bench.sensor is not None:
         return WindowRules(window_s=point.energy_s, settle_s=SETTLE_S, soak_c=bench.soak_c)
     if bench.device.kind == "cuda" and point.kind in SUSTAINED_KINDS:
@@ -136,7 +136,7 @@ def _window_rules(point: Point, bench: Bench, step_s: float) -> WindowRules | No
 def _in_window(
     built: Built, bench: Bench, rules: WindowRules, timing: Timing, sampling: Sampling
 ) -> tuple[Window, TimeStatistics, Sampling]:
-    """A window with its times, phases included, and how they were sampled: other load is judged over the window too."""
+    """Measure a window; return it with its times (phases included) and their sampling, judged for other load too."""
     point, steps, burst_s = built.point, built.trial.steps, timing.summary.median_s
     gate = bench.gate_of([point])
     start = gate.open() if gate else None
@@ -167,7 +167,7 @@ def _in_window(
 
 
 def rested(built: Built, bench: Bench) -> PointResult:
-    """The power of a device that does nothing."""
+    """Return the power of a device that does nothing."""
     if bench.sensor is None:
         figures = Figures(status="unsupported", reason=bench.no_sensor or "no sensor")
         return PointResult(point=built.point, figures=figures)
@@ -182,12 +182,12 @@ def rested(built: Built, bench: Bench) -> PointResult:
 
 
 def time_statistics(timing: Timing, steps: int = 1) -> TimeStatistics:
-    """Times of one iteration; `steps` is how many iterations one timed step held."""
+    """Return the times of one iteration; `steps` is the number of iterations per timed step."""
     return _with_phases(timing.summary, timing.phases_s, steps, timing.host_median_s)
 
 
 def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
-    """How a trial's times were sampled."""
+    """Return how a trial's times were sampled."""
     return Sampling(
         samples=timing.summary.samples,
         samples_gated=timing.samples_gated,
@@ -207,7 +207,7 @@ def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
 def _with_phases(
     summary: SampleSummary, phases_s: dict[str, float], steps: int, host_s: float | None
 ) -> TimeStatistics:
-    """The median, its interval and the spread; phases are of single iterations."""
+    """Return the median, its interval and the spread per iteration; phases are per iteration already."""
     return TimeStatistics(
         median_s=summary.median_s / steps,
         ci_low_s=summary.ci_low_s / steps,

@@ -1,4 +1,4 @@
-"""When to stop measuring a point, by kind of device and of work."""
+"""When to stop measuring a point, by kind of device and kind of work."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from probes.timing.trial import Point
 from probes.workloads.expected import OTHER_CAP_S, THOROUGH_PATIENCE, gpu_cap_s, warmup_s
 
 CANARY_SETTLE_S = 1.0
-"""A GPU that has just rested or compiled runs above its sustained clock: the canary must not take that for drift."""
+"""A GPU that has just rested or compiled runs above its sustained clock; the canary must not take that for drift."""
 CPU_CAPS_S = {"block": 0.8, "end_to_end": 1.0, "verify": 1.0, "parallel_step": 3.0}
-"""Most measured time by kind of point, where the point itself names none."""
+"""Longest measured time by kind of point, unless the point sets its own."""
 GPU_CI_RATIO, CPU_CI_RATIO = 0.005, 0.01
-"""Half the confidence interval over the median at which there are samples enough."""
+"""Half the confidence interval over the median at which there are enough samples."""
 
 
 def rules_for(point: Point, device_kind: str, suite: str) -> Rules:
-    """The rules of one point.
+    """Return the rules for one point.
 
     Args:
         point: what is measured.

@@ -1,4 +1,4 @@
-"""The time of a run, divided between its workloads so that none starves another."""
+"""Divides the time of a run between its workloads so that none starves another."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from itertools import groupby
 from probes.timing.trial import PointGroup
 
 Slice = tuple[str, bool]
-"""A workload's groups, its late ones apart."""
+"""A workload, and whether these are its late groups."""
 
 
 class TimeSlices:
-    """Until when each workload may start another group.
+    """Limits until when each workload may start another group.
 
-    Where all groups but the late ones fit, a workload may use whatever those after it do not need. Where they do not,
-    each gets its part of what is left, by what it expects to take; what it leaves over goes to the next. Late groups
-    get what the others leave: they take longest for what they tell.
+    If all groups but the late ones fit, a workload may use all the time that later ones do not need. If they do not
+    fit, each workload gets a share of the time left in proportion to its expected time; what it does not use goes to
+    the next. Late groups get what the others leave, because they take longest for the information they give.
     """
 
     def __init__(self, groups: Sequence[PointGroup], budget_s: float) -> None:
         """Divide a budget.
 
         Args:
-            groups: in the order in which they are measured, those of a workload next to each other.
+            groups: in the order in which they are measured; the groups of a workload are adjacent.
             budget_s: end of the run, in seconds since it began.
         """
         self._budget_s = budget_s
@@ -34,7 +34,7 @@ class TimeSlices:
         self._has_started: set[Slice] = set()
 
     def allows(self, group: PointGroup, now_s: float) -> bool:
-        """Whether a group may start now. The first of a workload may, as long as the whole budget holds it.
+        """Return whether a group may start now. A workload's first group may if it fits the whole budget.
 
         Args:
             group: one of the groups.
@@ -50,7 +50,7 @@ class TimeSlices:
         return True
 
     def _end_of(self, key: Slice, now_s: float) -> float:
-        """The end of a slice that begins now."""
+        """Return the end of a slice that begins now."""
         own_s = self._expected_s.pop(key)
         later_s = sum(time_s for (_, late), time_s in self._expected_s.items() if late <= key[1])
         left_s = self._budget_s - now_s
@@ -64,7 +64,7 @@ def _slice_of(group: PointGroup) -> Slice:
 
 
 def with_rest(groups: Sequence[PointGroup]) -> Iterator[tuple[PointGroup, float]]:
-    """Each group with the expected time of itself and all after it."""
+    """Yield each group with the expected time of itself and all later groups."""
     left = sum(group.estimate_s for group in groups)
     for group in groups:
         yield group, left

@@ -1,4 +1,4 @@
-"""One run: the plan of a suite, point by point, with canaries in between, within a time budget, into a record."""
+"""One run: measures a suite's plan point by point within a time budget, with canaries in between, into a record."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from probes.workloads.canary import canary_clock, canary_point
 
 CANARY_EVERY_S = 60.0
 NAMED_LEFT_OUT = 8
-"""Groups that a note names; the outcome has all of them."""
+"""Groups that a note names; the outcome lists all of them."""
 DIED = "the process died while this was measured"
 
 
@@ -61,13 +61,13 @@ class Session:
 
         Args:
             options: what to measure.
-            listener: told of what happens; None: nobody.
-            team: the ranks that measure together, each in a session of its own.
-            device: this rank's, where it is open already.
-            opened: its sensor, which counts what is on the device before this process has a context there.
+            listener: is notified of events; None: nobody is.
+            team: the ranks that measure together, each in its own session.
+            device: this rank's device, if it is already open.
+            opened: its sensor, which counted the device's processes before this process had a context there.
 
         Raises:
-            CannotMeasureError: the device is not there.
+            CannotMeasureError: the device is missing.
             UsageError: an option or the record cannot be used.
         """
         self.options = options
@@ -86,7 +86,7 @@ class Session:
             team=team,
         )
         self.tracker = open_tracker(self.device, options.seed)
-        """Of the memory of steps that are to be predicted."""
+        """Tracks the memory of steps that are to be predicted."""
         self.bench = Bench(
             device=self.device,
             gate=self._gate(opened.processes),
@@ -96,9 +96,7 @@ class Session:
             rules=lambda point: rules_for(point, self.device.kind, options.suite),
             team=team,
         )
-        self.workloads = workloads.choose(
-            options.workloads, team.size
-        )  # before a file is made: a wrong name leaves none
+        self.workloads = workloads.choose(options.workloads, team.size)  # first: a wrong name must leave no file
         self.ledger = self._open_ledger()
         self._first_canary = self.ledger.known["canary"].time.median_s if "canary" in self.ledger.known else None
         self._canary_ratio: float | None = None
@@ -106,17 +104,18 @@ class Session:
         self.began = time.monotonic() - options.spent_s
         left = self.ledger.under_way
         self._suspects = frozenset(left.left_behind() if options.skip_failed else left.left_behind_twice())
-        """Points under way when the last process of this run died: one is to blame, of several any may be. Where a user
-        resumes, whatever ended the process may have come from outside; points that it ended in twice are to blame."""
+        """Points under way when the last process of this run died: a single one is to blame, of several any may be. If
+        a user resumes, the cause may have been external; only points during which processes died twice are then to
+        blame."""
         self._under_way: tuple[Point, ...] = ()
 
     def _open_ledger(self) -> PointLedger | SharedLedger:
-        """The record; of several ranks rank 0 has it, and the others learn what it holds."""
+        """Open the record. With several ranks only rank 0 has it, and the others learn what it holds."""
         own = PointLedger(self.options, provenance(self.device), self.listener.noted) if self.team.leads else None
         return own if own is not None and self.team.size == 1 else SharedLedger(own, self.team)
 
     def _set_threads(self) -> None:
-        """On a CPU one thread, unless told: what others take from it then shows in the clock, and shakes less."""
+        """Use one thread on a CPU by default: time taken by other work then shows in the clock, and varies less."""
         threads = self.options.threads or (1 if self.device.kind == "cpu" else None)
         if threads:
             import torch
@@ -125,17 +124,17 @@ class Session:
 
     @property
     def budget_s(self) -> float:
-        """Time that the run may take."""
+        """Time in seconds that the run may take."""
         budgets = BUDGETS_S if self.team.size == 1 else RANKS_BUDGETS_S
         return self.options.budget_s or budgets[self.device.kind][self.options.suite]
 
     @property
     def elapsed_s(self) -> float:
-        """Time since the run began, in this process and in those before it."""
+        """Seconds since the run began, in this process and in earlier ones."""
         return self.team.of_first(time.monotonic() - self.began)
 
     def groups(self) -> list[PointGroup]:
-        """What is to be measured, in order, late groups last: what was asked for and the record does not hold."""
+        """Return in order what was requested and is not in the record yet; late groups come last."""
         groups = [
             group for workload in self.workloads for group in workload.groups(self.plan) if workload.name != "canary"
         ]
@@ -143,10 +142,10 @@ class Session:
         return sorted((group for group in kept if group.points), key=lambda group: group.late)
 
     def run(self, keep_s: float = 0.0) -> Outcome:
-        """Measure until everything is done or the time is used up; what was measured is in the record at any moment.
+        """Measure until everything is done or the time is used up; the record always holds what has been measured.
 
         Args:
-            keep_s: of the time, what is left for what comes after.
+            keep_s: seconds that are reserved for work after the suite.
 
         Raises:
             KeyboardInterrupt: passed on.
@@ -179,9 +178,9 @@ class Session:
         return Outcome(points=self.ledger.written, left_out=_names(left_out))
 
     def _measure_all(self, groups: Sequence[PointGroup], suite_s: float) -> list[PointGroup]:
-        """Measure each group in its workload's slice of the time; those for which there was none.
+        """Measure each group in its workload's slice of the time; return the groups for which there was no time.
 
-        A group that did not fit its slice has a second chance when all others are done.
+        A group that did not fit its slice gets a second chance when all others are done.
 
         Raises:
             DeviceLost: the device broke.
@@ -204,10 +203,10 @@ class Session:
     def measure(
         self, group: PointGroup, left_s: float, finish: Callable[[PointResult], PointResult] = lambda result: result
     ) -> list[Measurement]:
-        """Measure one group and write it down; `finish` adds to each result before that.
+        """Measure one group and write it down; `finish` completes each result before it is written.
 
-        A group that the last process died of is measured point by point, which shows the one to blame; a point that it
-        died of is not run again.
+        If the last process died during a group, its points are measured one by one, which shows the one to blame. A
+        point during which the process died is not run again.
 
         Raises:
             DeviceLost: the device broke. Which of several points broke it is left to the next process to find out.
@@ -219,7 +218,7 @@ class Session:
         if suspects == self._suspects and suspects:
             self.ledger.under_way.end()
             return [self.write(group.points[0], Figures(status="error", reason=DIED))]
-        if group.points[0].kind != "idle":  # idle power is read before anything has warmed the device
+        if group.points[0].kind != "idle":  # idle power is measured before anything has warmed the device
             self._keep_steady()
         self.listener.started(Progress(label=group.name, done_s=self.elapsed_s, left_s=left_s))
         self.ledger.under_way.begin([point.probe_id for point in group.points])
@@ -234,11 +233,11 @@ class Session:
         except BaseException:
             self.ledger.under_way.end()
             raise
-        self.ledger.under_way.end()  # not reached when the process is killed: then the next one finds the note
+        self.ledger.under_way.end()  # not reached if the process is killed: the next one then finds the note
         return lines
 
     def _predicted(self, point: Point) -> Point:
-        """A step of several ranks with what its parts say, which the record has; any other point as it is."""
+        """Add a predicted time to a step of several ranks, from its parts in the record; return other points as is."""
         if not point.messages or point.predicted.time_s is not None:
             return point
         known = tuple(self.ledger.known.values())
@@ -264,7 +263,7 @@ class Session:
             self.sensor.close()
 
     def check_recipes(self) -> None:
-        """Find out which recipes run here, once per record, and go on with those."""
+        """Determine which recipes run here, once per record, and continue with those."""
         kept = []
         for recipe in self.plan.recipes:
             known = self.ledger.known.get(f"support/{recipe.id}")
@@ -278,7 +277,7 @@ class Session:
         self.plan = replace(self.plan, recipes=tuple(kept))
 
     def _fast_enough(self, recipes: list[PrecisionRecipe]) -> list[PrecisionRecipe]:
-        """The recipes that are worth the time on this CPU; those asked for by name are. The others become a line."""
+        """Return the recipes fast enough on this CPU, and all that were named; write a line for each of the others."""
         canary = canary_clock(self.plan, self._first_canary)
         several = self.team.size > 1
         self.bench = replace(self.bench, canary=canary) if several else replace(self.bench, clock=canary)
@@ -298,10 +297,10 @@ class Session:
         return self.bench.together(self.bench.clock or self.device.clock)
 
     def _try_recipe(self, recipe: PrecisionRecipe) -> Measurement:
-        """Whether a recipe runs here, as a line of the record; one that the last process died of does not.
+        """Return a line of the record that says whether a recipe runs here; not if the last process died in its check.
 
         Raises:
-            DeviceLost: after the line is written.
+            DeviceLost: the device broke; the line is written first.
         """
         point = support_point(recipe)
         if point.probe_id in self._suspects:
@@ -319,17 +318,17 @@ class Session:
         return self.write(point, figures)
 
     def _lost(self, point: Point, error: DeviceLost) -> None:
-        """Write down the one point that broke the device; of several ranks rank 0 does, which can still write."""
+        """Write down the one point that broke the device; of several ranks rank 0 does so, since it can still write."""
         reason = self.team.part(str(error))
         if self.team.leads:
             self.write(point, Figures(status="error", reason=f"the device was lost: {reason}"))
             self.ledger.under_way.end()
 
     def abandon(self, reason: str) -> Outcome:
-        """End for rank 0, from another thread, while it waits in a collective for a rank that is gone.
+        """End the run on rank 0, from another thread, while it waits in a collective for a rank that is gone.
 
         Args:
-            reason: what that rank told.
+            reason: what that rank reported.
         """
         self.team.part(reason)
         if len(self._under_way) == 1:
@@ -338,7 +337,7 @@ class Session:
         return Outcome(points=self.ledger.written, left_out=(), lost_device=reason)
 
     def _choose_device(self) -> None:
-        """Make the device the current one, whose events and statistics are read; this may make a context there."""
+        """Make the device current, so that its events and statistics are read; this may create a context on it."""
         if self.device.kind == "cuda":
             import torch
 
@@ -346,7 +345,7 @@ class Session:
             torch.backends.cudnn.benchmark = True  # as training of convolutional networks does
 
     def _read_bare_idle(self) -> None:
-        """Idle power before anything has made a context on the device."""
+        """Measure idle power before anything has created a context on the device."""
         for workload in self.workloads:
             if workload.name == "idle":
                 for group in workload.groups(self.plan)[:1]:
@@ -354,7 +353,7 @@ class Session:
                         self.measure(group, group.estimate_s)
 
     def _keep_steady(self) -> None:
-        """Heat before the first timed group, and a canary when the last one is old."""
+        """Heat the device before the first timed group, and run a canary if the last one is too old."""
         if self._canary_at is None:
             self._heat()
         if self._canary_at is None or self.team.agree(time.monotonic() - self._canary_at >= CANARY_EVERY_S):
@@ -373,7 +372,7 @@ class Session:
         if soak_c is not None and (note := reheated(self.plan, self._clock, self.sensor, soak_c)):
             self.listener.noted(note)
         group = PointGroup(name="canary", points=[point], estimate_s=0.4)
-        (result,) = run_group(group, replace(self.bench, end_s=math.inf))  # the last one shows whether the rest holds
+        (result,) = run_group(group, replace(self.bench, end_s=math.inf))  # the last canary validates the other points
         median = result.figures.time.median_s
         if median is not None:
             self._first_canary = self._first_canary or median
@@ -385,12 +384,12 @@ class Session:
         if self.team.size > 1 and self.device.kind == "cpu":
             return TeamLoadGate(self.team)
         if self.device.kind == "cpu":
-            return LoadGate(accepted_ratio=1.0)  # read for the record; the clock judges by its canary
+            return LoadGate(accepted_ratio=1.0)  # only read for the record; the clock judges by its canary
         gate = DeviceGate(self._other_processes, before=before)
         return TeamGate(gate, self.team) if self.team.size > 1 else gate
 
     def _other_processes(self) -> int | None:
-        """Processes on the device, less the one that tracks memory for this."""
+        """Return the number of processes on the device, without the one that tracks memory for this run."""
         count = self.sensor.processes() if self.sensor else None
         return None if count is None else max(count - self.tracker.processes(), 0)
 

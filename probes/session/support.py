@@ -11,7 +11,7 @@ from probes.timing.trial import Point, Trial
 
 
 def no_trial(device: Device) -> Trial:
-    """Stands for the trial of points that are not timed.
+    """Serve as the trial of points that are not timed.
 
     Raises:
         AssertionError: always.
@@ -20,12 +20,12 @@ def no_trial(device: Device) -> Trial:
 
 
 def support_point(recipe: PrecisionRecipe) -> Point:
-    """The line that says whether a recipe runs here."""
+    """Return the point of the line that says whether a recipe runs here."""
     return Point(probe_id=f"support/{recipe.id}", kind="support", workload="support", recipe=recipe, build=no_trial)
 
 
 def support_figures(recipe: PrecisionRecipe, device: Device) -> Figures:
-    """Whether a recipe runs on a device, and with which error.
+    """Return whether a recipe runs on a device, and with what error.
 
     Raises:
         DeviceLost: the check broke the device.

@@ -1,1 +1,1 @@
-"""What is timed and how: trials, the protocol in time, quiet, CUDA graphs, and the statistics of samples."""
+"""Timing: trials, the measurement protocol, detection of other load, CUDA graphs, and the statistics of samples."""

@@ -7,23 +7,23 @@ from collections.abc import Callable, Collection
 from probes.timing.quiet import WINDOW_S, CpuReading, Gate, other_load_ratio, read_cpu
 
 LAUNCH_BOUND_KINDS = ("launch", "memory_op", "block", "end_to_end", "parallel_step", "verify")
-"""Points whose kernels are launched one by one, so that a host with other work slows them down. Products are replayed
-from a graph, and optimizers are a few long kernels."""
+"""Points whose kernels are launched one by one, so that a busy host slows them down. Products are replayed from a
+graph, and optimizers are a few long kernels."""
 ACCEPTED_HOST_RATIO = 0.25
-"""Largest share of the host's CPUs that others may use while launch-bound points are timed (assumed): below it there is
-always a free core for the two threads that launch, forward and backward, on a host of 4 cores or more."""
+"""Largest share of the host's CPUs that others may use while launch-bound points are timed (assumed). Below it, a host
+with 4 cores or more always has a free core for the two launching threads, forward and backward."""
 _BUSY_HOST_RATIO = 0.99
-"""A host that is busy all over; 1 stands for another process on the device."""
+"""Ratio of a fully busy host; 1 means that another process is on the device."""
 
 
 class DeviceGate:
-    """Other processes on a GPU. Utilisation does not distinguish our work from theirs, so processes are counted.
+    """Detects other processes on a GPU by counting them, since utilisation does not distinguish our work from theirs.
 
-    The host's other load is reported beside them, and gates what depends on the host (`for_kinds`).
+    The host's other load is reported as well, and gates points that depend on the host (`for_kinds`).
     """
 
     window_s = WINDOW_S
-    """Counting takes milliseconds, in which the device rests: not after each batch."""
+    """Counting takes milliseconds in which the device rests, so it is not done after each batch."""
 
     def __init__(
         self,
@@ -35,10 +35,10 @@ class DeviceGate:
         """Make the gate of a device.
 
         Args:
-            processes: how many compute processes the device has, ours left out where it can be identified; None where
-                the device does not report them.
-            host: CPU time of the host so far.
-            before: the count before our own process had a context on the device; None: now.
+            processes: returns the number of compute processes on the device, without ours if it can be identified; None
+                if the device does not report them.
+            host: returns the host's CPU time so far.
+            before: the count before our own process had a context on the device; None: count now.
         """
         self._processes = processes
         self._host = host
@@ -47,17 +47,17 @@ class DeviceGate:
 
     @property
     def others(self) -> int:
-        """Processes that were there before ours."""
+        """Number of processes that were there before ours."""
         return self._others or 0
 
     def open(self) -> object:
-        """Count again the first time, now that ours is there; some systems do not show a process to itself."""
+        """Note the host's load. The first time, count processes again: some systems hide a process from itself."""
         if self._expected is None:
             self._expected = self._processes()
         return self._host()
 
     def judge(self, start: object) -> float | None:
-        """1 where another process is or was on the device; else the host's other load, below 1; None where unknown."""
+        """Return 1 if another process is or was on the device, else the host's other load, below 1; None: unknown."""
         now = self._processes()
         if now is not None and self._expected is not None and (self.others or now > self._expected):
             return 1.0
@@ -65,16 +65,16 @@ class DeviceGate:
         return None if load is None else min(load, _BUSY_HOST_RATIO)
 
     def accepts(self, ratio: float | None) -> bool:
-        """See `Gate.accepts`. Work that the device does alone does not mind the host."""
+        """See `Gate.accepts`. Work that the device does alone does not depend on the host."""
         return ratio is None or ratio < 1.0
 
     def for_kinds(self, kinds: Collection[str]) -> Gate:
-        """The gate for points of these kinds, measured together."""
+        """Return the gate for points of these kinds that are measured together."""
         return HostGate(self) if any(kind in LAUNCH_BOUND_KINDS for kind in kinds) else self
 
 
 class HostGate:
-    """The gate of a GPU for work that waits for the host."""
+    """The gate of a GPU for work that depends on the host."""
 
     window_s = WINDOW_S
 

@@ -1,4 +1,4 @@
-"""Short kernels in a CUDA graph: one launch replays many, so that the time of launching does not show."""
+"""Short kernels in a CUDA graph: one launch replays many kernels, which hides the time to launch them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from probes.timing.trial import Trial, TrialOutcome
 SHORT_S = 50e-6
 """Iterations shorter than this are captured."""
 LONG_S = 1e-3
-"""Far above any single step of a short one, the time of launching included: told by one step."""
+"""Far longer than one step of a short kernel with its launch, so that a single step shows that one is not short."""
 CAPTURED = 20
 """Iterations in one graph."""
 
 
 class GraphTrial:
-    """A trial whose step replays `CAPTURED` steps of another."""
+    """A trial whose step replays `CAPTURED` steps of another trial."""
 
     def __init__(self, trial: Trial) -> None:
         """Capture the steps.
@@ -54,33 +54,34 @@ class GraphTrial:
 
 
 def captured_if_short(trial: Trial, clock: Clock) -> Trial:
-    """The trial, in a graph if its steps are short."""
+    """Return the trial, captured in a graph if its steps are short."""
     for _ in range(3):
         trial.step(no_mark)
     if clock.batch(trial, samples=1, iterations=1).samples_s[0] > LONG_S:
-        return trial  # sixty more of a product that takes 90 ms would be six seconds
+        return trial  # sixty more runs of a product that takes 90 ms would take six seconds
     if clock.batch(trial, samples=3, iterations=20).samples_s[-1] > SHORT_S:
         return trial
     try:
         return GraphTrial(trial)
-    except RuntimeError:  # not everything can be captured; then launching shows, as it does in eager training
+    except RuntimeError:  # not everything can be captured; launch times then show, as in eager training
         return trial
 
 
 def captured(run: Callable[[], object], times: int = 1) -> Any:
-    """A `torch.cuda.CUDAGraph` of a call, repeated.
+    """Return a `torch.cuda.CUDAGraph` of a call, repeated.
 
     Args:
-        run: the call; it has run on the device before, so that nothing is compiled or allocated for good meanwhile.
-        times: how often the graph holds it.
+        run: the call. It has run on the device before, so that capturing compiles nothing and allocates nothing for
+            good.
+        times: how often the graph repeats it.
 
     Raises:
-        RuntimeError: it cannot be captured; streams, random numbers and memory are as before.
+        RuntimeError: it cannot be captured; streams, random generators and memory are as before.
     """
     import torch
 
-    # A stream of its own, for warming up and for capturing: cuBLAS keeps a workspace per stream, and some versions
-    # of torch free the workspaces of a stream with any graph that was captured on it (pytorch#193402).
+    # A separate stream for warm-up and capture: cuBLAS keeps a workspace per stream, and some versions of torch
+    # free the workspaces of a stream together with any graph that was captured on it (pytorch#193402).
     stream, current = torch.cuda.Stream(), torch.cuda.current_stream()
     stream.wait_stream(current)
     with torch.cuda.stream(stream):
@@ -94,9 +95,9 @@ def captured(run: Callable[[], object], times: int = 1) -> Any:
             for _ in range(times):
                 run()
     except BaseException:
-        # `torch.cuda.graph` ends the capture before it leaves its stream, and an invalid capture raises there: the
-        # stream would stay current, the generators would believe that they are captured, and the allocator would go
-        # on keeping the graph's memory apart.
+        # `torch.cuda.graph` ends the capture before it leaves its stream, and an invalid capture raises there. Without
+        # this, the stream would stay current, the generators would still consider themselves captured, and the
+        # allocator would keep the graph's memory separate.
         torch.cuda.set_stream(current)
         for generator, state in generators:
             generator.graphsafe_set_state(state)
@@ -107,11 +108,11 @@ def captured(run: Callable[[], object], times: int = 1) -> Any:
 
 
 def _release(pool: tuple[int, int]) -> None:
-    """Give the memory of a capture that failed back to the allocator."""
+    """Return the memory of a failed capture to the allocator."""
     import torch
 
     device = torch.cuda.current_device()
     for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
-        # torch has no public function for it, and either may have been done already, depending on where it failed.
+        # torch has no public function for this, and either call may be done already, depending on where capture failed.
         with suppress(AttributeError, RuntimeError):
             getattr(torch._C, name)(device, pool)

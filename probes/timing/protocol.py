@@ -1,4 +1,4 @@
-"""The measurement in time: warm-up, interleaved rounds, gate, stopping rule.
+"""The measurement over time: warm-up, interleaved rounds, gate, stopping rule.
 
 ```
             warm-up            rounds (order drawn anew in each)                    stop, per trial
@@ -7,9 +7,9 @@ trial B          ▒▒▒▒▒▒▒        ████        ████  
 gate                     |─ judged ─|─ judged ─| ...                    samples taken under other load are set aside
 ```
 
-Interleaving spreads slow drifts of the machine over everything that is compared. When too few quiet samples remain, the
-trial is measured again, up to `attempts` times; then it is kept and called contended. A clock may judge its batches
-itself (`Batch.disturbed`): then each is set aside alone, and not all that were taken beside it.
+Interleaving spreads slow drifts of the machine over everything that is compared. If too few quiet samples remain, the
+trial is measured again, up to `attempts` times; after that it is kept and called contended. A clock may judge its
+batches itself (`Batch.disturbed`): then each batch is set aside alone, rather than all that were taken beside it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Rules:
     """When to stop measuring. Times are per trial."""
 
     ci_ratio: float
-    """Stop when half the confidence interval is below this part of the median."""
+    """Stop when half the confidence interval is below this fraction of the median."""
     cap_s: float
     """Stop after this much measured time."""
     min_samples: int = 10
     min_total_s: float = 0.05
     rounds: int = 3
-    """Fewest interleaved rounds."""
+    """Least number of interleaved rounds."""
     warmup_calls: int = 3
     warmup_s: float = 0.3
     attempts: int = 3
@@ -72,9 +72,9 @@ class Timing:
     canary_ratio: float | None = None
     """Median of the canary beside the samples that were used, over its usual time."""
     own_median_s: float | None = None
-    """Of several ranks: the median of this one."""
+    """With several ranks: this rank's median."""
     host_median_s: float | None = None
-    """Of launching one iteration; None where the clock does not tell."""
+    """Host time to launch one iteration; None if the clock does not report it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,15 +106,15 @@ def measure(
     rng: random.Random,
     end_s: float = math.inf,
 ) -> list[Timing]:
-    """Measure trials against each other; one result each, in the order given.
+    """Measure trials against each other; return one result per trial, in the given order.
 
     Args:
-        subjects: what is measured.
-        clock: of the device.
+        subjects: the trials.
+        clock: the clock of the device.
         rules: when to stop.
         gate: judges the machine; None: every sample counts.
         rng: draws the order of each round.
-        end_s: on `time.monotonic`; no round begins later but the first.
+        end_s: time on `time.monotonic` after which no round begins except the first.
     """
     for subject in subjects:
         warm_up(subject, clock, rules)
@@ -149,7 +149,7 @@ class _Judge:
             self.decide()
 
     def decide(self) -> None:
-        """Judge what was measured since the last time."""
+        """Judge the batches that were measured since the last decision."""
         load = self._gate.judge(self._start) if self._gate else None
         is_quiet = self._gate is None or self._gate.accepts(load)
         for subject, batch in self._waiting:
@@ -163,7 +163,7 @@ class _Judge:
 
 
 def warm_up(subject: Subject, clock: Clock, rules: Rules) -> None:
-    """Call until compilation is over and times are steady, within a limit."""
+    """Run a trial until compilation is over and times are steady, within a limit."""
     subject.recipe.activate()
     began = time.perf_counter()
     subject.trial.step(no_mark)
@@ -196,7 +196,7 @@ def _take_batch(subject: Subject, clock: Clock, rules: Rules) -> Batch:
 
 
 def _why_stop(subject: Subject, rules: Rules) -> str | None:
-    """`ci`, `cap`, or None to go on. Other load is looked at before precision."""
+    """Return `ci`, `cap`, or None to continue. Other load is considered before precision."""
     quiet = _samples(subject.quiet)
     total_s = sum(quiet) * subject.iterations
     if subject.rounds < rules.rounds:
@@ -206,7 +206,7 @@ def _why_stop(subject: Subject, rules: Rules) -> str | None:
     if subject.spent_s < subject.budget_s:
         return None
     by_batch = any(batch.canary_ratio is not None for batch in subject.loud)
-    # A gate judges windows: where most were loud, the quiet ones beside them are in doubt. A canary judges each batch.
+    # A gate judges windows: if most were loud, the quiet ones beside them are doubtful. A canary judges each batch.
     mostly_loud = len(subject.loud) > len(subject.quiet) and not by_batch
     too_loud = mostly_loud or (len(quiet) < MIN_QUIET_SAMPLES and bool(subject.loud))
     if too_loud and subject.attempts < rules.attempts:
@@ -217,7 +217,7 @@ def _why_stop(subject: Subject, rules: Rules) -> str | None:
 
 
 def result_of(subject: Subject) -> Timing:
-    """The quiet samples where there are enough; otherwise all, and the result is called contended."""
+    """Summarise the quiet samples if there are enough; otherwise all of them, with the result called contended."""
     quiet = _samples(subject.quiet)
     enough = bool(quiet) and (not subject.loud or len(quiet) >= MIN_QUIET_SAMPLES)
     used = subject.quiet if enough else [*subject.quiet, *subject.loud]
@@ -246,18 +246,18 @@ def result_of(subject: Subject) -> Timing:
 
 
 def host_median_s(batches: Sequence[Batch]) -> float | None:
-    """Median time of the host to launch one iteration; None where no batch tells."""
+    """Return the median host time to launch one iteration; None if no batch has it."""
     hosts = [batch.host_s for batch in batches if batch.host_s is not None]
     return float(np.median(hosts)) if hosts else None
 
 
 def _samples(batches: Sequence[Batch]) -> list[float]:
-    """All samples of some batches, seconds per iteration."""
+    """Return all samples of some batches, in seconds per iteration."""
     return [sample for batch in batches for sample in batch.samples_s]
 
 
 def _compilations() -> int:
-    """Frames that torch.compile has compiled so far; 0 where it was never used."""
+    """Return the number of graphs that torch.compile has compiled so far; 0 if it was never used."""
     import sys
 
     dynamo = sys.modules.get("torch._dynamo.utils")
@@ -266,7 +266,7 @@ def _compilations() -> int:
 
 
 def run_steadily(trial: Trial, recipe: PrecisionRecipe, clock: Clock, seconds: float, guess_s: float) -> list[Batch]:
-    """Keep a trial running for a while, in batches of about a quarter of a second."""
+    """Keep a trial running for a while, in batches of about a quarter of a second; return the batches."""
     recipe.activate()
     count = max(1, round(0.25 / max(guess_s, 1e-6)))
     batches: list[Batch] = []

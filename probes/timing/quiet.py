@@ -1,7 +1,7 @@
 """Interference: the share of the machine that other processes used while a sample was taken.
 
-A confidence interval says nothing about it: with two other jobs a median "converges" within a few samples on a value
-several times too slow. So other load is looked at first, precision second.
+A confidence interval does not show it: with two other jobs running, a median "converges" within a few samples on a
+value several times too slow. Other load is therefore examined first, and precision second.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.lazy import dataclass
 ACCEPTED_RATIO = 0.05
 """Largest share of the machine that others may use while a sample is taken."""
 WINDOW_S = 0.25
-"""Shortest window that is judged: the kernel counts in ticks of 10 ms, so shorter ones are noise."""
+"""Shortest window that is judged, in seconds: the kernel counts in ticks of 10 ms, so shorter windows are noise."""
 
 _STAT = Path("/proc/stat")
 
@@ -32,13 +32,13 @@ class CpuReading:
 
 
 def read_cpu() -> CpuReading | None:
-    """CPU time of the machine and of this process so far; None where the system does not report it (not Linux)."""
+    """Return the machine's and this process's CPU time so far; None if the system does not report it (not Linux)."""
     try:
         line = _STAT.read_text(encoding="ascii").split("\n", 1)[0].split()
         ticks = [int(part) for part in line[1:9]]
     except (OSError, ValueError):
         return None
-    # user nice system idle iowait irq softirq steal: what a hypervisor took for other guests is load as well
+    # user nice system idle iowait irq softirq steal: time that a hypervisor gave to other guests counts as load too
     hz = os.sysconf("SC_CLK_TCK")
     own = os.times()
     idle = ticks[3] + ticks[4]
@@ -51,7 +51,7 @@ def read_cpu() -> CpuReading | None:
 
 
 def other_load_ratio(start: CpuReading | None, end: CpuReading | None) -> float | None:
-    """Share of all CPUs that other processes used between two readings, 0 to 1; None where it cannot be read."""
+    """Return the share of all CPUs that other processes used between two readings, 0 to 1; None if unreadable."""
     if start is None or end is None or end.total_s <= start.total_s:
         return None
     others = (end.busy_s - start.busy_s) - (end.own_s - start.own_s)
@@ -65,30 +65,30 @@ class Gate(Protocol):
     """Shortest window that can be judged."""
 
     def open(self) -> object:
-        """Note the state before a window."""
+        """Record the state before a window."""
 
     def judge(self, start: object) -> float | None:
-        """Share of the machine that others used since `open`; None where it cannot be read."""
+        """Return the share of the machine that others used since `open`; None if it cannot be read."""
 
     def accepts(self, ratio: float | None) -> bool:
-        """Whether samples of a window may be trusted."""
+        """Return whether samples of a window can be trusted."""
 
 
 class LoadGate:
-    """Other load on the CPUs, from the kernel's count of busy time less our own."""
+    """Other load on the CPUs: the kernel's busy time minus our own."""
 
     def __init__(self, accepted_ratio: float = ACCEPTED_RATIO, window_s: float = WINDOW_S) -> None:
         self.accepted_ratio = accepted_ratio
         self.window_s = window_s
 
     def open(self) -> CpuReading | None:
-        """Note the load before a window."""
+        """Record the load before a window."""
         return read_cpu()
 
     def judge(self, start: object) -> float | None:
-        """Other load since `start`."""
+        """Return the other load since `start`."""
         return other_load_ratio(start, read_cpu()) if isinstance(start, CpuReading) else None
 
     def accepts(self, ratio: float | None) -> bool:
-        """Whether samples of a window may be trusted. An unknown load is accepted; the record marks it as unknown."""
+        """Return whether samples of a window can be trusted. Unknown load is accepted and recorded as unknown."""
         return ratio is None or ratio <= self.accepted_ratio

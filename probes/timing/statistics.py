@@ -1,4 +1,4 @@
-"""Order statistics of timing samples: no assumption about their distribution, which has rare large spikes."""
+"""Order statistics of timing samples, without assumptions about their distribution, which has rare large spikes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SampleSummary:
 
 
 def summarise(samples: Sequence[float]) -> SampleSummary:
-    """Median with its 95 % order-statistic confidence interval.
+    """Return the median with its 95 % order-statistic confidence interval, and other order statistics.
 
     The ranks are `n/2 ∓ 1.96 √n / 2` (binomial, normal approximation); with fewer than eight samples the interval
     is the range.
@@ -61,7 +61,7 @@ def summarise(samples: Sequence[float]) -> SampleSummary:
 
 
 def is_steady(samples: Sequence[float], block: int = 10, tolerance: float = 0.005) -> bool:
-    """Whether warm-up is over: the medians of the last three blocks differ by less than the tolerance."""
+    """Return whether warm-up is over: the medians of the last three blocks differ by less than the tolerance."""
     if len(samples) < 3 * block:
         return False
     medians = [float(np.median(samples[len(samples) - (i + 1) * block : len(samples) - i * block])) for i in range(3)]

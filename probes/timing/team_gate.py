@@ -1,4 +1,4 @@
-"""Gates of several ranks: what disturbs one disturbs all, and what the others of the team use disturbs nobody."""
+"""Gates of several ranks: what disturbs one rank disturbs all, and load from the team's own ranks disturbs none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from probes.timing.quiet import WINDOW_S, CpuReading, Gate, read_cpu
 
 
 class TeamGate:
-    """The gates of the GPUs of all ranks: the worst decides."""
+    """The gates of the GPUs of all ranks; the worst one decides."""
 
     def __init__(self, own: Gate, team: Team) -> None:
         self._own, self._team = own, team
@@ -18,7 +18,7 @@ class TeamGate:
 
     @property
     def others(self) -> int:
-        """See `DeviceGate.others`; of the rank with the most, so that all ranks must ask."""
+        """See `DeviceGate.others`; the largest value of any rank. All ranks must ask at the same time."""
         return int(self._team.maxima([float(getattr(self._own, "others", 0))])[0])
 
     def for_kinds(self, kinds: Collection[str]) -> TeamGate:
@@ -27,24 +27,25 @@ class TeamGate:
         return TeamGate(own, self._team)
 
     def open(self) -> object:
-        """Note the state before a window."""
+        """Record the state before a window."""
         return self._own.open()
 
     def judge(self, start: object) -> float | None:
-        """The largest share of any rank; None where none can read it."""
+        """Return the largest share of any rank; None if no rank can read it."""
         own = self._own.judge(start)
         worst = self._team.maxima([-1.0 if own is None else own])[0]
         return None if worst < 0 else worst
 
     def accepts(self, ratio: float | None) -> bool:
-        """Whether samples of a window may be trusted; all ranks judge the same share."""
+        """Return whether samples of a window can be trusted; all ranks judge the same share."""
         return self._own.accepts(ratio)
 
 
 class TeamLoadGate:
-    """Load on the CPUs of each node that is not of the ranks.
+    """Load on the CPUs of each node that is not caused by the ranks.
 
-    It is read for the record: the clock judges by its canary, and part of what gloo's transport costs is in no name.
+    It is only read for the record: the clock judges by its canary, and part of the cost of gloo's transport is not
+    attributed to any process.
     """
 
     window_s = WINDOW_S
@@ -53,11 +54,11 @@ class TeamLoadGate:
         self._team = team
 
     def open(self) -> CpuReading | None:
-        """Note the load before a window."""
+        """Record the load before a window."""
         return read_cpu()
 
     def judge(self, start: object) -> float | None:
-        """Share of the CPUs that others used since `start` on the node where it is largest."""
+        """Return the share of CPUs that others used since `start`, on the node where it is largest."""
         end = read_cpu()
         if not isinstance(start, CpuReading) or end is None:
             own = (0.0, 0.0, 0.0)
@@ -69,12 +70,12 @@ class TeamLoadGate:
         return max((share for node in nodes if (share := _share(node)) is not None), default=None)
 
     def accepts(self, ratio: float | None) -> bool:
-        """Always."""
+        """Accept every window."""
         return True
 
 
 def _share(ranks: list[tuple[float, float, float]]) -> float | None:
-    """Share of a node's CPUs that was none of its ranks'; their readings are of nearly the same moment."""
+    """Return the share of a node's CPUs that its ranks did not use; their readings are nearly simultaneous."""
     busy_s, total_s = ranks[0][:2]
     if total_s <= 0:
         return None

@@ -1,4 +1,4 @@
-"""A workload is a list of points; a point is made into a trial, and a trial is what a clock times."""
+"""A workload lists points; a point builds a trial, and a trial is what a clock times."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from probes.ranks.team import ALONE, Team
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOutcome:
-    """What a trial knows after its last step."""
+    """Figures of a trial that are known after its last step."""
 
     reason: str | None = None
-    """What to know about the figures."""
+    """Remark on the figures."""
     params: int | None = None
-    """Parameters of its module."""
+    """Number of parameters of its module."""
     attention_backend: str | None = None
     """Family of attention kernels that torch chose."""
     optimizer_state_bytes_per_param: float | None = None
-    """Growth of the optimizer's state."""
+    """Bytes of optimizer state per parameter."""
     numerics: Numerics = field(default_factory=Numerics)
-    """What the arithmetic did to the values."""
+    """Effect of the arithmetic on the values."""
 
 
 class Trial(Protocol):
-    """Something that can be run again and again."""
+    """Something that can be run repeatedly."""
 
     @property
     def held_bytes(self) -> float:
-        """Bytes of tensors that it holds between steps."""
+        """Bytes of the tensors that it holds between steps."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -46,13 +46,13 @@ class Trial(Protocol):
 
     @property
     def steps(self) -> int:
-        """Iterations that one step holds; times are divided by it."""
+        """Iterations per step; times are divided by it."""
 
     def step(self, mark: Mark) -> None:
-        """One iteration. `mark` is called at the end of each phase: `forward`, `backward`, `optimizer`."""
+        """Run one step. `mark` is called at the end of each phase: `forward`, `backward`, `optimizer`."""
 
     def outcome(self) -> TrialOutcome:
-        """What is known after the last step."""
+        """Return what is known after the last step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,58 +71,58 @@ class Point:
     shape: WorkShape = field(default_factory=WorkShape)
     """Sizes of the work."""
     counts: WorkCounts = field(default_factory=WorkCounts)
-    """Arithmetic and traffic of an iteration."""
+    """Arithmetic and traffic per iteration."""
     communication: Communication = field(default_factory=Communication)
-    """Who takes part, and in which collective."""
+    """The ranks that take part, and the collective."""
     messages: tuple[StepMessage, ...] = ()
-    """Of a step over several ranks: what they send; from these and what was measured before, its time is predicted."""
+    """Messages of a step over several ranks; its time is predicted from them and from earlier measurements."""
     predicted: PredictedFigures = field(default_factory=PredictedFigures)
-    """What it is expected to take."""
+    """Predicted figures."""
     tracked_peak_bytes: float | None = None
-    """Peak memory by bookkeeping on fake tensors."""
+    """Peak memory by tracking allocations of fake tensors."""
     note: str | None = None
-    """What to know about the figures, known beforehand."""
+    """Remark on the figures that is known beforehand."""
     records_recipe: bool = True
-    """False: the precision means nothing to the point and is left out of its line."""
+    """False: precision is irrelevant to the point and is left out of its line."""
     memory: bool = False
-    """True: the peak memory of a step is measured."""
+    """Whether the peak memory of a step is measured."""
     energy_s: float = 0.0
     """Length of the energy window; 0 for none."""
     cap_s: float | None = None
-    """Most measured time; None: the suite's default for the kind."""
+    """Longest measured time; None: the suite's default for the kind."""
     graph: bool = False
-    """True: short kernels are captured in a CUDA graph, so that launching does not show."""
+    """Whether short kernels are captured in a CUDA graph, which hides launch times."""
     needs: str | None = None
-    """A package that must be there."""
+    """Package that must be installed."""
     unsupported: str | None = None
-    """Why the point cannot be measured here, where that is known beforehand."""
+    """Why the point cannot be measured here, if that is known beforehand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointGroup:
-    """Points that are compared, and so measured in interleaved rounds."""
+    """Points that are compared, and therefore measured in interleaved rounds."""
 
     name: str
-    """What the progress display shows."""
+    """Name in the progress display."""
     points: Sequence[Point]
     estimate_s: float
-    """Expected time, for the budget and the time left."""
+    """Expected time, for the budget and for the remaining time."""
     late: bool = False
-    """True: worth less than the other groups of every workload, and so measured after all of them."""
+    """True: worth less than the other groups of every workload, and therefore measured after all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbePlan:
-    """What to measure, for a workload to list its points."""
+    """What to measure, from which each workload lists its points."""
 
     device: Device
     suite: str
     """quick, default or thorough."""
     recipes: tuple[PrecisionRecipe, ...]
-    """Recipes to measure: asked for, and supported by the device."""
+    """Recipes to measure: requested, and supported by the device."""
     seed: int = 0
     has_sensor: bool = False
-    """Whether energy can be read."""
+    """Whether energy can be measured."""
     team: Team = ALONE
     """The ranks that measure together."""
 
@@ -133,7 +133,7 @@ class ProbePlan:
 
     @property
     def kernel_recipes(self) -> tuple[PrecisionRecipe, ...]:
-        """One recipe for each kind of matrix product."""
+        """One recipe per kind of matrix product."""
         return tuple(recipe for recipe in self.recipes if recipe.kernel)
 
 
@@ -141,16 +141,16 @@ class Workload(Protocol):
     """One kind of work."""
 
     name: str
-    """What `--workload` takes."""
+    """Name that `--workload` takes."""
     summary: str
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """Points for this device and suite, most valuable first."""
+        """Return points for this device and suite, most valuable first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTrial:
-    """A trial that is one call."""
+    """A trial that is a single call."""
 
     call: Callable[[], object]
     held_bytes: float = 0.0
@@ -162,5 +162,5 @@ class CallTrial:
         self.call()
 
     def outcome(self) -> TrialOutcome:
-        """Nothing to add."""
+        """Return no further figures."""
         return TrialOutcome()

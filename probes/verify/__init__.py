@@ -1,1 +1,1 @@
-"""Self-verification: models that were never run are predicted from small ones, then run and compared."""
+"""Self-verification: steps that were never run are predicted from small ones, then run and compared."""

@@ -1,5 +1,6 @@
-"""What is measured to predict from (anchors: shallow, narrow or short) and what is predicted (targets: never run
-before).
+"""The runs from which predictions are made (anchors), and the runs that are predicted (targets).
+
+Anchors are shallow, narrow or short. Targets were never run before.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from probes.workloads.expected import point_s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyCase:
-    """A model in a precision."""
+    """A model in one precision."""
 
     model: ModelCase
     recipe: PrecisionRecipe
@@ -24,17 +25,17 @@ class VerifyCase:
 
     @property
     def family(self) -> tuple[str, str, bool]:
-        """Predictions rest on anchors of the same implementation, recipe and compilation."""
+        """Implementation, recipe and compilation, which predictions and their anchors must share."""
         return (self.model.family, self.recipe.id, self.model.compiled)
 
 
 def anchors(plan: ProbePlan) -> list[VerifyCase]:
-    """Small runs of the families that targets need; those of the suite are named alike and not run twice."""
+    """Return small runs of the families that targets need; those that the suite also has are not run twice."""
     return _kept(plan, _gpu_anchors(plan) if plan.on_gpu else _cpu_anchors(), 1.3)
 
 
 def targets(plan: ProbePlan) -> list[VerifyCase]:
-    """What is predicted, balanced over precisions, so that any beginning of the list is a fair sample."""
+    """Return the runs to predict, balanced over precisions, so that any first part of the list is a fair sample."""
     return _kept(plan, _gpu_targets(plan) if plan.on_gpu else _cpu_targets(), 2.2)
 
 
@@ -42,7 +43,7 @@ Named = list[tuple[ModelCase, str]]
 
 
 def _kept(plan: ProbePlan, named: Named, cpu_s: float) -> list[VerifyCase]:
-    """The cases whose recipe the device has; on a CPU all are expected to take the same time."""
+    """Return the cases whose recipe the device supports; on a CPU, all are expected to take the same time."""
     recipes = {recipe.id: recipe for recipe in plan.recipes}
     return [
         VerifyCase(
@@ -59,7 +60,7 @@ GPU_RECIPES = ("bf16-fsdp", "fp8", "tf32", "fp16", "fp32")
 
 
 def _gpu_anchors(plan: ProbePlan) -> Named:
-    """For each recipe: two depths (of the suite), other lengths, recomputed, wider; short steps, seconds each."""
+    """Return, per recipe, two depths (the suite's), other lengths, recomputed, wider; short steps of seconds each."""
     small_1b = ModelCase(family="llama", size="llama-3.2-1b", layers=4, batch=1, seq_len=4096, energy=plan.has_sensor)
     small = replace(small_1b, layers=2, energy=False)
     cases: Named = []
@@ -78,7 +79,7 @@ def _gpu_anchors(plan: ProbePlan) -> Named:
 
 
 def _gpu_targets(plan: ProbePlan) -> Named:
-    """A dozen, balanced over precision, model, length and checkpointing; every beginning of the list is, too."""
+    """Return a dozen, balanced over precision, model, length and checkpointing, as is any first part of the list."""
     energy = plan.has_sensor
     llama_1b = ModelCase(family="llama", size="llama-3.2-1b", layers=16, batch=1, seq_len=2048, energy=energy)
     llama_3b = replace(llama_1b, size="llama-3.2-3b", layers=28)
@@ -90,7 +91,7 @@ def _gpu_targets(plan: ProbePlan) -> Named:
         (llama_1b, "fp8"),
         (llama_1b, "tf32"),
         (bert, "bf16-autocast"),
-        (replace(llama_1b, energy=False), "fp16"),  # the suite reads no power in FP16
+        (replace(llama_1b, energy=False), "fp16"),  # the suite measures no power in FP16
         (llama_1b, "fp32"),
         (resnet, "bf16-autocast"),
         (replace(llama_1b, seq_len=8192), "bf16-fsdp"),
@@ -107,7 +108,7 @@ _CPU_RECIPES = ("fp32", "bf16-autocast", "bf16-pure")
 
 
 def _cpu_anchors() -> Named:
-    """The corners of what is predicted: shallow and deep, short and long, narrow and wide, recomputed."""
+    """Return the corners of the predicted range: shallow and deep, short and long, narrow and wide, recomputed."""
     models = (
         replace(_TINY, layers=1),
         replace(_TINY, layers=6),
@@ -120,7 +121,7 @@ def _cpu_anchors() -> Named:
 
 
 def _cpu_targets() -> Named:
-    """Inside those corners: an extrapolation on a machine that shakes tests the machine."""
+    """Return cases within those corners: extrapolating on a machine with unsteady speed would test the machine."""
     models = (
         replace(_TINY, layers=3),
         replace(_TINY, layers=3, size="tiny-wide"),

@@ -13,25 +13,25 @@ from probes.timing.statistics import Z95
 SCHEMA = "mpplan.verify/1"
 METRICS = ("time", "memory", "energy")
 TARGETS_RATIO = {"cuda": {"time": 0.05, "memory": 0.03, "energy": 0.07}, "cpu": {"time": 0.08, "memory": 0.03}}
-"""Largest median error that is called a success, on a quiet machine."""
+"""Largest median error that counts as a success, on a quiet machine."""
 
 RANKS_TARGETS_RATIO = {"time": 0.20}
-"""The same of steps over several ranks."""
+"""Largest median error that counts as a success for steps over several ranks."""
 
 Case = dict[str, Any]
 
 
 LOUD_ANCHORS = "predicted from small steps that were measured while something else ran"
-"""Reason of a case whose prediction cannot be blamed."""
+"""Reason of a case whose error cannot be blamed on the prediction."""
 
 
 def is_loud(point: Measurement) -> bool:
-    """Whether a point was measured while something else ran, or while the device slowed itself down."""
+    """Return whether a point was measured while something else ran, or while the device throttled itself."""
     return point.sampling.quality not in (None, "ok")
 
 
 def verify_cases(measurements: Iterable[Measurement]) -> list[Case]:
-    """One entry per target and metric that was both predicted and measured."""
+    """Return one entry per target and metric that was both predicted and measured."""
     cases: list[Case] = []
     for point in measurements:
         if point.kind != "verify" or point.status != "ok":
@@ -49,10 +49,10 @@ def verify_cases(measurements: Iterable[Measurement]) -> list[Case]:
 
 
 def verify_document(measurements: Iterable[Measurement]) -> dict[str, Any]:
-    """The `mpplan.verify/1` document (docs/probing.md): `error_ratio` is predicted over measured, less 1.
+    """Return the `mpplan.verify/1` document (docs/probing.md): `error_ratio` is predicted over measured, minus 1.
 
-    Beside `summary` over all cases, `summary_quiet` leaves out those that were predicted or run while the machine did
-    something else.
+    `summary` covers all cases; `summary_quiet` leaves out those that were predicted or run while the machine had other
+    load.
     """
     points = tuple(measurements)
     cases = verify_cases(points)
@@ -75,7 +75,7 @@ def _targets(points: Sequence[Measurement]) -> dict[str, float]:
 
 
 def summary_of(cases: Iterable[Case], metric: str) -> dict[str, Any]:
-    """Number, median and largest absolute error of one metric; None where there is no case."""
+    """Return the number, median and largest of one metric's absolute errors; the errors are None without a case."""
     errors = [abs(case["error_ratio"]) for case in cases if case["metric"] == metric]
     return {
         "n": len(errors),
@@ -104,7 +104,7 @@ def _case(point: Measurement, metric: str, predicted: float, measured: float) ->
 
 
 def _interval_ratio(point: Measurement) -> float | None:
-    """Half of a measured time's 95 % interval over its median: an error that is smaller tells nothing."""
+    """Return half the 95 % interval of a measured time over its median: a smaller error is not significant."""
     sd = point.sampled_relative_sd
     return None if sd is None else Z95 * sd
 

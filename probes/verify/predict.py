@@ -24,10 +24,10 @@ def predict(
     """Predict a target from the anchors of its family.
 
     Args:
-        target: what is to be run.
-        tracked_bytes: peak of its step by bookkeeping on fake tensors; None where that failed.
+        target: the step to predict.
+        tracked_bytes: tracked peak memory of the step on fake tensors; None if tracking failed.
         anchors: measured points with their own tracked peaks.
-        rates: kernels of the same record.
+        rates: rates of kernels in the same record.
     """
     time_s, energy_j = _time_and_energy(target, [anchor for anchor, _ in anchors], rates)
     return PredictedFigures(
@@ -41,7 +41,7 @@ def predict(
 def _time_and_energy(
     target: DescribedWork, anchors: Sequence[Measurement], rates: MeasuredRates
 ) -> tuple[float | None, float | None]:
-    """Seconds and joules of one iteration: by kind of work under the power limit, else at the mean power of anchors."""
+    """Return an iteration's seconds and joules: by kind of work at the power limit, else at the anchors' mean power."""
     fit = fit_step(anchors, rates)
     step = fit.seconds(target, rates) if fit else None
     if fit is None or step is None:
@@ -55,7 +55,7 @@ def _time_and_energy(
 
 
 def predict_memory(tracked_bytes: float | None, anchors: Sequence[tuple[Measurement, float | None]]) -> float | None:
-    """Bookkeeping, scaled as measured peaks of the anchors stand to theirs."""
+    """Return tracked memory, corrected by a linear fit of the anchors' measured peaks to their tracked peaks."""
     known = [(m.memory.allocated_peak_bytes, t, m.probe_id) for m, t in anchors if m.memory.allocated_peak_bytes and t]
     if not known or tracked_bytes is None:
         return None
@@ -71,7 +71,7 @@ def predict_memory(tracked_bytes: float | None, anchors: Sequence[tuple[Measurem
 
 
 def mean_power(anchors: Sequence[Measurement]) -> float | None:
-    """Mean power over the anchors whose energy was measured well, weighted by their window."""
+    """Return the mean power of the anchors whose energy was measured well, weighted by their windows."""
     good = [
         anchor for anchor in anchors if anchor.power.mean_w is not None and anchor.energy.quality in ("ok", "single")
     ]

@@ -1,10 +1,10 @@
-"""The closed loop over several ranks: from half of them to all, and from one layout to the others.
+"""Verification over several ranks: from half of the ranks to all, and from one layout to the others.
 
-What the steps rest on are the steps of ranks by themselves, the overlap, and the collectives of groups of at most half
-the ranks, as a smaller job would have measured them; steps over all ranks are predicted from these, run and compared.
-With two ranks there is no smaller group: then their own collectives are used, and the loop is from the parts alone.
+Predictions use the steps of ranks alone, the overlap, and the collectives of groups of at most half the ranks, as a
+smaller job would have measured them. Steps over all ranks are predicted from these, run and compared. With two ranks
+there is no smaller group; their own collectives are then used, and steps are predicted from these parts alone.
 
-With `--verify-from` they rest on nothing of this run at all, but on the record of a smaller one.
+With `--verify-from`, predictions use nothing of this run, but only the record of a smaller one.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from probes.session.suite import Session
 from probes.timing.trial import Point, PointGroup
 
 BUDGETS_S = {"cuda": 240.0, "cpu": 150.0}
-"""Time on top of the suite's."""
+"""Time in seconds in addition to the suite's."""
 VERIFY = "verify/"
-"""What the ids of checks begin with; those from a smaller run say from how many ranks."""
+"""Prefix of the ids of checks; those from a smaller run also state its number of ranks."""
 STEPS = "parallel-step"
 """Name of the workload whose steps are predicted."""
 
 
 def verify_ranks(session: Session) -> list[Measurement]:
-    """Predict, run and write down every step over all ranks for which there is time.
+    """Predict, run and record every step over all ranks for which there is time.
 
     Raises:
-        DeviceLost: the device or the communication broke; what was done is written.
+        DeviceLost: the device or the communication broke; finished steps are in the record.
     """
     end_s = session.options.budget_s or session.elapsed_s + BUDGETS_S[session.device.kind]
     session.bench = replace(session.bench, end_s=session.began + end_s)
@@ -60,7 +60,7 @@ def verify_ranks(session: Session) -> list[Measurement]:
 
 
 def smaller(points: Iterable[Measurement], world: int) -> Iterable[Measurement]:
-    """The points that a job of half the ranks would have too: all but the collectives of larger groups."""
+    """Yield the points that a job of half the ranks would also have: all but the collectives of larger groups."""
     most = max(world // 2, 2)
     for point in points:
         if point.kind != "collective" or (point.communication.world or 0) <= most:
@@ -68,17 +68,17 @@ def smaller(points: Iterable[Measurement], world: int) -> Iterable[Measurement]:
 
 
 def _earlier(session: Session, path: str) -> tuple[Measurement, ...]:
-    """The points of an earlier record, which rank 0 reads for all.
+    """Return the points of an earlier record, which rank 0 reads for all.
 
-    They are taken as they are. On a CPU with fewer cores than ranks that leaves open how much the ranks take from each
-    other: the canary beside each batch divides away what of it was not there while the canary was watched.
+    They are used unchanged. On a CPU with fewer cores than ranks, this leaves open how much the ranks slow each other
+    down: the canary beside each batch divides away all contention that was absent while the canary was watched.
     """
     team = session.team
     return team.shared(read_measurements(Path(path)).latest() if team.leads else ())
 
 
 def target_of(point: Point, parts: tuple[Measurement, ...], called: str = VERIFY) -> Point | None:
-    """The step under the name of a check, with its prediction; None where nothing can be predicted."""
+    """Return the step under the id of a check, with its prediction; None if nothing can be predicted."""
     if not point.messages or point.unsupported is not None:
         return None
     predicted = predict_step(point, point.messages, point.recipe.id, parts)

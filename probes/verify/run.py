@@ -1,4 +1,4 @@
-"""The run of a verification: anchors, predictions, targets."""
+"""A verification run: measures anchors, predicts targets, then runs the targets."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from probes.verify.together import check_family
 from probes.workloads.expected import START_S
 
 BUDGETS_S = {"cuda": 480.0, "cpu": 55.0}
-"""Time on top of the suite's."""
+"""Time in seconds in addition to the suite's."""
 
 
 ANCHOR_TRIES = 2
-"""Times that anchors are measured while something else runs."""
+"""How often anchors are measured if something else runs at the same time."""
 MIN_QUIET_ANCHORS = 2
-"""Fewer quiet ones, and the prediction rests on figures that are slow by an unknown factor."""
+"""With fewer quiet anchors, the prediction depends on figures that are slow by an unknown factor."""
 
 
 def share_s(session: Session) -> float:
-    """What a verification takes of a time limit that it shares with a suite: by what each is expected to take.
+    """Return a verification's share of a time limit that it shares with a suite, in proportion to expected times.
 
-    Nothing where the suite has its usual time, to which a verification adds its own.
+    It is 0 if the suite has its default time, in addition to which a verification has its own.
     """
     if session.options.budget_s is None:
         return 0.0
@@ -55,16 +55,16 @@ def share_s(session: Session) -> float:
     )
     suite_s = sum(group.estimate_s for group in groups)
     left_s = max(session.options.budget_s - session.elapsed_s - (START_S if session.plan.on_gpu else 0.0), 0.0)
-    if session.options.spent_s:  # an earlier process has shared it already, and the suite had its part
+    if session.options.spent_s:  # an earlier process has divided it already, and the suite had its share
         return min(own_s, left_s)
     return left_s * own_s / (own_s + suite_s) if own_s else 0.0
 
 
 def verify(session: Session) -> list[Measurement]:
-    """Predict, run and write down every target for which there is time.
+    """Predict, run and record every target for which there is time.
 
     Raises:
-        DeviceLost: the device broke; what was done is written.
+        DeviceLost: the device broke; finished targets are in the record.
     """
     planned = targets(session.plan)
     families = {case.family for case in planned}
@@ -92,7 +92,7 @@ def verify(session: Session) -> list[Measurement]:
 def _by_family(
     session: Session, anchors: Sequence[VerifyCase], planned: Sequence[VerifyCase], end_s: float
 ) -> list[Measurement]:
-    """Family after family, as far as the time goes."""
+    """Verify one family after another while there is time."""
     families = dict.fromkeys(case.family for case in planned)
     session.listener.planned(len(families), end_s - session.elapsed_s)
     done: list[Measurement] = []
@@ -108,7 +108,7 @@ def _by_family(
 
 
 def _checked(checker: _Checker, case: VerifyCase, point: Point) -> list[Measurement]:
-    """One target; what goes wrong while it is predicted is its own result too.
+    """Check one target; a failure of its prediction is recorded as its result too.
 
     Raises:
         DeviceLost: the device broke.
@@ -117,12 +117,12 @@ def _checked(checker: _Checker, case: VerifyCase, point: Point) -> list[Measurem
         return checker.check(case, point)
     except Exception as error:
         failed = failure_of(point, error)
-    release()  # only here: until the error was dropped, it held on to memory
+    release()  # only here, because the error held on to memory
     return [checker.session.write(point, failed.figures)]
 
 
 def tracked(session: Session, case: VerifyCase) -> Tracked:
-    """Peak memory of a case's step by bookkeeping; None in it where a kernel has no rules for that."""
+    """Return the tracked peak memory of a case's step; its peak is None if a kernel has no rules for fake tensors."""
     try:
         return session.tracker.result(_tracked_case(case))
     except Exception as error:  # a kernel without rules for fake tensors: time and energy can still be predicted
@@ -133,7 +133,7 @@ def tracked(session: Session, case: VerifyCase) -> Tracked:
 
 
 class _Checker:
-    """Measures the anchors of a family when its first target comes, and keeps what they rest on."""
+    """Measures the anchors of a family before its first target, and keeps the data for its predictions."""
 
     def __init__(self, session: Session, needed: Iterable[VerifyCase]) -> None:
         self.session = session
@@ -143,7 +143,7 @@ class _Checker:
         self._known: dict[tuple[str, str, bool], list[tuple[Measurement, float | None]]] = {}
 
     def check(self, case: VerifyCase, point: Point) -> list[Measurement]:
-        """One target: predicted first, then run."""
+        """Predict one target, then run it."""
         session = self.session
         known = self._measured(case)
         session.listener.started(
@@ -162,14 +162,14 @@ class _Checker:
         return session.measure(group, case.estimate_s)
 
     def estimate_s(self, case: VerifyCase) -> float:
-        """Expected time of a target, with those of its anchors that are still to be measured."""
+        """Return the expected time of a target, including those of its anchors that are still to be measured."""
         is_done = self.session.ledger.is_done
         family = [] if case.family in self._known else self._anchors.get(case.family, [])
         open_ = [anchor for anchor in family if not is_done(anchor_point(self.session, anchor))]
         return case.estimate_s + sum(anchor.estimate_s for anchor in open_)
 
     def _measured(self, case: VerifyCase) -> list[tuple[Measurement, float | None]]:
-        """The anchors of a family with their tracked peaks, measured side by side when its first target comes."""
+        """Return a family's anchors with their tracked peaks, measured side by side before its first target."""
         if case.family not in self._known:
             cases = {
                 anchor_point(self.session, anchor).probe_id: anchor for anchor in self._anchors.get(case.family, [])
@@ -195,12 +195,12 @@ class _Checker:
 
 
 def _tracked_case(case: VerifyCase) -> TrackedCase:
-    """A case as its memory is tracked: what is compiled saves what the same step saves without."""
+    """Return the case whose memory is tracked: a compiled step saves the same tensors as an eager one."""
     return TrackedCase(model=replace(case.model, compiled=False), recipe_id=case.recipe.id)
 
 
 def _in_order(needed: Iterable[VerifyCase], planned: Iterable[VerifyCase]) -> list[VerifyCase]:
-    """Anchors and targets as their memory is wanted: each family's anchors right before its first target."""
+    """Return anchors and targets in the order in which their memory is needed: anchors before their first target."""
     by_family: dict[tuple[str, str, bool], list[VerifyCase]] = {}
     for anchor in needed:
         by_family.setdefault(anchor.family, []).append(anchor)

@@ -1,7 +1,7 @@
-"""Verification on a CPU: the steps to predict run in turns with the small ones that the prediction rests on.
+"""Verification on a CPU: the steps to predict are measured in turns with the small steps behind the prediction.
 
-A CPU's speed wanders within seconds, so what is compared is measured side by side. A prediction is made when the first
-target of its family comes to be written down, from the samples of the anchors alone.
+A CPU's speed drifts within seconds, so compared steps are measured side by side. A prediction is made when the first
+target of its family is about to be recorded, from the samples of the anchors alone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from probes.verify.points import anchor_point, target_point
 from probes.verify.predict import predict
 
 FLOP_PER_S = 5e10
-"""About what one thread of a CPU makes in FP32, where the record holds no layer of a recipe."""
+"""Approximate FP32 rate of one CPU thread, used if the record holds no layer of a recipe."""
 STEPS, FIXED_S = 9.0, 1.0
-"""Steps that a case takes with its warm-up and its memory, and what building and tracking it take. Where that is too
-little, the group ends at its time all the same, with fewer samples of each."""
+"""Steps of a case including warm-up and memory, and seconds for building and tracking it. If this is too little, the
+group still ends on time, with fewer samples of each case."""
 QUIET_SHARE = 0.5
-"""Of a family's anchors: with fewer undisturbed ones a prediction is not held against them."""
+"""Share of a family's anchors; with fewer undisturbed ones, a prediction is not judged."""
 
 Track = Callable[[VerifyCase], Tracked]
 
@@ -35,14 +35,14 @@ Track = Callable[[VerifyCase], Tracked]
 def check_family(
     session: Session, anchors: Sequence[VerifyCase], targets: Sequence[VerifyCase], track: Track, end_s: float
 ) -> list[Measurement]:
-    """Measure the anchors of one family and as many of its targets as there is time for.
+    """Measure the anchors of one family and as many of its targets as time allows.
 
     Args:
-        session: with the record to write to.
+        session: holds the record to write to.
         anchors: small runs of one recipe and implementation.
-        targets: what is predicted from them, most valuable first.
-        track: peak memory by bookkeeping.
-        end_s: time since the session began at which everything is over.
+        targets: runs that are predicted from them, most valuable first.
+        track: returns the tracked peak memory of a case.
+        end_s: end of all measurements, in seconds since the session began.
 
     Returns:
         The lines of the targets that ran.
@@ -78,13 +78,13 @@ def check_family(
 
 
 class _Predictor:
-    """Predicts from the anchors as they stand in the record, which comes to hold them before any target."""
+    """Predicts from the anchors in the record, which are written before any target."""
 
     def __init__(self, session: Session, anchors: dict[str, VerifyCase], tracked: dict[str, Tracked]) -> None:
         self._session, self._anchors, self._tracked = session, anchors, tracked
 
     def predicted(self, target: Point, params: int) -> Point:
-        """The target with what is expected of it."""
+        """Return the target with its predicted figures."""
         lines = self._session.ledger.known
         known = [
             (lines[name], self._tracked[case.model.name].peak_bytes)
@@ -101,7 +101,7 @@ class _Predictor:
 
 
 def _estimate_s(session: Session, case: VerifyCase) -> float:
-    """About what a case takes, by the layers of its recipe in the record."""
+    """Return the approximate time of a case, from the layers of its recipe in the record."""
     rates = [
         (line.counts.flop_model or 0.0) / line.time.median_s
         for line in session.ledger.known.values()

@@ -1,4 +1,4 @@
-"""Workloads: what is run. One file per workload, listed here in the order of their value to a plan."""
+"""Workloads that are measured. One file per workload, listed here in the order of their value to a plan."""
 
 from __future__ import annotations
 
@@ -35,19 +35,21 @@ WORKLOADS: tuple[Workload, ...] = (
     Block(),
     EndToEnd(),
 )
-"""All workloads; a run that is cut off has measured the first ones: layers are made of products, attention and memory
-operations, so that a layer measured whole says nothing until these are known."""
+"""All workloads; a run that is cut off has measured the first ones. Layers consist of products, attention and memory
+operations, so a measurement of a whole layer is of no use until these are known."""
 
 
 DISTRIBUTED: tuple[Workload, ...] = (Canary(), Collectives(), Overlap(), ParallelSteps(), Waiting())
-"""Workloads of several ranks, in the order of their value to a plan: networks before what is made of them."""
+"""Workloads of several ranks, in the order of their value to a plan: networks before steps that use them."""
 
 
 def choose(names: Iterable[str], ranks: int = 1) -> tuple[Workload, ...]:
-    """The workloads of the given names, in the order of the registry; all where no name is given.
+    """Return the workloads of the given names, in the order of the registry; all if no name is given.
+
+    The canary is always among them.
 
     Raises:
-        UsageError: an unknown name.
+        UsageError: a name is unknown or needs another number of ranks.
     """
     listed = WORKLOADS if ranks == 1 else DISTRIBUTED
     asked = [name.strip().lower().replace("_", "-") for name in names if name.strip()]

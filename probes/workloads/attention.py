@@ -18,33 +18,33 @@ from probes.workloads.expected import group_s
 GPU_LENGTHS = {"quick": (8192,), "default": (2048, 8192, 16384), "thorough": (1024, 2048, 4096, 8192, 16384, 32768)}
 CPU_LENGTHS = {"quick": (512,), "default": (256, 512, 1024), "thorough": (256, 512, 1024, 2048)}
 TOKENS = 16384
-"""Tokens per iteration on a GPU: shorter sequences come in a batch."""
+"""Tokens per iteration on a GPU; shorter sequences are batched up to it."""
 SHORT_LENGTH = 2048
-"""Of one sequence by itself, as a small model trains on it: few tokens show what a kernel costs beyond its work."""
+"""Length of a single sequence, as a small model trains on it: few tokens show a kernel's cost beyond its work."""
 Heads = tuple[int, int, int]
 GPU_HEADS: Heads = (32, 8, 128)
-"""Query heads, key and value heads, head size: an 8B model's."""
+"""Query heads, key and value heads, and head size of an 8B model."""
 SMALL_HEADS: Heads = (32, 8, 64)
-"""A 1B model's: kernels of smaller heads run at a lower rate."""
+"""The same sizes of a 1B model: kernels with smaller heads run at a lower rate."""
 SMALL_HEADS_LENGTH = 8192
 CPU_HEADS: Heads = (8, 4, 64)
 METERED_LENGTH = 8192
-"""Length whose power is read, at each size of a head."""
+"""Sequence length at which power is measured, for each head size."""
 ENERGY_S = 3.0
 METERED = ("bf16-autocast", "fp16")
-"""The first of these that is measured has its power read; the thorough suite reads all."""
+"""Power is measured for the first of these that the plan has; the thorough suite measures all recipes."""
 SHARED = ("tf32", "fp16")
-"""Recipes with the kernel of FP32 and the rates of BF16: fewer points tell."""
+"""Recipes with the kernel of FP32 or the rates of BF16, for which fewer points suffice."""
 
 
 class AttentionWorkload:
-    """Rate of fused attention."""
+    """Rates of fused attention."""
 
     name = "attention"
     summary = "causal attention forward and backward by length"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One group per length, all types side by side."""
+        """Return one group per length, with all types side by side."""
         lengths = (GPU_LENGTHS if plan.on_gpu else CPU_LENGTHS)[plan.suite]
         recipes = [recipe for recipe in plan.kernel_recipes if _has_own_kernel(recipe)]
         few = [r for r in recipes if r.id not in SHARED] or recipes
@@ -69,12 +69,12 @@ def _group(plan: ProbePlan, name: str, points: list[Point]) -> PointGroup:
 
 
 def _has_own_kernel(recipe: PrecisionRecipe) -> bool:
-    """FP8 recipes run attention in BF16; TF32 and FP32 share a kernel but not its products."""
+    """Return whether a recipe has its own attention: FP8 recipes use BF16's. FP32 and TF32 count separately."""
     return not recipe.operand.startswith("float8")
 
 
 def attention_flop(batch: int, heads: int, head_dim: int, length: int) -> float:
-    """Forward FLOP, half of the scores counted: `2 · 2 · S²/2 · d` per head (FlashAttention's own benchmark)."""
+    """Return forward FLOP with half of the scores: `2 · 2 · S²/2 · d` per head, as FlashAttention's benchmark does."""
     return 2.0 * batch * heads * head_dim * float(length) ** 2
 
 
@@ -107,7 +107,7 @@ def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int, batch: int, he
 
 
 def _is_metered(plan: ProbePlan, recipe: PrecisionRecipe, length: int) -> bool:
-    """Whether a point's power is read: what attention draws, which is less than products do."""
+    """Return whether a point's power is measured; attention draws less than products do."""
     if not (plan.on_gpu and plan.has_sensor) or plan.suite == "quick" or length != METERED_LENGTH:
         return False
     measured = {recipe.id for recipe in plan.kernel_recipes}
@@ -115,7 +115,7 @@ def _is_metered(plan: ProbePlan, recipe: PrecisionRecipe, length: int) -> bool:
 
 
 class _AttentionTrial:
-    """Forward, then backward with a fixed random gradient."""
+    """A forward pass, then a backward pass with a fixed random gradient."""
 
     flags: tuple[str, ...] = ()
     steps = 1
@@ -146,7 +146,7 @@ class _AttentionTrial:
         mark("backward")
 
     def outcome(self) -> TrialOutcome:
-        """The family of attention kernels that ran."""
+        """Return the family of attention kernels that ran."""
         from probes.models.transformer import attention_backend
 
         return TrialOutcome(attention_backend=attention_backend(self.q, self.k, self.v))

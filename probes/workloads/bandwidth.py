@@ -14,9 +14,9 @@ from probes.workloads.expected import group_s
 GPU_BYTES = 2**30
 CPU_BYTES = 2**27
 CPU_POINT_S = 0.7
-"""About what one pattern takes on a CPU; for the time budget only."""
+"""Approximate time of one pattern on a CPU; for the time budget only."""
 PATTERNS = {"read": 1.0, "write": 1.0, "copy": 2.0, "add": 3.0}
-"""Pattern to the buffers it moves."""
+"""Number of buffers that each pattern moves."""
 
 
 class Bandwidth:
@@ -26,7 +26,7 @@ class Bandwidth:
     summary = "memory bandwidth: read, write, copy, add"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """All patterns side by side."""
+        """Return one group with all patterns side by side."""
         size = GPU_BYTES if plan.on_gpu else CPU_BYTES
         is_short = plan.suite == "quick" or (not plan.on_gpu and plan.suite != "thorough")
         points = [_point(pattern, size) for pattern in (("copy", "add") if is_short else PATTERNS)]

@@ -1,7 +1,7 @@
-"""Shards of transformer layers, forward and backward: the unit that plans are made of.
+"""Shards of transformer layers, forward and backward: the unit from which plans are composed.
 
-A sum of matrix products explains only half to two thirds of a layer's time, so layers are measured whole, at their
-shard's exact shapes, at depths 1, 4 and 8: the slope over depth is the cost of a layer, without the edges.
+A sum of matrix products explains only half to two thirds of a layer's time. Layers are therefore measured whole, at the
+exact shapes of their shard and at depths 1, 4 and 8; the slope over depth is the cost of a layer without the ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from probes.workloads.metered import metered
 
 ENERGY_S = 3.0
 CPU_STEPS, CPU_FLOP_PER_S = 12.0, 5e10
-"""Steps that a point takes with its warm-up, and about what one thread makes of them; for the time budget only."""
+"""Steps of a point including warm-up, and approximate FLOP per second of one thread; for the time budget only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,11 @@ class BlockCase:
 
     @property
     def rows(self) -> int:
-        """Tokens of one iteration."""
+        """Tokens per iteration."""
         return self.seq_len * self.micro_batch
 
     def probe_id(self, recipe: PrecisionRecipe) -> str:
-        """Stable name."""
+        """Return the stable id of a point of this case."""
         extra = ("/recompute" if self.recompute else "") + ("/compiled" if self.compiled else "")
         return f"block/{self.shape.name}/L{self.layers}/s{self.seq_len}b{self.micro_batch}/{recipe.id}{extra}"
 
@@ -58,7 +58,7 @@ class Block:
     summary = "transformer layer shards, forward and backward, at depths 1, 4 and 8"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """Cases of the suite, all their precisions side by side."""
+        """Return one group per case of the suite, with all its precisions side by side."""
         groups = []
         for case, recipes in (_gpu_cases if plan.on_gpu else _cpu_cases)(plan):
             with_energy = metered(recipes, plan.suite)
@@ -86,7 +86,7 @@ Cases = list[tuple[BlockCase, list[PrecisionRecipe]]]
 
 
 def _gpu_cases(plan: ProbePlan) -> Cases:
-    """Most valuable first: what plans for 8B and 70B models need."""
+    """List the cases, most valuable first: those that plans for 8B and 70B models need."""
     chosen = list(plan.recipes)
     quick = [recipe for recipe in chosen if recipe.id != "fp32"]
     base = BlockCase(shape=shapes.LLAMA_70B_TP8, layers=4, seq_len=8192, energy=plan.has_sensor)
@@ -147,7 +147,7 @@ def _cpu_cases(plan: ProbePlan) -> Cases:
 
 
 def block_point(plan: ProbePlan, case: BlockCase, recipe: PrecisionRecipe) -> Point:
-    """The point of a case in one precision."""
+    """Return the point of a case in one precision."""
     shape = case.shape
     low = recipe.precision in ("fp8", "mxfp8")
     odd = low and any(size % 16 for pair in shape.products for size in pair)
@@ -196,7 +196,7 @@ def _shape(case: BlockCase) -> WorkShape:
 
 
 def block_counts(case: BlockCase) -> WorkCounts:
-    """Parameters, and FLOP of forward and backward pass: `2·params·tokens` and causal attention forward."""
+    """Return parameters, and FLOP of forward and backward; forward is `2·params·tokens` plus causal attention."""
     shape, rows = case.shape, float(case.rows)
     qkv, out, up, down = (2.0 * rows * k * n for k, n in shape.products)
     linear = qkv + out + (up + down) * (shape.top_k or 1)
@@ -206,7 +206,7 @@ def block_counts(case: BlockCase) -> WorkCounts:
 
 
 class _BlockTrial:
-    """A stack with a random input, and a random gradient that arrives from the loss."""
+    """A stack of layers with a random input, and a random gradient at its output in place of the loss."""
 
     steps = 1
 
@@ -223,7 +223,7 @@ class _BlockTrial:
         self.flags = self.training.flags
         if case.compiled:
             for layer in module.layers:
-                layer.compile(dynamic=False)  # a second shape in a process would else get kernels for any shape
+                layer.compile(dynamic=False)  # else a second shape in one process would get kernels for dynamic shapes
         dtype = getattr(torch, recipe.held)
         size = (case.micro_batch, case.seq_len // case.shape.tp, case.shape.hidden)
         generator = torch.Generator(device=device.torch).manual_seed(1)
@@ -234,12 +234,12 @@ class _BlockTrial:
 
     @property
     def held_bytes(self) -> float:
-        """Weights, masters, inputs, and their gradients."""
+        """Bytes of weights, master weights, inputs, and their gradients."""
         grads = [tensor.grad for tensor in self._held.values() if tensor.grad is not None]
         return float(sum(tensor.nbytes for tensor in [*self._held.values(), *grads]))
 
     def step(self, mark: Mark) -> None:
-        """See `Trial.step`. Gradients add up, as in every micro-batch but the first."""
+        """See `Trial.step`. Gradients accumulate, as in every micro-batch but the first."""
         with self.training.region():
             y = self.training.module(self.x)
         mark("forward")
@@ -247,7 +247,7 @@ class _BlockTrial:
         mark("backward")
 
     def outcome(self) -> TrialOutcome:
-        """The family of attention kernels that ran."""
+        """Return the family of attention kernels that ran."""
         from probes.models.transformer import backend_of_heads
 
         shape, recipe = self.case.shape, self.training.recipe

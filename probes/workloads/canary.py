@@ -1,4 +1,4 @@
-"""One fixed matrix product, measured again and again: when it drifts, the machine has changed."""
+"""One fixed matrix product, measured repeatedly: drift shows that the machine has changed."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class Canary:
     summary = "one fixed matrix product, about once a minute"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One point; the session repeats it."""
+        """Return one point, which the session repeats."""
         return [PointGroup(name="canary", points=[canary_point(plan)], estimate_s=0.4)]
 
 
 def canary_clock(plan: ProbePlan, usual_s: float | None) -> CanaryClock:
-    """A CPU's clock beside its canary, which is watched for a while first; `usual_s` as the record has it."""
+    """Make a CPU's clock with the canary beside each batch, watched for a while first; `usual_s`: from the record."""
     import torch
 
     point = canary_point(plan)
     point.recipe.activate()
     trial = point.build(plan.device)
-    threads = torch.get_num_threads() * plan.team.size  # what ranks wait for each other is not in their CPU time
+    threads = torch.get_num_threads() * plan.team.size  # time that ranks spend waiting is not in their CPU time
     return CanaryClock(lambda: trial.step(no_mark), threads=threads, usual_s=usual_s)
 
 
 def canary_point(plan: ProbePlan) -> Point:
-    """The canary of a device: BF16 on a GPU that has it, FP32 otherwise."""
+    """Return the canary of a device: BF16 on a GPU that supports it, else FP32."""
     bf16 = recipe_by_id("bf16-autocast")
     recipe = bf16 if plan.on_gpu and bf16.unsupported_on(plan.device) is None else recipe_by_id("fp32")
     size = GPU_SIZE if plan.on_gpu else CPU_SIZE

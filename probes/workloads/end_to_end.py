@@ -1,7 +1,7 @@
 """Whole training steps of models from `transformers`, built from configurations with random weights.
 
-Forward, loss, backward, gradient clipping and optimizer step; the same start and data in every precision, so that the
-loss traces can be compared. At two depths, so that the cost of a layer and of the ends can be separated.
+A step is forward, loss, backward, gradient clipping and optimizer. Every precision starts from the same weights and
+data, so that loss traces can be compared. Two depths separate the cost of a layer from the cost of the ends.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from probes.workloads.expected import group_s
 from probes.workloads.metered import metered
 
 LOSS_STEPS = 12
-"""Steps whose loss is kept."""
+"""Number of steps whose loss is recorded."""
 ENERGY_S = 3.0
 
 
 class EndToEnd:
-    """Real training steps of real models, which check all smaller workloads."""
+    """Real training steps of real models, which validate all smaller workloads."""
 
     name = "end-to-end"
     summary = "training steps of Llama, BERT-Large and ResNet-50"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """Cases of the suite, all their precisions side by side where they fit."""
+        """Return one group per case of the suite, with all its precisions side by side."""
         groups = []
         for case, recipes in _cases(plan):
             with_energy = metered(recipes, plan.suite)
@@ -50,7 +50,7 @@ class EndToEnd:
 
 
 def _claimed_cases(plan: ProbePlan) -> list[tuple[ModelCase, list[PrecisionRecipe]]]:
-    """The models that the literature's claims name, with and without recomputation; on a CPU few layers of them."""
+    """List the models that claims in the literature name, with and without recomputation; on a CPU with few layers."""
     named = ("fp32", "tf32", "fp16", "bf16-autocast", "fp8")
     recipes = [recipe for recipe in plan.recipes if recipe.id in named]
     bf16 = [recipe for recipe in recipes if recipe.id == "bf16-autocast"]
@@ -112,7 +112,7 @@ def _cpu_cases(plan: ProbePlan) -> list[tuple[ModelCase, list[PrecisionRecipe]]]
 
 
 def model_point(plan: ProbePlan, case: ModelCase, recipe: PrecisionRecipe) -> Point:
-    """The point of a whole model in one precision."""
+    """Return the point of a whole model in one precision."""
     return Point(
         probe_id=f"end_to_end/{case.name}/{recipe.id}",
         kind="end_to_end",
@@ -153,7 +153,7 @@ class _ModelTrial:
 
     @property
     def held_bytes(self) -> float:
-        """Weights, masters, states and data; gradients are dropped after each step."""
+        """Bytes of weights, master weights, optimizer states and data; gradients are freed after each step."""
         states = [v for s in self.optimizer.state.values() for v in s.values() if hasattr(v, "nbytes")]
         copies = self.training.updated if self.training.recipe.master_weights else []
         held = [*self.module.parameters(), *copies, *self.module.buffers(), *states, *self.batch.values()]
@@ -172,7 +172,7 @@ class _ModelTrial:
         mark("optimizer")
 
     def outcome(self) -> TrialOutcome:
-        """Loss by step, where it stayed finite, parameters as they are, and the family of attention kernels."""
+        """Return the loss by step if it stayed finite, the parameter count, and the family of attention kernels."""
         import math
 
         trace = tuple(float(loss) for loss in self.losses)
@@ -185,7 +185,7 @@ class _ModelTrial:
         )
 
     def _attention_backend(self) -> str | None:
-        """Of models with our causal attention; the libraries' own attention of the others is not asked."""
+        """Return the backend of models that use our causal attention; None for those that use their library's."""
         from probes.models.transformer import backend_of_heads
 
         sizes = shape_of(self.case)

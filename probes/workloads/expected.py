@@ -1,12 +1,12 @@
-"""How long points are expected to take on a GPU: what the time budget of a suite is divided by.
+"""Expected time of points on a GPU, by which a suite's time budget is divided.
 
 ```
 build │ compile │ memory: 3 steps │ warm-up │ rounds, up to the cap │ reheat, settle, energy window
 ```
 
-A step's time comes from its FLOP and bytes over nominal rates of whole steps, scaled from Hopper to the device by its
-peak rates. The rates are round figures for H200: 60 % of the dense BF16 peak, two thirds of TF32's and FP32's, eager
-FP8 below BF16 since it is bound by its casts. One H200 took 339 s for what they expect to take 343 s.
+A step's time is its FLOP and bytes over nominal rates of whole steps, scaled from Hopper to the device by its peak
+rates. The rates are round figures for H200: 60 % of the dense BF16 peak, two thirds of the TF32 and FP32 peaks, and
+eager FP8 below BF16 because its casts limit it. One H200 took 339 s for points that were expected to take 343 s.
 """
 
 from __future__ import annotations
@@ -21,59 +21,59 @@ from probes.timing.regime import SUSTAINED_KINDS, SUSTAINED_SETTLE_S, sustained_
 from probes.timing.trial import Point, ProbePlan
 
 STEP_FLOP_PER_S = {"float32": 45e12, "tf32": 330e12, "float16": 600e12, "bfloat16": 600e12}
-"""Of steps on Hopper, by type of the operands; two thirds of FP32's and TF32's peak, 60 % of BF16's."""
+"""Rates of steps on Hopper, by type of the operands: two thirds of FP32's and TF32's peak, 60 % of BF16's."""
 FP8_EAGER_FLOP_PER_S, FP8_COMPILED_FLOP_PER_S, FP8_PRODUCT_FLOP_PER_S = 330e12, 800e12, 1200e12
 FP32_ATTENTION_FLOP_PER_S = 25e12
-"""Of the memory-efficient kernel, which does not use TF32."""
+"""Rate of the memory-efficient kernel, which does not use TF32."""
 STEP_BYTES_PER_S = 4e12
 HOPPER_BF16_FLOP_PER_S, H200_BYTES_PER_S, HOPPER_SM_COUNT = 989e12, 4.8e12, 132
-"""What the rates above are scaled from."""
+"""Peaks and processor count from which the rates above are scaled."""
 LAYER_S = 1.5e-3
-"""Least time of a layer's eager forward and backward pass: launching about 150 kernels."""
+"""Least time of a layer's eager forward and backward pass, which launch about 150 kernels."""
 KERNEL_S = 5e-6
 
 BUILD_S = 0.08
-"""Random operands and the first call of a kernel."""
+"""Time for random operands and the first call of a kernel."""
 BUILD_S_PER_PARAM = 2e-10
-"""Drawing, converting and copying weights."""
+"""Time for drawing, converting and copying weights."""
 TRANSFORMERS_S = 0.7
-"""Making a model of that library."""
+"""Time for building a model of that library."""
 COMPILE_S = {"block": 20.0, "end_to_end": 25.0, "verify": 25.0, "memory_op": 4.0}
 OPTIMIZER_BYTES_PER_PARAM = 34.0
-"""Moved by AdamW in FP32 with clipping: parameters, gradients and two moments, read and written."""
+"""Traffic of AdamW in FP32 with clipping: parameters, gradients and two moments, read and written."""
 MEMORY_STEPS = 3
 GRAPH_STEPS, SHORT_STEPS = 4, 86
-"""Before timing, to find out whether a kernel is short; and of one that is, to capture it."""
+"""Steps before timing that show whether a kernel is short, and steps that capture a short one in a graph."""
 SETTLE_S, REHEAT_S = 1.2, 1.0
-"""Before an energy window."""
+"""Time before an energy window."""
 START_S = 50.0
-"""Import, the check of each recipe, heating the device, canaries."""
+"""Time for imports, the check of each recipe, heating the device, and canaries."""
 
 GPU_CAPS_S = {"gemm": 0.2, "block": 0.2, "end_to_end": 0.2, "verify": 0.2, "parallel_step": 0.2}
-"""Most measured time by kind of point, where the point itself names none; 0.4 s where not listed. Whole steps are timed
-again in a sustained run: their bursts are there for comparison."""
+"""Longest measured time by kind of point, unless the point sets its own; 0.4 s if not listed. Whole steps are timed
+again in a sustained run, and their bursts are kept for comparison."""
 OTHER_CAP_S = 0.4
 THOROUGH_PATIENCE = 5.0
 
 
 def gpu_cap_s(point: Point, suite: str) -> float:
-    """Most measured time of a point on a GPU."""
+    """Return the longest measured time of a point on a GPU."""
     cap_s = point.cap_s or GPU_CAPS_S.get(point.kind, OTHER_CAP_S)
     return cap_s * (THOROUGH_PATIENCE if suite == "thorough" else 1.0)
 
 
 def warmup_s(cap_s: float) -> float:
-    """Time to warm a trial up on a GPU."""
+    """Return the time to warm up a trial on a GPU."""
     return min(0.3, cap_s / 3.0)
 
 
 def group_s(plan: ProbePlan, points: Iterable[Point]) -> float:
-    """Expected time of points on a GPU; those known not to run take none."""
+    """Return the expected time of points on a GPU; points known not to run take none."""
     return sum(point_s(plan, point) for point in points if point.unsupported is None)
 
 
 def point_s(plan: ProbePlan, point: Point) -> float:
-    """Expected time of one point."""
+    """Return the expected time of one point."""
     step = step_s(plan.device, point)
     cap_s = gpu_cap_s(point, plan.suite)
     steps = (MEMORY_STEPS if point.memory else 0) + (GRAPH_STEPS if point.graph else 0)
@@ -93,11 +93,11 @@ def _build_s(point: Point) -> float:
 
 
 def step_s(device: Device, point: Point) -> float:
-    """Expected time of one step."""
+    """Return the expected time of one step."""
     compute, memory = _scale(device)
     flop = point.counts.flop_hardware or point.counts.flop_model or 0.0
     if point.kind == "parallel_step":
-        flop /= point.communication.world or 1  # which do it at once
+        flop /= point.communication.world or 1  # the ranks share the work
     moved = point.counts.bytes_min or 0.0
     if point.kind in ("optimizer", "end_to_end", "verify", "parallel_step"):
         moved += OPTIMIZER_BYTES_PER_PARAM * _params(point)
@@ -117,7 +117,7 @@ def _flop_per_s(point: Point) -> float:
 
 
 def _params(point: Point) -> float:
-    """Parameters; of a whole model about as many as its FLOP per token say."""
+    """Return the number of parameters; for a whole model, an estimate from its FLOP per token."""
     if point.counts.params:
         return float(point.counts.params)
     whole = point.kind in ("end_to_end", "verify") and point.shape.hidden is not None
@@ -126,7 +126,7 @@ def _params(point: Point) -> float:
 
 @cache
 def _scale(device: Device) -> tuple[float, float]:
-    """How a device compares with Hopper, in arithmetic and in traffic; by its catalogue row, else by its processors."""
+    """Return a device's arithmetic and traffic relative to Hopper, from its catalogue row or its processor count."""
     gpu = match_device(device.name, device.memory_bytes)
     if gpu is None:
         by_count = (device.sm_count or HOPPER_SM_COUNT) / HOPPER_SM_COUNT

@@ -1,4 +1,4 @@
-"""Matrix products in their three roles, at squares and at the shapes that shards of real models have."""
+"""Matrix products in their three roles, at squares and at the shapes of shards of real models."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ MNK = tuple[int, int, int]
 TOKENS = 8192
 """Rows of the products at model shapes: one sequence of 8192 tokens."""
 CACHES = 4.0
-"""Operand sets rotate until they hold this many times the second-level cache, so that no call finds its own there."""
+"""Operand sets rotate until they hold this many times the L2 cache, so that no call finds its operands there."""
 L2_BYTES = 64e6
-"""Of a device that does not say."""
+"""Assumed L2 cache of a device that does not report its size."""
 MOST_COPIES = 128
 
 _EXPERT: MNK = (512, 4096, 7168)
-"""One expert of a fine-grained mixture with few rows (DeepSeek-V3's sizes)."""
+"""One expert of a fine-grained mixture of experts with few rows (DeepSeek-V3's sizes)."""
 _HEAD: MNK = (TOKENS, 16032, 8192)
 """An eighth of a 70B model's output layer."""
 _GPT2: tuple[MNK, ...] = ((1024, 2304, 768), (1024, 768, 3072))
 """Fused qkv and the second product of the feed-forward of GPT-2 small (Radford et al. 2019), one sequence."""
 _SMALL_HEADS: tuple[MNK, ...] = ((1024, 50304, 768), (2048, 151936, 1024), (4096, 32000, 2048))
-"""Output layers of GPT-2 small (vocabulary padded to 64s), Qwen3-0.6B and TinyLlama-1.1B: narrow, with many words."""
+"""Output layers of GPT-2 small (vocabulary padded to 64s), Qwen3-0.6B and TinyLlama-1.1B: narrow, large vocabulary."""
 
 
 def layer_shapes(layer: LayerShape, tokens: int) -> list[MNK]:
-    """`(M, N, K)` of a layer's products."""
+    """Return `(M, N, K)` of a layer's products."""
     return [(tokens, n, k) for k, n in layer.products]
 
 
@@ -54,7 +54,7 @@ class Gemm:
     summary = "matrix products at squares and shard shapes, forward and both gradients"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One group per shape and role, all precisions side by side."""
+        """Return one group per shape and role, with all precisions side by side."""
         groups = []
         for mnk, roles in self._shapes(plan):
             for role in roles:
@@ -102,17 +102,17 @@ def _cpu_shapes(suite: str) -> list[tuple[MNK, tuple[str, ...]]]:
 
 
 def _worth(recipe: PrecisionRecipe, role: str, mnk: MNK, plan: ProbePlan) -> bool:
-    """Whether a product tells something that another does not."""
+    """Return whether a product adds information that other products do not."""
     if recipe.precision in ("fp8", "mxfp8") and any(size % 16 for size in mnk):
         return False
     return not plan.on_gpu or plan.suite == "thorough" or _new_on_gpu(recipe, role, mnk)
 
 
 def _new_on_gpu(recipe: PrecisionRecipe, role: str, mnk: MNK) -> bool:
-    """Every shape and role in BF16 and tensorwise FP8, the others where they differ from these.
+    """Return whether to measure a product: all in BF16, tensorwise FP8 and MXFP8; others where they differ from these.
 
-    FP16 has BF16's rates and is checked at squares. Strict FP32 runs without matrix units, so that the role matters
-    little, and takes seconds at the largest size. Scales per row change the epilogue, which the forward role shows.
+    FP16 runs at BF16's rates and is checked at squares. Strict FP32 runs without matrix units, so the role matters
+    little, and it takes seconds at the largest size. Scales per row change the epilogue, which the forward role shows.
     Output layers stay in high precision.
     """
     M, N, K = mnk
@@ -146,7 +146,7 @@ def _point(plan: ProbePlan, recipe: PrecisionRecipe, role: str, mnk: MNK) -> Poi
 
 
 def least_bytes(role: str, mnk: MNK, size: int, out: int) -> float:
-    """Operands read once, result written once."""
+    """Return the least traffic: operands read once, result written once."""
     M, N, K = mnk
     sizes = {"forward": (M * K, N * K, M * N), "dgrad": (M * N, N * K, M * K), "wgrad": (M * N, M * K, N * K)}
     left, right, result = sizes[role]
@@ -164,13 +164,13 @@ def _build(recipe: PrecisionRecipe, role: str, mnk: MNK, size: int, device: Devi
         return CallTrial(call=call, held_bytes=held_bytes, flags=recipe.flags)
 
     def calls() -> None:
-        for _ in range(each):  # a graph holds `CAPTURED` of these: together all the copies
+        for _ in range(each):  # a graph holds `CAPTURED` of these calls, which together use all the copies
             call()
 
     return CallTrial(call=calls, held_bytes=held_bytes, flags=recipe.flags, steps=each)
 
 
 def copies_of(operand_bytes: float, device: Device) -> int:
-    """Sets of operands that a product rotates through on a GPU."""
+    """Return the number of operand sets that a product rotates through on a GPU."""
     enough = CACHES * (device.l2_bytes or L2_BYTES) / operand_bytes
     return min(max(ceil(enough), 3), MOST_COPIES)

@@ -1,4 +1,4 @@
-"""Power of a device that does nothing: as found, and with a context and memory held."""
+"""Power of a device without work: as found, and with a context and memory held."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ HELD_BYTES = 2**30
 
 
 class Idle:
-    """What the device draws before any work."""
+    """The device's power before any work."""
 
     name = "idle"
     summary = "idle power with and without a context"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """Both states; nothing where there is no sensor.
+        """Return both states; nothing without a sensor.
 
-        Without a context comes first, and only if nothing has made one yet.
+        The state without a context comes first, and holds only if nothing has created a context yet.
         """
         if not plan.has_sensor:
             return []

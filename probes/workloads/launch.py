@@ -1,4 +1,4 @@
-"""What a kernel costs beyond its work: launched by the host one by one, and replayed from a graph."""
+"""Cost of a kernel beyond its work: launched by the host one by one, and replayed from a CUDA graph."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ KERNELS = 200
 
 
 class Launch:
-    """Fixed time of a kernel."""
+    """Fixed time per kernel."""
 
     name = "launch"
     summary = "time to launch a kernel, and to start one from a graph"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One by one; on a GPU also from a graph."""
+        """Return a point for launches one by one and, on a GPU, one for launches from a graph."""
         modes = ("host", "graph") if plan.on_gpu else ("host",)
         points = [_point(mode) for mode in modes]
         return [
@@ -58,6 +58,6 @@ def _build(mode: str, device: Device) -> CallTrial:
 
     def replay() -> None:
         graph.replay()
-        _ = x  # the graph knows its address only; freed, its memory would be another tensor's, or nobody's
+        _ = x  # the graph only knows its address; if `x` were freed, the memory might be given to another tensor
 
     return CallTrial(call=replay, steps=KERNELS)

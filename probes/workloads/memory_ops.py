@@ -1,4 +1,4 @@
-"""Memory-bound operations, eager and compiled: norms, rotary embedding, gated activation, loss, and FP8's casts."""
+"""Memory-bound operations, eager and compiled: norms, rotary embedding, gated activation, loss, and casts to FP8."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ GPU_VOCAB, CPU_VOCAB = 128256, 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryOp:
-    """One operation with the passes over its input that fused forward and backward kernels need."""
+    """One operation, with the passes over its input that fused forward and backward kernels need."""
 
     name: str
     passes: float
-    """Reads and writes of `rows x width` elements, forward and backward, when each is one kernel."""
+    """Reads and writes of `rows x width` elements, forward and backward, if each is one kernel."""
     backward: bool = True
     only_low: bool = False
-    """Measured in 16-bit types only (casts to FP8)."""
+    """Whether it is measured only in 16-bit types (casts to FP8)."""
     fuses: bool = True
-    """False: compiling it shows nothing new, since it is one kernel or fuses as another operation here does."""
+    """False: compiling it shows nothing new, because it is one kernel or fuses like another operation here."""
 
 
 OPS = (
@@ -45,29 +45,29 @@ OPS = (
     MemoryOp(name="cast_fp8_tensorwise", passes=2.5, backward=False, only_low=True),
     MemoryOp(name="cast_fp8_rowwise", passes=1.5, backward=False, only_low=True, fuses=False),
 )
-"""Passes: norm 1 read 1 write forward, 2 reads 1 write backward; SiLU·u 2 reads 1 write, 3 reads 2 writes; rotary 1
-read 1 write each way; cross-entropy reads the logits twice and writes their gradient, which is read; casts read once
-(per row) or twice (tensorwise: maximum first) and write one byte."""
+"""Passes: norm reads 1 and writes 1 forward, reads 2 and writes 1 backward; SiLU·u reads 2 and writes 1, then reads 3
+and writes 2; rotary reads 1 and writes 1 each way; cross-entropy reads the logits twice and writes their gradient,
+which is read; casts read once (per row) or twice (tensorwise: maximum first) and write one byte."""
 
 
 QUICK = ("rmsnorm", "silu_mul")
-"""What the quick suite measures."""
+"""Operations that the quick suite measures."""
 
 
 class MemoryOps:
-    """What the work between matrix products costs."""
+    """The cost of work between matrix products."""
 
     name = "memory-ops"
     summary = "norms, rotary embedding, activation, loss, FP8 casts; eager and compiled"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One group per operation and mode; the compiled ones come late, since each has to be compiled first."""
+        """Return one group per operation and mode; compiled ones come late, because each must be compiled first."""
         modes = (False, True) if plan.on_gpu and plan.suite != "quick" else (False,)
         return [group for compiled in modes for op in OPS for group in _group(plan, op, compiled=compiled)]
 
 
 def _group(plan: ProbePlan, op: MemoryOp, *, compiled: bool) -> list[PointGroup]:
-    """The precisions of one operation side by side; none where it is not measured."""
+    """Return the precisions of one operation side by side; nothing if it is not measured."""
     if (op.only_low and not plan.on_gpu) or (plan.suite == "quick" and op.name not in QUICK):
         return []
     only_bf16 = op.only_low or compiled
@@ -103,7 +103,7 @@ def _point(plan: ProbePlan, recipe: PrecisionRecipe, op: MemoryOp, compiled: boo
 
 
 def _functions(rows: int, width: int, device: Device, dtype: Any) -> dict[str, tuple[Callable[..., Any], list[Any]]]:
-    """Operation to its function and the arguments that get gradients."""
+    """Return, by operation, its function and the arguments that get gradients."""
     import torch
     from torch.nn import functional as fn
 
@@ -129,7 +129,7 @@ def _functions(rows: int, width: int, device: Device, dtype: Any) -> dict[str, t
 
 
 class _OpTrial:
-    """Forward, and backward where the operation has one."""
+    """The forward pass, and the backward pass if the operation has one."""
 
     flags: tuple[str, ...] = ()
     steps = 1
@@ -158,7 +158,7 @@ class _OpTrial:
         mark("backward")
 
     def outcome(self) -> TrialOutcome:
-        """Nothing to add."""
+        """Return no further figures."""
         return TrialOutcome()
 
 
@@ -168,6 +168,6 @@ def _build(recipe_id: str, op: MemoryOp, sizes: Sizes, compiled: bool, device: D
     dtype = getattr(torch, recipe_by_id(recipe_id).operand)
     function, inputs = _functions(*sizes, device, dtype)[op.name]
     trial = _OpTrial(op, function, inputs)
-    if compiled:  # after the first call, which has no gradient and would be compiled apart
+    if compiled:  # set after the first call, which has no gradient and would be compiled separately
         trial.function = torch.compile(function, dynamic=False)
     return trial

@@ -1,4 +1,4 @@
-"""Which recipes of a group have their energy measured: a window costs five times what the timing does."""
+"""Selects the recipes of a group whose energy is measured: an energy window takes five times as long as timing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from probes.precisions.interface import PrecisionRecipe
 
 PREFERRED = ("fp32", "tf32", "bf16-fsdp", "bf16-autocast", "fp8", "fp8-rowwise", "mxfp8")
-"""The first of each precision that a group holds. FP16 is left to the thorough suite: it draws what BF16 does."""
+"""The first one of each precision in a group is measured. FP16, which draws what BF16 does, is left to `thorough`."""
 
 
 def metered(recipes: Iterable[PrecisionRecipe], suite: str) -> frozenset[str]:
-    """Ids of the recipes whose energy is measured, one for each precision; all of them in the thorough suite."""
+    """Return the ids of the recipes whose energy is measured: one per precision, or all in the thorough suite."""
     chosen = {recipe.id: recipe.precision for recipe in recipes}
     if suite == "thorough":
         return frozenset(chosen)

@@ -19,7 +19,7 @@ from probes.workloads.expected import group_s
 GPU_PARAMS = 2**29
 CPU_PARAMS = 2**23
 MATRIX = {"cuda": 4096, "cpu": 512}
-"""Parameters come as square matrices of this size, as a model has many tensors, not one."""
+"""Size of the square matrices that hold the parameters, because a model has many tensors rather than one."""
 ENERGY_S = 3.0
 
 
@@ -28,27 +28,27 @@ class OptimizerCase:
     """One optimizer on parameters of one type."""
 
     id: str
-    """For the record; the planner's id where it has one."""
+    """Id for the record; the planner's id if there is one."""
     make: Callable[[list[Any]], Any]
     dtype: str = "float32"
     suites: tuple[str, ...] = ("default", "thorough")
     cpu_suites: tuple[str, ...] | None = None
-    """Suites on a CPU; None: the same."""
+    """Suites on a CPU; None: the same as `suites`."""
     devices: tuple[str, ...] = ("cuda",)
     compile_s: float = 0.0
-    """About what its first step takes to compile, assumed; for the time budget only. What compiles comes late."""
+    """Assumed compile time of the first step, for the time budget only; optimizers that compile are measured late."""
     energy: bool = False
-    """True: the default suite measures its energy, too; the thorough one measures everybody's."""
+    """Whether the default suite measures its energy as well; the thorough suite measures that of all optimizers."""
     needs: str | None = None
-    """Dotted name of what must be importable."""
+    """Dotted name of an object that must be importable."""
 
     def is_in(self, plan: ProbePlan) -> bool:
-        """Whether a plan's suite measures it on the plan's device."""
+        """Return whether a plan's suite measures it on the plan's device."""
         suites = self.suites if plan.on_gpu or self.cpu_suites is None else self.cpu_suites
         return plan.suite in suites and plan.device.kind in self.devices
 
     def missing(self) -> str | None:
-        """What is not installed; None where everything is."""
+        """Return what is not installed; None if nothing is missing."""
         if self.needs is None:
             return None
         package, _, attribute = self.needs.rpartition(".")
@@ -58,7 +58,7 @@ class OptimizerCase:
 
         try:
             there = hasattr(importlib.import_module(package), attribute)
-        except Exception as error:  # a version that does not go with this torch, which must not end the run
+        except Exception as error:  # a version incompatible with this torch must not end the run
             return f"{package} cannot be imported: {cleaned(error)}"
         return None if there else f"this version lacks {self.needs}"
 
@@ -79,7 +79,7 @@ def _adamw_8bit(tensors: list[Any]) -> Any:
 
 
 def _own(name: str) -> Callable[[list[Any]], Any]:
-    """An update that torch lacks."""
+    """Return a function that makes an optimizer which torch lacks."""
 
     def make(tensors: list[Any]) -> Any:
         from probes.workloads import updates
@@ -90,7 +90,7 @@ def _own(name: str) -> Callable[[list[Any]], Any]:
 
 
 _LONG = ("thorough", "claims")
-"""Suites that have time for what few plans rest on."""
+"""Suites with time for optimizers that few plans depend on."""
 
 OPTIMIZERS = (
     OptimizerCase(
@@ -136,7 +136,7 @@ class OptimizerStep:
     summary = "optimizer updates: time, energy and state per parameter"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One group per optimizer: each needs much of the memory."""
+        """Return one group per optimizer, because each needs much of the memory."""
         cases = [case for case in OPTIMIZERS if case.is_in(plan)]
         points = [(case, _point(plan, case)) for case in cases]
         return [
@@ -192,7 +192,7 @@ class _OptimizerTrial:
 
     @property
     def held_bytes(self) -> float:
-        """Parameters, gradients and states."""
+        """Bytes of parameters, gradients and optimizer states."""
         return float(sum(2 * tensor.nbytes for tensor in self.tensors)) + self._state_bytes()
 
     def step(self, mark: Mark) -> None:
@@ -201,7 +201,7 @@ class _OptimizerTrial:
         mark("optimizer")
 
     def outcome(self) -> TrialOutcome:
-        """State per parameter."""
+        """Return the state bytes per parameter."""
         params = sum(tensor.numel() for tensor in self.tensors)
         return TrialOutcome(optimizer_state_bytes_per_param=self._state_bytes() / params)
 
@@ -213,7 +213,7 @@ class _OptimizerTrial:
 
 
 def _nbytes(tensor: Any) -> int:
-    """Bytes of a tensor; of a quantised one, of its parts."""
+    """Return the bytes of a tensor; for a quantised tensor, the sum over its parts."""
     names = getattr(tensor, "__tensor_flatten__", None)
     if names is None:
         return int(tensor.nbytes)

@@ -1,4 +1,4 @@
-"""Sustained power and clock of each precision: large matrix products, hot, for several seconds."""
+"""Sustained power and clock of each precision: large matrix products at operating temperature, for several seconds."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ COPY_BYTES = 2**30
 WINDOW_S = {"quick": 3.0, "default": 3.0, "thorough": 10.0}
 
 USUAL = ("bf16-autocast", "fp8", "tf32", "fp32", "mxfp8")
-"""Those that plans are made for most often first, in case that the time does not hold all."""
+"""The precisions that plans use most often come first, in case the time does not suffice for all."""
 
 
 class PowerWorkload:
-    """What a precision draws when its matrix units never wait, and what memory traffic draws."""
+    """The power of a precision when its matrix units never wait, and the power of memory traffic."""
 
     name = "power"
     summary = "sustained power and clock per precision"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One point per kind of product and one for memory traffic; nothing without a sensor or on a CPU."""
+        """Return one point per kind of product and one for memory traffic; nothing without a sensor or on a CPU."""
         if not (plan.has_sensor and plan.on_gpu):
             return []
         window_s = WINDOW_S[plan.suite]
         measured = _measured(plan)
-        # Traffic first: every plan has some, in whichever precision.
+        # Traffic comes first, because every plan has it, whatever its precision.
         points = {"memory": _copy_point(measured[0], window_s)} if measured else {}
         points |= {recipe.id: _point(recipe, window_s) for recipe in measured}
         return [
@@ -41,7 +41,7 @@ class PowerWorkload:
 
 
 def _measured(plan: ProbePlan) -> list[PrecisionRecipe]:
-    """One recipe for each kind of matrix unit: FP16 draws what BF16 does, and scales per row change no product."""
+    """Return one recipe per kind of matrix unit: FP16 draws as much as BF16, and scales per row change no product."""
     if plan.suite == "thorough":
         return list(plan.kernel_recipes)
     named = USUAL[:2] if plan.suite == "quick" else USUAL

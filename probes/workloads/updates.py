@@ -1,6 +1,6 @@
-"""Updates of optimizers that torch lacks, in plain torch: what they keep and move is that of their papers.
+"""Updates of optimizers that torch lacks, in plain torch: their state and traffic match their papers.
 
-For timing one update and counting its state alone; a training run takes a maintained library.
+They serve only to time one update and to count its state; for training, use a maintained library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class _Optimizer(torch.optim.Optimizer):  # type: ignore[misc]  # torch is not r
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def step(self, closure: Any = None) -> None:
-        """One update."""
+        """Run one update."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
@@ -53,8 +53,8 @@ class Lamb(_Optimizer):
 class SophiaG(_Optimizer):
     """Sophia with the Gauss-Newton-Bartlett estimate (Liu et al., arXiv 2305.14342, algorithms 2 and 3).
 
-    The estimate is renewed from the gradient of every `interval`-th step, here the one at hand; its own sampled
-    backward pass, about 5 % of the compute at an interval of 10, is not part of the update.
+    The estimate is renewed every `interval` steps, here from the current gradient. The separate sampled backward pass
+    that it really needs, about 5 % of the compute at an interval of 10, is not part of the update.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SophiaG(_Optimizer):
 
 
 def _moments(parameter: torch.Tensor, kept: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Two moments of a parameter, and the number of this update."""
+    """Return two moments of a parameter and the number of this update."""
     if not kept:
         kept["first"], kept["second"], kept["step"] = torch.zeros_like(parameter), torch.zeros_like(parameter), 0
     kept["step"] += 1

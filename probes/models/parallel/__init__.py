@@ -1,6 +1,6 @@
 """How a training step is spread over ranks: one file per strategy, listed here in the order of their value to a plan.
 
-Listing them imports no torch; building one does.
+Listing the strategies does not import torch; building a step does.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ STRATEGIES: tuple[Strategy, ...] = (
     Pipeline(id="pp-interleaved", vp=2),
     Ddp(recompute=True, metered=False),
 )
-"""All strategies; the first is what the others are compared with."""
+"""All strategies; the first is the baseline of the others."""
 
 
 def messages(case: ParallelCase, strategy: Strategy, world: int) -> tuple[StepMessage, ...]:
-    """What a rank sends in a step of a strategy over so many ranks."""
+    """Return what a rank sends in a step of a strategy over a number of ranks."""
     return strategy.messages(case, world)

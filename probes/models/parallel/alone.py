@@ -1,6 +1,6 @@
-"""Every rank its own model, all at once, and nothing sent: what the others are compared with.
+"""Every rank trains its own model at the same time and sends nothing: the baseline of the other strategies.
 
-It holds what the ranks of a host contend for: memory bandwidth, caches, power.
+It includes what the ranks of a host contend for: memory bandwidth, caches and power.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Alone:
         return Layout(copies=world)
 
     def unsupported(self, case: ParallelCase, world: int) -> str | None:
-        """Any number of ranks can."""
+        """Return None: any number of ranks works."""
         return None
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
-        """Nothing is sent."""
+        """Return no messages, because nothing is sent."""
         return ()
 
     def build(self, case: ParallelCase, recipe: PrecisionRecipe, team: Team, device: Device, seed: int) -> RankStep:

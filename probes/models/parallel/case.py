@@ -1,7 +1,8 @@
-"""The step that every strategy takes: one model, one global batch, and how its sizes divide.
+"""The step that every strategy runs: one model, one global batch, and how their sizes divide.
 
-All strategies train the same global batch, four sequences for each rank, so that each rank has the same arithmetic to
-do in all of them: what a step takes longer than that of `alone` is communication, bubbles and imbalance.
+All strategies train the same global batch with four sequences per rank, so that each rank has the same arithmetic in
+every strategy. The time by which a step exceeds a step of `alone` is therefore communication, bubbles and
+imbalance.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from probes.models.shapes import LLAMA_1B, LayerShape
 from probes.precisions.interface import PrecisionRecipe
 
 SEQUENCES = 4
-"""Sequences of each rank in a step. A pipeline takes each as a micro-batch; one of two stages a rank then still has two
-for each stage."""
+"""Sequences per rank in a step. A pipeline takes each one as a micro-batch, so a rank with two stages still has two for
+each stage."""
 TINY = LayerShape(model="tiny-256-16h", hidden=256, heads=16, kv_heads=8, head_dim=16, ffn=704, vocab=2048)
-"""For CPUs: no published model, but heads for 8 ranks."""
+"""For CPUs: not a published model, but with heads for 8 ranks."""
 CPU_LAYERS, GPU_LAYERS = 4, 16
-"""Fewest layers of the model for CPUs, and the layers of the published one."""
+"""Least number of layers of the model for CPUs, and number of layers of the published model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Degrees of parallelism; without `vp` and `copies` their product is the number of ranks."""
+    """Degrees of parallelism. `tp` × `dp` × `pp` × `cp` is the number of ranks of one model."""
 
     tp: int = 1
     dp: int = 1
@@ -34,19 +35,19 @@ class Layout:
     vp: int = 1
     """Stages that each rank holds."""
     copies: int = 1
-    """Models that are trained beside each other, each by ranks of its own."""
+    """Models that are trained side by side, each by its own ranks."""
     micro_batches: int = 1
-    """Micro-batches of a step."""
+    """Micro-batches per step."""
 
     @property
     def stages(self) -> int:
-        """Stages of the pipeline."""
+        """Number of pipeline stages."""
         return self.pp * self.vp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Widths:
-    """Bytes of an element of what is sent."""
+    """Bytes per element of what is sent."""
 
     activation: int = 4
     """Hidden states, keys and values."""
@@ -66,7 +67,7 @@ class ParallelCase:
     sequences: int
     """Sequences of the global batch."""
     widths: Widths = Widths()
-    """What the precision of the step sends."""
+    """Bytes per element of what the step sends in its precision."""
 
     @property
     def tokens(self) -> int:
@@ -75,11 +76,11 @@ class ParallelCase:
 
     @property
     def name(self) -> str:
-        """For probe ids and the progress display."""
+        """Name for probe ids and the progress display."""
         return f"{self.shape.model}-L{self.layers}-s{self.seq_len}b{self.sequences}"
 
     def layer_parameters(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of one layer's parameters, in order of use."""
+        """Return the shapes of one layer's parameters, in order of use."""
         s = self.shape
         q, kv = s.heads * s.head_dim, s.kv_heads * s.head_dim
         return (
@@ -94,7 +95,7 @@ class ParallelCase:
 
     @property
     def end_params(self) -> int:
-        """Parameters of embedding, last norm and output layer, which are not tied."""
+        """Parameters of embedding, last norm and output layer; embedding and output layer are not tied."""
         return 2 * self.shape.vocab * self.shape.hidden + self.shape.hidden
 
     @property
@@ -103,7 +104,7 @@ class ParallelCase:
         return self.layers * self.layer_params + self.end_params
 
     def counts(self, *, recompute: bool) -> WorkCounts:
-        """Arithmetic of the step over all ranks, attention halved for causality."""
+        """Count the arithmetic of the step over all ranks; attention is halved because it is causal."""
         s = self.shape
         linear = self.layers * sum(2.0 * self.tokens * k * n for k, n in s.products)
         head = 2.0 * self.tokens * s.hidden * s.vocab
@@ -112,7 +113,7 @@ class ParallelCase:
         return forward.of_training(recompute=recompute, params=self.params)
 
     def work_shape(self, layout: Layout) -> WorkShape:
-        """Sizes for the record; heads and widths are those of the whole model, which the degrees divide."""
+        """Return sizes for the record. Heads and widths are those of the whole model, which the degrees then divide."""
         s = self.shape
         return WorkShape(
             model=s.model,
@@ -136,24 +137,24 @@ class ParallelCase:
 
 
 def case_of(world: int, *, on_gpu: bool) -> ParallelCase:
-    """The step of so many ranks: layers enough for two stages on each, 128 tokens for each on a CPU, 8192 on a GPU."""
+    """Return the step of `world` ranks: layers for two stages each; 128 tokens per rank on a CPU, 8192 on a GPU."""
     shape, layers, seq_len = (LLAMA_1B, GPU_LAYERS, 2048) if on_gpu else (TINY, max(CPU_LAYERS, 2 * world), 32)
     return ParallelCase(shape=shape, layers=layers, seq_len=seq_len, sequences=SEQUENCES * world)
 
 
 def widths_of(recipe: PrecisionRecipe) -> Widths:
-    """Bytes of what a recipe sends; hidden states are in its 16-bit type where it has one."""
+    """Return the bytes per element that a recipe sends; hidden states use its 16-bit type if it has one."""
     narrow = recipe.autocast is not None or recipe.held != "float32"
     return Widths(activation=2 if narrow else 4, gathered=2 if recipe.held != "float32" else 4)
 
 
 def indivisible(parts: int, whole: str, **sizes: int) -> str | None:
-    """Why sizes cannot be divided into parts, None where they can: `3 ranks do not divide 16 heads`.
+    """Return why sizes cannot be divided into parts, None if they can: `3 ranks do not divide 16 heads`.
 
     Args:
-        parts: how many.
-        whole: what they are called.
-        sizes: by name; an underscore stands for a space.
+        parts: number of parts.
+        whole: name of the parts, as in `ranks`.
+        sizes: sizes by name; an underscore represents a space.
     """
     for name, size in sizes.items():
         if size % parts:

@@ -1,8 +1,9 @@
-"""Context parallel: each rank has a part of every sequence and gathers the keys and values of all.
+"""Context parallelism: each rank has a part of every sequence and gathers the keys and values of all ranks.
 
-As Llama 3's long contexts were trained (arXiv:2407.21783, section 3.3.2): a sequence is cut into twice as many chunks
-as there are ranks, and each rank has one from its head and the matching one from its tail, so that under the causal
-mask all have as much to do. Every rank holds the whole model, whose gradients are averaged as data parallel ranks do.
+This is how Llama 3's long contexts were trained (arXiv:2407.21783, section 3.3.2): a sequence is cut into twice as many
+chunks as there are ranks, and each rank has one chunk from its head and the matching one from its tail, so that all
+ranks have equal work under the causal mask. Every rank holds the whole model; gradients are averaged as with data
+parallelism.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class ContextParallel:
         return indivisible(2 * world, "chunks", tokens_of_a_sequence=case.seq_len)
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
-        """Keys and values of each layer, their gradients, and those of the parameters."""
+        """Return messages for the keys and values of each layer, their gradients, and parameter gradients."""
         shape = case.shape
         held_bytes = 2.0 * case.tokens * shape.kv_heads * shape.head_dim * case.widths.activation
         return (

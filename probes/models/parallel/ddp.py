@@ -1,7 +1,7 @@
-"""Distributed data parallel: every rank the whole model, gradients averaged bucket by bucket during the backward pass.
+"""Distributed data parallelism: every rank holds the whole model; gradients are averaged by bucket during backward.
 
-Buckets hold at least 25 MiB, the first, of the gradients that are ready first, 1 MiB (Li et al., arXiv:2006.15704,
-section 3.2.3, and `torch.nn.parallel.DistributedDataParallel`).
+Buckets hold at least 25 MiB; the first one, of the gradients that are ready first, at least 1 MiB (Li et al.,
+arXiv:2006.15704, section 3.2.3, and `torch.nn.parallel.DistributedDataParallel`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Ddp:
         return Layout(dp=world)
 
     def unsupported(self, case: ParallelCase, world: int) -> str | None:
-        """Any number of ranks can."""
+        """Return None: any number of ranks works."""
         return None
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
-        """One all-reduce for each bucket."""
+        """Return one all-reduce per bucket."""
         sizes = [prod(size) for size in parameters_of(case)]
         return reductions(sizes, world, 1, case.widths.gradient)
 
@@ -62,7 +62,7 @@ class Ddp:
 def parameters_of(
     case: ParallelCase, layers: range | None = None, *, first: bool = True, last: bool = True
 ) -> list[tuple[int, ...]]:
-    """Shapes of the parameters of some layers, all by default, and of the ends, in order of use."""
+    """Return the shapes of the parameters of some layers, by default all, and of the ends, in order of use."""
     shape = case.shape
     ends = (shape.vocab, shape.hidden)
     listed: list[tuple[int, ...]] = [ends] if first else []
@@ -71,13 +71,13 @@ def parameters_of(
 
 
 def reductions(sizes: Sequence[int], world: int, stride: int, width: int) -> tuple[StepMessage, ...]:
-    """All-reduces of gradients.
+    """Return the all-reduces of gradients.
 
     Args:
-        sizes: elements of each parameter, in order of use; the last is ready first.
-        world: ranks that reduce.
-        stride: how far apart they are.
-        width: bytes of an element.
+        sizes: elements of each parameter, in order of use; the last gradient is ready first.
+        world: number of ranks that reduce.
+        stride: distance between these ranks.
+        width: bytes per element.
     """
     buckets: list[float] = [0.0]
     limit = FIRST_BUCKET_BYTES

@@ -1,7 +1,7 @@
-"""A Llama decoder as training frameworks write it to be split: separate projections, which are sharded by heads.
+"""A Llama decoder written to be split, as training frameworks do: separate projections, which are sharded by heads.
 
-Strategies take it apart: tensor parallelism shards its projections, a pipeline keeps a range of its layers, context
-parallelism replaces its attention. The same seed makes the same weights for all of them.
+Strategies take it apart: tensor parallelism shards its projections, pipeline parallelism keeps a range of its layers,
+and context parallelism replaces its attention. The same seed gives all of them the same weights.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class Norm(nn.RMSNorm):  # type: ignore[misc] # torch is untyped here
-    """RMSNorm that leaves its input's type as it is, whatever its weight is held in."""
+    """RMSNorm that keeps the type of its input, whatever type its weight is held in."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[B, S, h] -> [B, S, h]`."""
+        """Map `[B, S, h]` to `[B, S, h]`."""
         return fn.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps).to(x.dtype)
 
 
 class Attention(nn.Module):  # type: ignore[misc]
-    """Grouped-query attention; of a shard it has the heads that its projections have."""
+    """Grouped-query attention; a shard has as many heads as its projections have."""
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Attention(nn.Module):  # type: ignore[misc]
         self.attend: Attend = causal_attention
 
     def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-        """`[B, S, h] -> [B, S, h]`."""
+        """Map `[B, S, h]` to `[B, S, h]`."""
         q, k, v = (
             part.view(part.shape[0], part.shape[1], -1, self.head_dim).transpose(1, 2)
             for part in (self.q(x), self.k(x), self.v(x))
@@ -63,7 +63,7 @@ class GatedMlp(nn.Module):  # type: ignore[misc]
         self.down = nn.Linear(shape.ffn, shape.hidden, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[B, S, h] -> [B, S, h]`."""
+        """Map `[B, S, h]` to `[B, S, h]`."""
         return self.down(fn.silu(self.gate(x)) * self.up(x))
 
 
@@ -78,13 +78,13 @@ class DecoderLayer(nn.Module):  # type: ignore[misc]
         self.mlp = GatedMlp(shape)
 
     def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-        """`[B, S, h] -> [B, S, h]`."""
+        """Map `[B, S, h]` to `[B, S, h]`."""
         x = x + self.attention(self.norm1(x), cos, sin)
         return x + self.mlp(self.norm2(x))
 
 
 class Decoder(nn.Module):  # type: ignore[misc]
-    """The model, or the stage of a pipeline that is left of it."""
+    """The whole model, or one pipeline stage of it."""
 
     def __init__(self, case: ParallelCase) -> None:
         super().__init__()
@@ -95,15 +95,15 @@ class Decoder(nn.Module):  # type: ignore[misc]
         self.output: nn.Module | None = nn.Linear(shape.hidden, shape.vocab, bias=False)
         halves = 500000.0 ** (-torch.arange(0, shape.head_dim, 2) / shape.head_dim)
         angles = torch.outer(torch.arange(case.seq_len), halves).repeat(1, 2)
-        self.cos, self.sin = angles.cos(), angles.sin()  # no buffers, which DDP would send before each step
+        self.cos, self.sin = angles.cos(), angles.sin()  # not buffers, which DDP would broadcast before each step
         self.recompute = False
         self.region: Callable[[], AbstractContextManager[object]] = nullcontext
         """Context of the forward pass."""
         self.stream: torch.dtype | None = None
-        """Type of the hidden states between layers; None: that of the embedding."""
+        """Type of the hidden states between layers; None: the type of the embedding."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Tokens `[B, S]`, or hidden states of the stage before, to logits `[B, S, V]`, or hidden states."""
+        """Map tokens `[B, S]`, or hidden states of the previous stage, to logits `[B, S, V]`, or hidden states."""
         with self.region():
             if self.embedding is not None:
                 x = self.embedding(x)
@@ -115,10 +115,10 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 
 def build_decoder(case: ParallelCase, seed: int, device: torch.device, team: Team = ALONE) -> Decoder:
-    """The whole model on the device, in FP32, when all ranks have one: what follows they do together.
+    """Build the whole model on the device in FP32, and wait until all ranks have built theirs.
 
     Raises:
-        PeerFailed: another rank has no memory for it.
+        PeerFailed: another rank does not have enough memory for it.
     """
     with torch.device(device):
         decoder = Decoder(case)
@@ -128,7 +128,7 @@ def build_decoder(case: ParallelCase, seed: int, device: torch.device, team: Tea
 
 
 def stage_of(decoder: Decoder, stage: int, stages: int) -> Decoder:
-    """Keep one stage of a model, with as many layers as each other stage; embedding and output are at the ends."""
+    """Keep one stage of a model; all stages have equally many layers, and embedding and output are at the ends."""
     each = len(decoder.layers) // stages
     kept = range(stage * each, (stage + 1) * each)
     decoder.layers = nn.ModuleDict({str(i): decoder.layers[str(i)] for i in kept})
@@ -140,7 +140,7 @@ def stage_of(decoder: Decoder, stage: int, stages: int) -> Decoder:
 
 
 def global_batch(case: ParallelCase, seed: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Random tokens and, one further, what is to be predicted: `[sequences, S]` both; the same on every rank."""
+    """Return random tokens and their targets, shifted by one: both `[sequences, S]`, and the same on every rank."""
     generator = torch.Generator(device=device).manual_seed(seed)
     size = (case.sequences, case.seq_len + 1)
     tokens = torch.randint(0, case.shape.vocab, size, generator=generator, device=device)
@@ -148,5 +148,5 @@ def global_batch(case: ParallelCase, seed: int, device: torch.device) -> tuple[t
 
 
 def loss_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Mean cross entropy in FP32."""
+    """Return the mean cross-entropy in FP32."""
     return fn.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())

@@ -1,7 +1,7 @@
-"""Fully sharded data parallel (`fully_shard`): parameters, gradients and states in parts, gathered layer by layer.
+"""Fully sharded data parallelism (`fully_shard`): parameters, gradients and states are sharded, gathered by layer.
 
-Each layer is gathered for the forward and again for the backward pass, and freed in between; embedding, last norm and
-output layer are one group, which is kept from the forward to the backward pass, as is torch's default for the root.
+Each layer is gathered for the forward pass and again for the backward pass, and freed in between. Embedding, last norm
+and output layer form one group, which stays gathered from forward to backward, torch's default for the root module.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Fsdp2:
     metered: bool = True
     least_world: int = 2
     alone: bool = False
-    """True: over groups of one rank, each with its own model. What FSDP does beside sending, its copies into and out of
-    the buffers that are gathered, is then in the step that others are predicted from."""
+    """True: groups of one rank, each with its own model. The cost of FSDP other than communication, which is copying
+    into and out of the gathered buffers, is then part of the step from which other steps are predicted."""
 
     def layout(self, world: int) -> Layout:
         """See `Strategy.layout`."""
         return Layout(copies=world) if self.alone else Layout(dp=world)
 
     def unsupported(self, case: ParallelCase, world: int) -> str | None:
-        """Any number of ranks can: parameters that do not divide are padded."""
+        """Return None: any number of ranks works, because parameters that do not divide are padded."""
         return None
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
-        """Gathers and scatters by layer, and the norm; none that leaves a rank alone."""
+        """Return the gathers and scatters by layer, and the norm; nothing for a rank alone."""
         if self.alone:
             return ()
         return (*exchanges(case, world, 1, 1), norm_of(case, world, 1))
@@ -62,18 +62,19 @@ class Fsdp2:
 
 
 def norm_of(case: ParallelCase, world: int, stride: int) -> StepMessage:
-    """The norm of gradients that are distributed tensors: one number of each parameter."""
+    """Return the all-reduce for the norm of gradients that are distributed tensors: one number per parameter."""
     numbers = case.layers * len(case.layer_parameters()) + 3
     return StepMessage(op="all_reduce", world=world, stride=stride, bytes=4.0 * numbers, phase="optimizer")
 
 
 def exchanges(case: ParallelCase, world: int, stride: int, shards: int) -> tuple[StepMessage, ...]:
-    """What FSDP sends of a model of which each rank has one of `shards` tensor parallel shards.
+    """Return what FSDP sends for a model of which each rank has one of `shards` tensor-parallel shards.
 
-    On the way there the group of the ends, which is gathered first, and the layer after it find nothing to run beside;
-    on the way back the gather of the last layer, and the scatters of the first layer and the ends.
+    In the forward pass, the end group, which is gathered first, and the layer after it have no computation to overlap
+    with. In the backward pass, neither does the gather of the last layer, nor the scatters of the first layer and the
+    end group.
     """
-    hidden = case.shape.hidden  # norms are not sharded by tensor parallelism: two of a layer, one of the ends
+    hidden = case.shape.hidden  # norms are not sharded by tensor parallelism: two per layer, one at the end
     layer = (case.layer_params - 2 * hidden) / shards + 2 * hidden
     ends = (case.end_params - hidden) / shards + hidden
     gathered, gradient = case.widths.gathered, case.widths.gradient
@@ -93,7 +94,7 @@ def exchanges(case: ParallelCase, world: int, stride: int, shards: int) -> tuple
 
 
 def shard(decoder: Any, mesh: Any, recipe: PrecisionRecipe) -> None:
-    """Shard each layer and the rest of a model over a mesh; gathered in the type that the recipe holds."""
+    """Shard each layer and the rest of a model over a mesh; they are gathered in the type that the recipe holds."""
     import torch
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -105,5 +106,5 @@ def shard(decoder: Any, mesh: Any, recipe: PrecisionRecipe) -> None:
 
 
 def held_in_fp32(recipe: PrecisionRecipe) -> PrecisionRecipe:
-    """What is left of a recipe whose types FSDP sees to: its shards are the FP32 masters."""
+    """Return a recipe without the types that FSDP manages; its shards are the FP32 master weights."""
     return replace(recipe, held="float32", master_weights=False, convert=None)

@@ -1,4 +1,4 @@
-"""Exact causal attention of a part of the queries to the keys and values of all ranks, which are gathered for it."""
+"""Exact causal attention of some of the queries to the keys and values of all ranks, which are gathered for it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from probes.ranks.team import RankGroup
 
 
 def positions_of(rank: int, ranks: int, length: int, device: torch.device) -> torch.Tensor:
-    """Positions of a rank's tokens: chunk `rank` from the head and the same from the tail, of `2 ranks` chunks."""
+    """Return the positions of a rank's tokens: of `2 ranks` chunks, chunk `rank` from the head and from the tail."""
     chunks = torch.arange(length, device=device).chunk(2 * ranks)
     return torch.cat([chunks[rank], chunks[2 * ranks - 1 - rank]])
 
 
 class _Gather(torch.autograd.Function):  # type: ignore[misc] # torch is untyped here
-    """All-gather along the first dimension; its gradient is the reduce-scatter."""
+    """All-gather along the first dimension; its backward pass is the reduce-scatter."""
 
     @staticmethod
     def forward(ctx: Any, part: torch.Tensor, group: RankGroup) -> torch.Tensor:
@@ -42,7 +42,7 @@ class GatheredAttention:
     """Attention of one rank's two chunks."""
 
     def __init__(self, group: RankGroup, rank: int, length: int) -> None:
-        """Make the attention of a rank.
+        """Prepare the attention of a rank.
 
         Args:
             group: the ranks that share the sequences.
@@ -56,10 +56,10 @@ class GatheredAttention:
         self._masks = tuple(causal_lower_right(chunk, end) for end in self._ends)
 
     def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """`q` `[B, n_q, S / ranks, d]`, `k` and `v` `[B, n_kv, S / ranks, d]` to `[B, n_q, S / ranks, d]`."""
+        """Map `q` `[B, n_q, S / ranks, d]`, `k` and `v` `[B, n_kv, S / ranks, d]` to `[B, n_q, S / ranks, d]`."""
         keys, values = self._whole(torch.stack([k, v])).unbind()
         groups = q.shape[1] // k.shape[1]
-        if groups > 1:  # a mask that ends in the lower right corner goes with equal numbers of heads only
+        if groups > 1:  # a lower-right causal mask requires equal numbers of heads
             keys, values = keys.repeat_interleave(groups, dim=1), values.repeat_interleave(groups, dim=1)
         parts = [
             fn.scaled_dot_product_attention(part, keys[:, :, :end], values[:, :, :end], mask)
@@ -68,6 +68,6 @@ class GatheredAttention:
         return torch.cat(parts, dim=2)
 
     def _whole(self, pair: torch.Tensor) -> torch.Tensor:
-        """Keys and values `[2, B, n_kv, S / ranks, d]` of this rank to those of all, in order of positions."""
+        """Gather keys and values `[2, B, n_kv, S / ranks, d]` of all ranks, in the order of positions."""
         head, tail = _Gather.apply(pair, self._group).unflatten(0, (-1, 2)).chunk(2, dim=-2)
         return torch.cat([*head.unbind(), *tail.flip(0).unbind()], dim=-2)

@@ -1,4 +1,4 @@
-"""A strategy: how one step is spread over ranks. Points can be listed without torch, which only building imports."""
+"""A strategy: how one step is spread over ranks. Listing points does not import torch; building a step does."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ if TYPE_CHECKING:
     import torch
 
 PLAIN = ("fp32", "tf32", "bf16-autocast")
-"""Recipes that hold parameters in FP32 and convert nothing: they compose with every strategy."""
+"""Recipes that hold parameters in FP32 and convert nothing, so that they combine with every strategy."""
 
 
 class RankStep(Protocol):
-    """What one rank does in a training step; called by all ranks at once."""
+    """The work of one rank in a training step; called by all ranks at once."""
 
     flags: tuple[str, ...]
     """Recipe flags for the record."""
 
     @property
     def held_bytes(self) -> float:
-        """Bytes of tensors that it holds between steps."""
+        """Bytes of the tensors that this rank holds between steps."""
 
     def step(self, mark: Mark) -> torch.Tensor | None:
-        """One step; the mean loss of this rank's tokens, None where another rank has it."""
+        """Run one step; return the mean loss of this rank's tokens, None if another rank has it."""
 
 
 class Strategy(Protocol):
-    """One way of spreading a step over ranks."""
+    """One way to spread a step over ranks."""
 
     @property
     def id(self) -> str:
-        """For `setup.parallel`, and with `recompute` for probe ids."""
+        """Id for `setup.parallel` and, with `recompute`, for probe ids."""
 
     @property
     def recompute(self) -> bool:
-        """True: full activation checkpointing."""
+        """Whether it uses full activation checkpointing."""
 
     @property
     def recipes(self) -> tuple[str, ...]:
-        """Ids of the recipes that it composes with."""
+        """Ids of the recipes that the strategy combines with."""
 
     @property
     def metered(self) -> bool:
-        """True: its energy is measured."""
+        """Whether its energy is measured."""
 
     @property
     def least_world(self) -> int:
-        """Fewest ranks for which it differs from the others."""
+        """Least number of ranks with which it differs from the other strategies."""
 
     def layout(self, world: int) -> Layout:
-        """Its degrees over so many ranks."""
+        """Return its degrees of parallelism over a number of ranks."""
 
     def unsupported(self, case: ParallelCase, world: int) -> str | None:
-        """Why so many ranks cannot take the step, None where they can."""
+        """Return why a number of ranks cannot run the step, None if it can."""
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
-        """What a rank sends in a step, from the second on: the first also agrees on buckets and shapes."""
+        """Return what a rank sends in each step but the first, which also agrees on buckets and shapes."""
 
     def build(self, case: ParallelCase, recipe: PrecisionRecipe, team: Team, device: Device, seed: int) -> RankStep:
-        """Make this rank's part; all ranks call it at once."""
+        """Build this rank's part; all ranks call this at once."""

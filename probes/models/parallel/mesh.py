@@ -1,4 +1,4 @@
-"""Meshes of ranks for `torch.distributed.tensor`, made of the groups that the team has already."""
+"""Meshes of ranks for `torch.distributed.tensor`, made of the groups that the team already has."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from probes.ranks.team import Team
 
 
 def mesh_alone(team: Team, device: Device) -> Any:
-    """A mesh of this rank and nobody else."""
+    """Return a mesh of this rank only."""
     return DeviceMesh.from_group(team.group("alone", 1).handle, device.kind, mesh_dim_names=("dp",))
 
 
 def mesh_of(team: Team, device: Device, **sizes: int) -> Any:
-    """The mesh of all ranks; of its dimensions the last one holds neighbours.
+    """Return the mesh of all ranks; its last dimension holds neighbours.
 
     Args:
         team: the ranks.
-        device: of this rank.
-        sizes: of each dimension, by name; their product is the number of ranks.
+        device: the device of this rank.
+        sizes: size of each dimension, by name; their product is the number of ranks.
     """
     handles: list[Any] = []
     stride = 1

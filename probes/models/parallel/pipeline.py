@@ -1,7 +1,7 @@
-"""Pipeline parallel (`torch.distributed.pipelining`): each rank holds some of the layers, micro-batches pass through.
+"""Pipeline parallelism (`torch.distributed.pipelining`): each rank holds some layers, and micro-batches pass through.
 
-`Schedule1F1B`, with one stage a rank, or `ScheduleInterleaved1F1B`, with two. The pipeline may be one of several that
-train data parallel replicas, each stage averaging its gradients with those of the same stage.
+The schedule is `Schedule1F1B` with one stage per rank, or `ScheduleInterleaved1F1B` with two. The pipeline may be one
+of several data-parallel replicas; each stage then averages its gradients with the same stage of the others.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Pipeline:
     metered: bool = False
     least_world: int = 2
     vp: int = 1
-    """Stages of each rank."""
+    """Stages per rank."""
     ranks: int | None = None
-    """Of each pipeline; None: all."""
+    """Ranks per pipeline; None: all."""
     alone: bool = False
-    """True: pipelines of one stage, each rank with its own model. What the schedule does beside sending, and what it
-    costs to take one sequence at a time, is then in a step that others are predicted from."""
+    """True: pipelines of one stage, each rank with its own model. The cost of the schedule other than communication,
+    and of taking one sequence at a time, is then part of a step from which other steps are predicted."""
 
     def layout(self, world: int) -> Layout:
-        """See `Strategy.layout`; a micro-batch is one sequence of the four for each rank."""
+        """See `Strategy.layout`; a micro-batch is one of the four sequences of each rank."""
         if self.alone:
             return Layout(copies=world, micro_batches=SEQUENCES)
         pp = self.ranks or world
@@ -51,7 +51,7 @@ class Pipeline:
         )
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
-        """Hidden states on the way there, their gradients on the way back; the reductions of the last stage."""
+        """Return hidden states (forward), their gradients (backward), and the reductions of the last stage."""
         if self.alone:
             return ()
         layout = self.layout(world)

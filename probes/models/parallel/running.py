@@ -1,4 +1,4 @@
-"""Steps as one rank runs them: forward, backward, clipping by the global norm, AdamW."""
+"""Steps as one rank runs them: forward, backward, clipping by the global norm, and AdamW."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def trained(decoder: Decoder, recipe: PrecisionRecipe, device_kind: str) -> Training:
-    """A model made ready to train, its forward pass in the recipe's context."""
+    """Prepare a model for training, with its forward pass in the recipe's context."""
     training = Training(decoder, recipe, device_kind)
     decoder.region = training.region
     decoder.stream = getattr(torch, recipe.autocast) if recipe.autocast else None
@@ -28,7 +28,7 @@ def trained(decoder: Decoder, recipe: PrecisionRecipe, device_kind: str) -> Trai
 
 
 class WholeStep:
-    """A step in which every rank has a loss of its own or the same one."""
+    """A step in which every rank computes a loss, either its own or the same one."""
 
     def __init__(
         self,
@@ -39,14 +39,14 @@ class WholeStep:
         around: Callable[[], AbstractContextManager[object]] = nullcontext,
         buckets: bool = False,
     ) -> None:
-        """Make the step.
+        """Prepare the step.
 
         Args:
             run: the model as it is called.
-            training: of the model.
-            batch: of this rank.
-            around: context of forward and backward pass.
-            buckets: whether gradients are copied to buckets for their reduction.
+            training: the training of the model.
+            batch: the batch of this rank.
+            around: context of the forward and backward pass.
+            buckets: whether gradients are copied into buckets to be reduced.
         """
         self._run, self._training, self._batch, self._around = run, training, batch, around
         self._buckets = buckets
@@ -74,15 +74,15 @@ class WholeStep:
 
 
 class PipelineStep:
-    """A step of a pipeline: its schedule mixes forward and backward passes of micro-batches."""
+    """A step of a pipeline, whose schedule interleaves forward and backward passes of micro-batches."""
 
     def __init__(self, schedule: Any, stages: Sequence[Training], batch: Batch, group: Any, *, ends: tuple[bool, bool]):
-        """Make the step.
+        """Prepare the step.
 
         Args:
-            schedule: of `torch.distributed.pipelining`, for this rank.
-            stages: the stages that it holds.
-            batch: of the pipeline.
+            schedule: this rank's schedule from `torch.distributed.pipelining`.
+            stages: the stages that this rank holds.
+            batch: the batch of the pipeline.
             group: the ranks of the pipeline.
             ends: whether this rank holds the first and the last stage.
         """
@@ -113,7 +113,7 @@ class PipelineStep:
 
 
 def clip_across(parameters: Sequence[torch.Tensor], group: Any) -> None:
-    """Clip gradients by the norm of those of all ranks of a group, each of which has others."""
+    """Clip gradients by their norm over all ranks of a group, where each rank has different parameters."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     squared = nn.utils.get_total_norm(gradients) ** 2
     dist.all_reduce(squared, group=group)
@@ -126,18 +126,18 @@ def held_bytes(
     batch: Batch,
     others: Iterable[torch.Tensor],
 ) -> float:
-    """Bytes that a rank holds between steps: parameters, buffers, states, batch, and what else there is."""
+    """Return the bytes that a rank holds between steps: parameters, buffers, optimizer states, batch, and `others`."""
     states = [value for state in optimizer.state.values() for value in state.values() if hasattr(value, "nbytes")]
     held = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
     return float(sum(_local(tensor).nbytes for tensor in (*held, *states, *batch, *others)))
 
 
 def _local(tensor: Any) -> torch.Tensor:
-    """The part of a distributed tensor that is here; any other tensor as it is."""
+    """Return the local part of a distributed tensor; any other tensor as it is."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def share(batch: Batch, part: int, parts: int) -> Batch:
-    """One part of the sequences of a batch."""
+    """Return one part of the sequences of a batch."""
     tokens, targets = (tensor.chunk(parts)[part] for tensor in batch)
     return tokens, targets

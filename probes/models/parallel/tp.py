@@ -1,8 +1,8 @@
-"""Tensor parallel with sequence parallel norms: projections are sharded by heads, columns and rows.
+"""Tensor parallelism with sequence-parallel norms: projections are sharded by heads, columns and rows.
 
-Between the products the hidden states are sharded along the sequence (Korthikanti et al., arXiv:2205.05198): gathered
-before a block's first product, scattered with its last. Embedding and output layer are sharded by the vocabulary, and
-the loss is computed on sharded logits (`loss_parallel`), so that these are never gathered.
+Between the products, the hidden states are sharded along the sequence (Korthikanti et al., arXiv:2205.05198): they are
+gathered before the first product of a block, and scattered by its last one. Embedding and output layer are sharded by
+vocabulary, and the loss is computed on sharded logits (`loss_parallel`), so that logits are never gathered.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class TensorParallel:
     metered: bool = False
     least_world: int = 2
     alone: bool = False
-    """True: over groups of one rank, each with its own model. What distributed tensors do beside sending, the host's
-    time of each of their operators, is then in a step that others are predicted from."""
+    """True: groups of one rank, each with its own model. The cost of distributed tensors other than communication,
+    which is the host's time for each of their operators, is then part of a step from which other steps are
+    predicted."""
 
     def layout(self, world: int) -> Layout:
         """See `Strategy.layout`."""
@@ -41,10 +42,10 @@ class TensorParallel:
         return None if self.alone else cannot_shard(case, world, "ranks")
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
-        """Gathers and scatters by layer, the loss, and gradients of the norms, which every rank has a part of."""
+        """Return gathers and scatters by layer, the loss, and gradients of the norms, which all ranks add to."""
         if self.alone:
             return ()
-        # Torch reduces the gradients of the norms twice: for the norm of all, and again for the update.
+        # Torch reduces the gradients of the norms twice: for the global norm, and again for the update.
         norms = norm_gradients(case, world, 2, "optimizer")
         return (*activations(case, case.sequences, world), norms, norm_of(case, world, 1))
 
@@ -66,7 +67,7 @@ class TensorParallel:
 
 
 def cannot_shard(case: ParallelCase, parts: int, whole: str) -> str | None:
-    """Why a model cannot be sharded over so many ranks, None where it can."""
+    """Return why a model cannot be sharded over so many ranks, None if it can."""
     shape = case.shape
     return indivisible(
         parts, whole, heads=shape.heads, key_and_value_heads=shape.kv_heads, columns_of_the_feed_forward=shape.ffn,
@@ -75,13 +76,13 @@ def cannot_shard(case: ParallelCase, parts: int, whole: str) -> str | None:
 
 
 def activations(case: ParallelCase, sequences: int, world: int) -> tuple[StepMessage, ...]:
-    """What neighbours send of so many sequences.
+    """Return what tensor-parallel ranks send to each other for a number of sequences.
 
-    Each layer gathers twice and scatters twice in each direction, embedding and output layer once. The loss adds up
-    the maximum, the sum of exponentials and the target's logit of each token.
+    Each layer gathers twice and scatters twice in each direction; embedding and output layer do so once. The loss
+    reduces the maximum, the sum of exponentials and the target's logit of each token.
     """
     rows = float(sequences * case.seq_len)
-    embedded_bytes = rows * case.shape.hidden * case.widths.gathered  # as wide as the embedding's weights
+    embedded_bytes = rows * case.shape.hidden * case.widths.gathered  # in the type of the embedding's weights
     hidden_bytes = rows * case.shape.hidden * case.widths.activation
     blocks = 2 * case.layers
 
@@ -100,14 +101,14 @@ def activations(case: ParallelCase, sequences: int, world: int) -> tuple[StepMes
 
 
 def norm_gradients(case: ParallelCase, world: int, times: int, phase: str) -> StepMessage:
-    """Reductions of the gradients of the norms, of which each rank has the part of its tokens."""
+    """Return the reductions of the norms' gradients, of which each rank has the part from its own tokens."""
     count = times * (2 * case.layers + 1)
     size_bytes = float(case.shape.hidden * case.widths.gradient)
     return StepMessage(op="all_reduce", world=world, bytes=size_bytes, count=count, phase=phase)
 
 
 def shard_products(decoder: Any, mesh: Any) -> None:
-    """Make a model's parameters distributed tensors over the mesh of its tensor parallel ranks."""
+    """Turn a model's parameters into distributed tensors over the mesh of its tensor-parallel ranks."""
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,

@@ -1,4 +1,4 @@
-"""Tensor parallel neighbours, fully sharded data parallel across: how models are trained that one GPU does not hold."""
+"""Tensor parallelism between neighbours, fully sharded data parallelism across: for models too large for one GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TensorParallelFsdp2:
     metered: bool = False
     least_world: int = 4
     tp: int = 2
-    """Neighbours that share a layer."""
+    """Neighbouring ranks that share a layer."""
 
     def layout(self, world: int) -> Layout:
         """See `Strategy.layout`."""
@@ -38,7 +38,7 @@ class TensorParallelFsdp2:
         )
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
-        """Those of both, the norm in either direction."""
+        """Return the messages of both kinds of parallelism, with the norm reduced along either dimension."""
         replicas = world // self.tp
         return (
             *activations(case, case.sequences // replicas, self.tp),
@@ -56,7 +56,7 @@ class TensorParallelFsdp2:
         from probes.models.parallel.mesh import mesh_of
         from probes.models.parallel.running import WholeStep, share, trained
 
-        # The norm takes an all-reduce of four bytes in either direction, which torch thinks worth a warning.
+        # The norm takes an all-reduce of four bytes along either dimension, for which torch prints a warning.
         logging.getLogger("torch.distributed.tensor._redistribute").setLevel(logging.ERROR)
         replicas = team.size // self.tp
         mesh = mesh_of(team, device, dp=replicas, tp=self.tp)

@@ -1,7 +1,7 @@
 """Element formats, and the exact rounding of FP32 values to them: to nearest, ties to even, saturating.
 
 Sources: FP16 and BF16 as in IEEE 754-2019 and torch; E4M3 and E5M2 are the FP8 formats of Micikevicius et al.
-(arXiv 2209.05433); E2M1 is that of the OCP Microscaling Formats specification v1.0, section 5.3.
+(arXiv 2209.05433); E2M1 is the FP4 format of the OCP Microscaling Formats specification v1.0, section 5.3.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import torch
 
 FP32_TOP_EXPONENT = 127
-"""Exponent of the largest powers of two in FP32."""
+"""Exponent of the largest power of two in FP32."""
 _EXPONENT_BITS = 0x7F800000
-"""Of an FP32 number: they alone are the power of two below its magnitude."""
+"""Exponent bits of an FP32 number; by themselves they are the largest power of two up to its magnitude."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +26,9 @@ class ElementFormat:
 
     id: str
     mantissa_bits: int
-    """Stored ones, without the leading 1."""
+    """Stored bits, without the leading 1."""
     min_exponent: int
-    """Of the smallest normal number."""
+    """Exponent of the smallest normal number."""
     largest: float
     """Largest finite number."""
 
@@ -39,12 +39,12 @@ class ElementFormat:
 
     @property
     def flushed_up_to(self) -> float:
-        """Magnitudes up to this one become zero: half the smallest number, the tie included, which is even."""
+        """Largest magnitude that becomes zero: half the smallest number. The tie is included, because zero is even."""
         return self.smallest / 2.0
 
     @property
     def beyond_from(self) -> float:
-        """Half a step above the largest: greater magnitudes round beyond it, and so does a tie, but for E4M3's.
+        """Half a step above the largest number: greater magnitudes round beyond it, and so does a tie, except in E4M3.
 
         The tie goes to the even neighbour, which in E4M3 is the largest number itself.
         """
@@ -68,10 +68,10 @@ FORMATS: tuple[ElementFormat, ...] = (
 
 
 def find_format(name: str) -> ElementFormat:
-    """The format of this id.
+    """Return the format with this id.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no format has this id.
     """
     by_id = {element.id: element for element in FORMATS}
     if name not in by_id:
@@ -80,10 +80,11 @@ def find_format(name: str) -> ElementFormat:
 
 
 def rounded(x: torch.Tensor, element: ElementFormat) -> torch.Tensor:
-    """FP32 values rounded to a format, still held in FP32; NaN stays NaN.
+    """Round FP32 values to a format and return them in FP32; NaN stays NaN.
 
-    Rounding is to nearest with ties to even, subnormals included. Beyond the largest number a value becomes infinite
-    in FP16 and BF16, so that a step of training is lost; else the largest number, as casts of scaled tensors do.
+    Rounding is to nearest with ties to even, subnormals included. A value beyond the largest number becomes infinite in
+    FP16 and BF16, so that a step of training is lost; in other formats it becomes the largest number, as in casts of
+    scaled tensors.
 
     Args:
         x: FP32, of any shape.

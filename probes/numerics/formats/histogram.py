@@ -1,7 +1,7 @@
-"""Histograms of magnitudes, and what any format at any power-of-two scale makes of them.
+"""Histograms of magnitudes, and the effect on them of any format at any power-of-two scale.
 
-A bin is an exponent and the first four bits behind the point. The limits of FP8 and FP4 lie on its edges, so that the
-shares that follow are exact there; those of FP16 and BF16 lie on them but for half a unit in the last place at the top.
+A bin is an exponent and the first four mantissa bits. The limits of FP8 and FP4 are bin edges, so the shares derived
+from the bins are exact; the limits of FP16 and BF16 are bin edges except for half a unit in the last place at the top.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
 
 SUB_BITS = 4
 SUB_BINS = 2**SUB_BITS
-"""Bins of an octave."""
+"""Bins per octave."""
 _SHIFT = 23 - SUB_BITS
 BIAS = 127
 BINS = 256 * SUB_BINS
-"""One for each exponent of FP32 and four bits; the last octave holds infinities and NaN."""
+"""One bin per exponent of FP32 and four mantissa bits; the last octave holds infinities and NaN."""
 SCALES_LOG2 = range(-40, 81)
-"""Scales that are tried for one that would help."""
+"""Log2 of the scales among which the best one is sought."""
 
 Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Magnitudes:
-    """How many values have which magnitude."""
+    """Number of values of each magnitude."""
 
     counts: Counts
-    """`[BINS]`."""
+    """Values by bin, `[BINS]`."""
     zeros: int
     ties: Counts
-    """`[256]`, by biased exponent: exact powers of two, which a tie at the flushing limit concerns."""
+    """Exact powers of two by biased exponent, `[256]`; ties at the flushing limit are among them."""
 
     def __add__(self, other: Magnitudes) -> Magnitudes:
-        """Both together."""
+        """Return the histogram of both together."""
         return Magnitudes(
             counts=self.counts + other.counts, zeros=self.zeros + other.zeros, ties=self.ties + other.ties
         )
 
     @property
     def total(self) -> int:
-        """All values, zeros and what is not finite included."""
+        """All values, including zeros and values that are not finite."""
         return int(self.counts.sum()) + self.zeros
 
     @property
@@ -58,17 +58,17 @@ class Magnitudes:
         return int(self.counts[-SUB_BINS:].sum())
 
     def octaves(self) -> dict[int, int]:
-        """Exponent to count, of finite values that are not zero; exponents that do not occur are left out."""
+        """Return the count of finite, non-zero values by exponent; exponents that do not occur are left out."""
         by_octave = self.counts.reshape(256, SUB_BINS).sum(axis=1)[:-1]
         return {int(index) - BIAS: int(by_octave[index]) for index in np.flatnonzero(by_octave)}
 
     @property
     def nonzero(self) -> int:
-        """Values that are not zero by themselves: what a format can make zero, or cannot hold."""
+        """Values that are not zero to begin with; a format may flush them to zero or be unable to hold them."""
         return int(self.counts.sum())
 
     def flushed_ratio(self, element: ElementFormat, scale_log2: int = 0) -> float:
-        """Share of the values that are not zero by themselves which a format makes zero after the scale.
+        """Return the share of the values not zero to begin with that a format flushes to zero after scaling.
 
         Args:
             element: the format.
@@ -83,7 +83,7 @@ class Magnitudes:
         return (below + (int(self.ties[limit]) if limit < 255 else 0)) / self.nonzero
 
     def saturated_ratio(self, element: ElementFormat, scale_log2: int = 0) -> float:
-        """Share of the values that are not zero which lie beyond the format after the scale; infinities and NaN do."""
+        """Return the share of non-zero values beyond the format's range after scaling, with infinities and NaN."""
         if not self.nonzero:
             return 0.0
         first = _bin_of(element.beyond_from) - scale_log2 * SUB_BINS
@@ -91,11 +91,13 @@ class Magnitudes:
         return int(self.counts[first:].sum()) / self.nonzero
 
     def best_scale_log2(self, element: ElementFormat, headroom: int = 0) -> int | None:
-        """The power of two that flushes least without saturating; the least such one. None where nothing is finite.
+        """Return log2 of the scale that flushes least without saturating; of several, the one nearest to a scale of 1.
+
+        None if every scale saturates, as with any infinity or NaN, or if there is no non-zero value.
 
         Args:
             element: the format.
-            headroom: octaves that have to stay free above the largest value seen, for those that were not looked at.
+            headroom: octaves that must stay free above the largest value seen, for values that were not examined.
         """
         candidates = [power for power in SCALES_LOG2 if self.saturated_ratio(element, power + headroom) == 0.0]
         if not candidates or not self.nonzero:
@@ -107,18 +109,18 @@ class Magnitudes:
 
 
 def _bin_of(value: float) -> int:
-    """The first bin that holds no value below this one."""
+    """Return the first bin that holds no value below this one."""
     mantissa, exponent = frexp(value)
     return int((exponent - 1 + BIAS) * SUB_BINS + ceil((2.0 * mantissa - 1.0) * SUB_BINS))
 
 
 def nothing() -> Magnitudes:
-    """The histogram of no values."""
+    """Return the histogram of no values."""
     return Magnitudes(counts=np.zeros(BINS, dtype=np.int64), zeros=0, ties=np.zeros(256, dtype=np.int64))
 
 
 def magnitudes(x: torch.Tensor) -> Magnitudes:
-    """The histogram of a tensor of any shape and floating type."""
+    """Return the histogram of a tensor of any shape and floating-point type."""
     import torch
 
     bits = x.detach().reshape(-1).to(torch.float32).view(torch.int32) & 0x7FFFFFFF
@@ -133,14 +135,14 @@ def magnitudes(x: torch.Tensor) -> Magnitudes:
 
 
 def swallowed_counts(weight: torch.Tensor, update: torch.Tensor, element: ElementFormat) -> tuple[int, int]:
-    """Updates that leave a weight held in a format as it is, and all updates that are not zero by themselves.
+    """Count the updates that leave a weight held in a format unchanged, and all updates that are not zero.
 
-    An update below half a unit in the last place does: the sum rounds back (Gupta et al., arXiv 1502.02551).
+    An update below half a unit in the last place is swallowed: the sum rounds back (Gupta et al., arXiv 1502.02551).
 
     Args:
-        weight: before the update.
-        update: what is added, of the same shape.
-        element: the format that weights are held in.
+        weight: value before the update.
+        update: value that is added, of the same shape.
+        element: the format that the weights are held in.
     """
     from probes.numerics.formats.elements import rounded
 

@@ -1,1 +1,1 @@
-"""What is watched in training. Each instrument is given time and a place to keep what it has finished."""
+"""Instruments that observe training. Each one is given time and a place to store what it has finished."""

@@ -1,7 +1,7 @@
-"""Runs from warm starts that differ in the precisions of layers alone: one start for each seed.
+"""Runs from warm starts that differ only in the precisions of layers, with one start per seed.
 
-What rounding does to a loss is chaotic: two seeds may rank layers in opposite orders. So every figure here is of
-several seeds, and comes with an interval.
+The effect of rounding on a loss is chaotic: two seeds may rank layers in opposite orders. Every figure here therefore
+comes from several seeds and has an interval.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run, dynamic_scaler
 
 FIRST_SCALE = 2.0**10
-"""Of the loss in FP16 where only a gradient is looked at; it is taken out again."""
+"""Loss scale in FP16 when only a gradient is evaluated; the gradient is divided by it again."""
 
 
 class Bench:
     """Runs of one seed from one warm start."""
 
     def __init__(self, task: Task, place: Place, recipe: LowerRecipe, *, warm_steps: int, seed: int = 0) -> None:
-        """Train a little in FP32, where every run begins.
+        """Train a little in FP32, to the start of every run.
 
         Args:
             task: what is trained.
-            place: where.
+            place: device and size.
             recipe: the lower precision.
-            warm_steps: in FP32.
-            seed: of weights and data.
+            warm_steps: number of FP32 steps.
+            seed: determines the weights and the data.
         """
         self.recipe = recipe
         self.run = Run(task, seed, place)
@@ -44,7 +44,7 @@ class Bench:
         self._exact: list[torch.Tensor] | None = None
 
     def trained(self, layers: Sequence[str], steps: int) -> Plain:
-        """Train with these layers lowered; the loss at the end, None where it is not finite."""
+        """Train with these layers lowered; return the final loss, None if it is not finite, and counts of layers."""
         self.from_start(layers)
         result = self.run.train(steps)
         loss = result.figures["loss"]
@@ -54,7 +54,7 @@ class Bench:
         }  # fmt: skip
 
     def gradient_error(self, layers: Sequence[str]) -> float | None:
-        """Of the first gradient: the norm of its change over its norm. None where it is not finite."""
+        """Return the norm of the change of the first gradient over its norm; None if it is not finite."""
         if self._exact is None:
             self._exact = self._gradient(())
         pairs = zip(self._gradient(layers), self._exact, strict=True)
@@ -64,14 +64,14 @@ class Bench:
         return error if math.isfinite(error) else None
 
     def from_start(self, layers: Sequence[str]) -> None:
-        """Go back to the start with these layers lowered."""
+        """Go back to the start and lower these layers."""
         self.run.restore(self.start)
         self.run.switches.turn(dict.fromkeys(layers, self.recipe))
         if self.recipe.loss_scaling and layers:
             self.run.scaler = dynamic_scaler(self.run.place.kind)
 
     def _gradient(self, layers: Sequence[str]) -> list[torch.Tensor]:
-        """The gradient of the first batch."""
+        """Return the gradient of the first batch."""
         self.from_start(layers)
         scale = FIRST_SCALE if self.recipe.loss_scaling and layers else 1.0
         (self.run.loss(self.run.job.batch(self.run.step)) * scale).backward()
@@ -84,14 +84,14 @@ class Bench:
 
 
 class Benches:
-    """A bench for each seed, made when it is first asked for."""
+    """One bench per seed, made on first use."""
 
     def __init__(self, task: Task, place: Place, recipe: LowerRecipe) -> None:
-        """Make the first one without a warm start, to see the layers and to take times.
+        """Make a bench without a warm start, to inspect the layers and to time steps.
 
         Args:
             task: what is trained.
-            place: where.
+            place: device and size.
             recipe: the lower precision.
         """
         self.recipe, self.place = recipe, place
@@ -106,20 +106,20 @@ class Benches:
         """Layers that the recipe lowers by itself."""
 
     def step_s(self) -> tuple[float, float]:
-        """Seconds of a step with no layer lowered, and with all."""
+        """Return the seconds of a step with no layer lowered, and with all layers lowered."""
         times = []
         for layers in ((), tuple(self.kinds)):
-            self._cold.trained(layers, 1)  # the first step makes threads and kernels
+            self._cold.trained(layers, 1)  # the first step starts threads and loads kernels
             self._cold.from_start(layers)
             times.append(max(self._cold.run.train(2).wall_s / 2.0, 1e-4))
         return times[0], times[1]
 
     def start_from(self, seeds: int, warm_steps: int) -> None:
-        """Settle how many there are, and how long each is trained in FP32 first."""
+        """Set the number of seeds, and the number of FP32 steps before each start."""
         self.seeds, self.warm_steps = seeds, warm_steps
 
     def of(self, seed: int) -> Bench:
-        """The bench of a seed."""
+        """Return the bench of a seed."""
         if seed not in self._warm:
             self._warm[seed] = Bench(self._task, self.place, self.recipe, warm_steps=self.warm_steps, seed=seed)
         return self._warm[seed]
@@ -131,32 +131,32 @@ class Turned:
 
     layers: tuple[str, ...]
     gradient_error_ratio: float | None
-    """Of the first gradient, the mean over seeds: the norm of its change over its norm. None where not finite."""
+    """Mean over seeds of the norm of the change of the first gradient over its norm. None: not finite."""
     gradient_errors: tuple[float | None, ...]
-    """Of each seed."""
+    """Ratio of each seed; `gradient_error_ratio` is their mean."""
     told_from_next: bool | None
-    """Whether the error is above that of the next layer by more than the seeds differ (one-sided, 5 %); None: unknown,
-    or there is no next one."""
+    """Whether the error exceeds that of the next layer by more than the seeds differ (one-sided, 5 %). None: unknown,
+    or there is no next layer."""
     seeds: int
-    """Runs whose loss is known; 0 where these layers were not trained."""
+    """Paired runs whose FP32 loss is finite, diverged ones included; 0 if these layers were not trained."""
     loss_change: float | None
-    """Mean change at the end against all layers in FP32, from the same starts on the same batches. None: not trained,
-    or not finite."""
+    """Mean change of the final loss against all layers in FP32, from the same starts on the same batches. None: not
+    trained, or not finite."""
     loss_change_low: float | None
     """Lower end of its 90 % interval."""
     loss_change_high: float | None
-    """Upper end."""
+    """Upper end of the interval."""
     diverged: int
     """Runs that ended without a finite loss."""
 
 
 def change_of(losses: Sequence[float | None], base: Sequence[float | None], margin: float = 1.0) -> Plain:
-    """Mean paired change of a loss with its interval, as fields of `Turned`.
+    """Return the mean paired change of a loss with its interval: fields of `Turned`, and `verdict`.
 
     Args:
-        losses: of each seed, None where not finite.
-        base: the same in FP32; seeds where this is None are left out.
-        margin: of the test, where its verdict is wanted.
+        losses: loss of each seed; None if not finite.
+        base: FP32 loss of each seed; seeds where it is None are left out.
+        margin: margin of the test, if its verdict is wanted.
     """
     pairs = [(low, high) for low, high in zip(losses, base, strict=False) if high is not None]
     comparison = compare([math.nan if low is None else low - high for low, high in pairs], margin)

@@ -1,7 +1,7 @@
 """Exponents of weights, activations and gradients, layer by layer, while a model trains in FP32.
 
-From the histograms follows, for any format and any scale, what would be flushed to zero and what would saturate; and
-from the updates what would be swallowed by weights held in that format.
+The histograms give, for any format and scale, the share of values that would be flushed to zero and that would
+saturate; the updates give the share that weights held in a format would swallow.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run
 
 TENSORS = ("weights", "activations", "gradients", "weight_gradients")
-"""`gradients` are those of a layer's output, which its backward products read."""
+"""`gradients` are the gradients of a layer's output, which its backward products read."""
 SWALLOWING = ("bf16", "fp16")
-"""Formats that weights are held in somewhere."""
+"""Formats that some training recipes hold weights in."""
 LOOKS = 5
-"""Steps at which is looked, evenly over the run."""
+"""Number of steps that are examined, evenly spread over the run."""
 MOST_STEPS, LEAST_STEPS = 100, 5
 HEADROOM_OCTAVES = 2
-"""Kept free above the largest gradient seen by a scale that is recommended: only some steps were looked at."""
+"""Octaves that a recommended scale leaves free above the largest gradient seen, as only some steps were examined."""
 LIMIT_OCTAVES = 1
-"""The same below the largest scale at which training did not overflow."""
+"""Octaves that it leaves free below the largest scale at which training did not overflow."""
 LOSS_SCALES = range(0, 41, 2)
-"""Powers of two at which the gradients are judged in every format."""
+"""Log2 of the loss scales at which the gradients are judged in every format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerMagnitudes:
-    """What was seen of one layer; its tables grow while it is watched."""
+    """Observations of one layer; its tables grow while it is watched."""
 
     kind: str
     seen: dict[str, Magnitudes] = field(default_factory=lambda: {name: nothing() for name in TENSORS})
-    """By tensor."""
+    """Magnitudes by tensor."""
     swallowed: dict[str, list[int]] = field(default_factory=lambda: {name: [0, 0] for name in SWALLOWING})
-    """By format: updates that leave the weight as it is, and updates that are not zero, of all looks."""
+    """By format, over all examined steps: updates that leave the weight unchanged, and updates that are not zero."""
 
     def add(self, tensor: str, values: torch.Tensor) -> None:
-        """Count the values of a tensor."""
+        """Add the values of a tensor to its histogram."""
         self.seen[tensor] = self.seen[tensor] + magnitudes(values)
 
 
 class Watch:
-    """Looks at the layers of a run."""
+    """Observes the layers of a run."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -64,7 +64,7 @@ class Watch:
         ]
 
     def look(self) -> float:
-        """Take one step and count everything in it; returns its loss."""
+        """Take one step, count all values in it, and return its loss."""
         before = {name: self._weights(name) for name in self.layers}
         self._looking = True
         loss, _ = self._run.one_step(self._gradients)
@@ -82,7 +82,7 @@ class Watch:
         return loss
 
     def close(self) -> None:
-        """Take the hooks away."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
 
@@ -105,11 +105,11 @@ class Watch:
 
 
 def described(seen: Magnitudes, scales: Mapping[str, int | None] | None = None) -> Plain:
-    """A histogram as a document: counts by exponent, and what each format makes of the values.
+    """Describe a histogram as a document: counts by exponent, and the effect of each format on the values.
 
     Args:
         seen: the histogram.
-        scales: by format, the scale that is recommended where that is not the best one for these values alone.
+        scales: by format, log2 of the recommended scale, where that is not the best one for these values alone.
     """
     octaves = seen.octaves()
     low, high = (min(octaves), max(octaves)) if octaves else (0, -1)
@@ -130,7 +130,7 @@ def described(seen: Magnitudes, scales: Mapping[str, int | None] | None = None) 
 
 
 def watch(run: Run, steps: int, until: Slice) -> tuple[Watch, int]:
-    """Train for some steps and look now and then; returns what was seen and the steps that were taken."""
+    """Train for some steps and examine some of them; return the observations and the number of steps taken."""
     seen = Watch(run)
     every = max(steps // LOOKS, 1)
     taken = 0
@@ -149,14 +149,14 @@ def watch(run: Run, steps: int, until: Slice) -> tuple[Watch, int]:
 
 
 def histograms(task: Task, place: Place, until: Slice, keep: Keep, limit_log2: int | None = None) -> Plain:
-    """Histograms of a task in FP32, as a plain document.
+    """Return histograms of a task in FP32, as a plain document.
 
     Args:
         task: what is trained.
-        place: where.
-        until: time for it.
-        keep: keeps the answer.
-        limit_log2: the largest loss scale at which FP16 training of the task did not overflow; None: unknown.
+        place: device and size.
+        until: time for the run.
+        keep: stores the answer.
+        limit_log2: log2 of the largest loss scale at which FP16 training of the task did not overflow; None: unknown.
     """
 
     def measure() -> Plain:
@@ -190,7 +190,7 @@ def _layer(name: str, layer: LayerMagnitudes) -> Plain:
 
 
 def _overall(seen: Watch, limit_log2: int | None) -> Plain:
-    """All layers together, by tensor; the loss scale for FP16; and the share of swallowed updates by format."""
+    """Combine all layers by tensor, with the loss scale for FP16 and the share of swallowed updates by format."""
     layers = list(seen.layers.values())
     total = {name: sum((layer.seen[name] for layer in layers), nothing()) for name in TENSORS}
     scale = loss_scale(total["gradients"] + total["weight_gradients"], limit_log2)
@@ -204,12 +204,12 @@ def _overall(seen: Watch, limit_log2: int | None) -> Plain:
 
 
 def loss_scale(gradients: Magnitudes, limit_log2: int | None) -> Plain:
-    """The loss scale for FP16 that flushes least with room to spare.
+    """Recommend the loss scale for FP16 that flushes the fewest values and leaves headroom.
 
     Args:
-        gradients: those of layers' outputs and of weights together, since one scale multiplies both.
-        limit_log2: the largest scale at which training did not overflow, which counts what no histogram sees, such as
-            gradients inside attention; None: unknown.
+        gradients: gradients of layer outputs and of weights together, since one scale multiplies both.
+        limit_log2: log2 of the largest scale at which training did not overflow. It accounts for values that no
+            histogram sees, such as gradients inside attention. None: unknown.
     """
     fp16 = find_format("fp16")
     best = gradients.best_scale_log2(fp16, HEADROOM_OCTAVES)
@@ -222,7 +222,7 @@ def loss_scale(gradients: Magnitudes, limit_log2: int | None) -> Plain:
 
 
 def _by_scale(seen: Magnitudes, element: ElementFormat) -> list[Plain]:
-    """What a format makes of the gradients at each loss scale."""
+    """Return the effect of a format on the gradients at each loss scale."""
     return [
         {
             "scale_log2": power,
@@ -234,7 +234,7 @@ def _by_scale(seen: Magnitudes, element: ElementFormat) -> list[Plain]:
 
 
 def _share(counts: Iterable[list[int]]) -> float | None:
-    """Swallowed updates of all that were asked for; None where none was."""
+    """Return swallowed updates as a share of all non-zero updates; None if there were none."""
     listed = list(counts)
     asked = sum(row[1] for row in listed)
     return sum(row[0] for row in listed) / asked if asked else None

@@ -1,7 +1,7 @@
 """Parity: paired runs from the same seeds in FP32 and in a lower precision, tested for equivalence.
 
-Each seed gives weights and data; its runs differ in precision alone, and their difference is one sample. A run of FP32
-whose weights are moved by a millionth at the start shows what chaos alone makes of two runs.
+Each seed fixes the weights and the data; its runs differ only in precision, and their difference is one sample. An FP32
+run whose weights are perturbed by a millionth at the start shows how far chaos alone drives two runs apart.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from probes.numerics.training import Place, Run, dynamic_scaler
 BASELINE, NULL = "fp32", "fp32-moved"
 NOT_APPLIED, NOT_RUN = "not_applied", "not_run"
 PARITY_VERDICTS = (*VERDICTS, NOT_APPLIED, NOT_RUN)
-"""Those of the test, and: the precision reaches nothing of the model; no pair was trained."""
+"""Verdicts of the test, and two more: the precision reaches nothing of the model; no pair was trained."""
 MOVED = 1e-6
-"""Relative change of each weight in the null pair."""
+"""Relative perturbation of each weight in the null pair."""
 SEEDS = 8
 NOTHING_LOWERED = {"lowered_matrices": 0, "matrices": None, "why_not_applied": None}
-"""Of FP32 against itself."""
+"""Reach of FP32 in the null pair, which compares it with itself."""
 NO_PLAN: Plain = {"steps": 0, "seeds": 0, "precisions": [], "seed_s": 0.0, "base_s": 0.0, "alone_s": {}}
-"""Where no precision reaches the model: FP32 alone says nothing."""
+"""Plan if no precision reaches the model, since FP32 alone shows nothing."""
 LEAST_SEEDS = 3
 LEAST_STEPS = 30
 TIMED_STEPS = 3
 SLOW_RATIO = 0.02
-"""Of the time, a first step from which a precision is not timed any further."""
+"""Share of the time; a precision whose first step takes longer is not timed any further."""
 RESERVE = 0.85
-"""Of the time that is planned for."""
+"""Share of the time left that the plan uses."""
 
 
 def trained(
     task: Task, place: Place, recipe: LowerRecipe | None, seed: int, steps: int, *, moved: bool = False
 ) -> Plain:
-    """One run: its figures, time and skipped steps."""
+    """Train one run; return its figures, time and skipped steps."""
     run = Run(task, seed, place)
     if moved:
         move(run, seed)
@@ -60,13 +60,13 @@ def trained(
 
 
 def _in_time(until: Slice, work: Callable[[], Plain]) -> Plain:
-    """A run that is begun only while there is time; of a seed that is left, only whole sets of runs count."""
+    """Begin a run only if there is time left. A seed counts only if all of its runs are finished."""
     until.must_last()
     return work()
 
 
 def move(run: Run, seed: int) -> None:
-    """Change every weight by about a millionth of itself."""
+    """Perturb every weight by about a millionth of itself."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in run.parameters:
@@ -75,23 +75,23 @@ def move(run: Run, seed: int) -> None:
 
 
 def planned(task: Task, place: Place, recipes: Sequence[LowerRecipe], seeds: int, left_s: float) -> Plain:
-    """Steps and seeds for which there is time, by the time of a few steps in each precision."""
+    """Plan the steps and seeds for which there is time, by timing a few steps in each precision."""
     base_s = _step_s(task, place, None, left_s)
     cost_s = {recipe.id: _step_s(task, place, recipe, left_s) for recipe in recipes}
     return shared_out(base_s, cost_s, seeds, left_s, task.steps[place.size])
 
 
 def shared_out(base_s: float, cost_s: Mapping[str, float], seeds: int, left_s: float, most: int) -> Plain:
-    """Steps and seeds for which there is time.
+    """Choose the steps and seeds for which there is time.
 
-    Precisions that leave no time for `LEAST_SEEDS` seeds of `LEAST_STEPS` are left out, the slowest first.
+    Precisions that leave no time for `LEAST_SEEDS` seeds of `LEAST_STEPS` steps are left out, the slowest first.
 
     Args:
-        base_s: seconds of a step of FP32.
-        cost_s: the same of each lower precision, by id.
-        seeds: most pairs of runs.
-        left_s: time for all of it.
-        most: steps of a run, at most.
+        base_s: seconds of an FP32 step.
+        cost_s: seconds of a step in each lower precision, by id.
+        seeds: largest number of paired runs.
+        left_s: time for everything.
+        most: largest number of steps of a run.
     """
     chosen = list(cost_s)
     room_s = RESERVE * left_s
@@ -107,7 +107,7 @@ def shared_out(base_s: float, cost_s: Mapping[str, float], seeds: int, left_s: f
 
 
 def _step_s(task: Task, place: Place, recipe: LowerRecipe | None, left_s: float) -> float:
-    first_s = float(trained(task, place, recipe, 0, 1)["wall_s"])  # it makes threads and kernels
+    first_s = float(trained(task, place, recipe, 0, 1)["wall_s"])  # includes starting threads and loading kernels
     if first_s > SLOW_RATIO * left_s:
         return first_s  # too slow to be tried again, and too slow to be chosen
     return max(float(trained(task, place, recipe, 0, TIMED_STEPS)["wall_s"]) / TIMED_STEPS, 1e-4)
@@ -124,17 +124,17 @@ def parity(
     metric: str = "loss",
     seeds: int = SEEDS,
 ) -> Plain:
-    """Paired runs of a task in FP32 and each recipe, as a plain document.
+    """Train paired runs of a task in FP32 and in each recipe; return a plain document.
 
     Args:
         task: what is trained.
-        place: where.
+        place: device and size.
         recipes: the lower precisions.
-        until: time for it.
-        keep: keeps each run.
-        margin: half the width of what counts as equal, in the metric.
+        until: time for the runs.
+        keep: stores each run.
+        margin: half the width of the interval that counts as equal, in the metric.
         metric: `loss` or `accuracy`.
-        seeds: most pairs of runs.
+        seeds: largest number of paired runs.
     """
     reached = {recipe.id: reach(task, place, recipe, keep) for recipe in recipes}
     usable = [recipe for recipe in recipes if reached[recipe.id]["why_not_applied"] is None]
@@ -173,7 +173,7 @@ def parity(
 
 
 def _why_last(alone_s: float, base_s: float) -> str:
-    """Why a precision was left to the end: its cost here, which says nothing of its cost on a GPU."""
+    """Return why a precision was left to the end: its cost on this device, which says nothing about a GPU."""
     return f"the slowest comes last: a step takes {alone_s / max(base_s, 1e-9):.1f} times FP32's on this device"
 
 
@@ -181,7 +181,7 @@ def _late(
     task: Task, place: Place, recipe: LowerRecipe, seeds: Sequence[int], steps: int, until: Slice, keep: Keep,
     wait_s: float,
 ) -> list[Plain]:  # fmt: skip
-    """Runs of a precision for which the plan had no time, as far as there is some now."""
+    """Run a precision for which the plan had no time, as far as time is left now."""
     rows = []
     try:
         for seed in seeds:

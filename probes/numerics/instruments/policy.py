@@ -1,7 +1,7 @@
 """A recommended policy: as many layers in the lower precision as the margin allows, the most sensitive ones kept high.
 
-Layers are kept in the order of the sensitivity. How many have to be is found by halving; each guess is trained from
-several seeds, and is accepted only where the upper end of the interval of its loss lies within the margin.
+Layers are kept high in the order of their sensitivity. Bisection finds how many are needed: each candidate is trained
+from several seeds, and accepted only if the upper end of its interval of the loss change is within the margin.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from probes.numerics.instruments.sensitivity import Losses, damage, errors_only
 from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice, count_of
 
 TELLING_STEPS = 50
-"""Fewer steps show that nothing breaks at once, not that training ends as well."""
+"""Least steps for a recommendation: fewer show that nothing breaks at once, not that training ends as well."""
 WITHIN, NONE_WITHIN, CANNOT_TELL, NOT_RUN = "within", "none_within", "cannot_tell", "not_run"
 FOUND = (WITHIN, NONE_WITHIN, CANNOT_TELL, NOT_RUN)
-"""What a policy rests on: its interval ends within the margin; every policy tried lies beyond it; the intervals reach
-over it; nothing was trained."""
+"""Verdicts: the interval of a policy ends within the margin; every policy tried is beyond the margin; the intervals
+straddle the margin; nothing was trained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,40 +28,40 @@ class Tried:
     """One policy that was trained."""
 
     keep_high: int
-    """Layers kept high, the most sensitive ones."""
+    """Number of layers kept high, the most sensitive ones."""
     seeds: int
     diverged: int
     loss_change: float | None
-    """Mean against FP32; None where a run was not finite."""
+    """Mean loss change against FP32; None if a run was not finite."""
     loss_change_low: float | None
-    """Lower end of the 90 % interval."""
+    """Lower end of its 90 % interval."""
     loss_change_high: float | None
-    """Upper end; None of fewer than two seeds."""
+    """Upper end of the interval; None with fewer than two seeds."""
 
     def is_within(self, margin: float) -> bool:
-        """Whether it was shown to cost less than the margin."""
+        """Return whether the loss change was shown to be within the margin."""
         return not self.diverged and self.loss_change_high is not None and self.loss_change_high <= margin
 
     def is_beyond(self, margin: float) -> bool:
-        """Whether it was shown to cost more."""
+        """Return whether the loss change was shown to exceed the margin."""
         return self.diverged > 0 or (self.loss_change_low is not None and self.loss_change_low > margin)
 
 
 def order_of(rows: Sequence[Plain]) -> list[str]:
-    """Layers from the most to the least sensitive; those of a group stand together."""
+    """Return the layers from the most to the least sensitive; the layers of a group stay together."""
     ranked = sorted(rows, key=damage, reverse=True)
     return list(dict.fromkeys(layer for row in ranked for layer in row["layers"]))
 
 
 def policy(benches: Benches | None, sensitivity: Plain, margin: float, until: Slice, keep: Keep) -> Plain:
-    """The fewest layers to keep in FP32 so that the loss stays within the margin, as a plain document.
+    """Find the fewest layers to keep in FP32 so that the loss stays within the margin; return a plain document.
 
     Args:
-        benches: where the sensitivity was measured; None where there was no time.
-        sensitivity: what it found.
-        margin: of the loss.
-        until: time for it.
-        keep: keeps each run.
+        benches: warm starts of the sensitivity measurement; None: there was no time for it.
+        sensitivity: the sensitivity section's answer.
+        margin: largest change of the loss.
+        until: time for the runs.
+        keep: stores each run.
     """
     if (why := sensitivity["why_not_applied"]) is not None:
         return _unknown(sensitivity, margin, why, cut=[])
@@ -135,7 +135,7 @@ def _verdict(high: int, layers: int, tried: Sequence[Tried], margin: float) -> s
 
 
 def _head(sensitivity: Plain, margin: float) -> Plain:
-    """What was compared with what: figures of other baselines, starts, steps or seeds are not comparable with it."""
+    """State what was compared: figures with another baseline, start, number of steps or seeds are not comparable."""
     everything = sensitivity["all_lowered"] or {}
     names = ("precision", "mode", "baseline", "start", "warm_steps", "steps", "seeds")
     ends = {f"all_lowered_loss_change{end}": everything.get(f"loss_change{end}") for end in ("", "_low", "_high")}
@@ -150,7 +150,7 @@ def _no_layers() -> Plain:
 
 
 def _usual(benches: Benches, runs: Losses, cut: list[str]) -> Plain | None:
-    """What recipes do by themselves: matrix products lowered, the last layer, routers, norms and tables kept high."""
+    """Try the recipe's own policy: matrix products lowered; last layer, routers, norms and embeddings kept high."""
     change = runs.change(benches.usual)
     if change["seeds"] < benches.seeds:
         cut.append("the usual policy (last layer, norms and tables kept high) was not tried with every seed")

@@ -1,4 +1,4 @@
-"""What a precision reaches in the model of a task: asked before anything is trained in it."""
+"""Which parts of a task's model a precision reaches, determined before any training in it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from probes.numerics.training import Place, Run
 
 
 def reach(task: Task, place: Place, recipe: LowerRecipe, keep: Keep) -> Plain:
-    """The fields of `Applied` as a plain document; looked at once, in one forward pass from new weights.
+    """Return the fields of `Applied` as a plain document, determined once, in one forward pass from new weights.
 
     Args:
         task: what is trained.
-        place: where.
+        place: device and size.
         recipe: the lower precision.
-        keep: keeps the answer.
+        keep: stores the answer.
     """
 
     def work() -> Plain:

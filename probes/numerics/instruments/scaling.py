@@ -1,6 +1,6 @@
 """Loss scaling in FP16: every static scale from 2^0 to 2^40, and dynamic scaling as `torch.amp.GradScaler` does it.
 
-A step whose gradients hold an infinity or NaN is not taken: that is the goodput which loss scaling costs
+A step whose gradients hold an infinity or NaN is skipped. Skipped steps are the goodput that loss scaling costs
 (Micikevicius et al., arXiv 1710.03740; PyTorch's `torch.amp` documentation has the defaults).
 """
 
@@ -25,23 +25,24 @@ from probes.numerics.training import Place, Run, ScaleStep, dynamic_scaler
 
 POWERS = range(41)
 STEPS_EACH = 4
-"""Of a static scale."""
+"""Steps at each static scale."""
 GIVEN_UP_AFTER = 2
-"""Steps at a static scale that all overflow: nothing will change."""
+"""A static scale is given up if this many first steps all overflow, because later steps would too."""
 USUAL_INTERVAL = 2000
 """Steps without overflow after which torch's scaler doubles the scale."""
 MOST_STEPS = 400
 LEAST_STEPS = 20
 LEAST_SCALE = 2.0**-149
 CLEARLY = 0.01
-"""Probability below which more skips than arithmetic says are no accident (Poisson)."""
+"""Poisson probability below which more skips than the growth interval explains are no accident."""
 ARITHMETIC, MEASURED = "arithmetic", "measured"
-"""What a steady share of skipped steps rests on: the growth interval alone, or the steps of the run."""
+"""What a steady share of skipped steps is based on: the growth interval alone, or the steps of the run."""
 WARM_OCTAVES = 6
-"""Above and below the scale that a run has settled at, where the limit is looked for from a warm start."""
+"""Octaves above and below the scale that a run settled at, within which the limit from a warm start is searched."""
 HIGH_START_LOG2 = 24
 USUAL_START_LOG2 = 16
-"""Of the run with a short interval, and of torch. The first is above what FP16 holds for most models: it backs off."""
+"""Log2 of the initial scale, for a short interval and for torch's defaults. The initial scale for a short interval is
+above what FP16 holds for most models, so that the scaler backs off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +51,15 @@ class StaticScale:
 
     scale_log2: int
     steps: int
-    """Steps that were tried."""
+    """Steps tried."""
     skipped: int
-    """Of them, those that were lost to an overflow."""
+    """Steps among them that were lost to an overflow."""
     loss: float | None
-    """Last training loss; None where every step was skipped."""
+    """Last training loss; None if it is not finite or every step was skipped."""
 
     @property
     def overflows(self) -> bool:
-        """Whether any step did."""
+        """Whether any step overflowed."""
         return self.skipped > 0
 
 
@@ -75,20 +76,21 @@ class DynamicScale:
     steps: int
     skipped: int
     skipped_step_ratio: float
-    """Of the steps of this run: the goodput lost to skips."""
+    """Share of this run's steps that were skipped: the lost goodput."""
     settled_skipped_step_ratio: float | None
-    """Of the steps after the first one that was taken: without the search for the first scale. None: none was taken."""
+    """Share of steps skipped after the first step taken, so without the search for a first scale. None: none taken."""
     late_skipped_step_ratio: float | None
-    """Of the second half of the steps, when the search for a scale should be over. None: no step was taken at all."""
+    """Share skipped in the second half, when the search for a scale should be over. None: no step was taken at all."""
     steady_skipped_step_ratio: float | None
-    """What a long run loses; `steady_basis` says how it is known. None: no step was taken, and no run is trained so."""
+    """Share that a long run skips; `steady_basis` says how it is known. None: no step was taken, so nothing trains."""
     steady_basis: str | None
-    """`arithmetic`: one step in each growth interval, in which one doubling too far is taken back, an assumption that
-    these steps do not contradict; `measured`: clearly more were skipped, and this is their share in the second half."""
+    """`arithmetic`: one step per growth interval, in which one doubling too far is undone, an assumption that the steps
+    of this run do not contradict; `measured`: clearly more steps were skipped, and the share is that of the second
+    half."""
     overflow_steps: tuple[int, ...]
-    """Numbers of the steps that were skipped."""
+    """Numbers of the skipped steps."""
     path: tuple[tuple[int, float], ...]
-    """Step and log2 of the scale, at the start and wherever it changes."""
+    """Step and log2 of the scale, at the start and at each change."""
     complete: bool
 
 
@@ -100,21 +102,21 @@ class StaticScaler(torch.amp.GradScaler):  # type: ignore[misc] # torch is untyp
         self._fixed = scale
 
     def update(self, new_scale: Any = None) -> None:
-        """Begin the next step at the same scale."""
+        """Prepare the next step at the same scale."""
         super().update(self._fixed)
 
 
 def next_power(tried: Mapping[int, bool], powers: Sequence[int] = POWERS) -> int | None:
-    """The scale to try next: the ends, then where overflow begins, then the middle of the widest gap.
+    """Return the scale to try next: the two ends, then the onset of overflow, then the middle of the widest gap.
 
-    So the limit is known after a few scales, and the range is covered evenly wherever the time runs out.
+    The limit is therefore known after a few scales, and the range is covered evenly whenever the time runs out.
 
     Args:
-        tried: whether each scale that was tried overflows.
-        powers: all of them, rising and without gaps.
+        tried: by log2 of each scale tried, whether it overflowed.
+        powers: log2 of all scales, ascending and without gaps.
 
     Returns:
-        None where all are tried.
+        Log2 of the scale; None if all were tried.
     """
     for end in (powers[0], powers[-1]):
         if end not in tried:
@@ -128,7 +130,7 @@ def next_power(tried: Mapping[int, bool], powers: Sequence[int] = POWERS) -> int
 
 
 def static_scale(run: Run, start: Plain, power: int, recipe: LowerRecipe) -> StaticScale:
-    """Some steps at one scale, from the same start."""
+    """Take a few steps at one scale, from the same start."""
     run.restore(start)
     run.lower(recipe)
     run.scaler = StaticScaler(run.place.kind, 2.0**power)
@@ -152,7 +154,7 @@ def _static_row(run: Run, start: Plain, power: int, recipe: LowerRecipe) -> Plai
 
 
 def dynamic_scale(run: Run, name: str, steps: int, until: Slice) -> DynamicScale:
-    """A run under dynamic scaling, until its steps are taken or the time is up."""
+    """Train under dynamic scaling until all steps are taken or the time is up."""
     short = name == "short"
     interval = max(steps // 10, 5) if short else USUAL_INTERVAL
     init = 2.0 ** (HIGH_START_LOG2 if short else USUAL_START_LOG2)
@@ -163,7 +165,7 @@ def dynamic_scale(run: Run, name: str, steps: int, until: Slice) -> DynamicScale
 
 
 def summarised(name: str, scales: Sequence[ScaleStep], interval: int, *, complete: bool) -> DynamicScale:
-    """What the steps of a run under dynamic scaling amount to."""
+    """Summarise the steps of a run under dynamic scaling."""
     lost = [number for number, step in enumerate(scales) if step.skipped]
     first = next((number for number, step in enumerate(scales) if not step.skipped), None)
     settled = None if first is None else sum(n > first for n in lost) / max(len(scales) - first, 1)
@@ -199,7 +201,7 @@ def _late(lost: Sequence[int], steps: int) -> float:
 
 
 def _steady(late: float | None, steps: int, interval: int) -> tuple[float | None, str | None]:
-    """The share that a long run skips, and what says so."""
+    """Return the share of steps that a long run skips, and what it is based on."""
     if late is None:
         return None, None
     usual = 1.0 / (interval + 1.0)
@@ -209,17 +211,17 @@ def _steady(late: float | None, steps: int, interval: int) -> tuple[float | None
 
 
 def poisson_tail(count: int, expected: float) -> float:
-    """Probability of this many events or more where so many are expected."""
+    """Return the Poisson probability of at least `count` events if `expected` are expected."""
     return max(1.0 - sum(exp(-expected) * expected**k / factorial(k) for k in range(min(count, 100))), 0.0)
 
 
 def _log2(scale: float) -> float:
-    """Of a scale; one that was halved to nothing, since every step failed, counts as the smallest FP32 number."""
+    """Return log2 of a scale; one that was halved to zero, as every step failed, counts as the smallest FP32 number."""
     return math.log2(max(scale, LEAST_SCALE))
 
 
 def loss_scaling(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
-    """Both kinds of scaling on a task, as a plain document; what there was no time for is named in `cut_short`."""
+    """Measure static and dynamic scaling on a task; return a plain document, with what is missing in `cut_short`."""
     recipe = lower_by_id("fp16")
     mode, why = place.mode_of(recipe)
     if (why_not := reach(task, place, recipe, keep)["why_not_applied"]) is not None:
@@ -263,7 +265,7 @@ def _try_scales(
     run: Run, start: Plain, recipe: LowerRecipe, tried: dict[int, Plain], until: Slice, keep: Keep, *,
     only_limit: bool = False,
 ) -> None:  # fmt: skip
-    """Static scales, as long as there is time; `only_limit`: until it is known where overflow begins."""
+    """Try static scales while there is time; with `only_limit`, until the onset of overflow is known."""
     while True:
         overflows = {power: bool(row["skipped"]) for power, row in tried.items()}
         power = next_power(overflows)
@@ -277,16 +279,16 @@ def _try_scales(
 
 
 def _is_at_limit(overflows: Mapping[int, bool], power: int) -> bool:
-    """Whether a scale lies between one that overflows and one that does not."""
+    """Return whether a scale lies between one that overflows and one that does not."""
     below = max(known for known in overflows if known < power)
     above = min(known for known in overflows if known > power)
     return overflows[below] != overflows[above]
 
 
 def known_limit(document: Plain) -> int | None:
-    """The largest scale that is known not to overflow, neither at first nor after some training.
+    """Return log2 of the largest scale known not to overflow, neither at first nor after some training; None: unknown.
 
-    A scale counts as a limit only where the next one was seen to overflow; else it was the largest that was tried.
+    A scale counts as a limit only if the next one was seen to overflow; otherwise it is merely the largest one tried.
     """
     fits, over = document.get("largest_without_overflow_log2"), document.get("smallest_with_overflow_log2")
     at_first = fits if fits is not None and over == fits + 1 else None
@@ -295,9 +297,9 @@ def known_limit(document: Plain) -> int | None:
 
 
 def trains(static: Sequence[Plain], dynamic: Sequence[Plain]) -> bool | None:
-    """Whether any step was taken at any scale: False where FP16 cannot train this model.
+    """Return whether any step was taken at any scale; False means that FP16 cannot train this model.
 
-    None where none was taken and no scale as low as the lowest was tried: with a lower one it might train.
+    None: no step was taken, but the lowest scale was not reached, and the model might train with it.
     """
     if any(row["skipped"] < row["steps"] for row in (*static, *dynamic)):
         return True
@@ -306,14 +308,14 @@ def trains(static: Sequence[Plain], dynamic: Sequence[Plain]) -> bool | None:
 
 
 def _warm_limit(run: Run, last: Plain, until: Slice, keep: Keep, cut: list[str]) -> Plain:
-    """The largest static scale without overflow for a model that has trained for a while, found by halving.
+    """Find by bisection the largest static scale without overflow for a model that has trained for a while.
 
     Args:
-        run: as the last run of dynamic scaling left it; a run that was kept from before is trained anew.
-        last: that run.
-        until: time for it.
-        keep: keeps the answer.
-        cut: gets a line where there is no time.
+        run: as the last run of dynamic scaling left it; if that run was stored earlier, it is trained again.
+        last: the document of that run.
+        until: time for the search.
+        keep: stores the answer.
+        cut: receives a line if there is no time.
     """
 
     def measure() -> Plain:
@@ -344,7 +346,7 @@ def _warm_limit(run: Run, last: Plain, until: Slice, keep: Keep, cut: list[str])
 
 
 def _steps_in(run: Run, start: Plain, left_s: float) -> int:
-    """Steps for which there is time, by the time of two."""
+    """Return the number of steps for which there is time, from the time of two steps."""
     run.lower(lower_by_id("fp16"))
     run.scaler = dynamic_scaler(run.place.kind)
     timed = run.train(2)

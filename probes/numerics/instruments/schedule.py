@@ -1,7 +1,7 @@
-"""A schedule of precision: high for the first steps and then low, or low and then high for the last ones.
+"""Schedules of precision: high for the first steps and then low, or low and then high for the last steps.
 
-A schedule is paired, seed by seed, with the run in FP32 from the same seed. Where parity has trained the same
-precision, its runs are those of "all high" and "all low", so that the two sections cannot say different things.
+Each schedule is paired, seed by seed, with the FP32 run from the same seed. If parity has trained the same precision,
+its runs serve as "all high" and "all low", so that the two sections cannot contradict each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run, dynamic_scaler
 
 HIGH_RATIO = 0.2
-"""Of the steps that a schedule trains high."""
+"""Share of the steps that a mixed schedule trains in high precision."""
 SEEDS, LEAST_STEPS = 8, 20
 
 ALL_HIGH, ALL_LOW = "all high", "all low"
@@ -32,11 +32,11 @@ SCHEDULES: dict[str, Callable[[int, int], bool]] = {
     "high first": lambda step, steps: step >= HIGH_RATIO * steps,
     "high last": lambda step, steps: step < (1.0 - HIGH_RATIO) * steps,
 }
-"""Name to whether a step of a run is in the lower precision."""
+"""By name, whether a step is in the lower precision: `(step, steps)`."""
 
 
 def scheduled(task: Task, place: Place, recipe: LowerRecipe, name: str, seed: int, steps: int) -> Plain:
-    """One run under a schedule; its figure is taken in the precision of its last step."""
+    """Train one run under a schedule; its loss is evaluated in the precision of the last step."""
     run = Run(task, seed, place)
     is_low = SCHEDULES[name]
     scaler = dynamic_scaler(place.kind) if recipe.loss_scaling else None
@@ -57,16 +57,16 @@ def scheduled(task: Task, place: Place, recipe: LowerRecipe, name: str, seed: in
 def schedule(
     task: Task, place: Place, recipe: LowerRecipe, margin: float, until: Slice, keep: Keep, parity: Keep | None = None
 ) -> Plain:
-    """The schedules of a task, each from the same seeds, and which one to take, as a plain document.
+    """Train the schedules of a task, each from the same seeds, and recommend one; return a plain document.
 
     Args:
         task: what is trained.
-        place: where.
+        place: device and size.
         recipe: the lower precision.
-        margin: of the loss.
-        until: time for it.
-        keep: keeps each run.
-        parity: what parity has kept of the same task; None: nothing.
+        margin: largest change of the loss.
+        until: time for the runs.
+        keep: stores each run.
+        parity: returns the results that parity stored for the same task; None: there are none.
     """
     why_not = reach(task, place, recipe, parity or keep)["why_not_applied"]
     rows: dict[str, list[Plain]] = {name: [] for name in SCHEDULES}
@@ -105,7 +105,7 @@ def schedule(
 
 
 def _runs_of_parity(recipe: LowerRecipe, parity: Keep | None) -> dict[str, list[Plain]]:
-    """Runs of "all high" and "all low" by seed, as far as parity has both."""
+    """Return the runs of "all high" and "all low" by seed, for the first seeds for which parity has both."""
     shared: dict[str, list[Plain]] = {ALL_HIGH: [], ALL_LOW: []}
 
     def not_there() -> Plain:
@@ -122,10 +122,11 @@ def _runs_of_parity(recipe: LowerRecipe, parity: Keep | None) -> dict[str, list[
 
 
 def recommended(changes: Mapping[str, Plain], margin: float, steps: int) -> tuple[str | None, str]:
-    """The schedule with the most low steps that was shown to be equivalent to all high, and why.
+    """Return the schedule with the most low steps that was shown to be equivalent to all high, and the reason.
 
-    Of two mixed ones that are, the one with the lower upper end; all high where every other one was shown not to be;
-    None where that cannot be told, or the runs were too short to recommend low steps.
+    Of two equivalent mixed schedules, the one with the lower upper end of the interval is chosen. All high is chosen if
+    every other schedule was shown not to be equivalent. None: this could not be decided, or the runs were too short to
+    recommend low steps.
     """
     chosen, why = _shown(changes, margin)
     if chosen in (None, ALL_HIGH) or steps >= TELLING_STEPS:
@@ -151,7 +152,7 @@ def _shown(changes: Mapping[str, Plain], margin: float) -> tuple[str | None, str
 
 
 def _planned(task: Task, place: Place, recipe: LowerRecipe, until: Slice, shared: Mapping[str, list[Plain]]) -> Plain:
-    """Steps and seeds: those of parity where it has two pairs or more, else those for which there is time."""
+    """Plan steps and seeds: those of parity if it has at least two pairs, else those for which there is time."""
     until.must_last()
     times = {}
     for name in (ALL_LOW, ALL_HIGH):
@@ -171,7 +172,7 @@ def _planned(task: Task, place: Place, recipe: LowerRecipe, until: Slice, shared
 
 
 def _change(rows: list[Plain], high: list[Plain], margin: float) -> Plain:
-    """Paired differences of the loss from all high, tested; a loss that is not finite is a run that diverged."""
+    """Test the paired differences of the loss from all high; a loss that is not finite counts as a diverged run."""
     return change_of([row["loss"] for row in rows], [row["loss"] for row in high], margin)
 
 

@@ -1,8 +1,8 @@
-"""Which layers suffer: one at a time is turned to the lower precision, and what that costs is measured.
+"""Which layers suffer: one layer at a time is turned to the lower precision, and the cost of that is measured.
 
-Layers are ranked by what lowering each does to the first gradient, which differs little from seed to seed. What it does
-to the loss is measured for the worst of them, with an interval: it is mostly chaos. Where there is no time for every
-layer, groups of neighbours are turned together, and the worst group is halved again and again.
+Layers are ranked by the change that lowering each makes to the first gradient, which differs little from seed to seed.
+The change of the loss is mostly chaos, so it is measured for the worst layers only, with an interval. If there is no
+time for every layer, groups of neighbouring layers are lowered together, and the worst group is halved repeatedly.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ LEAST_STEPS, MOST_STEPS = 8, 200
 GROUPS_AT_FIRST = 4
 EVERY = 10**9
 SPLITS = ((5, EVERY, 50), (5, 4, 30), (3, 4, 20), (3, 2, 16), (3, 0, LEAST_STEPS))
-"""Seeds, worst layers whose loss is measured, and least steps of a run; the first for which there is time is taken."""
+"""Seeds, number of worst layers whose loss is measured, and least steps of a run. The first row that fits is used."""
 GRADIENTS_RATIO = 0.4
-"""Of the time, what the gradients of all layers may take; else groups are looked at."""
+"""Share of the time that the gradients of all layers may take; if they take more, groups are measured."""
 NOT_REPEATABLE = 1e-4
-"""Change of a gradient from one run of FP32 to the next, from which a reader is warned."""
+"""Relative change of a gradient between two FP32 runs above which the reader is warned."""
 
 Measure = Callable[[Sequence[str]], Turned]
 
 
 def damage(turned: Turned | Mapping[str, Any]) -> float:
-    """What to rank by: the change of the first gradient; infinite where it is not finite."""
+    """Return the change of the first gradient, by which layers are ranked; infinite if it is not finite."""
     error = turned.gradient_error_ratio if isinstance(turned, Turned) else turned["gradient_error_ratio"]
     return math.inf if error is None else float(error)
 
 
 def errors_only(layers: Sequence[str], errors: Sequence[float | None]) -> Turned:
-    """Layers of which the gradients are known and nothing was trained."""
+    """Return the row of layers whose gradient errors are known but which were not trained."""
     finite = [error for error in errors if error is not None]
     return Turned(
         layers=tuple(layers), gradient_errors=tuple(errors),
@@ -54,7 +54,7 @@ def errors_only(layers: Sequence[str], errors: Sequence[float | None]) -> Turned
 
 
 def one_at_a_time(layers: Sequence[str], measure: Measure) -> list[Turned]:
-    """Every layer by itself, as long as there is time."""
+    """Measure every layer by itself, while there is time."""
     turned = []
     for layer in layers:
         try:
@@ -65,14 +65,14 @@ def one_at_a_time(layers: Sequence[str], measure: Measure) -> list[Turned]:
 
 
 def by_halving(layers: Sequence[str], measure: Measure) -> list[Turned]:
-    """Groups of neighbours, of which the worst is halved until single layers are left or the time is up.
+    """Measure groups of neighbouring layers and halve the worst one, until single layers remain or the time is up.
 
     Args:
         layers: in the order of the model.
         measure: may raise `OutOfTimeError`.
 
     Returns:
-        Single layers and the groups that were not split any further.
+        Single layers, and the groups that were not split further.
     """
     size = max(math.ceil(len(layers) / GROUPS_AT_FIRST), 1)
     waiting: list[Turned] = []
@@ -91,14 +91,14 @@ def by_halving(layers: Sequence[str], measure: Measure) -> list[Turned]:
 
 
 def ranked(turned: Sequence[Turned]) -> list[Turned]:
-    """From the worst to the mildest, each told from the next one or not."""
+    """Sort from the worst to the mildest, and mark whether each differs clearly from the next."""
     rows = sorted(turned, key=damage, reverse=True)
     told = [_told(row, after) for row, after in pairwise(rows)]
     return [replace(row, told_from_next=apart) for row, apart in zip(rows, [*told, None], strict=False)]
 
 
 def _told(row: Turned, after: Turned) -> bool | None:
-    """Whether the logarithms of two layers' errors, paired by seed, differ by more than their spread."""
+    """Return whether the log errors of two layers, paired by seed, differ by more than their spread; None: unknown."""
     if row.gradient_error_ratio is None or after.gradient_error_ratio is None:
         return (row.gradient_error_ratio is None) != (after.gradient_error_ratio is None)
     pairs = list(zip(row.gradient_errors, after.gradient_errors, strict=False))
@@ -111,7 +111,7 @@ def _told(row: Turned, after: Turned) -> bool | None:
 def sensitivity(
     task: Task, place: Place, recipe: LowerRecipe, until: Slice, keep: Keep
 ) -> tuple[Plain, Benches | None]:
-    """The layers of a task by what lowering them costs, as a plain document, and the benches for what follows."""
+    """Rank a task's layers by the cost of lowering them; return a plain document, and the benches for the policy."""
     if until.left_s <= 0:
         return nothing(place, recipe, ["no time was left"]), None
     benches = Benches(task, place, recipe)
@@ -156,23 +156,23 @@ def sensitivity(
 
 
 class Losses:
-    """Losses of runs with layers lowered, seed by seed, each kept as it is finished."""
+    """Losses of runs with some layers lowered, seed by seed; each is stored when it is finished."""
 
     def __init__(self, benches: Benches, steps: int, until: Slice, keep: Keep, run_s: float) -> None:
-        """Train nothing yet.
+        """Prepare the runs; nothing is trained yet.
 
         Args:
-            benches: where.
-            steps: of a run.
-            until: time for it.
-            keep: keeps each run.
-            run_s: seconds of a run.
+            benches: the warm starts.
+            steps: steps of a run.
+            until: time for the runs.
+            keep: stores each run.
+            run_s: seconds that a run takes.
         """
         self._benches, self._steps, self._until, self._keep, self._run_s = benches, steps, until, keep, run_s
         self._known: dict[tuple[str, ...], list[Plain]] = {}
 
     def of(self, layers: Sequence[str]) -> list[Plain]:
-        """A run for each seed, as long as there is time."""
+        """Return one run per seed with these layers lowered, as far as there is time."""
         key = tuple(layers)
         rows = self._known.setdefault(key, [])
         try:
@@ -184,7 +184,7 @@ class Losses:
         return rows
 
     def change(self, layers: Sequence[str]) -> Plain:
-        """Their change against FP32, as fields of `Turned`."""
+        """Return the loss change of these layers against FP32, as fields of `Turned`."""
         losses, base = ([row["loss"] for row in self.of(those)] for those in (layers, ()))
         change = change_of(losses, base)
         del change["verdict"]
@@ -196,7 +196,7 @@ class Losses:
 
 
 def words(rows: Sequence[Turned]) -> str:
-    """What can be said of the order, and of the losses."""
+    """Return in words what the order and the losses show."""
     if len(rows) < 2:
         order = "there is one layer"
     else:
@@ -215,7 +215,7 @@ def words(rows: Sequence[Turned]) -> str:
 
 
 def notes(repeat: float | None) -> list[str]:
-    """A warning where FP32 does not repeat itself."""
+    """Return a warning if FP32 does not repeat itself."""
     if repeat is not None and repeat <= NOT_REPEATABLE:
         return []
     change = "is not finite" if repeat is None else f"changes by {repeat:.2g} of itself"
@@ -223,13 +223,13 @@ def notes(repeat: float | None) -> list[str]:
 
 
 def planned(high_s: float, low_s: float, layers: int, left_s: float) -> Plain:
-    """Seeds, steps, and the way of looking for which there is time.
+    """Choose the seeds, the steps and the method for which there is time.
 
     Args:
         high_s: seconds of a step with no layer lowered.
-        low_s: the same with all lowered.
-        layers: how many there are.
-        left_s: time for all of it.
+        low_s: seconds of a step with all layers lowered.
+        layers: number of layers.
+        left_s: time for everything.
     """
     one_s = 0.5 * (high_s + low_s)
     for seeds, alone, least in SPLITS:
@@ -249,13 +249,13 @@ def planned(high_s: float, low_s: float, layers: int, left_s: float) -> Plain:
 
 
 def nothing(place: Place, recipe: LowerRecipe, cut: list[str], why_not_applied: str | None = None) -> Plain:
-    """The answer where no layer was looked at.
+    """Return the answer when no layer was measured.
 
     Args:
-        place: where.
+        place: device and size.
         recipe: the lower precision.
-        cut: what there was no time for.
-        why_not_applied: why the recipe reaches nothing of the model; None: it does, or nobody looked.
+        cut: the entries of `cut_short`.
+        why_not_applied: why the recipe reaches nothing of the model; None: it does, or this was not checked.
     """
     return {
         "precision": recipe.id, **place.ran(recipe, ()), "baseline": "fp32", "start": "warm", "warm_steps": 0,

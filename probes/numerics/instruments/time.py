@@ -1,4 +1,4 @@
-"""The time of an instrument, and the keeping of each thing that it has finished."""
+"""The time of an instrument, and the storing of each result that it has finished."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from typing import Any
 from planner.lazy import dataclass
 
 Plain = dict[str, Any]
-"""What JSON can hold."""
+"""A document that JSON can hold."""
 
 Keep = Callable[[str, Callable[[], Plain]], Plain]
-"""`(key, compute)`: what was kept under the key, or what is computed now and kept at once."""
+"""`(key, compute)`: return the result stored under the key, or compute it and store it at once."""
 
 
 class OutOfTimeError(Exception):
-    """The time of an instrument is up; what it has finished is kept."""
+    """The time of an instrument is up; its finished results are stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Time until a moment of the monotonic clock."""
+    """The time until a moment of the monotonic clock."""
 
     ends: float
 
     @property
     def left_s(self) -> float:
-        """Seconds left; below zero where it is over."""
+        """Seconds left; negative once the time is over."""
         return self.ends - time.monotonic()
 
     def first(self, share: float) -> Slice:
-        """A slice of this share of what is left."""
+        """Return a slice with this share of the time left."""
         return Slice(ends=time.monotonic() + share * max(self.left_s, 0.0))
 
     def must_last(self, expected_s: float = 0.0) -> None:
-        """Go on only where there is time.
+        """Continue only if enough time is left.
 
         Raises:
-            OutOfTimeError: there is not.
+            OutOfTimeError: less than the expected time is left.
         """
         if self.left_s < expected_s:
             raise OutOfTimeError
 
 
 def count_of(count: int, what: str) -> str:
-    """`1 seed`, `3 seeds`."""
+    """Return a count with its noun: `1 seed`, `3 seeds`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def missing(lacking: int, whole: int, what: str) -> str:
-    """What there was no time for, so that it cannot be read as what was done: `2 of 3 seeds missing`."""
+    """Name what there was no time for, so that it cannot be read as what was done: `2 of 3 seeds missing`."""
     return f"{lacking} of {whole} {what} missing"

@@ -1,1 +1,1 @@
-"""Layers turned to a lower precision: for real where the device has it, by exact quantise–dequantise elsewhere."""
+"""Layers turned to a lower precision: for real where the device supports it, else by exact quantise–dequantise."""

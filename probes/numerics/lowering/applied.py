@@ -1,7 +1,7 @@
-"""Did a precision reach the model at all? Counted over one forward pass, before anything is said of it.
+"""Whether a precision reaches a model at all, counted over one forward pass before any result is attributed to it.
 
-Autocast passes over what is float64 or outside its reach, and scaled recipes lower layers of some kinds alone: a model
-without either trains in FP32 under any name, and would be found equivalent to it.
+Autocast skips float64 tensors and whatever is outside its reach, and scaled recipes lower only some kinds of layers. A
+model in which they reach nothing trains in FP32 whatever the label, and would be found equivalent to FP32.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PRODUCTS = ("mm", "conv", "dot_product", "rnn", "lstm", "gru", "linear")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What a precision reached."""
+    """How much of a model a precision reaches."""
 
     lowered_matrices: int
     """Parameters of two or more dimensions that a product read in the lower precision."""
     matrices: int
-    """All that are trained."""
+    """All trained parameters of two or more dimensions."""
     why_not_applied: str | None
-    """Why not a single product ran in it; None where one did."""
+    """Why no product ran in the lower precision; None if one did."""
 
 
 def applied(model: nn.Module, switches: Switches, recipe: LowerRecipe, forward: Callable[[], object]) -> Applied:
@@ -38,8 +38,8 @@ def applied(model: nn.Module, switches: Switches, recipe: LowerRecipe, forward: 
 
     Args:
         model: turned to the recipe already.
-        switches: its own.
-        recipe: what it is turned to.
+        switches: the switches of this model.
+        recipe: the recipe that the model is turned to.
         forward: one forward pass, in the recipe's region.
     """
     matrices = {name: weight for name, weight in model.named_parameters() if weight.requires_grad and weight.dim() > 1}
@@ -62,18 +62,18 @@ def applied(model: nn.Module, switches: Switches, recipe: LowerRecipe, forward: 
 
 
 class _Casts(TorchDispatchMode):  # type: ignore[misc] # torch is untyped here
-    """Sees every operation below autocast: which weights are cast to a type, and how many products run in it."""
+    """Observes every operation below autocast: which weights are cast to a type, and how many products run in it."""
 
     def __init__(self, weights: Mapping[str, torch.Tensor], dtype: torch.dtype) -> None:
         super().__init__()
         self._names = {weight.untyped_storage().data_ptr(): name for name, weight in weights.items()}
         self._dtype = dtype
         self.cast: set[str] = set()
-        """Names of weights."""
+        """Names of the weights that were cast."""
         self.products = 0
 
     def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
-        """Run an operation, and count it."""
+        """Run an operation and count it."""
         result = operation(*arguments, **(keywords or {}))
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
         if not tensors:

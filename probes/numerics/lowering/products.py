@@ -1,11 +1,11 @@
-"""The three products of a linear layer on quantised operands, and tensors rounded on their way through a layer.
+"""The three products of a linear layer on quantised operands, and the rounding of tensors that pass through a layer.
 
 ```
 y  = q(x) q(w)^T     dx = q(dy) q(w)     dw = q(dy)^T q(x)
 ```
 
-Each operand is scaled along the inner dimension of its own product. Emulated products are FP32 products of the exact
-quantised values; what is left of a real kernel is the order and width of its sums.
+Each operand is scaled along the inner dimension of its product. Emulated products are FP32 products of the exact
+quantised values, and differ from a real kernel only in the order and width of the sums.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from probes.numerics.lowering import block_products
 from probes.numerics.lowering.recipes import LowerRecipe
 
 SIZE_UNITS = {"tensorwise": 16, "rowwise": 16, "blockwise": TILE, "mx": MX_BLOCK, "nvfp4": 2 * NVFP4_BLOCK}
-"""What sizes have to be multiples of, by scaling; each is the inner dimension of one of the products. The units take 16
-bytes of a row, which are 32 numbers of FP4 (`ScaledBlas.cpp` of torch 2.13)."""
+"""Sizes must be multiples of these, by scaling; each size is the inner dimension of one of the products. The units take
+16 bytes of a row, which are 32 numbers of FP4 (`ScaledBlas.cpp` of torch 2.13)."""
 
 
 def quantised(x: torch.Tensor, recipe: LowerRecipe, *, gradient: bool = False, weight: bool = False) -> torch.Tensor:
-    """A tensor as the recipe's matrix units see it, in FP32; the last dimension is the product's inner one."""
+    """Return a tensor as the recipe's matrix units see it, in FP32; its last dimension is the product's inner one."""
     element = find_format(recipe.gradient_format if gradient else recipe.forward_format)
     if recipe.autocast is not None:
         return rounded(x.float(), element)
@@ -37,13 +37,13 @@ def quantised(x: torch.Tensor, recipe: LowerRecipe, *, gradient: bool = False, w
 
 Multiply = Callable[..., torch.Tensor]
 """`(left [rows, inner], right [columns, inner], recipe, gradient=, weight=) -> [rows, columns]` in FP32: the product of
-quantised operands, of which the left one is a gradient or the right one a weight."""
+quantised operands. The flags say whether the left one is a gradient and whether the right one is a weight."""
 
 
 def emulated(
     left: torch.Tensor, right: torch.Tensor, recipe: LowerRecipe, *, gradient: bool = False, weight: bool = False
 ) -> torch.Tensor:
-    """The FP32 product of the exact quantised values."""
+    """Return the FP32 product of the exact quantised values."""
     return quantised(left, recipe, gradient=gradient) @ quantised(right, recipe, weight=weight).t()
 
 
@@ -68,7 +68,7 @@ class _Products(torch.autograd.Function):  # type: ignore[misc] # torch is untyp
 
 
 class _ValueRounded(torch.autograd.Function):  # type: ignore[misc]
-    """Quantises on the way forward; the gradient passes."""
+    """Quantises in the forward pass; passes the gradient unchanged."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, recipe: LowerRecipe, dim: int) -> torch.Tensor:
@@ -80,7 +80,7 @@ class _ValueRounded(torch.autograd.Function):  # type: ignore[misc]
 
 
 class _GradientRounded(torch.autograd.Function):  # type: ignore[misc]
-    """Passes forward; quantises the gradient."""
+    """Passes values unchanged in the forward pass; quantises the gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, recipe: LowerRecipe, dim: int) -> torch.Tensor:
@@ -94,19 +94,19 @@ class _GradientRounded(torch.autograd.Function):  # type: ignore[misc]
 
 
 def fits_matrix_units(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe) -> bool:
-    """Whether the sizes of all three products are multiples of what the matrix units take."""
+    """Return whether the sizes of all three products are multiples of those that the matrix units take."""
     unit = SIZE_UNITS[recipe.scaling]
     return not any(size % unit for size in (layer.in_features, layer.out_features, x.numel() // x.shape[-1]))
 
 
 def linear(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, multiply: Multiply = emulated) -> torch.Tensor:
-    """The layer's output `[..., out]` in FP32.
+    """Return the layer's output `[..., out]` in FP32.
 
     Args:
-        layer: its weight and bias.
+        layer: provides the weight and bias.
         x: `[..., in]`.
-        recipe: a scaled one.
-        multiply: how each of the three products is made.
+        recipe: a scaled recipe.
+        multiply: computes each of the three products.
     """
     flat = x.reshape(-1, x.shape[-1]).float()
     y = _Products.apply(flat, layer.weight, recipe, multiply)
@@ -115,13 +115,15 @@ def linear(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, multiply: Mul
 
 
 def on_matrix_units(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, emulate: bool = False) -> torch.Tensor:
-    """The same on the device's own matrix units; `fits_matrix_units` says whether they take the sizes.
+    """Return the layer's output `[..., out]` in FP32, computed on the device's own matrix units.
+
+    `fits_matrix_units` must have shown that they take the sizes.
 
     Args:
-        layer: its weight and bias.
+        layer: provides the weight and bias.
         x: `[..., in]`.
-        recipe: a scaled one.
-        emulate: for `mx`, torchao's emulation, which takes the same way through its code.
+        recipe: a scaled recipe.
+        emulate: for `mx`, use torchao's emulation, which runs through the same code path.
     """
     if recipe.scaling in block_products.BY_SCALING:
         return linear(layer, x, recipe, block_products.multiplied)
@@ -137,20 +139,20 @@ def on_matrix_units(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, e
 
 
 def convolution(layer: nn.Conv2d, x: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
-    """A convolution of quantised operands, scaled along the channels."""
+    """Convolve quantised operands, which are scaled along the channels."""
     weight = _ValueRounded.apply(layer.weight, recipe, 1)
     y = layer._conv_forward(_ValueRounded.apply(x.float(), recipe, 1), weight, layer.bias)
     return _GradientRounded.apply(y, recipe, 1)
 
 
 def embedding(layer: nn.Embedding, index: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
-    """Rows of a table, quantised; so are the gradients that go back into it."""
+    """Look up quantised rows of a table; the gradients that flow back into it are quantised too."""
     rows = nn.functional.embedding(index, layer.weight, layer.padding_idx)
     return _GradientRounded.apply(_ValueRounded.apply(rows, recipe, -1), recipe, -1)
 
 
 def other(forward: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], recipe: LowerRecipe) -> Any:
-    """Any other layer between quantised inputs and a quantised gradient: norms, and layers that are not known."""
+    """Run any other layer, such as a norm or an unknown one, on quantised inputs, and quantise its gradient."""
     rounded = [_ValueRounded.apply(value.float(), recipe, -1) if _is_real(value) else value for value in arguments]
     y = forward(*rounded, **keywords)
     return _GradientRounded.apply(y, recipe, -1) if _is_real(y) else y

@@ -1,4 +1,4 @@
-"""The lower precisions that training is tried in, and whether a device runs them or they are emulated."""
+"""The lower precisions that training is tried in, and whether a device runs them or emulates them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MODES = (REAL, MIXED, EMULATED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerRecipe:
-    """One lower precision, with all its knobs set."""
+    """One lower precision, completely specified."""
 
     id: str
-    """As the planner's policies name it: `bf16`, `fp16`, `fp8`, `fp8-rowwise` …"""
+    """As in the planner's policies: `bf16`, `fp16`, `fp8`, `fp8-rowwise` …"""
     precision: str
-    """What a user asks a plan for."""
+    """The precision that a user asks a plan for."""
     summary: str
     autocast: str | None = None
     """Type of the autocast region around the forward pass, as torch names it; None: linear layers are scaled."""
@@ -32,16 +32,16 @@ class LowerRecipe:
     """Key of `formats.scales.SCALINGS`."""
     loss_scaling: bool = False
     real_from: tuple[int, int]
-    """Least CUDA compute capability that runs it."""
+    """Least CUDA compute capability that supports it."""
     real_below: tuple[int, int] | None = None
-    """The first from which on none does any more."""
+    """First CUDA compute capability from which on it is no longer supported; None: there is none."""
     on_cpu: bool = False
     """Whether a CPU runs it for real."""
     needs: str | None = None
-    """A package without which it is emulated."""
+    """Package without which it is emulated."""
 
     def mode_on(self, kind: str, capability: tuple[int, int]) -> tuple[str, str | None]:
-        """`real` or `emulated` on a device, and why where it is emulated."""
+        """Return `real` or `emulated` on a device, and the reason if it is emulated."""
         if kind == "cpu":
             return (REAL, None) if self.on_cpu else (EMULATED, "a CPU has no such matrix units")
         beyond = self.real_below is not None and capability >= self.real_below
@@ -89,14 +89,14 @@ LOWER: tuple[LowerRecipe, ...] = (
 """All lower precisions, from the mildest to the harshest."""
 
 USUAL = ("bf16", "fp16", "fp8", "nvfp4")
-"""Tried where none is named: one of each width."""
+"""Precisions that are tried if none is named: one of each width."""
 
 
 def choose_lower(names: Iterable[str]) -> tuple[LowerRecipe, ...]:
-    """Recipes by id or precision, in the order of the registry; `USUAL` where no name is given.
+    """Return the recipes with the given ids, in the order of the registry; `USUAL` if no name is given.
 
     Raises:
-        UsageError: a name is none of them.
+        UsageError: a name is not the id of a recipe.
     """
     asked = {name.strip().lower() for name in names if name.strip()} or set(USUAL)
     known = {recipe.id for recipe in LOWER} | {recipe.precision for recipe in LOWER}
@@ -106,25 +106,25 @@ def choose_lower(names: Iterable[str]) -> tuple[LowerRecipe, ...]:
 
 
 PLANNED = ("bf16", "fp16", "fp8")
-"""Precisions of which a plan has a row without being asked for one."""
+"""Precisions that every plan shows without being asked for."""
 
 
 def harshest(recipes: Sequence[LowerRecipe], *, named: bool) -> LowerRecipe:
-    """The recipe that layers, policies and schedules are tried in.
+    """Return the recipe in which layers, policies and schedules are tried.
 
     Args:
-        recipes: those of a run, from the mildest to the harshest.
-        named: whether the user named them; else a harsher one than plans offer by default is passed over, since a
-            policy for it would have no plan to be mixed from.
+        recipes: the recipes of a run, from the mildest to the harshest.
+        named: whether the user named them. If not, recipes harsher than plans offer by default are passed over, since
+            no plan could be mixed from a policy for them.
     """
     planned = [recipe for recipe in recipes if recipe.precision in PLANNED]
     return recipes[-1] if named or not planned else planned[-1]
 
 
 def lower_by_id(name: str) -> LowerRecipe:
-    """The recipe of this id.
+    """Return the recipe with this id.
 
     Raises:
-        KeyError: there is none (a bug in the caller).
+        KeyError: no recipe has this id (a bug in the caller).
     """
     return {recipe.id: recipe for recipe in LOWER}[name]

@@ -1,4 +1,4 @@
-"""Switches on the layers of a model: each can be turned to a lower precision and back, between two steps."""
+"""Switches on the layers of a model: each layer can be turned to a lower precision and back between two steps."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from probes.numerics.lowering.recipes import LowerRecipe
 ROUTER = re.compile(r"router|gate$|gating", re.IGNORECASE)
 NORM = re.compile(r"norm|\bln", re.IGNORECASE)
 WHOLE = "model"
-"""Name of a model that is one layer."""
+"""Name of the layer of a model that is itself a single layer."""
 MULTIPLYING = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
-"""What autocast runs in its type; it leaves tables and norms in FP32, which are rounded on their way instead."""
+"""Layers that autocast runs in its type. It leaves embedding tables and norms in FP32; their values are rounded."""
 
 
 class Switches:
     """The layers of a model that hold parameters of their own, each in FP32 until it is turned."""
 
     def __init__(self, model: nn.Module, device_kind: str = "cpu", real: Iterable[str] = ()) -> None:
-        """Put a switch before every layer.
+        """Put a switch on every layer.
 
         Args:
-            model: its layers' `forward` is replaced, in place.
+            model: the `forward` of its layers is replaced, in place.
             device_kind: `cpu` or `cuda`, for autocast.
             real: ids of recipes that run on the device's own matrix units.
         """
@@ -37,9 +37,9 @@ class Switches:
         self._now: dict[str, LowerRecipe] = {}
         self._ways: dict[str, set[bool]] = {}
         self.region: LowerRecipe | None = None
-        """The recipe whose autocast region surrounds the whole model; for the count of layers alone."""
+        """The recipe whose autocast region surrounds the whole model; used only for counting layers."""
         self.layers: dict[str, nn.Module] = {}
-        """By name, in the order of the model."""
+        """Layers by name, in the order of the model."""
         for name, module in model.named_modules():
             alone = module is model and not any(True for _ in model.children())
             if (name or alone) and any(True for _ in module.parameters(recurse=False)):
@@ -51,21 +51,21 @@ class Switches:
         self._now = dict(recipes)
 
     def policy(self, recipe: LowerRecipe) -> dict[str, LowerRecipe]:
-        """What the recipe lowers by itself: linear layers and convolutions without routers and the last layer."""
+        """Return the layers that the recipe lowers by itself: linear and `Conv2d`, without routers and the last."""
         kinds = kinds_of(self.layers)
         return {name: recipe for name, kind in kinds.items() if kind in ("linear", "convolution", "first")
                 and isinstance(self.layers[name], nn.Linear | nn.Conv2d)}  # fmt: skip
 
     def count_anew(self) -> None:
-        """Forget which way layers took."""
+        """Forget how layers ran so far."""
         self._ways = {}
 
     def counted(self) -> tuple[int, int]:
-        """Layers that always ran on the device's own units, and all layers that ran in a lower precision."""
+        """Return the number of layers that always ran on the device's own units, and of all lowered layers."""
         return sum(ways == {True} for ways in self._ways.values()), len(self._ways)
 
     def lowered(self) -> tuple[str, ...]:
-        """Names of the layers that ran in a lower precision."""
+        """Return the names of the layers that ran in a lower precision."""
         return tuple(name for name in self.layers if name in self._ways)
 
     def _note(self, name: str, *, real: bool) -> None:
@@ -100,14 +100,15 @@ class Switches:
 
 
 def _is_in(y: object, recipe: LowerRecipe) -> bool:
-    """Whether autocast gave a result of its type: it passes over float64, and where the model turns it off."""
+    """Return whether a result of autocast is in its type; it skips float64, and regions where the model disables it."""
     return isinstance(y, torch.Tensor) and y.dtype == getattr(torch, str(recipe.autocast))
 
 
 def kinds_of(layers: Mapping[str, nn.Module]) -> dict[str, str]:
-    """What each layer is: `embedding`, `norm`, `router`, `first`, `last`, `linear`, `convolution` or `other`.
+    """Return each layer's kind: `embedding`, `norm`, `router`, `first`, `last`, `linear`, `convolution` or `other`.
 
-    `first` and `last` are the first and last layer with a matrix product; a layer whose kind says more keeps it.
+    `first` and `last` are the first and last of several linear layers and convolutions, routers excepted; `first` is
+    given only in a model without an embedding.
     """
     kinds = {name: _kind_of(name, layer) for name, layer in layers.items()}
     multiplying = [name for name, kind in kinds.items() if kind in ("linear", "convolution")]

@@ -1,7 +1,7 @@
-"""Does a device really make the products of a recipe? Shown on a small layer, before anything is said to run for real.
+"""Whether a device really computes the products of a recipe, tried on a small layer before a run is called real.
 
-A kernel may be missing from the driver's libraries, or be there and answer wrongly: before torch 2.10 scales of 128 x
-128 were read from the wrong place for some sizes, without an error (pytorch/pytorch#166752).
+A kernel may be missing from the driver's libraries, or be present and answer wrongly: before torch 2.10, scales of
+128 x 128 were read from the wrong place for some sizes, without an error (pytorch/pytorch#166752).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from probes.device.faults import DeviceLost, cleaned, is_lost
 from probes.numerics.lowering.recipes import LowerRecipe
 
 ROWS, INNER, COLUMNS = 256, 640, 384
-"""All are multiples of 128, and of the inner sizes two are no multiples of 512, which is where wrong scales show."""
+"""All are multiples of 128. The inner sizes of the two products with a weight, 640 and 384, are not multiples of 512,
+which is where wrong scales show."""
 WORST_ERROR_RATIO = 0.02
-"""Of a product or a gradient: sums in BF16 and in the accumulators of FP8 are off by some 0.3 %, wrong scales by more
-than a tenth."""
+"""Largest relative error of a product or gradient: sums in BF16 and in the accumulators of FP8 are off by about 0.3 %,
+wrong scales by more than a tenth."""
 
 
 @cache
 def why_not_real(recipe: LowerRecipe, device: torch.device) -> str | None:
-    """Why a device that should run a scaled recipe does not; None where it does.
+    """Return why a device that should run a scaled recipe does not; None if it does.
 
-    Args:
-        recipe: one that scales linear layers.
-        device: whose capability has it.
+    recipe: a recipe that scales linear layers.
+    device: a device whose compute capability supports the recipe.
 
     Raises:
         DeviceLost: the products left the device unusable.
@@ -36,7 +36,7 @@ def why_not_real(recipe: LowerRecipe, device: torch.device) -> str | None:
 
     generator = torch.Generator().manual_seed(0)
     spread = torch.logspace(-2.0, 2.0, INNER)  # along the inner dimension, so that blocks differ in their scales
-    held = torch.nn.utils.skip_init(torch.nn.Linear, INNER, COLUMNS, device=device)  # no draw that runs would miss
+    held = torch.nn.utils.skip_init(torch.nn.Linear, INNER, COLUMNS, device=device)  # draws no random numbers
     with torch.no_grad():
         held.bias.zero_()
         held.weight.copy_((torch.randn(COLUMNS, INNER, generator=generator) / spread).bfloat16())
@@ -46,7 +46,7 @@ def why_not_real(recipe: LowerRecipe, device: torch.device) -> str | None:
         exact = _results(linear, held, x, dy, recipe)
         real = _results(on_matrix_units, held, x, dy, recipe)
         error = max(float((own - true).norm() / true.norm()) for own, true in zip(real, exact, strict=True))
-    except Exception as problem:  # whatever a library says of a kernel that it lacks
+    except Exception as problem:  # libraries report a missing kernel in various ways
         if is_lost(problem):
             raise DeviceLost(cleaned(problem)) from problem
         return f"a small product on its own units failed: {cleaned(problem)}"
@@ -58,7 +58,7 @@ def why_not_real(recipe: LowerRecipe, device: torch.device) -> str | None:
 def _results(
     forward: Callable[..., torch.Tensor], layer: torch.nn.Linear, x: torch.Tensor, dy: torch.Tensor, recipe: LowerRecipe
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Output, gradient of the input and gradient of the weight."""
+    """Return the output, the gradient of the input and the gradient of the weight."""
     leaf = x.clone().requires_grad_()
     layer.zero_grad()
     y = forward(layer, leaf, recipe)

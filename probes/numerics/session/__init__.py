@@ -1,1 +1,1 @@
-"""Instruments within a budget: what is finished is on the disk at once, and a killed run goes on from there."""
+"""Runs of instruments within a budget: finished results are on disk at once, and a killed run resumes from them."""

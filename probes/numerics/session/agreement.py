@@ -1,8 +1,8 @@
-"""A policy beside the parity and the schedule of the same task: what those do not bear out is not recommended.
+"""Check a policy against parity and schedule of the same task; a contradicted policy is not recommended.
 
-A policy is trained from a warm start, parity and schedules from new weights and often for longer. Where one of them
-shows, for no more than the policy lowers, a loss that reaches beyond the margin, the policy's shorter runs do not stand
-against it.
+A policy is trained from a warm start; parity and schedules start from new weights and often train for longer. If either
+of them lowers no more than the policy does and shows a loss change that may exceed the margin, the policy is withdrawn,
+because its shorter runs do not outweigh that evidence.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ ALL_LOW = "all low"
 
 
 def held_to(policy: Plain, parity: Mapping[str, Any] | None, schedule: Mapping[str, Any] | None) -> Plain:
-    """The policy as it may be said beside the others; the same one where they agree.
+    """Return the policy as it may be reported beside parity and schedule; unchanged if they agree with it.
 
     Args:
-        policy: a section's answer about a task.
-        parity: that of the same task; None: there is none.
-        schedule: likewise.
+        policy: the policy section's answer about a task.
+        parity: the parity section's answer about the same task; None: there is none.
+        schedule: the schedule section's answer about the same task; None: there is none.
     """
     usual = set((policy["usual"] or {}).get("layers", ()))
     if not policy["lower"] or not usual <= set(policy["lower"]):
-        return policy  # it recommends nothing, or keeps layers high that the others lowered
+        return policy  # it recommends nothing, or keeps layers high that parity and schedule lowered
     margin = policy["margin"]
     pair = next((row for row in (parity or {}).get("pairs", ()) if row["precision"] == policy["precision"]), None)
     if pair is not None and pair["metric"] == "loss" and _beyond(pair, "difference", margin):
@@ -41,7 +41,7 @@ def held_to(policy: Plain, parity: Mapping[str, Any] | None, schedule: Mapping[s
 
 
 def _beyond(row: Mapping[str, Any], figure: str, margin: float) -> bool:
-    """Whether a change of the loss was not shown to be within the margin, and reaches beyond it."""
+    """Return whether a loss change was not shown to be equivalent and reaches beyond the margin, or a run diverged."""
     high = row[f"{figure}_high"]
     return row["verdict"] != EQUIVALENT and (row["diverged"] > 0 or (high is not None and high > margin))
 

@@ -1,4 +1,4 @@
-"""The answer of a run, from its parts: `mpplan.numerics/1`."""
+"""Assemble the answer of a run, `mpplan.numerics/1`, from its parts."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ Plain = dict[str, Any]
 
 NUMERICS_SCHEMA = "mpplan.numerics/1"
 SECTIONS = ("loss_scaling", "histograms", "parity", "sensitivity", "policy", "schedule")
-"""What is answered of each task, in the order in which it is measured."""
+"""Sections that are answered for each task, in the order of measurement."""
 HEAD, ENDED = "head", "ended"
-"""Keys of the parts that say what was asked, and how the run ended."""
+"""Keys of the parts that hold the request and the end of the run."""
 
 
 def task_key(task: str) -> str:
-    """Key of the part that describes a task."""
+    """Return the key of the part that describes a task."""
     return f"task/{task}"
 
 
 def result_key(task: str, section: str) -> str:
-    """Key of the part that holds a section's answer about a task."""
+    """Return the key of the part that holds a section's answer about a task."""
     return f"result/{task}/{section}"
 
 
 def answered(parts: Mapping[str, Plain], task: str, section: str) -> Plain | None:
-    """A section's answer about a task; None where there is none, or the section failed."""
+    """Return a section's answer about a task; None if there is none or the section failed."""
     row = parts.get(result_key(task, section))
     return None if row is None or "failed" in row else row
 
 
 def numerics_document(parts: Mapping[str, Plain], record: str | None) -> Plain:
-    """The answer as far as it goes: a section that is missing for a task is named in `cut_short`.
+    """Return the answer as far as it goes; a section that is missing for a task is named in `cut_short`.
 
     Args:
-        parts: by key.
-        record: path of the record, for the reader.
+        parts: the parts by key.
+        record: path of the record, shown to the reader.
     """
     head = parts[HEAD]
     cut = [f"{package}" for package in head["left_out"]]

@@ -1,4 +1,4 @@
-"""What a part found, in short, as lines of the record."""
+"""Short summaries of a part's findings, as lines of the record."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from probes.numerics.lowering.recipes import REAL, lower_by_id
 
 Plain = dict[str, Any]
 OWN = "own"
-"""Name of a task of the user's own in a record, which names nothing of theirs."""
+"""Name in a record for any of the user's own tasks, so that the record reveals no names from the user's code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingLine:
-    """One line."""
+    """One line of the record."""
 
     probe_id: str
     precision: str
@@ -25,7 +25,7 @@ class FindingLine:
 
 
 def lines_of(task: str, instrument: str, document: Plain) -> Iterator[FindingLine]:
-    """The lines of a part: a pair of precisions, loss scaling, or a policy."""
+    """Yield the lines of a part: one per pair of precisions, one for loss scaling, or one for a policy."""
     makers = {"parity": _parity, "loss_scaling": _scaling, "policy": _policy}
     if instrument in makers:
         yield from makers[instrument](OWN if ":" in task else task, document)

@@ -1,6 +1,7 @@
-"""The file beside a record that holds what each instrument found in full, part by part, as each is finished.
+"""The file beside a record that holds the full findings of each instrument, part by part.
 
-One JSON object a line, with its key; of two lines with one key the last counts, and a line that was cut off is removed.
+Each line is one JSON object with its key. If two lines have the same key, the last one counts; a truncated line is
+removed.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ Plain = dict[str, Any]
 
 
 def parts_path(record: Path) -> Path:
-    """`name.parts.jsonl` beside `name.jsonl`."""
+    """Return the path of the parts file: `name.parts.jsonl` beside `name.jsonl`."""
     return record.with_name(record.name.removesuffix(".jsonl") + PARTS_SUFFIX)
 
 
 class PartFile:
-    """Finished parts by key, on the disk."""
+    """Finished parts by key, stored on disk."""
 
     def __init__(self, record: Path) -> None:
-        """Read what is there; a file is made by the first part.
+        """Read the existing parts; the file is created when the first part is added.
 
         Args:
             record: the record that the parts belong to.
 
         Raises:
-            UsageError: it cannot be read or written.
+            UsageError: the file cannot be read or written.
         """
         self.path = parts_path(record)
         self.known: dict[str, Plain] = {}
@@ -50,7 +51,7 @@ class PartFile:
             self.known = read_parts(self.path)
 
     def add(self, key: str, document: Plain) -> Plain:
-        """Write a part and wait until the disk has it; returns it as it will be read.
+        """Write a part, wait until it is on disk, and return it as it will be read back.
 
         Raises:
             UsageError: the disk is full.
@@ -68,7 +69,7 @@ class PartFile:
         return self.known[key]
 
     def forget(self, task: str, but: str) -> None:
-        """Delete every part of a task, except one key: with the task as it will be, another one is found.
+        """Delete every part of a task except one key, because the findings will not apply to the corrected task.
 
         Raises:
             UsageError: the disk is full.
@@ -84,12 +85,12 @@ class PartFile:
         self.known = kept
 
     def remove(self) -> None:
-        """Delete the file, which holds nothing that anybody would go on from."""
+        """Delete the file, which holds nothing that a later run could continue from."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
     def keeper(self, scope: str) -> Callable[[str, Callable[[], Plain]], Plain]:
-        """The keeping of an instrument: its keys stand below the scope."""
+        """Return the `Keep` function of an instrument, which stores its results under keys below the scope."""
 
         def keep(key: str, compute: Callable[[], Plain]) -> Plain:
             whole = f"{scope}/{key}"
@@ -99,10 +100,10 @@ class PartFile:
 
 
 def read_parts(path: Path) -> dict[str, Plain]:
-    """Parts by key; lines that are damaged or of another format are left out.
+    """Read the parts by key; damaged lines and lines of another format are left out.
 
     Raises:
-        UsageError: the file is missing or may not be read.
+        UsageError: the file is missing or cannot be read.
     """
     parts: dict[str, Plain] = {}
     for _, text in numbered_lines(path, Problems()):

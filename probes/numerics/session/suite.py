@@ -1,4 +1,4 @@
-"""One run: every instrument on every task, each with its share of the time, into a record and its parts."""
+"""Run every instrument on every task, each within its share of the time, and write the record and its parts."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ Plain = dict[str, Any]
 WEIGHTS = {
     "loss_scaling": 0.25, "histograms": 0.05, "parity": 0.32, "sensitivity": 0.21, "policy": 0.08, "schedule": 0.09,
 }  # fmt: skip
-"""Share of a task's time. What one does not use goes to those after it."""
+"""Share of a task's time for each section. Time that a section does not use goes to the sections after it."""
 FIRST_TASK_WEIGHT = 2.0
-"""Of the first task's time to another's."""
+"""Ratio of the first task's time to the time of any other task."""
 CLOSING_RATIO, CLOSING_MOST_S = 0.05, 5.0
-"""Of the budget, what is held back for ending the process and for the step under way."""
+"""Share of the budget, and upper limit in seconds, held back for the step under way and for ending the process."""
 AGAIN_S = 5.0
-"""Least time left over with which parts that were cut short go on."""
+"""Least time that must be left over, in seconds, for parts that were cut short to be continued."""
 DIED = "the process died in it"
 
 
 @dataclass(slots=True, kw_only=True)
 class _OfTask:
-    """What the instruments of one task hand on; filled as they run."""
+    """Results that the instruments of one task pass on to later ones; filled as they run."""
 
     task: Task
     sensitivity: Plain | None = None
@@ -73,17 +73,17 @@ class _OfTask:
 
 
 class NumericsSession:
-    """A run on one device."""
+    """A run of `mpplan numerics` on one device."""
 
     def __init__(self, options: NumericsOptions, listener: Listener | None = None) -> None:
         """Open the device and the record.
 
         Args:
-            options: what to do.
-            listener: told of what happens; None: nobody.
+            options: the options of the run.
+            listener: is notified of events; None: nobody is.
 
         Raises:
-            CannotMeasureError: the device is not there, or a package that a task needs.
+            CannotMeasureError: the device, or a package that a task needs, is missing.
             UsageError: an option, a task or the record cannot be used.
         """
         asked_s = time.time() if options.asked_unix_s is None else options.asked_unix_s
@@ -92,7 +92,7 @@ class NumericsSession:
         self._listener: Listener = listener or Silence()
         self.device = _opened(options)
         _set_threads(options, self.device)
-        recipe_by_id("fp32").activate()  # the baseline is strict FP32: no TF32, in convolutions neither
+        recipe_by_id("fp32").activate()  # the baseline is strict FP32: no TF32, not even in convolutions
         settings = Options(
             device=options.device, gpu_index=options.gpu_index, path=options.path, store=options.store,
             resume=options.resume, skip_failed=options.skip_failed, threads=options.threads,
@@ -119,7 +119,7 @@ class NumericsSession:
     def _opened_parts(self) -> PartFile:
         try:
             parts = PartFile(self._ledger.path)
-            if parts.known and not self._options.resume:  # of a run that was ended before its record had a line
+            if parts.known and not self._options.resume:  # left by a run that ended before its record had a line
                 raise UsageError(
                     f"`{parts.path}` exists already", hint="continue it with `--resume`, or name another file"
                 )
@@ -130,14 +130,14 @@ class NumericsSession:
 
     @property
     def path(self) -> Path:
-        """The record."""
+        """Path of the record."""
         return self._ledger.path
 
     def run(self) -> Outcome:
-        """Run everything for which there is time.
+        """Run every part for which there is time.
 
         Raises:
-            UsageError: a task of the user's own failed, or the record cannot be written any more.
+            UsageError: one of the user's own tasks failed, or the record can no longer be written.
         """
         self._listener.began(str(self.path), self.device.name)
         died = self._ledger.under_way.left_behind()
@@ -153,17 +153,17 @@ class NumericsSession:
             self._all(waiting)
             short = [part for part in waiting if not self._is_done(self._tasks[part[0]].id, part[1])]
             if short and self._budget.left_s > AGAIN_S:
-                self._all(short)  # with what the others have left over
+                self._all(short)  # in the time that the other parts left over
         except DeviceLost as error:
             lost = str(error)
         self.parts.add(ENDED, {"wall_s": time.monotonic() - self._began})
         return Outcome(points=self._ledger.written, left_out=(), lost_device=lost)
 
     def _must_train(self) -> None:
-        """Every task gives a finite loss in FP32 before anything is said of another precision.
+        """Check that every task has a finite loss in FP32, before any other precision is judged.
 
         Raises:
-            UsageError: one does not.
+            UsageError: the loss of a task is not finite.
         """
         for task in self._tasks:
             key = f"{task_key(task.id)}/trains"
@@ -176,23 +176,23 @@ class NumericsSession:
                 self.parts.add(key, {"steps": TRIED_STEPS})
 
     def _all(self, waiting: Sequence[tuple[int, str]]) -> None:
-        """Every part in turn, each with its share of the time that is left."""
+        """Run every part in turn, each with its share of the time that is left."""
         by_task = {number: _OfTask(task=self._tasks[number]) for number, _ in waiting}
         for at, (number, section) in enumerate(waiting):
             weights = [self._weight(*later) for later in waiting[at:]]
             self._one(by_task[number], section, self._budget.first(weights[0] / sum(weights)))
             if section == SECTIONS[-1]:
-                by_task[number].benches = None  # their models are of no more use
+                by_task[number].benches = None  # their models are no longer needed
 
     def _is_done(self, task: str, section: str) -> bool:
-        """Whether a part is finished. That of sensitivity is only with the policy, which goes on from its bench."""
+        """Return whether a part is finished. Sensitivity counts only with the policy, which uses its benches."""
         known = self.parts.known.get(result_key(task, section))
         if known is None or known.get("cut_short") != []:
             return False
         return section != "sensitivity" or self._is_done(task, "policy")
 
     def close(self) -> None:
-        """Close the record; what stands beside it goes where nothing was found, as after a mistake in a task."""
+        """Close the record; delete the files beside it if no instrument found anything, as after an error in a task."""
         if not any(key.partition("/")[0] not in (HEAD, ENDED, "task") for key in self.parts.known):
             self._ledger.under_way.end()
             self.parts.remove()
@@ -202,7 +202,7 @@ class NumericsSession:
         return WEIGHTS[section] * (FIRST_TASK_WEIGHT if number == 0 else 1.0)
 
     def _one(self, of_task: _OfTask, section: str, until: Slice) -> None:
-        """One instrument on one task, where it is not finished already."""
+        """Run one instrument on one task, unless it is finished already."""
         task, key = of_task.task, result_key(of_task.task.id, section)
         known = self.parts.known.get(key)
         if known is not None and (known.get("failed") == DIED and self._options.skip_failed):
@@ -233,7 +233,7 @@ class NumericsSession:
         return self._ledger.write_finding(line.probe_id, line.precision, line.recipe, line.figures)
 
     def _guarded(self, of_task: _OfTask, section: str, until: Slice) -> Plain:
-        """Run an instrument; what a task of the user's own raises is theirs to mend."""
+        """Run an instrument. Errors of a user's own task are raised; those of a built-in one give a `failed` answer."""
         task, name = of_task.task.id, section.replace("_", " ")
         try:
             answer: Plain = self._guarded_call(task, name, self._instruments(of_task, until)[section])
@@ -245,11 +245,11 @@ class NumericsSession:
             return {"failed": cleaned(error)}
 
     def _guarded_call(self, task: str, what: str, call: Callable[[], Any]) -> Any:
-        """Call what trains a task; a lost device and a mistake in a task of the user's own get their names.
+        """Call a function that trains a task, and name the cause if the device is lost or the user's own task fails.
 
         Raises:
             DeviceLost: the device is gone.
-            UsageError: the task is the user's own, and failed.
+            UsageError: the task is the user's own and failed.
         """
         try:
             return call()
@@ -288,7 +288,7 @@ class NumericsSession:
         }  # fmt: skip
 
     def _limit(self, task: str) -> int | None:
-        """The largest loss scale at which a task did not overflow, neither at first nor later; None: unknown."""
+        """Return log2 of the largest loss scale at which a task never overflowed, early or late; None: unknown."""
         return known_limit(self.parts.known.get(result_key(task, "loss_scaling"), {}))
 
     def _sensitivity(self, of_task: _OfTask, recipe: LowerRecipe, until: Slice, keep: Any) -> Plain:
@@ -312,7 +312,7 @@ class NumericsSession:
         return held_to(answer, *beside)
 
     def _begin(self) -> Plain:
-        """What is asked: as begun where the record is resumed, and then no flag may say otherwise."""
+        """Return the request. A resumed record keeps its own request, and no flag may contradict it."""
         known = self.parts.known.get(HEAD)
         asked = self._options.asked()
         if known is not None:
@@ -371,7 +371,7 @@ class NumericsSession:
 
 
 def _seeded_batches(task: Task, size: str) -> bool:
-    """Whether two seeds of a task are trained on different batches, by the first one of each."""
+    """Return whether two seeds of a task train on different batches, judged by the first batch of each."""
     if task.seeded_batches is not None:
         return task.seeded_batches
     first, second = (task.make(seed, size, torch.device("cpu")).batch(0) for seed in (0, 1))
@@ -379,10 +379,10 @@ def _seeded_batches(task: Task, size: str) -> bool:
 
 
 def _opened(options: NumericsOptions) -> Device:
-    """The device that was asked for.
+    """Open the requested device.
 
     Raises:
-        CannotMeasureError: it is not there.
+        CannotMeasureError: the device is missing.
     """
     try:
         return open_device(options.device, options.gpu_index)
@@ -391,7 +391,7 @@ def _opened(options: NumericsOptions) -> Device:
 
 
 def _set_threads(options: NumericsOptions, device: Device) -> None:
-    """One thread on a CPU where none is asked for: threads that wait for each other beside other work cost more."""
+    """Use one thread on a CPU by default: threads that wait for each other are slow on a machine with other work."""
     if options.threads is not None or device.kind == "cpu":
         torch.set_num_threads(options.threads or 1)
 

@@ -1,4 +1,7 @@
-"""Does FP32 train a task at all, before its instruments and where FP16 fails; do its seeds differ in their batches?"""
+"""Checks of a task: whether FP32 trains it at all, and whether its seeds train on different batches.
+
+The first is checked before the instruments run, and again if FP16 skipped most steps.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,20 @@ from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run
 
 TRIED_STEPS = 3
-"""First steps in FP32, whose losses have to be finite."""
+"""Number of first steps in FP32 whose losses must be finite."""
 CONTROL_STEPS, CONTROL_LEAST_S = 100, 2.0
-"""Steps in FP32, and the least time for them, where FP16 took hardly any: is it FP16, or the task?"""
+"""Steps in FP32, and the least seconds for them, which show whether FP16 or the task is at fault for skipped steps."""
 EXPLODED = 10.0
-"""A loss has exploded once it has grown by so many times what it was, or what counts as one nat."""
+"""A loss has exploded once it has grown by this many times its first value, which counts as at least 1 (nat)."""
 REMEDY = "look for NaN in its batches, log(0), a division by zero, or too high a learning rate"
 
 
 class UntrainedError(UsageError):
-    """FP32 itself does not train a task, so that nothing found with it says anything of a precision."""
+    """FP32 itself does not train a task, so findings on that task say nothing about any precision."""
 
 
 def first_broken_step(task: Task, place: Place) -> int | None:
-    """The first of a few steps in FP32 whose loss is not finite, counted from 0; None where all are."""
+    """Return the first of a few FP32 steps, counted from 0, whose loss is not finite; None if all are finite."""
     run = Run(task, 0, place)
     for step in range(TRIED_STEPS):
         loss, _ = run.one_step()
@@ -39,10 +42,10 @@ def first_broken_step(task: Task, place: Place) -> int | None:
 
 
 def scaled_beside_fp32(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
-    """Loss scaling on a task; where FP16 took hardly a step, FP32 has to train the task for as many.
+    """Measure loss scaling on a task. If FP16 skipped most steps, FP32 must train the task for as many steps.
 
     Raises:
-        UntrainedError: it does not, so that what FP16 skipped says nothing of FP16.
+        UntrainedError: FP32 does not train it, so the skipped steps say nothing about FP16.
     """
     scaling = loss_scaling(task, place, until, keep)
     usual = next((run for run in scaling["dynamic"] if run["name"] == "usual"), None)
@@ -57,7 +60,7 @@ def scaled_beside_fp32(task: Task, place: Place, until: Slice, keep: Keep) -> Pl
 
 
 def breakdown(losses: Sequence[float]) -> str | None:
-    """How the losses of a run show that nothing was trained; None where they do not."""
+    """Describe how the losses of a run show that nothing was trained; None if they do not."""
     for step, loss in enumerate(losses):
         if not math.isfinite(loss):
             return f"no finite loss from step {step}"
@@ -67,7 +70,7 @@ def breakdown(losses: Sequence[float]) -> str | None:
 
 
 def same_batch(first: object, second: object) -> bool:
-    """Whether two batches hold the same, inside tuples, lists and mappings too; what cannot be compared differs."""
+    """Return whether two batches, nested ones included, are equal; values that cannot be compared differ."""
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
         return first.shape == second.shape and bool(torch.equal(first, second))
     if isinstance(first, Mapping) and isinstance(second, Mapping):

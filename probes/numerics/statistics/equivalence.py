@@ -1,7 +1,7 @@
-"""Are two precisions equivalent? Two one-sided paired t tests (TOST), and how many seeds would tell.
+"""Test whether two precisions are equivalent: two one-sided paired t tests (TOST), and the number of seeds needed.
 
 Sources: Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987) 657; Lakens, Soc. Psychol. Personal. Sci. 8 (2017) 355; the
-number of pairs is that of Julious, Stat. Med. 23 (2004) 1921, section 5, with Student's quantiles.
+number of pairs follows Julious, Stat. Med. 23 (2004) 1921, section 5, with Student's quantiles.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from planner.lazy import dataclass
 from probes.numerics.statistics.student import quantile, upper_tail
 
 ALPHA = 0.05
-"""Risk of calling two precisions equivalent that are not, and of calling them different that are equivalent."""
+"""Risk of calling two different precisions equivalent, and of calling two equivalent precisions different."""
 POWER = 0.80
-"""Probability of seeing an equivalence that is there, for the number of seeds."""
+"""Probability of reaching the verdict that holds, on which the number of seeds is based."""
 MOST_SEEDS = 10_000
-"""Beyond it, the number of seeds is not worked out: a wider margin is the answer."""
+"""Largest number of seeds that is computed; if even more are needed, a wider margin is the answer."""
 LEAST_PAIRS = 2
 
 EQUIVALENT, NOT_EQUIVALENT, CANNOT_TELL = "equivalent", "not_equivalent", "cannot_tell"
@@ -27,32 +27,32 @@ VERDICTS = (EQUIVALENT, NOT_EQUIVALENT, CANNOT_TELL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalence:
-    """What paired runs say of two precisions. Differences are the lower precision's figure minus the higher one's."""
+    """Comparison of two precisions by paired runs. Differences are the lower precision's figure minus the higher's."""
 
     verdict: str
     """`equivalent`: the interval lies within the margin; `not_equivalent`: it lies wholly outside, or a run ended
     without a figure; `cannot_tell`: it straddles the margin, or there are too few pairs."""
     reason: str
-    """In words."""
+    """Reason of the verdict, in words."""
     pairs: int
-    """Pairs of runs with a figure."""
+    """Pairs of runs with a finite figure."""
     diverged: int
-    """Pairs whose lower precision ended with NaN or infinity."""
+    """Pairs whose run in the lower precision ended with NaN or infinity."""
     difference_low: float | None
     """Lower end of the 90 % interval of the mean difference."""
     difference_mid: float | None
     """Mean difference."""
     difference_high: float | None
-    """Upper end."""
+    """Upper end of the interval."""
     difference_sd: float | None
     """Standard deviation of the differences."""
     margin: float
-    """Half the width of what counts as equal."""
+    """Half the width of the interval that counts as equal."""
     p_value: float | None
-    """The larger of the two one-sided tests'."""
+    """The larger p-value of the two one-sided tests."""
     seeds_needed: int | None
-    """Pairs with which a verdict would be shown in four of five attempts, were the true difference the mean found;
-    None where no number up to `MOST_SEEDS` is enough, or nothing is known of the spread."""
+    """Pairs with which a verdict would be reached in four of five attempts, if the true difference were the mean found;
+    None if no number up to `MOST_SEEDS` is enough, or the spread is unknown."""
     seeds_would_show: str | None
     """That verdict: `equivalent` where the mean lies within the margin, `not_equivalent` where it lies outside."""
 
@@ -61,7 +61,7 @@ def compare(differences: Sequence[float], margin: float) -> Equivalence:
     """Test paired differences for equivalence within ± margin.
 
     Args:
-        differences: one for each seed; NaN or infinite where the lower precision's run ended so.
+        differences: one per seed; NaN or infinite if the lower precision's run ended so.
         margin: above 0, in the unit of the differences.
     """
     usable = [difference for difference in differences if isfinite(difference)]
@@ -92,7 +92,7 @@ def compare(differences: Sequence[float], margin: float) -> Equivalence:
 
 
 def _tail(distance: float, error: float, freedom: int) -> float:
-    """P of one test: the mean lies this far inside one end of the margin."""
+    """Return the p-value of one test, for a mean this far inside one end of the margin."""
     if error == 0.0:
         return 0.0 if distance > 0 else 1.0
     return upper_tail(distance / error, freedom)
@@ -107,17 +107,17 @@ def _verdict(low: float, high: float, margin: float) -> tuple[str, str]:
 
 
 def seeds_needed(mean: float, sd: float, margin: float) -> int | None:
-    """Pairs that show a verdict with a power of 80 %, were the true difference `mean` with this spread.
+    """Return the pairs that reach a verdict with a power of 80 %, if the true difference is `mean` with this spread.
 
-    Within the margin that verdict is the equivalence; outside, that the whole interval lies outside.
+    Within the margin, the verdict is equivalence; outside it, that the whole interval lies outside.
 
     Args:
         mean: true difference.
         sd: standard deviation of the differences.
-        margin: half the width of what counts as equal.
+        margin: half the width of the interval that counts as equal.
 
     Returns:
-        The number, at least 2; None where the difference is the margin, or the number is above `MOST_SEEDS`.
+        The number, at least 2; None if the difference equals the margin, or the number is above `MOST_SEEDS`.
     """
     if abs(mean) == margin or not _shown(mean, sd, margin, MOST_SEEDS):
         return None
@@ -131,7 +131,7 @@ def seeds_needed(mean: float, sd: float, margin: float) -> int | None:
 
 
 def _shown(mean: float, sd: float, margin: float, n: int) -> bool:
-    """Whether so many pairs have the power; for an equivalence neither of the two tests may fail on its own side."""
+    """Return whether `n` pairs have the power; for equivalence, neither of the two tests may fail on its side."""
     error = sd / sqrt(n)
     if error == 0.0:
         return True

@@ -1,6 +1,7 @@
 """Student's t distribution: its tail and its quantiles, without scipy.
 
-The tail is an incomplete beta function (Abramowitz and Stegun 26.7.1), by its continued fraction (DLMF 8.17.22).
+The tail is an incomplete beta function (Abramowitz and Stegun 26.7.1), computed by its continued fraction (DLMF
+8.17.22).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _HALVINGS = 60
 
 
 def upper_tail(t: float, freedom: float) -> float:
-    """Probability of more than `t`.
+    """Return the probability of a value above `t`.
 
     Args:
         t: any number, infinities included.
@@ -29,7 +30,7 @@ def upper_tail(t: float, freedom: float) -> float:
 
 @cache
 def quantile(probability: float, freedom: float) -> float:
-    """The value that is not exceeded with a probability between 0 and 1."""
+    """Return the value that is not exceeded with this probability, which is between 0 and 1."""
     if not 0.0 < probability < 1.0:
         raise ValueError("expected a probability between 0 and 1")
     if probability < 0.5:

@@ -1,4 +1,4 @@
-"""What is trained. The built-in tasks are listed here; none downloads anything."""
+"""Tasks to train. The built-in tasks are listed here; none of them downloads anything."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from probes.numerics.tasks.texts import CHAR_LM, CHAR_MOE, MASKED_LM
 TASKS: tuple[Task, ...] = (CHAR_LM, DIGITS_CNN, DIGITS_VIT, MASKED_LM, CHAR_MOE)
 """All built-in tasks, in the order of their use."""
 USUAL = ("char-lm", "digits-cnn", "masked-lm")
-"""Trained where none is named; those whose package is missing are left out and named."""
+"""Trained if no task is named; those whose package is missing are left out, and the answer says so."""
 
 
 def choose_tasks(names: Iterable[str]) -> tuple[str, ...]:
-    """Ids of tasks, built in or `module:factory`; the usual ones that can be trained here where no name is given.
+    """Return ids of tasks, built in or `module:factory`; without names, the usual ones that can be trained here.
 
     Raises:
-        UsageError: a name is no task.
+        UsageError: a name is not a task.
         CannotMeasureError: the package that a named task needs is missing.
     """
     asked = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
@@ -40,13 +40,13 @@ def choose_tasks(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def missing_for(name: str) -> str | None:
-    """The package that a built-in task lacks here; None where it lacks none."""
+    """Return the package that a built-in task lacks here; None if it lacks none."""
     needs = {task.id: task.needs for task in TASKS}.get(name)
     return needs if needs is not None and find_spec(needs) is None else None
 
 
 def find_task(name: str) -> Task:
-    """The task of this name, imported where it is the user's own.
+    """Return the task of this name; the user's own task is imported.
 
     Raises:
         UsageError: the user's module or factory cannot be used.

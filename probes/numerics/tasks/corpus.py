@@ -1,4 +1,4 @@
-"""Text that is on every machine: the source of Python's standard library."""
+"""Text that every machine has: the source of Python's standard library."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from planner.errors import CannotMeasureError
 MOST_BYTES = 3_000_000
 LEAST_BYTES = 100_000
 VOCABULARY = 128
-"""ASCII; every other character is the last of them."""
+"""ASCII; every byte beyond it becomes the last code."""
 HELD_OUT_RATIO = 0.05
 STRETCH = 1000
-"""Characters that are held out together, more than a task reads at once."""
+"""Characters that are held out together; more than a task reads at once."""
 
 Tokens = npt.NDArray[np.int64]
 
 
 @cache
 def library_text() -> bytes:
-    """The modules at the top of the standard library, by name, one after the other.
+    """Return the top-level modules of the standard library, concatenated in order of name, up to `MOST_BYTES`.
 
     Raises:
         CannotMeasureError: this Python comes without its source.
@@ -48,7 +48,7 @@ def library_text() -> bytes:
 
 @cache
 def library_tokens() -> tuple[Tokens, Tokens]:
-    """The text as characters, to train on and held out: every twentieth stretch of a thousand characters."""
+    """Return the text as character codes, to train on and held out: every twentieth thousand characters."""
     raw = np.frombuffer(library_text(), dtype=np.uint8).astype(np.int64)
     tokens = np.minimum(raw, VOCABULARY - 1)
     stretches = tokens[: len(tokens) - len(tokens) % STRETCH].reshape(-1, STRETCH)
@@ -58,7 +58,7 @@ def library_tokens() -> tuple[Tokens, Tokens]:
 
 
 def described() -> dict[str, object]:
-    """The text, so that two answers can be told apart."""
+    """Describe the text, so that answers from different texts can be told apart."""
     text = library_text()
     digest = hashlib.sha256(text).hexdigest()[:16]
     return {"text": f"standard library of Python {platform.python_version()}", "bytes": len(text), "sha256": digest}

@@ -11,7 +11,7 @@ from probes.numerics.tasks.interface import LARGE, SMALL, Job, Task
 
 CLASSES = 10
 HELD_OUT = 297
-"""Of 1,797 images; the last ones, which other people wrote (sklearn.datasets.load_digits)."""
+"""Held-out images of 1,797: the last ones, which were written by other people (sklearn.datasets.load_digits)."""
 BATCH = {SMALL: 64, LARGE: 512}
 RATE = 2e-3
 PACKAGE = "sklearn"

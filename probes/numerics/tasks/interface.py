@@ -1,4 +1,4 @@
-"""A task: a model, its batches and its loss, made anew from a seed; and a job, which is one such model."""
+"""Interface of a task, which makes a model, its batches and its loss from a seed; a job is one such model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 SMALL, LARGE = "small", "large"
 SIZES = (SMALL, LARGE)
-"""For minutes of a CPU, and for minutes of a GPU."""
+"""For minutes on a CPU, and for minutes on a GPU."""
 NATS, LOSS = "nats", "loss"
 LOSS_UNITS = (NATS, LOSS)
-"""What a loss is in: a cross-entropy by the natural logarithm, or a figure of the user's own."""
+"""Unit of a loss: a cross-entropy in natural logarithms, or a figure defined by the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +24,18 @@ class Job:
 
     model: torch.nn.Module
     batch: Callable[[int], Any]
-    """The batch of a step, on the device: the same for the same step."""
+    """The batch of a step, on the device; the same step always has the same batch."""
     loss: Callable[[torch.nn.Module, Any], torch.Tensor]
-    """Loss of a batch, a scalar."""
+    """Loss of a batch, as a scalar."""
     optimizer: Callable[[Any], torch.optim.Optimizer]
-    """Makes the optimizer of parameters."""
+    """Makes the optimizer for the parameters."""
     held_out: Callable[[torch.nn.Module], dict[str, float]] | None = None
-    """`loss`, and `accuracy` where there is one, on data that is not trained on; None: the last training losses."""
+    """`loss`, and `accuracy` if there is one, on held-out data; None: the last training losses are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is trained."""
+    """A model and its data, to be trained."""
 
     id: str
     what: str
@@ -43,14 +43,14 @@ class Task:
     metrics: tuple[str, ...]
     """Figures that parity can be judged by, `loss` first."""
     make: Callable[[int, str, torch.device], Job]
-    """`(seed, size, device)`."""
+    """Makes a job from `(seed, size, device)`."""
     steps: dict[str, int]
-    """Steps of a run for which there is time, by size."""
+    """Largest number of steps of a run, by size."""
     needs: str | None = None
-    """A package that must be there."""
+    """Package that must be installed."""
     data: Callable[[], dict[str, object]] | None = None
-    """Where its data come from, for the answer."""
+    """Describes the source of its data, for the answer."""
     loss_unit: str = NATS
-    """What the loss is in: `nats` of a cross-entropy, or `loss` where nobody knows."""
+    """Unit of the loss: `nats` of a cross-entropy, or `loss` if unknown."""
     seeded_batches: bool | None = True
-    """Whether each seed has batches of its own; None: it has to be looked at."""
+    """Whether each seed has its own batches; None: this has to be tested."""

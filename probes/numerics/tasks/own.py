@@ -1,15 +1,15 @@
 """A task of the user's own: `--task module:factory`.
 
-The factory is called with the seed of a run (`seed=`, where it takes that) after torch's generators are set to it, and
+The factory is called with the seed of a run (as `seed=`, if it accepts that) after torch's generators are set to it. It
 returns `(model, batches, loss)` or `(model, batches, loss, optimizer)`:
 
 - `model`: a `torch.nn.Module`;
-- `batches`: a list, a `DataLoader` or another iterable that is gone through again and again, or a function of the step;
-- `loss`: a function `(model, batch)` of a scalar;
-- `optimizer`: a function of the parameters; AdamW at 1e-3 where none is given.
+- `batches`: a list, a `DataLoader` or another iterable, whose batches are repeated in order, or a function of the step;
+- `loss`: a function `(model, batch)` that returns a scalar;
+- `optimizer`: a function of the parameters; the default is AdamW with a learning rate of 1e-3.
 
-Its weights have to be FP32, since that is what lower precisions are held against. What the loss is in, nobody can see
-from outside: a factory with the attribute `loss_unit = "nats"` says that it is a cross-entropy.
+The weights must be FP32, because lower precisions are compared with FP32. The unit of the loss cannot be inferred: a
+factory with the attribute `loss_unit = "nats"` declares that its loss is a cross-entropy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RATE = 1e-3
 
 
 def own_task(name: str) -> Task:
-    """The task that `module:factory` names; modules of the working directory are found.
+    """Return the task that `module:factory` names; modules of the working directory are found.
 
     Raises:
         UsageError: there is no such module or factory, or importing it failed.
@@ -87,7 +87,7 @@ def _job(name: str, factory: Callable[..., Any], seed: int, device: Any) -> Job:
 
 
 def _kind(returned: object) -> str:
-    """What a factory gave, in words: a tuple by its length or its first part."""
+    """Return in words what a factory gave: a tuple by its length or its first element."""
     if not isinstance(returned, tuple):
         return f"`{type(returned).__name__}`"
     if len(returned) in (3, 4):
@@ -96,10 +96,10 @@ def _kind(returned: object) -> str:
 
 
 def _check_fp32(name: str, model: Any) -> None:
-    """Every weight in FP32: autocast passes over float64, and weights in BF16 are no baseline.
+    """Check that every weight is in FP32: autocast skips float64, and weights in BF16 are no baseline.
 
     Raises:
-        UsageError: one is not.
+        UsageError: a weight is not in FP32.
     """
     import torch
 
@@ -113,7 +113,7 @@ def _check_fp32(name: str, model: Any) -> None:
 
 
 def _repeated(name: str, batches: Any) -> Callable[[int], Any]:
-    """The batches of an iterable by step; kept as they come, so that each step has the same one again."""
+    """Return the batches of an iterable by step. They are stored as they come, so each step always has the same one."""
     kept: list[Any] = []
     source = [iter(batches)]
 
@@ -131,7 +131,7 @@ def _repeated(name: str, batches: Any) -> Callable[[int], Any]:
 
 
 def moved(batch: Any, device: Any) -> Any:
-    """Tensors of a batch on the device, inside tuples, lists and mappings too."""
+    """Move the tensors of a batch to the device, including those inside tuples, lists and mappings."""
     if hasattr(batch, "to"):
         return batch.to(device)
     if isinstance(batch, Mapping):

@@ -1,4 +1,4 @@
-"""Tasks on text: a character-level decoder, the same with routed experts, and a masked encoder as BERT is trained."""
+"""Tasks on text: a character-level decoder, a decoder with routed experts, and a masked encoder trained as BERT is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from probes.numerics.tasks.corpus import VOCABULARY, described, library_tokens
 from probes.numerics.tasks.interface import LARGE, SMALL, Job, Task
 
 MASKED_RATIO = 0.15
-"""Of the characters: 80 % of them become the mask, 10 % another one, 10 % stay (BERT, arXiv 1810.04805)."""
+"""Share of the characters: 80 % become the mask, 10 % another character, and 10 % stay (BERT, arXiv 1810.04805)."""
 MASK = VOCABULARY - 1
 RATE = {SMALL: 3e-3, LARGE: 1e-3}
 HELD_OUT_BATCHES = 4

@@ -10,7 +10,7 @@ from planner.lazy import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Sizes of a small transformer. All are multiples of 16, so that FP8 matrix units take them."""
+    """Sizes of a small transformer. Width and tokens per batch are multiples of 16, as FP8 matrix units need."""
 
     width: int
     layers: int
@@ -18,11 +18,11 @@ class Shape:
     context: int
     batch: int
     experts: int = 0
-    """Routed experts of a feed-forward layer, of which each token takes one; 0: dense."""
+    """Routed experts per feed-forward layer, of which each token takes one; 0: dense."""
 
 
 class Block(nn.Module):  # type: ignore[misc] # torch is untyped here
-    """Attention and a feed-forward network, each behind a norm."""
+    """Attention and a feed-forward network, each preceded by a norm."""
 
     def __init__(self, shape: Shape, *, causal: bool) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Block(nn.Module):  # type: ignore[misc] # torch is untyped here
         self.mlp = Experts(shape) if shape.experts else FeedForward(shape.width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[batch, tokens, width]` to the same."""
+        """Map `[batch, tokens, width]` to the same shape."""
         batch, tokens, width = x.shape
         qkv = self.qkv(self.attention_norm(x)).view(batch, tokens, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
@@ -44,7 +44,7 @@ class Block(nn.Module):  # type: ignore[misc] # torch is untyped here
 
 
 class FeedForward(nn.Module):  # type: ignore[misc]
-    """Four times as wide inside."""
+    """A feed-forward network with an inner width of four times the outer one."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -52,12 +52,12 @@ class FeedForward(nn.Module):  # type: ignore[misc]
         self.down = nn.Linear(4 * width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[..., width]` to the same."""
+        """Map `[..., width]` to the same shape."""
         return self.down(nn.functional.gelu(self.up(x)))
 
 
 class Experts(nn.Module):  # type: ignore[misc]
-    """Routed experts, one for each token, weighted by the router's probability (Switch, arXiv 2101.03961)."""
+    """Routed experts, one per token, weighted by the router's probability (Switch, arXiv 2101.03961)."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Experts(nn.Module):  # type: ignore[misc]
         self.experts = nn.ModuleList(FeedForward(shape.width) for _ in range(shape.experts))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[..., width]` to the same."""
+        """Map `[..., width]` to the same shape."""
         flat = x.reshape(-1, x.shape[-1])
         weight, chosen = self.router(flat).float().softmax(-1).max(-1)
         y = torch.zeros_like(flat, dtype=torch.float32)
@@ -77,7 +77,7 @@ class Experts(nn.Module):  # type: ignore[misc]
 
 
 class TextModel(nn.Module):  # type: ignore[misc]
-    """Tokens to logits."""
+    """A transformer from tokens to logits."""
 
     def __init__(self, shape: Shape, vocabulary: int, *, causal: bool) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class TextModel(nn.Module):  # type: ignore[misc]
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """`[batch, tokens]` to `[batch, tokens, vocabulary]`."""
+        """Map `[batch, tokens]` to `[batch, tokens, vocabulary]`."""
         x = self.embedding(tokens) + self.position(torch.arange(tokens.shape[1], device=tokens.device))
         for block in self.blocks:
             x = block(x)
@@ -98,7 +98,7 @@ class TextModel(nn.Module):  # type: ignore[misc]
 
 
 class ImageTransformer(nn.Module):  # type: ignore[misc]
-    """A small ViT (arXiv 2010.11929) without a class token: patches to classes through their mean."""
+    """A small ViT (arXiv 2010.11929) without a class token, which classifies the mean over the patches."""
 
     def __init__(self, shape: Shape, patch: int, classes: int) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class ImageTransformer(nn.Module):  # type: ignore[misc]
         self.head = nn.Linear(shape.width, classes)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """`[batch, 1, side, side]` to `[batch, classes]`."""
+        """Map `[batch, 1, side, side]` to `[batch, classes]`."""
         cut = nn.functional.unfold(images, self.patch, stride=self.patch).transpose(1, 2)
         x = self.patches(cut) + self.position
         for block in self.blocks:

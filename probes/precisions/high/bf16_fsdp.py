@@ -1,4 +1,4 @@
-"""BF16 as FSDP and Megatron run it: BF16 compute copy, FP32 master weights, gradients added up in FP32."""
+"""BF16 as in FSDP and Megatron: BF16 compute copy, FP32 master weights, gradients accumulated in FP32."""
 
 from probes.precisions.interface import PrecisionRecipe
 

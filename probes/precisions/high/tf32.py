@@ -1,4 +1,4 @@
-"""FP32 storage with TF32 matrix products: what most "FP32" training on Ampere and later really uses."""
+"""FP32 storage with TF32 matrix products, which most "FP32" training on Ampere and later really uses."""
 
 from probes.precisions.interface import PrecisionRecipe
 

@@ -31,7 +31,7 @@ class MxLinear(nn.Linear):  # type: ignore[misc]
     emulate: bool = False
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[..., in] -> [..., out]`."""
+        """Map `[..., in]` to `[..., out]`."""
         ao = _torchao()
         kernel = ao.KernelPreference.EMULATED if self.emulate else ao.KernelPreference.AUTO
         y = ao._to_mxfp8_then_scaled_mm(x, self.weight, kernel, ao.ScaleCalculationMode.RCEIL)
@@ -39,7 +39,7 @@ class MxLinear(nn.Linear):  # type: ignore[misc]
 
 
 def swap(module: nn.Module, *, emulate: bool) -> None:
-    """Turn every eligible linear layer into an `MxLinear`; its sizes must be multiples of the block."""
+    """Turn every eligible linear layer whose sizes are multiples of the block into an `MxLinear`."""
     for name, child in list(module.named_modules()):
         fits = isinstance(child, nn.Linear) and not (child.in_features % BLOCK or child.out_features % BLOCK)
         if type(child) is nn.Linear and fits and is_eligible(child, name):
@@ -48,7 +48,7 @@ def swap(module: nn.Module, *, emulate: bool) -> None:
 
 
 def make_mx(role: str, M: int, N: int, K: int, device: Device, copies: int, *, emulate: bool) -> Callable[[], None]:
-    """`left @ right` of MXFP8 operands that were cast beforehand."""
+    """Return a function that computes `left @ right` of MXFP8 operands cast beforehand."""
     ao = _torchao()
     kernel = ao.KernelPreference.EMULATED if emulate else ao.KernelPreference.AUTO
     calls: list[Callable[[], object]] = []

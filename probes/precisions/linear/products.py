@@ -1,4 +1,4 @@
-"""Operands of bare matrix products, in the layouts that training meets. Random data, never zeros: zeros run faster."""
+"""Operands of bare matrix products, in the layouts of training. Data are random, never zeros, which run faster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ E5M2_MAX = 57344.0
 
 
 def shape_of(role: str, M: int, N: int, K: int) -> tuple[int, int, int]:
-    """Rows, inner and columns of the product of a role, for a layer `[M, K] x [K, N]`."""
+    """Return rows, inner size and columns of the product of a role, for a layer `[M, K] x [K, N]`."""
     return {"forward": (M, K, N), "dgrad": (M, N, K), "wgrad": (N, M, K)}[role]
 
 
@@ -26,7 +26,7 @@ def _random(rows: int, columns: int, device: Device) -> torch.Tensor:
 
 
 def high_operands(role: str, M: int, N: int, K: int, device: Device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Left and right operand as training holds them: views of row-major activations, gradients and weights."""
+    """Return left and right operands as training holds them: views of row-major activations, gradients and weights."""
     if role == "forward":
         return _random(M, K, device), _random(N, K, device).t()
     if role == "dgrad":
@@ -35,7 +35,7 @@ def high_operands(role: str, M: int, N: int, K: int, device: Device) -> tuple[to
 
 
 def rotate(calls: list[Callable[[], object]]) -> Callable[[], None]:
-    """Call one after the other, so that operands do not stay in the cache between calls."""
+    """Return a function that makes the calls in turn, so that operands do not stay in the cache between calls."""
     turn = cycle(calls)
 
     def product() -> None:
@@ -45,7 +45,7 @@ def rotate(calls: list[Callable[[], object]]) -> Callable[[], None]:
 
 
 def make_dense(operand: str, role: str, M: int, N: int, K: int, device: Device, copies: int) -> Callable[[], None]:
-    """`[rows, inner] x [inner, columns]` by `torch.mm`."""
+    """Return a function that computes `[rows, inner] x [inner, columns]` by `torch.mm`."""
     dtype = getattr(torch, operand)
     rows, _, columns = shape_of(role, M, N, K)
     out = torch.empty(rows, columns, device=device.torch, dtype=dtype)
@@ -59,7 +59,10 @@ def make_dense(operand: str, role: str, M: int, N: int, K: int, device: Device, 
 def make_scaled(
     role: str, M: int, N: int, K: int, device: Device, copies: int, *, rowwise: bool, gradient: torch.dtype
 ) -> Callable[[], None]:
-    """The same by `torch._scaled_mm` on FP8 operands that were cast beforehand; fast accumulation forward only."""
+    """Return a function that multiplies FP8 operands, cast beforehand, by `torch._scaled_mm`.
+
+    Only the forward product uses fast accumulation.
+    """
     calls: list[Callable[[], object]] = []
     for _ in range(copies):
         left, right = high_operands(role, M, N, K, device)
@@ -71,7 +74,7 @@ def make_scaled(
 
 
 def quantise(x: torch.Tensor, dtype: torch.dtype, dim: int | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """FP8 values, row-major, and the FP32 scales that restore them.
+    """Return FP8 values, row-major, and the FP32 scales that restore them.
 
     Args:
         x: `[rows, columns]`.
@@ -89,10 +92,10 @@ def quantise(x: torch.Tensor, dtype: torch.dtype, dim: int | None) -> tuple[torc
 def scaled_mm(
     a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor, *, fast: bool
 ) -> torch.Tensor:
-    """`a @ b` of FP8 operands (`a` row-major, `b` column-major) in BF16.
+    """Multiply FP8 operands, `a @ b` (`a` row-major, `b` column-major), with a BF16 result.
 
-    Row-wise without fast accumulation, the product is made without scales and scaled afterwards, as torchao does it:
-    the row-wise kernel of Hopper is slow in that mode.
+    Row-wise without fast accumulation, the product is computed without scales and scaled afterwards, as in torchao:
+    Hopper's row-wise kernel is slow in that mode.
     """
     multiply = partial(torch._scaled_mm, a, b, out_dtype=torch.bfloat16, use_fast_accum=fast)
     if scale_a.dim() == 0 or fast:

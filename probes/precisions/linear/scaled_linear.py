@@ -18,7 +18,7 @@ from probes.precisions.linear.products import quantise, scaled_mm
 
 
 class _ScaledProduct(torch.autograd.Function):  # type: ignore[misc] # torch is untyped here
-    """The three products; operands are cast again in the backward pass, as torchao does."""
+    """The three products; operands are cast again in the backward pass, as in torchao."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, rowwise: bool) -> torch.Tensor:
@@ -37,7 +37,7 @@ class _ScaledProduct(torch.autograd.Function):  # type: ignore[misc] # torch is 
 
 
 def _product(left: torch.Tensor, right: torch.Tensor, kind: torch.dtype, rowwise: bool, *, fast: bool) -> torch.Tensor:
-    """`left @ right.T` in FP8; both `[rows, inner]`."""
+    """Return `left @ right.T` in FP8; both operands are `[rows, inner]`."""
     dim = 1 if rowwise else None
     a, scale_a = quantise(left, kind, dim)
     b, scale_b = quantise(right, torch.float8_e4m3fn, dim)
@@ -50,7 +50,7 @@ class ScaledLinear(nn.Linear):  # type: ignore[misc]
     rowwise: bool = False
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`[..., in] -> [..., out]` in BF16."""
+        """Map `[..., in]` to `[..., out]` in BF16."""
         flat = x.reshape(-1, x.shape[-1])
         y = _ScaledProduct.apply(flat, self.weight, self.rowwise)
         y = y if self.bias is None else y + self.bias.to(y.dtype)
@@ -66,7 +66,7 @@ def swap(module: nn.Module, *, rowwise: bool) -> None:
 
 
 def is_eligible(layer: nn.Module, name: str) -> bool:
-    """FP8 needs sizes that are multiples of 16; the output layer stays in high precision, as in published recipes."""
+    """Return whether FP8 can be used: sizes are multiples of 16. Output layers stay high, as in published recipes."""
     if not isinstance(layer, nn.Linear) or layer.in_features % 16 or layer.out_features % 16:
         return False
     last = name.rsplit(".", 1)[-1]

@@ -1,4 +1,4 @@
-"""What the FP8 recipes share: torchao's converted layers where it is installed, our own on `_scaled_mm` otherwise."""
+"""Shared by the FP8 recipes: torchao's converted layers if it is installed, else our own on `_scaled_mm`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def convert_linears(module: torch.nn.Module, recipe_name: str, *, emulate: bool = False) -> tuple[str, ...]:
-    """Swap the linear layers of a module for FP8 ones.
+    """Swap the linear layers of a module for FP8 layers.
 
     Args:
         module: changed in place.
@@ -47,7 +47,7 @@ def convert_linears(module: torch.nn.Module, recipe_name: str, *, emulate: bool 
 def scaled_product(
     recipe: PrecisionRecipe, role: str, M: int, N: int, K: int, device: Device, copies: int, *, rowwise: bool
 ) -> Product:
-    """The bare product on operands that were cast beforehand; the memory-bound points measure what casts cost."""
+    """Return the bare product on operands cast beforehand; the cost of casts is measured by the memory-bound points."""
     import torch
 
     from probes.precisions.linear.products import make_scaled

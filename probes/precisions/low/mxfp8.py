@@ -21,7 +21,7 @@ def convert(module: torch.nn.Module) -> tuple[str, ...]:
 
 
 def product(recipe: PrecisionRecipe, role: str, M: int, N: int, K: int, device: Device, copies: int) -> Product:
-    """The bare product on operands that were cast beforehand."""
+    """Return the bare product on operands cast beforehand."""
     from probes.precisions.linear.mx_linear import make_mx
 
     return make_mx(role, M, N, K, device, copies, emulate=False)

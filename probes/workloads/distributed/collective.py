@@ -1,6 +1,6 @@
-"""Collectives by size, in every group that training communicates in; all groups of a kind work at once.
+"""Collectives by size, in every group in which training communicates; all groups of a kind run at once.
 
-Sizes are counted as nccl-tests counts them (NVIDIA/nccl-tests, doc/PERFORMANCE.md): the whole buffer of one rank.
+Sizes are counted as in nccl-tests (NVIDIA/nccl-tests, doc/PERFORMANCE.md): the whole buffer of one rank.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from probes.ranks.team import RankGroup, Team, kinds_of_groups
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan, Trial
 
 GPU_SIZES = tuple(KIB * 2**i for i in range(21))
-"""1 KiB to 1 GiB; of the quick suite every fourth one, so that its two minutes hold all groups of a node with 8 GPUs.
-"""
+"""1 KiB to 1 GiB. The quick suite takes every fourth size, so that its two minutes cover all groups of a node with 8
+GPUs."""
 CPU_SIZES = {"quick": (KIB, 64 * KIB, 4 * MIB), "default": tuple(KIB * 4**i for i in range(8))}
-"""To 16 MiB: beyond, the transport of a CPU's ranks is a copy in memory."""
+"""Up to 16 MiB: beyond that, communication between ranks on a CPU is a copy in memory."""
 INNER_OPS = ("all_reduce", "all_gather", "reduce_scatter")
-"""In sub-groups: what tensor and data parallel ranks use; all of them in the world, in nodes and across."""
+"""Operations in sub-groups: those of tensor- and data-parallel ranks. The world, nodes and `cross` run all of them."""
 PAIR_OPS = (*INNER_OPS, "send_recv")
-"""In pairs: sends too, which take as long among more ranks; from them pipelines over more ranks are predicted."""
+"""Operations in pairs: sends too. A send takes as long among more ranks, so longer pipelines are predicted from it."""
 CAP_S = 0.15
-"""Most measured time of a size."""
+"""Longest measured time per size."""
 OWN_S = 0.1
-"""Of a size beside that: buffers, warm-up."""
+"""Further time per size, for buffers and warm-up."""
 ELEMENT_BYTES = 4
 
 
 class Collectives:
-    """What the network gives: latency and bandwidth by operation and group."""
+    """The network's latency and bandwidth by operation and group."""
 
     name = "collective"
     summary = "all-reduce, all-gather, reduce-scatter, all-to-all and sends by size"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One group of points per operation and kind of rank group, its sizes side by side."""
+        """Return one group of points per operation and kind of rank group, with its sizes side by side."""
         sizes = CPU_SIZES.get(plan.suite, CPU_SIZES["default"])
         if plan.on_gpu:
             sizes = GPU_SIZES[::4] if plan.suite == "quick" else GPU_SIZES
@@ -74,7 +74,7 @@ def _point(plan: ProbePlan, op: str, kind: tuple[str, int, int], size_bytes: int
 
 
 def build_collective(team: Team, op: str, group: RankGroup, size_bytes: int, seed: int, device: Device) -> Trial:
-    """A collective on buffers of its own, of random data."""
+    """Make a collective on its own buffers of random data."""
     import torch
 
     elements = max(size_bytes // ELEMENT_BYTES, group.size)
@@ -88,7 +88,7 @@ Call = Callable[[], object]
 
 
 def _all_reduce(_team: Team, group: RankGroup, data: Any) -> Call:
-    """The sum, which alone every switch adds up; after some forty times it is infinite, and takes as long as before."""
+    """Sum, the one reduction that every switch can do; after about forty calls it is infinite, but no slower."""
     import torch.distributed as dist
 
     return lambda: dist.all_reduce(data, group=group.handle)
@@ -119,7 +119,7 @@ def _all_to_all(_team: Team, group: RankGroup, data: Any) -> Call:
 
 
 def _send_recv(team: Team, group: RankGroup, data: Any) -> Call:
-    """Each rank sends to the next and receives from the one before, as the stages of a pipeline do."""
+    """Each rank sends to the next one and receives from the previous one, as pipeline stages do."""
     import torch
     import torch.distributed as dist
 

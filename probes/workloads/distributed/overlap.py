@@ -1,11 +1,11 @@
-"""A product beside a collective: how much slower each is than alone, which hidden communication costs.
+"""A product and a collective at the same time: how much each slows the other, the cost of hidden communication.
 
 ```
 products alone │ collectives alone     │ both: products … done │ what is left of the collectives
 ```
 
-The collectives are given half as much time again as the products, so that these never run alone in the third part:
-where they are so short that `MOST_CALLS` of them are not enough, there are fewer products.
+The collectives are made half as long again as the products, so that the products never run alone in the third part.
+If collectives are so short that `MOST_CALLS` of them do not suffice, there are fewer products.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan, TrialOu
 GPU_BYTES, CPU_BYTES = (32 * MIB, 256 * MIB), (2 * MIB,)
 GPU_SIZE, CPU_SIZE = 4096, 512
 PART_S = {"cuda": 0.02, "cpu": 0.025}
-"""Length of the products at most; the collectives take half as long again."""
+"""Longest time of the products; the collectives take half as long again."""
 LONGER = 1.5
 MOST_CALLS = 64
 OPS = ("all_reduce", "all_gather", "reduce_scatter")
@@ -36,13 +36,13 @@ CAP_S, OWN_S = 2.0, 0.8
 
 
 class Overlap:
-    """What a product and a collective cost each other."""
+    """The slowdown of a product and a collective by each other."""
 
     name = "overlap"
     summary = "a product and a collective, alone and both at once"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One point per operation and size in the world, and in nodes where there are several."""
+        """Return one point per operation and size, in the world and, where there are several, in nodes."""
         kinds = [kind for kind in kinds_of_groups(plan.team.place) if kind[0] in ("world", "node")]
         ops = OPS[:1] if plan.suite == "quick" else OPS
         sizes = GPU_BYTES if plan.on_gpu else CPU_BYTES
@@ -55,7 +55,7 @@ class Overlap:
 
 
 def _recipe(plan: ProbePlan) -> PrecisionRecipe:
-    """BF16 on a GPU that has it, FP32 otherwise: what matters is that the units are busy."""
+    """Return BF16 on a GPU that supports it, else FP32: what matters is that the units are busy."""
     bf16 = recipe_by_id("bf16-autocast")
     return bf16 if plan.on_gpu and bf16.unsupported_on(plan.device) is None else recipe_by_id("fp32")
 
@@ -80,7 +80,7 @@ def _point(plan: ProbePlan, recipe: PrecisionRecipe, op: str, kind: tuple[str, i
 
 
 class _OverlapTrial:
-    """The three parts, in numbers on which all ranks agree."""
+    """The three parts, with counts of calls on which all ranks agree."""
 
     steps = 1
 
@@ -111,17 +111,17 @@ class _OverlapTrial:
 
     @property
     def held_bytes(self) -> float:
-        """Buffers of the collectives."""
+        """Bytes of the collectives' buffers."""
         return float(sum(buffer.nbytes for buffer in [*self._buffers, *self._parts]))
 
     def _part_of(self, data: Any) -> Any:
-        """A rank's part of a buffer, which only gathers and scatters need; made once, so that no copy is timed."""
+        """Make a rank's part of a buffer, which only gathers and scatters need; made once, so that no copy is timed."""
         import torch
 
         return torch.zeros_like(data[: 0 if self._op == "all_reduce" else len(data) // self._group.size])
 
     def step(self, mark: Mark) -> None:
-        """See `Trial.step`; the phases are those of `OverlapFigures`."""
+        """See `Trial.step`; the phases match `OverlapFigures`."""
         for _ in range(self.products):
             self._product()
         mark("product_alone")
@@ -144,7 +144,7 @@ class _OverlapTrial:
             work.wait()
 
     def _begun(self) -> list[Any]:
-        """All collectives, begun one after the other; each has a buffer of its own, since several may be under way."""
+        """Start all collectives one after another; each has its own buffer, because several may be in flight."""
         import torch.distributed as dist
 
         handle, works = self._group.handle, []
@@ -161,10 +161,10 @@ class _OverlapTrial:
 
 
 def numbers_of(part_s: float, product_s: float, collective_s: float) -> tuple[int, int]:
-    """How many products and collectives there are, so that the collectives outlast the products.
+    """Return the numbers of products and collectives with which the collectives outlast the products.
 
     Args:
-        part_s: length of the products at most, unless one is longer.
+        part_s: longest time of the products, unless one product takes longer.
         product_s: time of one product.
         collective_s: time of one collective.
     """

@@ -1,8 +1,8 @@
-"""Whole training steps over several ranks, one strategy beside the other: the same model and global batch in all.
+"""Whole training steps over several ranks, one strategy beside another: all with the same model and global batch.
 
-Forward, loss, backward, clipping by the norm of all gradients, and optimizer step. Each rank has the same arithmetic to
-do in every strategy, and the losses of all are the same, step by step; only `alone`, in which every rank trains its own
-model on its part of the batch, begins with that loss and goes its own way.
+A step is forward, loss, backward, clipping by the norm of all gradients, and optimizer. Each rank has the same
+arithmetic in every strategy, and the losses of all strategies agree step by step. Only `alone`, in which every rank
+trains its own model on its part of the batch, starts from that loss and then diverges from it.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from probes.workloads.expected import group_s
 from probes.workloads.metered import metered
 
 LOSS_STEPS = 8
-"""Steps whose loss is kept."""
+"""Number of steps whose loss is recorded."""
 ENERGY_S = 3.0
 CPU_POINT_S = 6.0
-"""Of a point on a CPU with a core for each rank: making the model, a dozen steps, and reading the memory of one."""
+"""Time of a point on a CPU with one core per rank: building the model, a dozen steps, and reading the memory of one."""
 RECIPES = ("fp32", "tf32", "bf16-autocast", "bf16-fsdp", "fp8")
-"""Those that are asked for; BF16 is one of the two, as the strategy holds its parameters."""
+"""Recipes to measure. Only one of the two BF16 recipes is used, depending on how the strategy holds parameters."""
 COMPARED = ("alone", "ddp", "alone-fsdp2", "fsdp2")
 TOGETHER = (
     ("steps alone, with DDP, with FSDP", COMPARED),
     ("steps with tensor parallelism", ("alone-tp", "tp", "tp+fsdp2")),
     ("steps of pipelines", ("alone-pp", "pp-1f1b", "pp-1f1b+ddp", "pp-interleaved")),
 )
-"""Steps that take turns on a CPU, those that others are predicted from first."""
+"""Steps that are measured in turns on a CPU; the strategies from which others are predicted come first."""
 BF16 = ("bf16-fsdp", "bf16-autocast")
 
 
 class ParallelSteps:
-    """What whole steps take when they are spread over ranks."""
+    """The time of whole steps that are spread over ranks."""
 
     name = "parallel-step"
     summary = "training steps of a decoder: DDP, FSDP2, tensor, pipeline and context parallel"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One group of points per strategy, its precisions side by side."""
+        """Return one group of points per strategy, with its precisions side by side."""
         world = plan.team.size
         groups = []
         for strategy in STRATEGIES:
@@ -67,7 +67,7 @@ class ParallelSteps:
 
 
 def _in_turns(groups: list[PointGroup]) -> list[PointGroup]:
-    """On a CPU, whose speed wanders within seconds, what is compared takes turns with what predicts it."""
+    """Merge groups on a CPU so that compared strategies are measured in turns: a CPU's speed drifts in seconds."""
     turns = [
         PointGroup(
             name=name,
@@ -95,9 +95,9 @@ def _name(strategy: Strategy) -> str:
 
 
 def _recipes(plan: ProbePlan, strategy: Strategy) -> list[PrecisionRecipe]:
-    """Of each precision the recipe that goes with the strategy: all of them where there is time, else the usual ones.
+    """Return the recipe of each precision that suits the strategy: all if the suite is thorough, else the usual ones.
 
-    FP32 on a CPU; the others on a GPU, where FP32 steps take eight times as long.
+    The usual ones are FP32 on a CPU, and the others on a GPU, where FP32 steps take eight times as long.
     """
     listed = [recipe for recipe in plan.recipes if recipe.id in RECIPES]
     bf16 = next((name for name in BF16 if name in strategy.recipes and name in {r.id for r in listed}), None)
@@ -141,7 +141,7 @@ def _point(plan: ProbePlan, strategy: Strategy, recipe: PrecisionRecipe, *, ener
 
 
 def why_not(strategy: Strategy, case: ParallelCase, world: int, recipe: PrecisionRecipe) -> str | None:
-    """Why a strategy cannot take the step, None where it can."""
+    """Return why a strategy cannot run the step, None if it can."""
     if recipe.id not in strategy.recipes:
         return f"{recipe.id} does not go with {strategy.id}: its layers are not split over ranks here"
     return strategy.unsupported(case, world)
@@ -171,7 +171,7 @@ class _StepTrial:
         self._taken += 1
 
     def outcome(self) -> TrialOutcome:
-        """The loss of the global batch by step: the mean over the ranks that have one."""
+        """Return the loss of the global batch by step: the mean over the ranks that have a loss."""
         import math
 
         own = [float(loss) for loss in self._losses]  # type: ignore[arg-type] # torch is untyped here

@@ -1,6 +1,6 @@
-"""What a GPU draws while it waits in a collective for one that is late, as beside stragglers and in bubbles.
+"""Power of a GPU that waits in a collective for a late rank, as happens with stragglers and in pipeline bubbles.
 
-Rank 0 rests on purpose; the others stand in an all-reduce until it comes.
+Rank 0 sleeps on purpose; the others wait in an all-reduce until it arrives.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ BYTES = 4096
 
 
 class Waiting:
-    """Power of ranks that wait, beside that of one that rests."""
+    """Power of ranks that wait, beside the power of a rank that rests."""
 
     name = "waiting"
     summary = "power of ranks that wait for a late one"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One point; nothing without a power sensor."""
+        """Return one point; nothing without a power sensor."""
         if not plan.has_sensor:
             return []
         point = Point(
@@ -49,7 +49,7 @@ class Waiting:
 
 
 def build_waiting(team: Team, device: Device) -> Trial:
-    """An all-reduce to which rank 0 comes late."""
+    """Make an all-reduce to which rank 0 comes late."""
     import torch
     import torch.distributed as dist
 
