@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 FAR_RATIO = 4.0
 """A run this much faster than predicted cannot be true, because predictions are already close to what a GPU can do.
-A run this much slower is questioned.
-"""
+A run this much slower is questioned."""
 FAST_RATIO = 2.0
 """A run this much faster than predicted is questioned."""
 HOPELESS_RATIO = 30.0

@@ -8,8 +8,7 @@ from typing import TextIO
 
 _STREAMS = (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
 """In the order of their descriptors. The null device for stdout is opened read-only, so an answer that nobody can
-read is an error (exit code 2), as on a full disk. Output to stderr may be lost, and stdin is empty.
-"""
+read is an error (exit code 2), as on a full disk. Output to stderr may be lost, and stdin is empty."""
 
 
 def open_streams() -> None:
