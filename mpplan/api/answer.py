@@ -95,7 +95,7 @@ class Result:
 def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = True) -> Result:
     """Resolve, price and plan a question.
 
-    If one node cannot hold a fine-tuning run, a lean loss or else the multi-node default stack is used.
+    If one node cannot hold a fine-tuning run with the default stack, a lean loss or else the multi-node stack is used.
 
     Args:
         ask: the question as typed.
@@ -183,7 +183,7 @@ def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
 
     Args:
         ask: the question as typed.
-        gpus: catalogue ids of the GPUs of which one node is not enough.
+        gpus: catalogue ids of the GPUs that need more than one node.
         on_a_node: the question as resolved for one node.
     """
     texts, sources = {**ask.texts, STACK.name: DEFAULT_STACK}, {**ask.sources, STACK.name: "default"}

@@ -133,7 +133,7 @@ def inside_alone(question: Question, measured: Measured, plans: Iterable[Plan]) 
     for plan in plans:
         terms = measured.get(plan.gpu, {}).get(plan.policy, {})
         inside = terms.get("nvlink_bytes_per_s") or terms.get("nvlink_latency_s")
-        apart = any(name in terms for name in BETWEEN)  # the runs say what they leave open of it themselves
+        apart = any(name in terms for name in BETWEEN)  # the runs' own warnings then cover this
         if not plan.fits or inside is None or apart or plan.gpus <= domains[plan.gpu]:
             continue
         if inside.evidence.id.startswith("network_"):

@@ -193,7 +193,7 @@ FP32_BYTES = 4
 
 
 def stage(run: PlannedRun) -> int:
-    """Return the ZeRO stage; 0 for a single rank, unless it offloads gradients or parameters to the host."""
+    """Return the ZeRO stage; 0 if DP × CP is 1, unless gradients or parameters are offloaded to the host."""
     layout = run.layout
     sends = run.offload == "optimizer" and layout.zero >= 2
     return 0 if layout.dp * layout.cp == 1 and not sends else layout.zero
