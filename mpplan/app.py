@@ -1,4 +1,4 @@
-"""The program: takes arguments, returns an exit code, prints errors as `error:` and `hint:` lines."""
+"""The program: take arguments, return an exit code, print errors as `error:` and `hint:` lines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def root(
 
 
 def program() -> Any:
-    """The whole program as a Click group; its commands load when they are chosen."""
+    """Return the whole program as a Click group whose commands load when they are chosen."""
     group = plain(typer.main.get_command(app))
     for option in group.params:
         option.allow_from_autoenv = option.name == "debug"  # a variable must not turn every call into `--version`
@@ -64,11 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_streams()
     for stream in (sys.stdout, sys.stderr):
         own = uncleaned(stream)
-        if isinstance(own, TextIOWrapper):  # a terminal that lacks `≥` gets `?`, not a traceback
+        if isinstance(own, TextIOWrapper):  # a terminal that cannot encode `≥` shows `?` instead of a traceback
             own.reconfigure(encoding=_encoding(stream), errors="replace")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads only wait for each other
-    gc.set_threshold(200_000)  # a short run makes little garbage; looking for it costs a tenth of the start-up
-    atexit.register(gc.freeze)  # nor at the end of the process, whose memory goes back as a whole
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small, so threads would only wait for each other
+    gc.set_threshold(200_000)  # a short run makes little garbage, and collecting it takes a tenth of the start-up time
+    atexit.register(gc.freeze)  # skip collection at exit too: the process returns its memory as a whole
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = program().main(args=words, prog_name="mpplan", standalone_mode=False, auto_envvar_prefix="MPPLAN")
@@ -92,19 +92,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _encoding(stream: TextIO) -> str | None:
-    """UTF-8 for what goes to a file or a program, which read JSON, CSV and pages as that; None: as it is."""
+    """Return UTF-8 for a file or a pipe, whose readers expect it of JSON, CSV and pages; None keeps the encoding."""
     return "utf-8" if stream is sys.stdout and not stream.isatty() else None
 
 
 def _fail(error: MpplanError) -> None:
-    """Print an error and its hint; the tables of messages load only where one has to be worded."""
+    """Print an error and its hint; the message tables load only when a message must be worded."""
     from reports.text.messages import word
 
     fail(word(error.message), None if error.hint is None else word(error.hint))
 
 
 def _usage_error(error: typer.TyperException, words: Sequence[str]) -> UsageError:
-    """A usage error of Typer in the form of mpplan's own, with near names or the help to read."""
+    """Convert a usage error of Typer to one of mpplan, with near names or a pointer to the help."""
     context: Any = getattr(error, "ctx", None)
     chosen = next((word for word in words if word in NAMES), None)
     command = context.command_path if context else f"mpplan {chosen}" if chosen else "mpplan"
@@ -122,7 +122,7 @@ def _usage_error(error: typer.TyperException, words: Sequence[str]) -> UsageErro
 
 
 def _unexpected(error: Exception, *, debug: bool) -> int:
-    """Report a bug of mpplan, a stdout that cannot be written, or a path that the system refuses."""
+    """Report a bug of mpplan, an unwritable stdout, or a path that the system refuses; return the exit code."""
     if isinstance(error, OSError) and error.filename is None:
         silence(sys.stdout)
         fail(f"cannot write the output: {error.strerror}", "check the disk or the pipe that takes the output")

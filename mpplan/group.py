@@ -1,4 +1,4 @@
-"""The command group that imports a command only when it is chosen, and fills its defaults from `mpplan.toml`."""
+"""The command group: import a command only when it is chosen, and fill its defaults from `mpplan.toml`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = tuple(command.name for command in COMMANDS)
 
 
 def load_command(command: Command) -> Any:
-    """Import a command's module and make its Click command."""
+    """Import a command's module and build its Click command."""
     module, attribute = command.target.split(":")
     target = getattr(import_module(module), attribute)
     if isinstance(target, typer.Typer):
@@ -28,7 +28,7 @@ def load_command(command: Command) -> Any:
     else:
         app = typer.Typer()
         app.command(name=command.name, cls=SectionedCommand)(target)
-    app.rich_markup_mode = None  # plain text can be grepped and read aloud, and Rich costs most of the start-up
+    app.rich_markup_mode = None  # plain text suits grep and screen readers, and Rich takes most of the start-up time
     app.pretty_exceptions_enable = False
     app._add_completion = False  # only the program itself offers completion
     click_command = typer.main.get_command(app)
@@ -37,7 +37,7 @@ def load_command(command: Command) -> Any:
 
 
 class _LazyConversion:
-    """Typer's conversion, made only when there is something to convert: it imports pydantic, which is slow."""
+    """Typer's conversion, created only when a value must be converted, because it imports pydantic, which is slow."""
 
     def __init__(self, option: Any) -> None:
         self._kind = option.type_descriptor.annotation
@@ -50,7 +50,7 @@ class _LazyConversion:
 
 
 def _convert_lazily(option: Any) -> Any:
-    """Give an option of text or a switch the lazy conversion."""
+    """Give an option the lazy conversion if it takes a single text or is a switch."""
     kind = getattr(option, "type_descriptor", None)
     if kind is not None and kind.annotation in (str, bool) and not option.multiple and option.nargs == 1:
         conversion = _LazyConversion(option)
@@ -59,14 +59,11 @@ def _convert_lazily(option: Any) -> Any:
 
 
 def plain(click_command: Any) -> Any:
-    """Keep environment variables (docs/configuration.md has the rule) and types of Python out of the help.
-
-    Options are converted lazily.
-    """
+    """Hide environment variables (see docs/configuration.md) and Python types in the help; convert lazily."""
     for option in click_command.params:
         option.show_envvar = False
         if option.param_type_name == "argument":
-            option.display_type_rich = _no_type  # from Typer 0.29 on it says `FILE <list[str]>`
+            option.display_type_rich = _no_type  # from Typer 0.29 on, it shows `FILE <list[str]>`
         _convert_lazily(option)
     for inner in getattr(click_command, "commands", {}).values():
         plain(inner)
@@ -74,14 +71,14 @@ def plain(click_command: Any) -> Any:
 
 
 def _no_type(ctx: Any) -> None:
-    """In place of the name of an argument's type."""
+    """Display nothing as the type of an argument."""
 
 
 class _LazyHelp:
-    """Mixed into a command: its `--help` is converted lazily, like every switch."""
+    """Mixed into a command so that its `--help` is converted lazily, like every switch."""
 
     def get_help_option(self, ctx: Any) -> Any:
-        """The `--help` option."""
+        """Return the `--help` option with lazy conversion."""
         option = super().get_help_option(ctx)  # type: ignore[misc]
         return option if option is None or "get_runtime_param" in vars(option) else _convert_lazily(option)
 
@@ -90,10 +87,10 @@ class SectionedCommand(_LazyHelp, TyperCommand):
     """A command whose help shows its flags in their sections (`rich_help_panel`)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words of the command line.
+        """Parse the words of the command line.
 
         Raises:
-            UsageError: a flag that takes a list is given twice; the second would drop what the first asked for.
+            UsageError: a flag that takes a list is given twice, so that the second list would replace the first.
         """
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in order:
@@ -120,11 +117,11 @@ class LazyCommands(_LazyHelp, TyperGroup):
     """The rows of `COMMANDS` as a Click group."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
-        """Names in the order of `COMMANDS`."""
+        """Return the command names in the order of `COMMANDS`."""
         return list(NAMES)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
-        """Import the command, or None where there is no such name."""
+        """Import the command; return None if there is no such name."""
         command = next((command for command in COMMANDS if command.name == cmd_name), None)
         return None if command is None else load_command(command)
 
@@ -137,7 +134,7 @@ class LazyCommands(_LazyHelp, TyperGroup):
         """Find the chosen command and give it the defaults of the configuration files.
 
         Raises:
-            UsageError: no such command.
+            UsageError: there is no such command.
             InputFileError: a configuration file is invalid.
         """
         name = args[0]
@@ -149,7 +146,7 @@ class LazyCommands(_LazyHelp, TyperGroup):
         return resolved, command, rest
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        """Run; a closed pipe (`mpplan gpus | head`) and Ctrl-C are not errors."""
+        """Run the command; a closed pipe (`mpplan gpus | head`) and Ctrl-C are not errors."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()

@@ -1,3 +1,3 @@
-"""The version, in the one place that the package, `--version` and every document read."""
+"""The version, defined once for the package, `--version` and every document."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Reports: an answer's document becomes a view (strings, rounded once), a view becomes a page, a text or a table.
+"""Reports: turn an answer's document into a view (strings, rounded once), and a view into a page, a text or a table.
 
 from reports import render
 
@@ -17,7 +17,7 @@ from planner.errors import UsageError
 from reports.formats import FORMATS
 
 LANGUAGES = ("en", "zh")
-"""Languages of `lang`."""
+"""Languages that `lang` accepts."""
 
 __all__ = ["FORMATS", "LANGUAGES", "render", "render_comparison"]
 
@@ -40,19 +40,19 @@ def render(
 
     Args:
         document: the parsed document.
-        fmt: one of `FORMATS`; `pdf` gives bytes, the others text.
-        name: what an error calls the document, for example its file.
-        title: instead of the model's name.
-        logo: a PNG, JPEG, GIF, WebP or SVG file, put into the page (HTML and PDF).
-        redact: `prices`, `names` or both are left out.
+        fmt: one of `FORMATS`; `pdf` returns bytes, the others text.
+        name: name of the document in errors, for example its file.
+        title: replaces the model's name.
+        logo: a PNG, JPEG, GIF, WebP or SVG file, embedded in the page (HTML and PDF).
+        redact: parts to leave out: `prices`, `names` or both.
         lang: one of `LANGUAGES`.
-        width: columns of the terminal format; default `COLUMNS`, else the terminal's, 80 where there is none.
-        color: of the terminal format; default only on a terminal without `NO_COLOR`.
-        brief: of the terminal format: the short answer in place of the whole.
+        width: columns of the terminal format; default: `COLUMNS`, else the terminal's width, else 80.
+        color: whether the terminal format has colour; default: only on a terminal without `NO_COLOR`.
+        brief: whether the terminal format is the short answer instead of the whole one.
 
     Raises:
-        InputFileError: the document is not an estimate or lacks a key; a logo is no picture, or too large.
-        UsageError: an unknown format, language or part; a logo that cannot be read; no browser for `pdf`.
+        InputFileError: the document is not an estimate or lacks a key, or the logo is not a picture or too large.
+        UsageError: the format, language or part is unknown, the logo cannot be read, or there is no browser for `pdf`.
     """
     from reports.page.build import build
 
@@ -78,7 +78,7 @@ def render_comparison(
     width: int | None = None,
     color: bool | None = None,
 ) -> str | bytes:
-    """Render what changes from `first` to `second`, labelled with `names`; other arguments as for `render`."""
+    """Render the changes from `first` to `second`, labelled with `names`; other arguments as for `render`."""
     from reports.page.comparison import build_comparison
 
     _known(fmt)

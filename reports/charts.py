@@ -1,8 +1,8 @@
-"""Geometry of the charts: numbers in, positions in percent out. Pure functions, without text or drawing.
+"""Geometry of the charts: convert numbers to positions in percent, with pure functions and without text or drawing.
 
 Positions along the page's width are percentages, so that one drawing fits a phone and a sheet of paper; the templates
-turn them into SVG. Rounded to hundredths of a percent, or to the digits of a polyline, so that the same plan gives the
-same bytes.
+turn them into SVG. Positions are rounded to hundredths of a percent, or to the digits of a polyline, so that the same
+plan gives the same bytes.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ class Bar:
     low: float = 0.0
     mid: float = 0.0
     high: float = 0.0
-    """In the metric's unit."""
+    """In the unit of the metric."""
     strong: bool = False
-    """True for the precision that was asked for."""
+    """True for the requested precision."""
     at_least: bool = False
-    """A lower bound: drawn hatched."""
+    """True for a lower bound, which is drawn hatched."""
     quiet: bool = False
-    """True if it is shown only as a reference."""
+    """True if the bar is shown only as a reference."""
     missing: bool = False
-    """True if there is no figure; the text gives the reason."""
+    """True if there is no figure; the text then gives the reason."""
     beyond: bool = False
-    """True if longer than the axis: drawn to its end and broken off there."""
+    """True if the bar is longer than the axis; it is drawn to the axis end and broken off there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeRow:
-    """A bar with its range, placed: percent across, pixels down."""
+    """A bar with its range, positioned in percent across and pixels down."""
 
     lines: tuple[str, ...]
     """The label, broken into lines."""
@@ -63,10 +63,10 @@ class RangeRow:
     high: float
     y: int
     y_value: int
-    """Base line of the value."""
+    """Baseline of the value."""
     y_bar: int
     value_below: bool
-    """True if the value goes on its own line under the label."""
+    """True if the value goes on a separate line under the label."""
     strong: bool
     at_least: bool
     quiet: bool
@@ -81,7 +81,7 @@ class RangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeDrawing:
-    """Bars on one axis from zero."""
+    """Bars on one axis that starts at zero."""
 
     rows: tuple[RangeRow, ...]
     ticks: tuple[Tick, ...]
@@ -100,12 +100,12 @@ class Segment:
     label: str
     """Name and value."""
     show_letter: bool
-    """Whether the letter fits."""
+    """Whether the letter fits in the segment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackRow:
-    """A bar made of parts."""
+    """A bar composed of parts."""
 
     label: str
     text: str
@@ -113,18 +113,18 @@ class StackRow:
     limit: float | None = None
     """Position of the capacity line."""
     beyond: bool = False
-    """True if longer than the axis: the text says so, and no bar is drawn."""
+    """True if the bar is longer than the axis; the text says so, and no bar is drawn."""
     strong: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackDrawing:
-    """Stacked bars on one axis from zero."""
+    """Stacked bars on one axis that starts at zero."""
 
     rows: tuple[StackRow, ...]
     ticks: tuple[Tick, ...]
     legend: tuple[tuple[str, int, str], ...]
-    """Letter, colour, name: of the parts that are drawn."""
+    """Letter, colour number and name of each drawn part."""
     limit_text: str = ""
 
 
@@ -141,23 +141,23 @@ class Mark:
     shape: str
     """`dot` or `ring`."""
     label: str
-    """For the tooltip."""
+    """Text of the tooltip."""
     strong: bool = False
     ranged: bool = False
-    """Whether its ranges are drawn even where it is not strong."""
+    """Whether the ranges are drawn even if the point is not emphasised."""
     name: str = ""
-    """Label written beside the point; empty for none."""
+    """Label written beside the point; empty for no label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScatterDrawing:
-    """Points between two axes; y grows upwards, positions in percent from the lower left corner."""
+    """Points between two axes; y grows upwards, and positions are in percent from the lower left corner."""
 
     marks: tuple[Mark, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     line: tuple[tuple[float, float], ...] = ()
-    """A line through the drawing: the front, or where prediction equals publication."""
+    """A line through the drawing: the Pareto front, or the line where predictions equal published values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ class TraceLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceDrawing:
-    """Lines on two axes."""
+    """Lines between two axes."""
 
     traces: tuple[TraceLine, ...]
     x_ticks: tuple[Tick, ...]
@@ -181,42 +181,42 @@ class TraceDrawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePanel:
-    """One figure over the axis that the panels of a curve share."""
+    """One figure plotted over the axis that all panels of a curve share."""
 
     label: str
     """The figure and its unit."""
     band: str
     """The range as `x,y` pairs of a polygon in a box of 100 by 100, y downwards."""
     line: str
-    """The middle, likewise."""
+    """The middle of the range, in the same form."""
     dot: tuple[float, float] | None
-    """The plan: percent from the lower left corner."""
+    """The plan's position, in percent from the lower left corner."""
     x_ticks: tuple[Tick, ...]
-    """Empty where a panel below has them."""
+    """Empty if a lower panel has them."""
     y_ticks: tuple[Tick, ...]
     limit: float | None = None
-    """Where the target lies, in percent from below; None without one, or beyond the axis."""
+    """Position of the target, in percent from the bottom; None without a target, or if it is beyond the axis."""
     limit_text: str = ""
     limit_anchor: str = "end"
-    """SVG text-anchor: at the end where the curve is far from its target."""
+    """SVG text-anchor of the target's label, placed at the end where the curve is far from the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveDrawing:
-    """Panels under each other."""
+    """Panels stacked vertically."""
 
     panels: tuple[CurvePanel, ...]
     knee: float | None
-    """Where the knee is, in percent from the left."""
+    """Position of the knee, in percent from the left."""
 
 
 def percent(value: float) -> float:
-    """Round a position."""
+    """Round a position to hundredths of a percent."""
     return round(value, 2)
 
 
 def nice_step(span: float, most: int) -> float:
-    """Smallest step of 1, 2, 2.5 or 5 times a power of ten that divides a span into at most `most` pieces."""
+    """Return the smallest step of 1, 2, 2.5 or 5 times a power of ten that divides a span into at most `most` parts."""
     if not (span > 0 and math.isfinite(span)):
         return 1.0
     power = 10.0 ** math.floor(math.log10(span / most))
@@ -227,23 +227,23 @@ def nice_step(span: float, most: int) -> float:
 
 
 def linear_ticks(top: float, most: int = 5) -> tuple[float, ...]:
-    """Round values from zero that cover `top`; the last one is the end of the axis."""
+    """Return round values from zero that cover `top`; the last one is the end of the axis."""
     step = nice_step(top, most)
     count = max(1, math.ceil(top / step * (1 - 1e-8))) if top > 0 else 1
     return tuple(float(f"{step * i:.10g}") for i in range(count + 1))
 
 
 def end_anchor(index: int, count: int) -> str:
-    """Text anchor of a tick's label: inwards at both ends."""
+    """Return the text anchor of a tick's label: inwards at both ends."""
     return "start" if index == 0 else "end" if index == count - 1 else "middle"
 
 
 BEYOND = 1.5
-"""A reference this many times longer than all others does not set the scale; its bar is broken off."""
+"""References more than this many times the largest other value do not set the scale; their bars are broken off."""
 
 
 def scale_top(sizes: Sequence[float], references: Sequence[float]) -> float:
-    """The largest value that the axis must cover: all sizes, and the references unless they dwarf the sizes."""
+    """Return the largest value that the axis must cover: all sizes, and references unless they dwarf the sizes."""
     own = max(sizes, default=0.0)
     others = max(references, default=0.0)
     return own if own and others > BEYOND * own else max(own, others)
@@ -252,14 +252,14 @@ def scale_top(sizes: Sequence[float], references: Sequence[float]) -> float:
 NARROW = 280
 """Width of the narrowest chart in pixels."""
 DIGIT = 6.6
-"""Width of one letter of a tick's label in pixels."""
+"""Width of one character of a tick's label in pixels."""
 
 
 def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
-    """Ticks of a linear axis that begins at zero and ends at the last value.
+    """Return the ticks of a linear axis that begins at zero and ends at the last value.
 
-    The last label has the unit and extends inwards; where it would run into the one before it on a narrow screen,
-    that one is marked as tight.
+    The last label includes the unit and extends inwards. If it would overlap the previous label on a narrow screen, the
+    previous label is marked as tight.
     """
     top, count = values[-1] or 1.0, len(values)
     room = 0.0
@@ -277,7 +277,7 @@ LINE_PIXELS = 17
 
 
 def broken(text: str, width: int = LINE) -> tuple[str, ...]:
-    """A label wrapped at spaces into lines of at most `width` columns; a longer word is split."""
+    """Wrap a label at spaces into lines of at most `width` columns; split longer words."""
     lines = [""]
     for word in text.split(" "):
         joined = f"{lines[-1]} {word}".strip()
@@ -294,7 +294,7 @@ def broken(text: str, width: int = LINE) -> tuple[str, ...]:
 
 
 def place_rows(bars: Sequence[Bar], ticks: tuple[Tick, ...], top: float) -> RangeDrawing:
-    """Lay bars under each other on an axis from 0 to `top`; a value without room beside its label goes below."""
+    """Place bars under each other on an axis from 0 to `top`; a value without room beside its label goes below it."""
     rows, y = [], 0
     for bar in bars:
         lines = broken(bar.label)
@@ -323,7 +323,7 @@ def place_rows(bars: Sequence[Bar], ticks: tuple[Tick, ...], top: float) -> Rang
 
 
 def segments_of(parts: Sequence[tuple[int, float, str]], top: float, least_ratio: float = 0.035) -> tuple[Segment, ...]:
-    """Lay parts (colour number, size, label) end to end on an axis from 0 to `top`; empty ones are left out."""
+    """Place parts (colour number, size, label) end to end on an axis from 0 to `top`, without empty parts."""
     placed, at = [], 0.0
     for number, size, label in parts:
         width = 100 * size / top
@@ -343,11 +343,11 @@ def segments_of(parts: Sequence[tuple[int, float, str]], top: float, least_ratio
 
 
 def on_log(value: float, ticks: Sequence[float]) -> float:
-    """Position of a positive value on a logarithmic axis, in percent, clamped to the axis."""
+    """Return the position of a positive value on a logarithmic axis, in percent, clamped to the axis."""
     low, high = math.log10(ticks[0]), math.log10(ticks[-1])
     return percent(min(100.0, max(0.0, 100 * (math.log10(value) - low) / (high - low))))
 
 
 def polyline(points: Sequence[tuple[float, float]], x_top: float, y_top: float, digits: int = 4) -> str:
-    """Points as an SVG polyline in a box of 100 by 100 with the origin at the lower left."""
+    """Return points as an SVG polyline in a box of 100 by 100 with the origin at the lower left."""
     return " ".join(f"{100 * x / x_top:.{digits}g},{100 - 100 * y / y_top:.{digits}g}" for x, y in points)

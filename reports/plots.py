@@ -1,6 +1,6 @@
-"""Geometry of the charts about numbers themselves: exponents beside formats, and intervals about zero.
+"""Geometry of the charts about numerics: exponents beside number formats, and intervals around zero.
 
-As in `reports.charts`: numbers in, positions in percent out.
+As in `reports.charts`, functions convert numbers to positions in percent.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from reports.charts import Tick, end_anchor, nice_step, percent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramPanel:
-    """The counts of one kind of values."""
+    """The histogram of one kind of values."""
 
     label: str
     path: str
-    """SVG path of the bars in a box as wide as the axis has exponents and 100 high, y downwards."""
+    """SVG path of the bars in a box as wide as the number of exponents on the axis and 100 high, y downwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """What a format holds, on the axis of the histograms."""
+    """The range of a format on the axis of the histograms."""
 
     label: str
     low: float
-    """Percent from the left."""
+    """Position in percent from the left."""
     high: float
     detail: str = ""
-    """Under the label."""
+    """Text under the label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramDrawing:
-    """Histograms on one axis of exponents, with the ranges of formats under them."""
+    """Histograms on one axis of exponents, with the ranges of formats below."""
 
     panels: tuple[HistogramPanel, ...]
     exponents: int
-    """Width of the axis."""
+    """Number of exponents on the axis."""
     spans: tuple[Span, ...]
     ticks: tuple[Tick, ...]
 
@@ -51,29 +51,29 @@ class IntervalRow:
     label: str
     text: str
     low: float
-    """Percent from the left."""
+    """Position in percent from the left."""
     high: float
     dot: float | None = None
-    """The middle; None for a bar."""
+    """Position of the middle; None for a bar."""
     strong: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalDrawing:
-    """Intervals under each other on one axis."""
+    """Intervals stacked vertically on one axis."""
 
     rows: tuple[IntervalRow, ...]
     ticks: tuple[Tick, ...]
     zero: float
-    """Where zero is, in percent from the left."""
+    """Position of zero, in percent from the left."""
     band: tuple[float, float] | None = None
-    """What counts as equal; None where nothing does."""
+    """Range that counts as equal; None if there is none."""
 
 
 def bars_path(counts: Sequence[float], first: int) -> str:
-    """Bars of width 1 from `first` on, the largest 100 high, as one path; a bar that would not be seen is left out."""
+    """Return bars of width 1 from `first` on, the largest 100 high, as one path; invisible bars are left out."""
     most = max(counts, default=0.0) or 1.0
-    drawn, end = [], None  # bars that stand side by side are one figure, closed along the ground
+    drawn, end = [], None  # adjacent bars form one shape, closed along the baseline
     for place, count in enumerate(counts, start=first):
         tall = round(100.0 * count / most)
         if tall > 0:
@@ -84,7 +84,7 @@ def bars_path(counts: Sequence[float], first: int) -> str:
 
 
 def span_on(label: str, least: float, most: float, low: float, high: float, detail: str = "") -> Span:
-    """A format's range on an axis from `low` to `high`, cut where it goes beyond."""
+    """Return a format's range on an axis from `low` to `high`, clipped to the axis."""
 
     def at(value: float) -> float:
         return percent(100.0 * (min(max(value, low), high) - low) / (high - low))
@@ -93,18 +93,18 @@ def span_on(label: str, least: float, most: float, low: float, high: float, deta
 
 
 NEARLY = 1e-9
-"""What a quotient of two round numbers may lack."""
+"""Rounding error allowed in a quotient of two round numbers."""
 
 
 def even_ticks(low: float, high: float, most: int = 5) -> tuple[float, ...]:
-    """Round values within a span, which may hold zero."""
+    """Return round values within a range, which may include zero."""
     step = nice_step(high - low, most)
     first, last = math.ceil(low / step - NEARLY), math.floor(high / step + NEARLY)
     return tuple(round(step * number, 12) for number in range(first, last + 1))
 
 
 def axis_of(values: Sequence[float], labels: Sequence[str], low: float, high: float) -> tuple[Tick, ...]:
-    """Ticks of an axis from `low` to `high`."""
+    """Return the ticks of an axis from `low` to `high`."""
     return tuple(
         Tick(at=percent(100.0 * (value - low) / (high - low)), label=label, anchor=end_anchor(number, len(labels)))
         for number, (value, label) in enumerate(zip(values, labels, strict=True))

@@ -1,1 +1,1 @@
-"""What maintainers run through `make`: programs that write files of this repository."""
+"""Programs that maintainers run through `make` to write files of this repository."""

@@ -1,8 +1,8 @@
-"""Where the project lives, for the metadata of a built package: the address that its own clone was made from.
+"""Addresses of the project for the metadata of a built package, derived from the clone that it is built from.
 
-Hatchling runs this when it builds (`[tool.hatch.metadata.hooks.custom]`). No address is written into the repository,
-so that a fork's packages name the fork. It is, in this order, `MPPLAN_ADDRESS`, the archive that is being built from,
-and the remote `origin`; a remote on this machine, or none, gives no address. User names and tokens are left out.
+Hatchling runs this during a build (`[tool.hatch.metadata.hooks.custom]`). The repository contains no address, so that a
+fork's packages name the fork. The address comes from `MPPLAN_ADDRESS`, else from the archive that is being built, else
+from the remote `origin`. A local remote, or none, gives no address. User names and tokens are removed.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from urllib.parse import urlsplit
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _SECURE_SHELL = re.compile(r"(?:[^@/\s]+@)?(?P<host>[\w-]+(?:\.[\w-]+)+):(?!/)(?P<path>\S+)")
-"""`user@host.org:owner/name`, as `git` writes a remote over SSH."""
+"""`user@host.org:owner/name`, the form in which `git` writes a remote over SSH."""
 
 
 class Addresses(MetadataHookInterface):
-    """Fills `project.urls`."""
+    """The build hook that fills `project.urls`."""
 
     def update(self, metadata: dict[str, object]) -> None:
         """Write the addresses into the metadata of the package.
 
         Args:
-            metadata: of the package by key of `[project]`; gets `urls`.
+            metadata: metadata of the package by key of `[project]`; receives `urls`.
         """
         metadata["urls"] = urls(Path(self.root))
 
 
 def urls(root: Path) -> dict[str, str]:
-    """Addresses of the project by their label; empty where the project has none that others could open.
+    """Return the addresses of the project by label; empty if the project has no publicly accessible address.
 
     Args:
-        root: folder of the sources, a clone or an unpacked archive.
+        root: folder of the sources, which is a clone or an unpacked archive.
     """
     packed = root / "PKG-INFO"
     given = os.environ.get("MPPLAN_ADDRESS")
@@ -55,7 +55,7 @@ def urls(root: Path) -> dict[str, str]:
 
 
 def public_address(remote: str) -> str | None:
-    """The page of a remote, as `https://host/owner/name`; None for a folder or a machine without a public name.
+    """Return the page of a remote, as `https://host/owner/name`; None for a folder or a machine without a public name.
 
     Args:
         remote: as `git remote get-url` prints it.
@@ -69,7 +69,7 @@ def public_address(remote: str) -> str | None:
 
 
 def _origin(root: Path) -> str:
-    """The remote `origin` of the clone whose top `root` is; empty without one, or without git."""
+    """Return the remote `origin` of the clone at `root`; empty without a remote or without git."""
     if not (root / ".git").exists():
         return ""
     command = ["git", "-C", str(root), "remote", "get-url", "origin"]

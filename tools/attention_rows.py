@@ -1,8 +1,9 @@
-"""Raw measurements of fused attention, brought to what surfaces are fitted to.
+"""Convert raw measurements of fused attention to the data to which surfaces are fitted.
 
-The inference stacks that were measured copy keys and values into a cache within the time. Training has no cache: what
-another key and value head adds to the time is taken out, per byte. A training kernel reads them, too, behind its
-arithmetic. Nothing is taken off for bursts: kernels that ran for a second (H200, B200, GB200) were no slower.
+The measured inference stacks copy keys and values into a cache within the measured time. Training has no cache, so the
+time that each additional key-value head adds is subtracted, per byte. A training kernel also reads keys and values, but
+hides this behind its arithmetic. No correction for bursts is made: kernels that ran for a second (H200, B200, GB200)
+were no slower.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from planner.rates.ladder import BEST_OF_STACKS
 from tools.kernel_rows import COMPUTES, GPUS, Floats, read_raw
 
 KIND = "bfloat16"
-"""Training stacks keep attention in 16 bits."""
+"""Type of attention, which training stacks keep in 16 bits."""
 FEW_KV_HEADS = 8
-"""Key and value heads against which a layer without groups is compared."""
+"""Number of key-value heads with which a layer without groups is compared."""
 LEAST_TOKENS = 8192
-"""Tokens from which on the copy of keys and values outweighs its launch."""
+"""Number of tokens from which copying keys and values takes longer than its launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """Causal attention, forward, of one GPU, `[point]` each."""
+    """Causal attention of one GPU in the forward pass, each array `[point]`."""
 
     system: str
-    """As the raw files name it."""
+    """Name in the raw files."""
     gpu: str
     compute: str
     batch: Floats
@@ -38,20 +39,20 @@ class Attention:
     head_dim: Floats
     length: Floats
     measured_s: Floats
-    """Median over stacks, with the copy into the cache."""
+    """Median over stacks, including the copy into the cache."""
     copy_s_per_byte: float
-    """Of keys and values copied into the cache."""
+    """Copy time per byte of keys and values that are copied into the cache."""
     stack_spread: float
-    """Standard deviation of the logarithm between stacks, median of large shapes."""
+    """Standard deviation of the logarithm between stacks: the median over large shapes."""
 
     @property
     def kv_bytes(self) -> Floats:
-        """Keys and values in 16 bits."""
+        """Bytes of keys and values in 16 bits."""
         return 4.0 * self.batch * self.length * self.kv_heads * self.head_dim
 
     @property
     def copy_s(self) -> Floats:
-        """Copy into the cache, at most half of the whole."""
+        """Time of the copy into the cache, limited to half of the measured time."""
         return np.minimum(self.kv_bytes * self.copy_s_per_byte, 0.5 * self.measured_s)
 
     @property
@@ -61,22 +62,22 @@ class Attention:
 
     @property
     def floor_s(self) -> float:
-        """The shortest kernel of all."""
+        """Time of the shortest kernel."""
         return float(self.kernel_s.min())
 
     @property
     def flop(self) -> Floats:
-        """Arithmetic of the causal half."""
+        """FLOP of the causal half."""
         return 2.0 * self.batch * self.heads * self.length**2 * self.head_dim
 
     @property
     def sizes(self) -> Floats:
-        """In the order of `ATTENTION_AXES`, `[point, axis]`."""
+        """Sizes in the order of `ATTENTION_AXES`, `[point, axis]`."""
         return np.column_stack([self.head_dim, self.batch * self.heads, self.length])
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """Those of a surface, less the head sizes that nobody measured."""
+        """Axes of the surface, without head sizes that were not measured."""
         size, *others = ATTENTION_AXES
         measured = size.nodes[np.isin(size.nodes, self.head_dim)]
         return Axis(name=size.name, first=int(np.log2(measured[0])), count=len(measured)), *others
@@ -86,7 +87,7 @@ COLUMNS = ("batch_size", "num_heads", "num_key_value_heads", "head_dim", "isl")
 
 
 def read_attention(folder: Path) -> list[Attention]:
-    """Attention of every GPU, with keys and values in the type of the queries."""
+    """Read attention of every GPU, with keys and values in the same type as the queries."""
     tables: dict[str, list[tuple[float, ...]]] = {}
     for row in read_raw(folder, "attention_forward.csv.gz"):
         if row["attn_dtype"] == row["kv_cache_dtype"] == KIND:
@@ -106,7 +107,7 @@ def _attention(system: str, table: Floats) -> Attention:
 
 
 def _copy_s_per_byte(table: Floats) -> float:
-    """What keys and values add to the time where each head has its own, per byte: median over shapes."""
+    """Return the time per byte that keys and values add if each head has its own: the median over shapes."""
     times = {tuple(row[:5]): row[5] for row in table}
     added = []
     for (batch, heads, kv_heads, head_dim, length), seconds in times.items():

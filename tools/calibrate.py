@@ -1,7 +1,7 @@
-"""Fit the shipped parameters to the shipped published runs and write them down: `make calibrate`.
+"""Fit the shipped parameters to the shipped published runs, and write the results: `make calibrate`.
 
 Writes `planner/catalog/parameters.csv`, `planner/catalog/posterior.csv` and `benchmarks/calibration.json`. With
-`--judge` the parameters stay as they are, and only what is known of left-out lineages is worked out anew.
+`--judge`, the parameters stay unchanged and only the errors of held-out lineages are computed again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REPORT = Path(__file__).resolve().parents[1] / "benchmarks" / "calibration.json"
 
 
 def write_parameters(parameters: Parameters) -> None:
-    """Write the rows family by family; what the first row of a family declares stays as it is in the file."""
+    """Write the rows family by family; the declarations in the first row of a family are kept from the file."""
     with PARAMETERS.open(encoding="utf-8", newline="") as lines:
         table = csv.DictReader(lines)
         columns, before = list(table.fieldnames or ()), {row["id"]: row for row in table}
@@ -45,7 +45,7 @@ def _cells(row: Parameter) -> dict[str, str]:
 
 
 def write_posterior(joint: Joint) -> None:
-    """Write the lower triangular factor of the covariance, a row of it for each parameter."""
+    """Write the lower triangular factor of the covariance, one row per parameter."""
     with POSTERIOR.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["id", "factor"])
@@ -54,12 +54,12 @@ def write_posterior(joint: Joint) -> None:
 
 
 def write_report(result: Fit, date: str) -> None:
-    """Write how left-out lineages do, with the day of the fit."""
+    """Write the errors of held-out lineages, with the date of the fit."""
     REPORT.write_text(json.dumps(report_of(result, date), indent=1) + "\n", encoding="utf-8")
 
 
 def report_of(result: Fit, date: str) -> dict[str, Any]:
-    """Day of the fit, learning curves by figure and lineage, and the residual of each row with its lineage left out."""
+    """Return the date of the fit, learning curves by figure and lineage, and each row's held-out residual."""
     return {
         "date": date,
         "curve": [_entry(entry) for entry in result.curve],
@@ -77,7 +77,7 @@ def _entry(entry: Learned) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Calibrate, then write."""
+    """Calibrate, then write the files."""
     shipped = shipped_parameters()
     if sys.argv[1:] == ["--judge"]:
         write_report(judge(read_corpus(shipped), shipped), json.loads(REPORT.read_text(encoding="utf-8"))["date"])

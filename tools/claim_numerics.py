@@ -1,7 +1,8 @@
-"""What claims need of real training: `make claimnumerics` runs `mpplan numerics` and keeps the part that they read.
+"""Training results for the claims: `make claimnumerics` runs `mpplan numerics` and keeps the parts that claims read.
 
-FP16 and BF16 run for real on every CPU that PyTorch knows; nothing in the file is emulated. Two tasks: a decoder for
-the size of gradients, images for an accuracy, whose margin is the tenth of a point that the literature claims (c30).
+FP16 and BF16 run natively on every CPU that PyTorch supports; nothing in the file is emulated. There are two tasks: a
+decoder for the magnitude of gradients, and image classification for an accuracy, with the margin of a tenth of a point
+that the literature claims (c30).
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _PAIR = (
 
 
 def part_of(document: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
-    """The part of a document of `mpplan numerics` that claims read, and where it is from.
+    """Return the part of a document of `mpplan numerics` that claims read, with its origin.
 
     Args:
         document: `mpplan.numerics/1`.
-        recorded: date, machine and command.
+        recorded: date, machine and command of the run.
     """
     return {
         "recorded": recorded,
@@ -59,7 +60,7 @@ def _gradients(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def whole(document: dict[str, Any]) -> bool:
-    """Whether every task has gradients, scales, and pairs of both precisions; fewer seeds than asked are enough."""
+    """Return whether every task has gradients, scales, and pairs of both precisions; fewer seeds are enough."""
     trained, tasks = trained_of(document, "new"), {task["id"] for task in document["tasks"]}
     parts = ({part.task for part in trained.flushing}, {part.task for part in trained.scaling})
     pairs = ({pair.task for pair in trained.pairs if pair.precision == name} for name in ("bf16", "fp16"))
@@ -67,7 +68,7 @@ def whole(document: dict[str, Any]) -> bool:
 
 
 def cpu_name() -> str:
-    """The name of this machine's CPU."""
+    """Return the name of this machine's CPU."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -77,7 +78,7 @@ def cpu_name() -> str:
 
 
 def main() -> None:
-    """Train, and write the file; refused where a task lacks a section that is read."""
+    """Train, and write the file; exit with an error if a task lacks a required section."""
     with tempfile.TemporaryDirectory() as empty:
         asked = [sys.executable, "-m", "mpplan", *FLAGS]
         ended = subprocess.run(asked, env=os.environ | {"XDG_DATA_HOME": empty}, check=True, stdout=subprocess.PIPE)

@@ -1,6 +1,6 @@
-"""The ledger of claims as files: `make claims` judges every claim and writes `docs/claims.md` and the shipped verdicts.
+"""Write the ledger of claims: `make claims` judges every claim, and writes `docs/claims.md` and the shipped verdicts.
 
-The page is Markdown made from `claims.template.md` and the verdicts; it holds no figure that was not computed for it.
+The page is Markdown, rendered from `claims.template.md` and the verdicts; every figure in it is computed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "claims.md"
 
 
 def _whole(value: float) -> str:
-    """A whole number with blanks between thousands from five digits on."""
+    """Format a whole number, with blanks between thousands from five digits on."""
     return f"{value:,.0f}".replace(",", " " if value >= 10_000 else "")
 
 
 def _change(ratio: float) -> str:
-    """A share with its sign, as `−80 %`."""
+    """Format a share with its sign, for example `−80 %`."""
     return f"{ratio:+.0%}".replace("-", "−").replace("%", " %")
 
 
@@ -45,7 +45,7 @@ def _span(claim: Claim, case: Case) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that does not end a cell."""
+    """Replace characters that would end a table cell."""
     return text.replace("|", "/")
 
 
@@ -55,7 +55,7 @@ def _peak(frm: str) -> float:
 
 
 def page(judged: Sequence[Judged]) -> str:
-    """The Markdown of the page for some verdicts."""
+    """Return the Markdown of the page for these verdicts."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
@@ -70,7 +70,7 @@ def page(judged: Sequence[Judged]) -> str:
 
 
 def main() -> None:
-    """Judge every claim by what ships, and by nobody's own records, and write both files."""
+    """Judge every claim by the shipped evidence only, without a user's records, and write both files."""
     with tempfile.TemporaryDirectory() as empty:
         os.environ |= {"XDG_DATA_HOME": empty, "XDG_CONFIG_HOME": empty}
         judged = claims()

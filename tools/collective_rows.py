@@ -1,9 +1,10 @@
-"""Raw measurements of collectives inside one node, brought to what their surfaces hold.
+"""Convert raw measurements of collectives inside one node to surfaces.
 
-Where its table (`tools/kernel_rows.py`, nccl_one_node.csv.gz) is complete a surface needs no fit: sizes are powers of
-two and so are groups. A node is the median over releases of NCCL and over types, which differ only through bytes. Two
-kinds of system are left out: those of which 8 GPUs were not measured (GB200, GB300: within 4 % of B200 and B300 on 2
-and 4), and those without NVLink (the L40S host is broken: 5 GB/s over 4 GPUs, 1 GB/s over 8).
+If the table (`tools/kernel_rows.py`, nccl_one_node.csv.gz) is complete, a surface needs no fit, because message and
+group sizes are powers of two. A node of the surface is the median over releases of NCCL and over data types, which
+differ only in their bytes. Two kinds of system are left out: those not measured with 8 GPUs (GB200, GB300: within 4 %
+of B200 and B300 on 2 and 4 GPUs), and those without NVLink (the L40S host is faulty: 5 GB/s over 4 GPUs, 1 GB/s over
+8).
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from planner.kernels.surface import Floats, Surface
 from tools.kernel_rows import GPUS, read_raw
 
 SYSTEMS = ("a100_sxm", "h100_sxm", "h200_sxm", "b200_sxm", "b300_sxm")
-"""Systems with NVLink of which 2, 4 and 8 GPUs were measured."""
+"""Systems with NVLink that were measured with 2, 4 and 8 GPUs."""
 OPERATIONS = {"all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",
               "alltoall": "all_to_all"}  # fmt: skip
-"""Name of the raw file to that of the catalogue."""
+"""Names of the collectives in the raw file, with their names in the catalogue."""
 COLLECTIVE_SIZES = COLLECTIVE_AXES[1].nodes[:20]
-"""Sizes that were measured, to 512 MiB. Beyond, a message takes what the last octave took for each byte."""
+"""Measured message sizes, up to 512 MiB. Beyond, the time per byte is that of the last octave."""
 LEAST_GROWTH = 2e-3
-"""Of the logarithm of a time from node to node: more than four digits of a rate can round away."""
+"""Minimum increase of the log time from node to node, which exceeds the rounding of a rate to four digits."""
 KNOWN_SD = 0.01
-"""Least spread that is stated: repeated runs of nccl-tests lie about this far apart."""
+"""Minimum spread that is stated: about the difference between repeated runs of nccl-tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +39,19 @@ class Collectives:
     """One collective of one system."""
 
     system: str
-    """As the raw file names it."""
+    """Name in the raw file."""
     gpu: str
     operation: str
     seconds: Floats
-    """Median time by group and by size (`COLLECTIVE_SIZES`), `[group, size]`."""
+    """Median time by group size and by message size (`COLLECTIVE_SIZES`), `[group, size]`."""
     stack_spread: float
-    """Standard deviation of the logarithm between releases and types, median over 1 MiB and more."""
+    """Standard deviation of the logarithm between releases and types: the median over sizes from 1 MiB."""
     points: int
-    """Rows of the raw file."""
+    """Number of rows in the raw file."""
 
 
 def read_collectives(folder: Path) -> list[Collectives]:
-    """Every collective of every system that has a surface."""
+    """Read every collective of every system that has a surface."""
     times: dict[tuple[str, str, int, int], list[float]] = defaultdict(list)
     for row in read_raw(folder, "nccl_one_node.csv.gz"):
         if row["system"] in SYSTEMS:
@@ -72,11 +73,11 @@ def _collectives(times: dict[tuple[str, str, int, int], list[float]], system: st
 
 
 def collective_surface(collectives: Collectives, spread: float = 0.0) -> Surface:
-    """The surface of one collective, whose times rise with the size.
+    """Return the surface of one collective, whose times increase with the message size.
 
     Args:
         collectives: measured times.
-        spread: of held-out sizes.
+        spread: spread of held-out sizes.
     """
     groups, sizes = np.meshgrid(*(axis.nodes for axis in COLLECTIVE_AXES), indexing="ij")
     log_s = np.log([_extended(row) for row in collectives.seconds])
@@ -89,7 +90,7 @@ def collective_surface(collectives: Collectives, spread: float = 0.0) -> Surface
 
 
 def _extended(seconds: Floats) -> Floats:
-    """Times at all sizes of the surface, rising, from those that were measured, `[size]`."""
+    """Return increasing times at all sizes of the surface, from the measured times, `[size]`."""
     least = LEAST_GROWTH * np.arange(len(seconds))
     rises = np.exp(np.maximum.accumulate(rising(np.log(seconds)) - least) + least)
     beyond = COLLECTIVE_AXES[1].nodes[len(seconds) :] / COLLECTIVE_SIZES[-1] - 1.0
@@ -97,7 +98,7 @@ def _extended(seconds: Floats) -> Floats:
 
 
 def held_out_sizes(collectives: Collectives) -> Floats:
-    """Logarithm of interpolated over measured time, every second size left out, twice, `[point]`."""
+    """Return log ratios of interpolated to measured times, every second size held out, in two passes, `[point]`."""
     sizes = np.log(COLLECTIVE_SIZES)
     misses = []
     for log_s in np.log(collectives.seconds):

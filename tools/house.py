@@ -1,8 +1,8 @@
-"""The structure in figures: `make house`.
+"""Report the structure of the code: `make house`.
 
-Prints, for every package, its layers from the roof down with the modules in each folder, and how many imports point
-against the layers. The layers are those of the contracts in `pyproject.toml`; `lint-imports` holds them, this shows
-them. Exits 1 if an import points up or a folder holds more than 15 modules.
+Prints, for every package, its layers from top to bottom with the modules in each folder, and the number of imports that
+point against the layers. The layers come from the contracts in `pyproject.toml`, which `lint-imports` enforces and this
+program shows. Exits with 1 if an import points up or a folder holds more than 15 modules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 
 MOST_MODULES = 15
-"""Modules that one folder may hold, its `__init__` not counted."""
+"""Maximum number of modules in one folder, not counting its `__init__`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +29,10 @@ class Layering:
 
     package: str
     layers: tuple[tuple[str, ...], ...]
-    """Names from the roof down; names of one layer do not import each other."""
+    """Names from top to bottom; names in the same layer do not import each other."""
 
     def rank(self, module: str) -> int | None:
-        """Layer of a module, 0 the roof; None for one of another package."""
+        """Return the layer of a module, 0 for the top; None for a module of another package."""
         if not module.startswith(f"{self.package}."):
             return None
         name = module.removeprefix(f"{self.package}.").split(".")[0]
@@ -40,7 +40,7 @@ class Layering:
 
 
 def layerings(contracts: Sequence[Mapping[str, Any]]) -> list[Layering]:
-    """The layers of every package that a contract of import-linter orders.
+    """Return the layers of every package that an import-linter contract orders.
 
     Args:
         contracts: the table `tool.importlinter.contracts`.
@@ -57,7 +57,7 @@ def layerings(contracts: Sequence[Mapping[str, Any]]) -> list[Layering]:
 
 
 def modules_of(package: str) -> dict[str, Path]:
-    """Dotted names of the modules below a package."""
+    """Return the modules below a package by dotted name."""
     folder = ROOT.joinpath(*package.split("."))
     return {
         ".".join(path.relative_to(ROOT).with_suffix("").parts): path
@@ -68,13 +68,13 @@ def modules_of(package: str) -> dict[str, Path]:
 
 @cache
 def _import_statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    """Those of a file, parsed once for all layerings."""
+    """Return the import statements of a file, which is parsed only once for all layerings."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
 
 
 def imports_of(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
-    """Modules of the house that a file imports, inside functions too."""
+    """Yield the project's modules that a file imports, including imports inside functions."""
     for node in _import_statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
@@ -84,7 +84,7 @@ def imports_of(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 def arrows_up(layering: Layering, known: Mapping[str, Path]) -> list[str]:
-    """Imports from a layer into one above it or beside it."""
+    """Return the imports from a layer into one above it or beside it."""
     against = []
     for module, path in known.items():
         own = layering.rank(module)
@@ -100,7 +100,7 @@ def arrows_up(layering: Layering, known: Mapping[str, Path]) -> list[str]:
 
 
 def sizes(package: str) -> dict[str, int]:
-    """Modules per folder."""
+    """Return the number of modules per folder."""
     count: dict[str, int] = defaultdict(int)
     for path in modules_of(package).values():
         count[str(path.parent.relative_to(ROOT))] += 1
@@ -129,7 +129,7 @@ def main() -> None:
 
 
 def _below(counts: Mapping[str, int], folder: str) -> int:
-    """Modules in a folder and its sub-folders; 1 for a module."""
+    """Return the number of modules in a folder and its sub-folders; 1 for a module."""
     return sum(size for name, size in counts.items() if name == folder or name.startswith(f"{folder}/")) or 1
 
 

@@ -1,10 +1,11 @@
-"""Raw measurements of kernels, as their publishers left them, brought to what surfaces are fitted to.
+"""Convert raw kernel measurements, as published, to the data to which surfaces are fitted.
 
-The raw files are not part of this repository; `SOURCES` says where each is from. Two things are done to a time:
+The raw files are not part of this repository; `SOURCES` gives the origin of each. Two corrections are made to a time:
 
-- What the dynamic cast of the activation takes is set apart (FP8 and FP4): the time that is left at n = 0, per element.
-- A short burst overstates what a GPU at its power limit sustains. Pairs of one kernel, measured in a burst and for a
-  second, say by how much; it depends on how long the kernel runs, since several milliseconds are throttled already.
+- The time of the activation's dynamic cast is separated (FP8 and FP4): it is the time left at n = 0, per element.
+- A short burst overstates the rate that a GPU at its power limit sustains. The correction comes from kernels measured
+  both in a burst and for a second. It depends on the kernel's duration, because kernels of several milliseconds are
+  already throttled.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from planner.rates.ladder import BEST_OF_STACKS
 Floats = npt.NDArray[np.float64]
 
 AIC = "ai-dynamo/aiconfigurator@095f58a51: aic-core/src/aiconfigurator_core/systems/data"
-"""Apache-2.0. Forward kernels in CUDA graphs on random normal inputs."""
+"""Apache-2.0. Forward kernels in CUDA graphs on normally distributed random inputs."""
 DATE = "2026-08-21"
-"""Of that commit."""
+"""Date of that commit."""
 
 SOURCES = {
     "gemm_rates.csv.gz": f"{AIC}/<system>/gemm/<stack>/<version>/gemm_perf.parquet: median over stacks by shape",
@@ -37,55 +38,55 @@ SOURCES = {
     "moe_forward.csv.gz": f"{AIC}/<system>/moe/<stack>/<version>/moe_perf.parquet",
     "nccl_one_node.csv.gz": f"{AIC}/<system>/comm/nccl/<version>/nccl_perf.parquet",
 }
-"""Raw file to where it is from."""
+"""Origin of each raw file."""
 
 GPUS = {
     "a100_sxm": "a100-sxm4-80gb", "h100_sxm": "h100-sxm5-80gb", "h200_sxm": "h200-sxm-141gb",
     "b200_sxm": "b200-sxm-180gb", "gb200": "gb200-186gb", "b300_sxm": "b300-sxm-288gb", "gb300": "gb300-288gb",
     "l40s": "l40s", "rtx_pro_6000_server": "rtx-pro-6000-blackwell",
 }  # fmt: skip
-"""System of the raw files to the catalogue id of its GPU."""
+"""Catalogue id of the GPU for each system in the raw files."""
 
 COMPUTES = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8-block", "nvfp4": "fp4"}
-"""Type of the raw files to that of a surface."""
+"""Type of a surface for each type in the raw files."""
 
 LEAST_M = 16
-"""Smaller products belong to inference: no node lies there."""
+"""Smaller products occur in inference only; the surface has no nodes there."""
 SUSTAINED_STACK, SUSTAINED_TYPE = "vllm-0.22.0", "bfloat16"
-"""Runs of a second by one kernel on three systems: what bursts are compared with."""
+"""Runs of a second by one kernel on three systems, with which bursts are compared."""
 THROTTLED = ("h100_sxm", "h200_sxm", "b200_sxm", "b300_sxm", "gb200", "gb300")
-"""Systems whose bursts overstate what they sustain: those with pairs, and their closest relatives. An A100 sustains its
-rate (gpus.csv: 271 TFLOP/s as the mean of 100 products), and nobody measured the others both ways."""
+"""Systems whose bursts overstate the sustained rate: those measured both ways, and their closest relatives. An A100
+sustains its rate (gpus.csv: 271 TFLOP/s as the mean of 100 products), and the others were not measured both ways."""
 LATENCY_KNOTS_S = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
-"""Burst latencies between which sustained over burst is interpolated."""
+"""Burst latencies between which the ratio of sustained to burst rate is interpolated."""
 
 HARDLY = 0.1
-"""Share of a time that a cast takes at most where the rest of it tells how fast products are."""
+"""Maximum share of the cast in a measured time that is used to determine the fastest rate of products."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Products:
-    """Matrix products of one GPU and type, `[point]` each."""
+    """Matrix products of one GPU and type, each array `[point]`."""
 
     system: str
-    """As the raw files name it."""
+    """Name in the raw files."""
     gpu: str
     compute: str
     m: Floats
     n: Floats
     k: Floats
     burst_s: Floats
-    """Median over stacks, with the cast of the activation where operands are narrow."""
+    """Median over stacks, including the activation's cast for narrow operands."""
     sustained_ratio: Floats
-    """Sustained over burst rate at this latency."""
+    """Ratio of sustained to burst rate at this latency."""
     cast_s_per_element: float
-    """Of the activation; 0 where nothing is cast."""
+    """Cast time per element of the activation; 0 without a cast."""
     stack_spread: float
-    """Standard deviation of the logarithm between stacks, median of large shapes."""
+    """Standard deviation of the logarithm between stacks: the median over large shapes."""
 
     @property
     def cast_s(self) -> Floats:
-        """Cast of the activation: it leaves the product no faster than the fastest that a cast hardly touches."""
+        """Time of the activation's cast, limited so that no product beats the fastest one with a small cast."""
         usual_s = self.m * self.k * self.cast_s_per_element
         alone = usual_s <= HARDLY * self.burst_s
         fastest_flop_per_s = np.max(self.flop[alone] / (self.burst_s - usual_s)[alone])
@@ -98,24 +99,24 @@ class Products:
 
     @property
     def flop(self) -> Floats:
-        """Arithmetic."""
+        """FLOP of the products."""
         return 2.0 * self.m * self.n * self.k
 
     @property
     def sizes(self) -> Floats:
-        """In the order of `MATMUL_AXES`, `[point, axis]`."""
+        """Sizes in the order of `MATMUL_AXES`, `[point, axis]`."""
         return np.column_stack([self.n, self.k, self.m])
 
 
 def read_raw(folder: Path, name: str) -> Iterator[Mapping[str, str]]:
-    """Rows of a raw file."""
+    """Yield the rows of a raw file."""
     path = folder / name
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         yield from csv.DictReader(lines)
 
 
 def read_products(folder: Path) -> list[Products]:
-    """The matrix products of every GPU and type."""
+    """Read the matrix products of every GPU and type."""
     tables: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     for row in read_raw(folder, "gemm_rates.csv.gz"):
         if int(row["m"]) >= LEAST_M:
@@ -128,7 +129,7 @@ def read_products(folder: Path) -> list[Products]:
 def _products(folder: Path, system: str, kind: str, table: Floats) -> Products:
     m, n, k, burst, best = table.T
     large = (m >= 1024) & (n >= 2048) & (k >= 2048)
-    # the worst are early releases that nobody trains with: the better half alone says how far stacks differ
+    # the slowest are early releases that nobody trains with, so only the better half gives the spread between stacks
     between = np.median(np.log(burst[large] / best[large])) / BEST_OF_STACKS
     return Products(
         system=system, gpu=GPUS[system], compute=COMPUTES[kind], m=m, n=n, k=k, burst_s=burst,
@@ -139,7 +140,7 @@ def _products(folder: Path, system: str, kind: str, table: Floats) -> Products:
 
 
 def _cast_s_per_element(m: Floats, n: Floats, k: Floats, seconds: Floats) -> float:
-    """Time left at n = 0, per element of the activation: median over its sizes of a straight line's intercept."""
+    """Return the time left at n = 0 per element of the activation: the median of linear intercepts over its sizes."""
     per_element = []
     for rows, inner in {(a, b) for a, b in zip(m, k, strict=True) if a >= 2048 and 2048 <= b <= 16384}:
         line = (m == rows) & (k == inner) & (n >= 2048) & (n <= 16384)
@@ -149,13 +150,13 @@ def _cast_s_per_element(m: Floats, n: Floats, k: Floats, seconds: Floats) -> flo
 
 
 def sustained_over_burst(folder: Path, burst_s: Floats) -> Floats:
-    """Sustained over burst rate of products that take so long in a burst, `[point]`; at most 1."""
+    """Return the ratio of sustained to burst rate for these burst times, `[point]`; at most 1."""
     return np.asarray(np.interp(np.log(burst_s), np.log(LATENCY_KNOTS_S), sustained_curve(folder)))
 
 
 @cache
 def sustained_curve(folder: Path) -> Floats:
-    """Sustained over burst rate at `LATENCY_KNOTS_S`: median over shapes, one vote for each system with both."""
+    """Return the sustained-to-burst rate at `LATENCY_KNOTS_S`: median over shapes, one vote per system with both."""
     burst = {
         (row["system"], row["m"], row["n"], row["k"]): float(row["median_us"]) * 1e-6
         for row in read_raw(folder, "gemm_rates.csv.gz")
@@ -171,14 +172,14 @@ def sustained_curve(folder: Path) -> Floats:
 
 
 def _curve(pairs: Floats) -> Floats:
-    """Median burst over sustained time near each knot, half a step to either side in the logarithm."""
+    """Return the median ratio of burst to sustained time near each knot, within half a step in the logarithm."""
     distance = np.abs(np.log(pairs[:, :1]) - np.log(LATENCY_KNOTS_S))
     ratio = pairs[:, 0] / pairs[:, 1]
     return np.array([np.median(ratio[distance[:, knot] <= np.log(10) / 4]) for knot in range(len(LATENCY_KNOTS_S))])
 
 
 def floor_s(folder: Path, gpu: str, compute: str) -> float:
-    """Fastest tiny product of the median stack; entries below half a microsecond are faults of a clock."""
+    """Return the shortest time of a tiny product in the median stack; times below 0.5 microseconds are clock errors."""
     floors = [
         float(row["min_us"])
         for row in read_raw(folder, "kernel_floor_us.csv")
@@ -188,12 +189,12 @@ def floor_s(folder: Path, gpu: str, compute: str) -> float:
 
 
 LARGE = 4096
-"""Least of the three dimensions of what counts as a large product."""
+"""Minimum of each of the three dimensions of a large product."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductWatts:
-    """Watts of products that ran for a second, of one GPU, type and stack, `[point]` each."""
+    """Power of products that ran for a second, of one GPU, type and stack, each array `[point]`."""
 
     gpu: str
     compute: str
@@ -203,23 +204,23 @@ class ProductWatts:
     n: Floats
     k: Floats
     seconds: Floats
-    """Of one product, with the cast of its activation where operands are narrow."""
+    """Time of one product, including the activation's cast for narrow operands."""
     power_w: Floats
-    """Mean over the run."""
+    """Mean power during the run."""
 
     @property
     def large(self) -> npt.NDArray[np.bool_]:
-        """Which products have every dimension at least `LARGE`."""
+        """Whether every dimension of a product is at least `LARGE`."""
         return np.asarray(np.minimum(np.minimum(self.m, self.n), self.k) >= LARGE)
 
     @property
     def j_per_flop(self) -> Floats:
-        """Board energy per arithmetic operation."""
+        """Board energy per FLOP."""
         return self.power_w * self.seconds / (2.0 * self.m * self.n * self.k)
 
 
 def read_power(folder: Path) -> list[ProductWatts]:
-    """Power of products; only windows long enough for the sensor."""
+    """Read the power of products, using only windows long enough for the sensor."""
     runs: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
     limits_w: dict[str, float] = {}
     for row in read_raw(folder, "gemm_power.csv.gz"):

@@ -1,8 +1,8 @@
-"""A mutation run over the equations: `make mutants` says which changes of a line no test of the equations notices.
+"""Mutation testing of the equations: `make mutants` reports line changes that no test of the equations detects.
 
 mutmut (https://mutmut.readthedocs.io) writes every mutant of `planner/performance/` and runs the tests that reach it.
-All of them take hours; this runs a sample, the same for the same seed, and prints the survivors with their change.
-`docs/mutants.md` has the last run and why its survivors live.
+All mutants take hours; this runs a sample, the same for the same seed, and prints the survivors with their change.
+`docs/mutants.md` has the last run and the reasons why its survivors were not detected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 COUNT, SEED = 300, 14
 ANY = "planner.performance.run.x_goodput_ratio__mutmut_1"
-"""To run one mutant, mutmut writes all."""
+"""Any mutant: running one makes mutmut write all of them."""
 
 
 def _mutmut(program: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -24,13 +24,13 @@ def _mutmut(program: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def outcomes(program: str) -> dict[str, str]:
-    """What came of each mutant so far, by name: `killed`, `survived`, `not checked` …"""
+    """Return the outcome of each mutant so far, by name: `killed`, `survived`, `not checked` …"""
     lines = _mutmut(program, "results", "--all", "true").stdout.splitlines()
     return dict(line.strip().rsplit(": ", 1) for line in lines if ": " in line)
 
 
 def main(count: int = COUNT, seed: int = SEED) -> int:
-    """Run a sample and print what came of it; 1 where a mutant survived, 2 where none could be run."""
+    """Run a sample and print the outcomes; return 1 if a mutant survived, 2 if none could be run."""
     program = shutil.which("mutmut") or shutil.which("mutmut", path=str(Path(sys.executable).parent))
     if program is None:
         sys.stderr.write("error: mutmut is not installed\nhint: pip install mutmut\n")
@@ -47,7 +47,7 @@ def main(count: int = COUNT, seed: int = SEED) -> int:
     came = {name: outcome for name, outcome in outcomes(program).items() if name in set(sample)}
     survivors = sorted(name for name, outcome in came.items() if outcome == "survived")
     killed = sum(outcome == "killed" for outcome in came.values())
-    unclear = len(sample) - killed - len(survivors)  # no verdict: a time limit, no test that reaches it
+    unclear = len(sample) - killed - len(survivors)  # no verdict: a time limit, or no test that reaches it
     more = f", {unclear} without a verdict" if unclear else ""
     counts = f"{killed} killed, {len(survivors)} survived{more}"
     sys.stdout.write(f"{len(names)} mutants, {len(sample)} of them run: {counts}\n")

@@ -1,12 +1,12 @@
-"""Fit the energy of products per FLOP and per byte to raw watts: `python -m tools.product_power FOLDER`.
+"""Fit the energy of matrix products per FLOP and per byte to measured power: `python -m tools.product_power FOLDER`.
 
 Writes the rows `product_pj_per_flop` and `memory_pj_per_byte` of `planner/catalog/parameters.csv`. The folder holds the
 raw files named in `tools/kernel_rows.py`.
 
-Most readings are those of a GPU at its limit, which bound what the product would draw from below; the rest are lower
-because the product draws less, or because the window began on a cooler GPU: the sensor averages over a second, so that
-windows err downwards. The fit goes through the upper quartile, with weak pulls towards what the clocks of bursts say.
-Where readings at the limit leave a narrower type above BF16, the ratio of both in one stack says what it takes.
+Most readings are from a GPU at its power limit; they are lower bounds of the power that the product would draw. The
+others are lower because the product draws less, or because the window began on a cooler GPU: the sensor averages over a
+second, so windows underestimate. The fit therefore goes through the upper quartile, with weak priors from the clocks of
+bursts. If readings at the limit put a narrower type above BF16, the ratio of both in one stack is used instead.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from tools.kernel_rows import ProductWatts, read_power
 Floats = npt.NDArray[np.float64]
 
 QUARTILE = 0.75
-"""Of the readings, which the fit goes through."""
+"""Quantile of the readings through which the fit goes."""
 MEMORY_J_PER_BYTE = 40 * PICO
 """Prior: 4 pJ per bit of HBM3 in the stack and its interface, and as much again through the caches; assumed."""
 PRIOR_SD = (0.5, 0.2)
-"""Of the logarithms of the energy per byte and per FLOP."""
+"""Prior standard deviations of the logarithms of the energy per byte and per FLOP."""
 PRIOR_WEIGHT = 0.01
-"""Of a prior's square against the mean loss of the readings of one GPU and type."""
+"""Weight of a prior's squared deviation relative to the mean loss of one GPU and type."""
 RANGE = (1.67, 1.25)
-"""High over value, and value over low, of the energy per byte and per FLOP: what the data leave open."""
+"""Ratio of high to value, and of value to low, for energy per byte and per FLOP: the data's uncertainty."""
 FIRST_STEP, LAST_STEP = 0.1, 1e-3
-"""Of the coordinate search, in the logarithms."""
+"""First and last step of the coordinate search, in the logarithms."""
 
 
 def law_of(watts: ProductWatts, j_per_byte: float, j_per_flop: float) -> ProductPower:
-    """The law of one GPU and type with these energies."""
+    """Return the power law of one GPU and type with these energies."""
     known = shipped_parameters()
     return ProductPower(
         law=power_law(known), compute=watts.compute, sold_w=watts.limit_w, limit_w=watts.limit_w,
@@ -53,7 +53,7 @@ def law_of(watts: ProductWatts, j_per_byte: float, j_per_flop: float) -> Product
 
 
 def predicted_w(watts: ProductWatts, j_per_byte: float, j_per_flop: float) -> Floats:
-    """Predicted watts at the measured times, `[point]`."""
+    """Return the predicted power in watts at the measured times, `[point]`."""
     law = law_of(watts, j_per_byte, j_per_flop)
     return np.asarray(law.alone_w(watts.m, watts.n, watts.k, watts.seconds))
 
@@ -62,11 +62,11 @@ class ArchitecturePower:
     """The energies of one architecture, fitted to the readings of its GPUs."""
 
     def __init__(self, readings: Sequence[ProductWatts], kept: Sequence[npt.NDArray[np.bool_]] | None = None) -> None:
-        """Fit.
+        """Fit the energies.
 
         Args:
-            readings: of every GPU, type and stack of the architecture.
-            kept: which points of each to use, `[point]`; None: all.
+            readings: readings of every GPU, type and stack of the architecture.
+            kept: points of each reading to use, `[point]`; None: all.
         """
         self._readings = readings if kept is None else [_taken(*pair) for pair in zip(readings, kept, strict=True)]
         self.computes = sorted({watts.compute for watts in readings})
@@ -79,12 +79,12 @@ class ArchitecturePower:
         return float(np.exp(self._logs[0]))
 
     def j_per_flop(self, compute: str) -> float:
-        """Energy per FLOP of a type at the full clock; a narrower one never takes more than BF16."""
+        """Return the energy per FLOP of a type at the full clock; a narrower type never takes more than BF16."""
         own, wide = (float(np.exp(self._logs[1 + self.computes.index(each)])) for each in (compute, "bf16"))
         return own if own <= wide else min(wide * self._stack_ratio(compute), wide)
 
     def _stack_ratio(self, compute: str) -> float:
-        """Energy per FLOP of large products over that in BF16 with the same stack on the same GPU, their median."""
+        """Return the median ratio of energy per FLOP of large products to BF16, for the same stack and GPU."""
         drawn = {
             (watts.gpu, watts.stack, watts.compute): self._drawn_j_per_flop(watts)
             for watts in self._readings
@@ -94,14 +94,14 @@ class ArchitecturePower:
         return float(np.median([narrow / wide for narrow, wide in pairs if wide] or [1.0]))
 
     def _drawn_j_per_flop(self, watts: ProductWatts) -> float:
-        """Of large products as they ran, without idle power and traffic."""
+        """Return the energy per FLOP of large products as they ran, without idle power and traffic."""
         idle_w = power_law(shipped_parameters()).idle_ratio * watts.limit_w
         traffic_j = self.j_per_byte * product_bytes(watts.m, watts.n, watts.k, watts.compute)
         work_j = (watts.power_w - idle_w) * watts.seconds - traffic_j
         return float(np.median((work_j / (2.0 * watts.m * watts.n * watts.k))[watts.large]))
 
     def _at_full_clock(self, compute: str) -> float:
-        """Energy per FLOP of large products at the limit, brought to the clock of a burst."""
+        """Return the energy per FLOP of large products at the limit, scaled to the clock of a burst."""
         known = shipped_parameters()
         law = power_law(known)
         energies = []
@@ -116,7 +116,7 @@ class ArchitecturePower:
         return float(np.median(np.concatenate(energies)) * full)
 
     def _loss(self, logs: Floats) -> float:
-        """Mean pinball loss of each GPU and type, and how far the energies are from their priors."""
+        """Return the summed mean pinball losses of the GPUs and types, plus a penalty for leaving the priors."""
         energies, total = np.exp(logs), 0.0
         for watts in self._readings:
             alike = [other for other in self._readings if (other.gpu, other.compute) == (watts.gpu, watts.compute)]
@@ -128,7 +128,7 @@ class ArchitecturePower:
         return total + PRIOR_WEIGHT * float(np.sum(((logs - self._prior) / spread) ** 2))
 
     def _fitted(self) -> Floats:
-        """Coordinate by coordinate, with steps that grow where they help and shrink where they do not."""
+        """Search coordinate by coordinate, with steps that grow after success and shrink otherwise."""
         logs, step = self._prior.copy(), np.full(len(self._prior), FIRST_STEP)
         least = self._loss(logs)
         while step.max() > LAST_STEP:
@@ -151,7 +151,7 @@ def _taken(watts: ProductWatts, kept: npt.NDArray[np.bool_]) -> ProductWatts:
 
 
 def by_architecture(readings: Sequence[ProductWatts]) -> dict[str, list[ProductWatts]]:
-    """The readings by the architecture of their GPU."""
+    """Group the readings by the architecture of their GPU."""
     grouped: dict[str, list[ProductWatts]] = {}
     for watts in readings:
         grouped.setdefault(find_gpu(watts.gpu).arch, []).append(watts)

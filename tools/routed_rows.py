@@ -1,9 +1,9 @@
-"""Raw measurements of routed feed-forward layers, forward, brought to what the planner computes them from.
+"""Convert raw measurements of routed feed-forward layers (forward) to the terms of the planner's model.
 
 The raw file has the time of a whole layer of experts: routing, permutation, two grouped products with the activation
-between them, and the sum. The fastest stack of each row stands for training: the median one reaches half of it, with
-kernels that nobody trains with. `num_tokens` tokens come in whatever the expert parallel size; a GPU computes those
-that chose its experts.
+between them, and the sum. The fastest stack of each row represents training; the median stack reaches half its speed
+with kernels that nobody trains with. `num_tokens` counts tokens independently of the expert-parallel size; a GPU
+computes those routed to its experts.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from planner.kernels.surface import Floats, product_s
 from tools.kernel_rows import GPUS, read_raw
 
 COMPUTES = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8-block", "nvfp4": "fp4"}
-"""Type of the raw file to that of a surface."""
+"""Type of a surface for each type in the raw file."""
 ONE_STACK = ("a100_sxm",)
-"""Systems that a single untuned stack was measured on: 22 of 312 TFLOP/s says nothing of an A100."""
+"""Systems measured with a single untuned stack only: 22 of 312 TFLOP/s is not representative of an A100."""
 LEAST_TOKENS, LEAST_ROWS = 32, 1024
-"""Fewer tokens of an expert, or rows on a GPU, belong to inference."""
+"""Fewer tokens per expert, or fewer rows per GPU, occur in inference only."""
 BYTES = 2.0
-"""Of an element of a hidden state."""
+"""Bytes per element of a hidden state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routed:
-    """Routed layers of one GPU and type under balanced routing, `[point]` each."""
+    """Routed layers of one GPU and type with balanced routing, each array `[point]`."""
 
     gpu: str
     compute: str
     shape: npt.NDArray[np.intp]
-    """Number of the model: hidden and inner size, experts and choices."""
+    """Index of the model shape: hidden and inner size, top-k and number of experts."""
     tokens_per_expert: Floats
     one_product_s: Floats
-    """Both products, each as one that is as wide as all experts on the GPU, by the shipped surface."""
+    """Time of both products, each as a single product over all experts on the GPU, by the shipped surface."""
     traffic_s: Floats
-    """Hidden states of all tokens and of all routed rows, read or written once at the memory's bandwidth."""
+    """Time to read or write the hidden states of all tokens and all routed rows once at the memory bandwidth."""
     choices: Floats
-    """Tokens times experts that each chooses."""
+    """Tokens times experts per token."""
     seconds: Floats
-    """Fastest stack."""
+    """Time of the fastest stack."""
     median_s: Floats
-    """Median of stacks."""
+    """Median time over stacks."""
 
     @property
     def parts(self) -> Floats:
-        """What a layer's time is made of: products, traffic, 10 us, 1 ns for each choice, `[point, part]`."""
+        """Components of a layer's time: products, traffic, 10 us, 1 ns per choice, `[point, part]`."""
         fixed = np.full(len(self.seconds), 1e-5)
         return np.column_stack([self.one_product_s, self.traffic_s, fixed, self.choices * 1e-9])
 
 
 def read_routed(folder: Path) -> list[Routed]:
-    """Every GPU and type that has a surface."""
+    """Read the routed layers of every GPU and type that has a surface."""
     tables: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
     keys = ("num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_ep_size", "best_us", "median_us")
     for row in read_raw(folder, "moe_forward.csv.gz"):
@@ -87,11 +87,11 @@ def _routed(gpu: str, compute: str, table: Floats) -> Routed:
 
 
 ROUNDS, USUAL_MISS, RIDGE = 100, 0.1, 1e-3
-"""Gauss-Newton steps; misses beyond the second count with their size; a weak pull keeps factors that nothing tells."""
+"""Gauss-Newton steps; residual beyond which the loss is linear; ridge that holds factors without evidence."""
 
 
 def fit_factors(parts: Floats, seconds: Floats) -> Floats:
-    """Positive factors of the parts whose sum meets the times, least squares of the logarithm, `[part]`."""
+    """Fit positive factors of the parts to the times by robust least squares of the logarithm, `[part]`."""
     logs = np.zeros(parts.shape[1])
     for _ in range(ROUNDS):
         shares = parts * np.exp(logs)

@@ -1,9 +1,9 @@
-"""Whether every row of the data files can be trusted to be read: `make rows`.
+"""Check that every row of the data files is valid: `make rows`.
 
-For each file of `planner/catalog/` and `pricing/data/`: the program's own reader takes it; every
-row has a source, a date that is not in the future, and a key that no other row has; ranges are ordered; GPUs are named
-as `gpus.csv` names them; cells hold no control characters. Prints the rows of each file and every fault as
-`file:line: column: what`, and exits 1 where there is one.
+For each file in `planner/catalog/` and `pricing/data/`, the program's own reader must accept it. Every row must have a
+source, a date that is not in the future, and a unique key. Ranges must be ordered, GPUs must have the names of
+`gpus.csv`, and cells must not contain control characters. Prints the number of rows of each file and every fault as
+`file:line: column: what`, and exits with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ from pricing.sources.azure import machines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """What the rows of one file must have."""
+    """Requirements for the rows of one file."""
 
     path: Path
     key: tuple[str, ...]
-    """Columns which together name a row."""
+    """Columns that together identify a row."""
     dates: tuple[str, ...] = ()
-    """Columns with a day, a month or a year, all filled in; only the first must not lie in the future."""
+    """Columns with a day, a month or a year, all required; only the first must not be in the future."""
     has_source: bool = True
     gpu: str | None = None
-    """Column that names a GPU of the catalogue, where it is filled in."""
+    """Column that names a GPU of the catalogue, if it is filled in."""
     ordered: tuple[str, ...] = ()
-    """Columns that rise from left to right, where they are filled in."""
+    """Columns whose values increase from left to right, if they are filled in."""
     load: Callable[[], object] | None = None
-    """The program's own reader; None where another file's reader takes it."""
+    """The program's own reader; None if another file's reader also reads this one."""
 
 
 def _kernels() -> None:
@@ -135,15 +135,15 @@ FILES = (
 )  # fmt: skip
 DATE = re.compile(r"(?P<year>\d{4})(-(?P<month>\d{2})(-(?P<day>\d{2}))?)?")
 LEAST_SOURCE = 8
-"""Characters below which a source cannot be looked up."""
+"""Minimum number of characters with which a source can be looked up."""
 
 
 def faults(file: DataFile, today: str = "") -> Iterator[str]:
-    """What is wrong with a file, as `file:line: column: what`.
+    """Yield the faults of a file, as `file:line: column: what`.
 
     Args:
-        file: what its rows must have.
-        today: ISO date that no date may lie behind; empty: that of the clock, in UTC.
+        file: requirements for its rows.
+        today: ISO date after which no date may be; empty: today in UTC.
     """
     try:
         if file.load is not None:
@@ -163,7 +163,7 @@ def faults(file: DataFile, today: str = "") -> Iterator[str]:
 
 
 def _row_faults(file: DataFile, row: Row, today: str) -> Iterator[tuple[str, str]]:
-    """Columns of one row at fault, with what was expected."""
+    """Yield the faulty columns of one row, with what was expected."""
     for column, text in row.cells.items():
         if not text.isprintable() or "\ufffd" in text:
             yield column, "expected no control characters"
@@ -190,7 +190,7 @@ def _unordered(file: DataFile, row: Row) -> Iterator[tuple[str, str]]:
 
 
 def main() -> int:
-    """Print the rows of each file and every fault; 1 where there is one."""
+    """Print the number of rows of each file and every fault; return 1 if there is one."""
     wrong = 0
     for file in FILES:
         listed = list(faults(file))

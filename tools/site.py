@@ -1,8 +1,8 @@
-"""The documentation as a site that needs no net: `make site` writes `build/site` from the Markdown of this repository.
+"""Build the documentation as an offline site: `make site` writes `build/site` from this repository's Markdown.
 
-The pages under `docs/` and those at the root are gathered in `build/site-source` with their links turned to the site's
-own pages; a link to a file that is no page becomes its text. The API reference is taken from the docstrings. Zensical
-(https://zensical.org/docs) builds it, as `mkdocs.yml` says, and fails on a link that leads nowhere.
+The pages under `docs/` and in the root are gathered in `build/site-source`, with their links changed to the site's own
+pages; a link to a file that is not a page becomes its text. The API reference is generated from the docstrings.
+Zensical (https://zensical.org/docs) builds the site as configured in `mkdocs.yml`, and fails on a broken link.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ROOT_PAGES = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "reporting.md",
 }
-"""Pages at the root, and where they stand in the site."""
+"""Pages in the root, with their paths in the site."""
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)]*)?\)")
 
 
 def pages() -> dict[Path, str]:
-    """Where each file of the documentation stands in the site, by its path in the repository."""
+    """Return the site path of each documentation file, by its path in the repository."""
     docs = ROOT / "docs"
     files = {path: path.relative_to(docs).as_posix() for path in sorted(docs.rglob("*")) if path.is_file()}
     files |= {ROOT / name: place for name, place in ROOT_PAGES.items()}
@@ -38,12 +38,12 @@ def pages() -> dict[Path, str]:
 
 
 def with_links(text: str, page: Path, files: dict[Path, str]) -> str:
-    """A page with its relative links turned to where their targets stand in the site.
+    """Return a page with its relative links changed to the site paths of their targets.
 
     Args:
-        text: the page's Markdown.
-        page: its path in the repository.
-        files: as `pages` has them.
+        text: Markdown of the page.
+        page: path of the page in the repository.
+        files: result of `pages`.
     """
     folder = Path(files[page]).parent.as_posix()
 
@@ -60,20 +60,20 @@ def with_links(text: str, page: Path, files: dict[Path, str]) -> str:
 
 
 def api_page() -> str:
-    """The page of the public Python API, whose text is in the docstrings."""
+    """Return the page of the public Python API, whose text comes from the docstrings."""
     names = [f"::: {getattr(mpplan, name).__module__}.{name}" for name in mpplan.__all__ if not name.startswith("__")]
     return "# Python API\n\nWhat `import mpplan` offers.\n\n" + "\n\n".join(names) + "\n"
 
 
 def decisions_page(folder: Path) -> str:
-    """The list of decisions by their titles."""
+    """Return the page that lists the decisions by title."""
     titles = {path.name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for path in folder.glob("*.md")}
     rows = "\n".join(f"- [{title}]({name})" for name, title in sorted(titles.items()))
     return f"# Decisions\n\nOne short page for each that was hard.\n\n{rows}\n"
 
 
 def gather(into: Path) -> None:
-    """Write the site's pages to a folder, which is emptied before."""
+    """Write the site's pages to a folder, which is emptied first."""
     shutil.rmtree(into, ignore_errors=True)
     files = pages()
     for path, place in files.items():
@@ -88,7 +88,7 @@ def gather(into: Path) -> None:
 
 
 def main() -> int:
-    """Gather the pages and build the site; the exit code is that of the builder."""
+    """Gather the pages and build the site; return the builder's exit code."""
     gather(SOURCE)
     builder = Path(sys.executable).parent / "zensical"
     return subprocess.run([builder, "build", "--clean", "--strict"], cwd=ROOT, check=False).returncode

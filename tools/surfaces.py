@@ -1,4 +1,4 @@
-"""Fit the shipped surfaces to raw measurements of kernels: `python -m tools.surfaces FOLDER`.
+"""Fit the shipped surfaces to raw kernel measurements: `python -m tools.surfaces FOLDER`.
 
 Writes `planner/catalog/kernels.csv` and `planner/catalog/kernel_points.csv`. The folder holds the raw files named in
 `tools/kernel_rows.py`.
@@ -24,23 +24,23 @@ from tools.collective_rows import Collectives, collective_surface, held_out_size
 from tools.kernel_rows import DATE, SOURCES, Products, ProductWatts, floor_s, read_products
 
 UNKNOWN = Evidence(id="fit", kind=EvidenceKind.PUBLISHED, what="", source="")
-"""The catalogue's rows state the source; a surface that is being fitted has none yet."""
+"""Placeholder source of a surface during the fit; the catalogue's rows state the real source."""
 
 CAST_BYTES = {"fp8": 5.0, "fp8-block": 3.03, "fp4": 2.56}
-"""Traffic of the cast that was measured, per element: FP8 reads 16 bits for the maximum and again for the cast; blocks
-and NVFP4 (with a known scale of the tensor) read once; each writes the operand and its scales."""
+"""Traffic of the measured cast in bytes per element. FP8 reads 16 bits for the maximum and again for the cast; blocks
+and NVFP4 (with a known tensor scale) read once; each writes the operand and its scales."""
 FOLDS = 5
-"""Parts that the (n, k) pairs, or the numbers of heads, are split into to see how held-out ones are met."""
+"""Number of folds for cross-validation over (n, k) pairs or over numbers of heads."""
 
 
 def fit_products(products: Products, floor: float, kept: np.ndarray | None = None, spread: float = 0.0) -> Surface:
-    """The surface of the products alone.
+    """Fit the surface of the products alone.
 
     Args:
-        products: of one GPU and type.
-        floor: least time of a launch.
-        kept: which points to use, `[point]`; None: all.
-        spread: of held-out shapes.
+        products: products of one GPU and type.
+        floor: minimum time of a launch.
+        kept: points to use, `[point]`; None: all.
+        spread: spread of held-out shapes.
     """
     use = np.ones(len(products.m), dtype=bool) if kept is None else kept
     return fit_surface(
@@ -50,20 +50,20 @@ def fit_products(products: Products, floor: float, kept: np.ndarray | None = Non
 
 
 def fold_of_pairs(products: Products | ProductWatts) -> np.ndarray:
-    """Which part each point is held out with: those of one (n, k) pair together, `[point]`."""
+    """Return the fold of each point; points of one (n, k) pair share a fold, `[point]`."""
     return _folds(products.n * 1e6 + products.k)
 
 
 def _folds(labels: np.ndarray) -> np.ndarray:
-    """Which part each point is held out with: those of one label together, `[point]`."""
+    """Return the fold of each point; points with one label share a fold, `[point]`."""
     _, place = np.unique(labels, return_inverse=True)
     return np.asarray(np.random.default_rng(0).permutation(int(place.max()) + 1)[place] % FOLDS)
 
 
 def held_out_pairs(products: Products, floor: float) -> np.ndarray:
-    """Logarithm of predicted over measured time, each (n, k) pair predicted without it, `[point]`.
+    """Return the log ratio of predicted to measured times, with each (n, k) pair held out of its prediction, `[point]`.
 
-    The time is that of the linear layer: the cast of the activation is added again on both sides.
+    The times are those of the linear layer: the cast of the activation is added back on both sides.
     """
     fold = fold_of_pairs(products)
     miss = np.zeros(len(fold))
@@ -74,7 +74,7 @@ def held_out_pairs(products: Products, floor: float) -> np.ndarray:
 
 
 def held_out_rows(products: Products, floor: float, row: float) -> np.ndarray:
-    """The same for one value of m that is held out, `[point of that m]`."""
+    """Return the log ratio of predicted to measured times for one held-out value of m, `[point of that m]`."""
     out = products.m == row
     return _miss(products, fit_products(products, floor, ~out), out)
 
@@ -86,9 +86,9 @@ def _miss(products: Products, surface: Surface, out: np.ndarray) -> np.ndarray:
 
 
 def fit_attention(attention: Attention, kept: np.ndarray | None = None, spread: float = 0.0) -> Surface:
-    """The surface of attention without copies into a cache; arguments as in `fit_products`.
+    """Fit the surface of attention without copies into a cache; arguments as in `fit_products`.
 
-    Nodes beyond what fits into a GPU's memory continue the trend of their neighbours.
+    Nodes that exceed a GPU's memory continue the trend of their neighbours.
     """
     use = np.ones(len(attention.length), dtype=bool) if kept is None else kept
     return fit_surface(
@@ -99,9 +99,9 @@ def fit_attention(attention: Attention, kept: np.ndarray | None = None, spread: 
 
 
 def held_out_heads(attention: Attention) -> np.ndarray:
-    """Logarithm of predicted over measured time, each number of heads predicted without it, `[point]`.
+    """Return the log ratio of predicted to measured times, with each number of heads held out, `[point]`.
 
-    The copy into the cache is added again on both sides.
+    The copy into the cache is added back on both sides.
     """
     fold = _folds(attention.batch * attention.heads)
     miss = np.zeros(len(fold))
@@ -112,7 +112,7 @@ def held_out_heads(attention: Attention) -> np.ndarray:
 
 
 def held_out_length(attention: Attention, length: float) -> np.ndarray:
-    """The same for one length that is held out, `[point of that length]`."""
+    """Return the log ratio of predicted to measured times for one held-out length, `[point of that length]`."""
     out = attention.length == length
     return _attention_miss(attention, fit_attention(attention, ~out), out)
 
@@ -123,7 +123,7 @@ def _attention_miss(attention: Attention, surface: Surface, out: np.ndarray) -> 
 
 
 def robust_sd(miss: np.ndarray) -> float:
-    """Standard deviation of a normal distribution with the same median absolute value."""
+    """Return the standard deviation of a normal distribution with the same median absolute value."""
     return float(np.median(np.abs(miss)) / 0.6745)
 
 

@@ -1,8 +1,8 @@
-"""Whether mpplan does its main job on every Python and with the lowest dependencies that it claims: `make versions`.
+"""Check that mpplan works on every Python and with the lowest dependencies it claims: `make versions`.
 
-For each Python from the lowest of `requires-python` on: an environment with the lowest versions that `pyproject.toml`
-allows and one with the newest, each built by uv (https://docs.astral.sh/uv) from this checkout; in both the installed
-program plans the README's run and writes its page. A Python that this machine lacks is named, not skipped in silence.
+For each Python from the lowest in `requires-python` on, uv (https://docs.astral.sh/uv) builds two environments from
+this checkout: one with the lowest versions that `pyproject.toml` allows and one with the newest. In both, the
+installed program plans the README's run and writes its page. A Python that is missing on this machine is reported.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NEWEST_MINOR = 14
-"""Python 3.14 is the newest that is tried."""
+"""Minor version of the newest Python that is tried, 3.14."""
 RESOLUTIONS = ("lowest-direct", "highest")
 MAIN_JOB = ("estimate", "--params", "70B", "--precision", "fp8", "--report", "plan.html")
 
 
 def pythons() -> list[str]:
-    """Every version from the lowest that the package allows to the newest that is tried, as `3.11`."""
+    """Return every version from the lowest that the package allows to the newest that is tried, as `3.11`."""
     required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
     lowest = re.fullmatch(r">=3\.(\d+)", required)
     assert lowest is not None, f"requires-python is not of the form >=3.N: {required}"
@@ -35,7 +35,7 @@ def _run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def tried(uv: str, python: str, resolution: str) -> str:
-    """What came of one environment: `ok`, or the last line of what failed; empty where that Python is not here."""
+    """Return the outcome of one environment: `ok`, or the last line of the failure; empty if the Python is missing."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         found = _run(uv, "python", "find", "--no-python-downloads", "--system", python, cwd=folder)
@@ -55,7 +55,7 @@ def tried(uv: str, python: str, resolution: str) -> str:
 
 
 def main() -> int:
-    """Try every pair and print one line each; 1 where one failed, 2 where there is no uv."""
+    """Try every pair and print one line each; return 1 if one failed, 2 if uv is missing."""
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is None:
         sys.stderr.write("error: uv is not installed\nhint: pip install uv\n")

@@ -1,1 +1,1 @@
-"""The main job as functions: a question in, an answer out, with prices and measurements filled in."""
+"""The Python API of the main job: from a question to an answer, with prices and measurements filled in."""

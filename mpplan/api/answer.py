@@ -1,4 +1,4 @@
-"""The main job as a function: a question in, an `Answer` out. The command and the Python API both use it."""
+"""The main job as a function from a question to an `Answer`, used by both the command and the Python API."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from planner.records.store import StoredRecord
 
 Given = str | int | float | bool | Decimal | date | os.PathLike[str] | Iterable[str] | None
-"""What the value of an input may be in Python; text means what it means after the flag."""
+"""Types that the value of an input may have in Python. Text is parsed as if it followed the flag."""
 
 
 def estimate(**inputs: Given) -> Answer:
@@ -40,20 +40,21 @@ def estimate(**inputs: Given) -> Answer:
 
     The names are those of `planner.question.inputs`: the long flags of `mpplan estimate` that belong to the question
     (not its output and limits), with underscores. Sizes may be numbers or text: `params="70B"`, `tokens=1.4e12`,
-    `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. What is left out, or None, takes the documented default, and the answer
-    says so; the defaults of `mpplan.toml` and `MPPLAN_ESTIMATE_...` are those of the command, and are not read here.
+    `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. An input that is left out, or None, takes the documented default,
+    and the answer says so. The defaults in `mpplan.toml` and `MPPLAN_ESTIMATE_...` belong to the command and are not
+    read here.
 
     Raises:
         UsageError: a name or value is wrong.
         InputFileError: a file that the question names is invalid.
-        NoPlanError: nothing feasible; says what is short and what would fit.
-        InternalError: the answer breaks a rule that always holds: our fault.
+        NoPlanError: no plan is feasible; the error says what is short and what would fit.
+        InternalError: the answer breaks an invariant, which is a bug of mpplan.
     """
     return _estimated(inputs, whole=True)
 
 
 def estimate_briefly(**inputs: Given) -> Answer:
-    """As `estimate`, without what the short answer leaves out (`planner.planning.estimate`): in half the time.
+    """Answer a question as `estimate` does, but only the short answer (`planner.planning.estimate`), in half the time.
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
@@ -84,20 +85,22 @@ estimate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # wha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """An answer, and what was wrong with the measurement records that the user named for it."""
+    """An answer, and the damaged lines of the measurement records that the user named for it."""
 
     answer: Answer
     damage: tuple[str, ...]
-    """`file:line: key: what` of each line that could not be used."""
+    """Each line that could not be used, as `file:line: key: what`."""
 
 
 def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = True) -> Result:
-    """Resolve, price and plan; fine-tuning that one node does not hold has a lean loss, or the stack of several.
+    """Resolve, price and plan a question.
+
+    If one node cannot hold a fine-tuning run with the default stack, a lean loss or else the multi-node stack is used.
 
     Args:
         ask: the question as typed.
         command: the command line, kept in the answer.
-        whole: whether what the short answer does not show is worked out too (`planner.planning.estimate`).
+        whole: whether to work out also what the short answer does not show (`planner.planning.estimate`).
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
@@ -110,7 +113,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
 
 
 def _planned(ask: Ask, known: Known, command: tuple[str, ...], whole: bool) -> Result:
-    """Price and plan, with what a reader must know of everything that was measured, learned or chosen for it."""
+    """Price and plan a question, and add notices about everything that was measured, learned or chosen for it."""
     from mpplan.api.auto import chosen
     from mpplan.api.planned import planned
     from planner.safety.answered import with_safety
@@ -126,10 +129,10 @@ def _planned(ask: Ask, known: Known, command: tuple[str, ...], whole: bool) -> R
 
 
 def _outgrown(known: Known) -> list[str]:
-    """The GPUs of which one node does not hold a fine-tuning whose stack nobody gave, whatever number is asked for.
+    """Return the GPUs of which one node cannot hold this fine-tuning run; empty if the user chose the stack.
 
-    The stack goes by the run, not by the number of GPUs: a curve over numbers of GPUs has one, as two questions that
-    differ in that number have.
+    The number of GPUs that was asked for is not considered. The stack thus depends on the run and not on the number of
+    GPUs: all points of a curve over GPU counts share one stack, as do two questions that differ only in that count.
     """
     from planner.planning.fitting.one_node import held_by_a_node
 
@@ -148,14 +151,15 @@ def _outgrown(known: Known) -> list[str]:
 
 
 def _with_lean_loss(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known | None:
-    """The same question resolved with a loss that holds no logits; None where one was chosen or that is not enough.
+    """Resolve the question again with a loss that keeps no logits in memory.
 
-    The usual stack stays, so that a little more memory does not change the software that trains.
+    The usual stack stays, so that a small excess of memory does not change the training software. Returns None if the
+    user chose a loss, or if the lean loss is not enough.
 
     Args:
         ask: the question as typed.
-        gpus: catalogue ids of the GPUs of which one node does not hold the run with the loss of its stack.
-        on_a_node: the question as resolved with that loss.
+        gpus: catalogue ids of the GPUs of which one node cannot hold the run with the default loss of its stack.
+        on_a_node: the question as resolved with the default loss.
     """
     from planner.planning.fitting.one_node import LEAN_LOSS
 
@@ -175,11 +179,11 @@ def _with_lean_loss(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known
 
 
 def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
-    """The same question resolved with the usual stack of several nodes.
+    """Resolve the question again with the default stack for several nodes.
 
     Args:
         ask: the question as typed.
-        gpus: catalogue ids of the GPUs of which one node is not enough.
+        gpus: catalogue ids of the GPUs that need more than one node.
         on_a_node: the question as resolved for one node.
     """
     texts, sources = {**ask.texts, STACK.name: DEFAULT_STACK}, {**ask.sources, STACK.name: "default"}
@@ -193,11 +197,11 @@ def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
 
 
 def resolved(ask: Ask) -> Known:
-    """A question resolved, with its `auto` settled and what was measured and learned for it.
+    """Resolve a question: settle each `auto`, and add measurements and learned parameters.
 
     Raises:
         UsageError, InputFileError: an input is wrong.
-        NoPlanError: nothing can stand for an `auto`.
+        NoPlanError: no GPU or method can replace an `auto`.
     """
     from mpplan.api.auto import is_open, settle
 
@@ -216,7 +220,7 @@ def resolved(ask: Ask) -> Known:
 
 
 def _told_twice(known: Known, calibration: ReadCalibration, network: MeasuredNetwork | None) -> tuple[Message, ...]:
-    """That the records of the plan are not those that its calibration was learned with."""
+    """Warn if the records behind the plan are not those that its calibration was learned with."""
     from mpplan.api.run_records import learned_records, told_twice
 
     used = learned_records(known.records, known.networks if network is None else {})
@@ -225,36 +229,36 @@ def _told_twice(known: Known, calibration: ReadCalibration, network: MeasuredNet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A resolved question with what the user and the package measured of its rates."""
+    """A resolved question with the rates that the user and the package measured for it."""
 
     question: Question
     measured: Measured
     calibration: ReadCalibration | None = None
     chosen: Mapping[str, Message] = field(default_factory=dict)
-    """What to say of each input that was left to `auto`, by its name."""
+    """A note for each input that was left to `auto`, by the input's name."""
     notices: tuple[Message, ...] = ()
-    """What was used, and what a reader must know of it."""
+    """Which evidence was used, and what a reader must know about it."""
     damage: tuple[str, ...] = ()
     records: Mapping[str, StoredRecord] = field(default_factory=dict)
-    """Records of a GPU by itself, by GPU id."""
+    """Records of single-GPU measurements, by GPU id."""
     networks: Mapping[str, StoredRecord] = field(default_factory=dict)
     """Records with collectives between GPUs, by GPU id."""
     named: bool = False
     """Whether the user named the records."""
     training: Training = NO_TRAINING
-    """What training showed of the precisions."""
+    """What training runs showed about the precisions."""
 
     @property
     def parameters(self) -> Parameters | None:
-        """Those of the calibration; None: the shipped ones."""
+        """The parameters of the calibration; None means the shipped parameters."""
         return None if self.calibration is None else self.calibration.parameters
 
 
 def _recorded(ask: Ask, records: str | None, parameters: Parameters | None, training: Training | None) -> Known:
-    """The question with the terms of measurement records, where there are any.
+    """Resolve the question and add the terms of measurement records, if there are any.
 
-    What runs of the user's own taught comes before the record of one GPU that ships. A document of training may have a
-    precision planned beside those that are compared anyway.
+    With a calibration, the records that ship with the package are left out: the user's own runs take precedence over
+    them. A document of training results may add a precision to those that are compared by default.
     """
     from planner.question.resolve import NO_DEVICES, resolve
     from planner.records.home import any_records
@@ -298,7 +302,7 @@ def _compared(question: Question, training: Training | None) -> tuple[Question, 
 
 
 def _with_training(known: Known, named: Training | None, parameters: Parameters | None) -> Known:
-    """The same with the document of `mpplan numerics` that was named, and with the steps that loss scaling skips."""
+    """Add training results (of the named document, if any) and the measured share of steps that loss scaling skips."""
     training = known.training if named is None else named
     if not training.findings and named is None:
         return known
@@ -317,7 +321,7 @@ def _network(name: str | None) -> MeasuredNetwork | None:
 
 
 def _with_network(known: Known, network: MeasuredNetwork | None, parameters: Parameters | None) -> Known:
-    """The same with the terms of the network: of the file that was named for it, else of the records."""
+    """Add measured network terms: from the file that was named for the network, else from the records."""
     if network is None and not known.networks:
         return known
     from mpplan.api.network import recorded_networks, with_network
@@ -332,7 +336,7 @@ def _with_network(known: Known, network: MeasuredNetwork | None, parameters: Par
 
 
 def _of_the_network(known: Known, answer: Answer) -> tuple[Message, ...]:
-    """What a measured network leaves open of the plans."""
+    """Warn about the communication of the plans that the measured network does not cover."""
     if not known.measured:
         return ()
     from mpplan.api.network import inside_alone
@@ -352,7 +356,7 @@ def _calibration(name: str | None) -> ReadCalibration | None:
 
 
 def _noted(answer: Answer, question: Question, calibration: ReadCalibration | None) -> Answer:
-    """The answer with what its reader must know of the calibration behind it."""
+    """Add to the answer what its reader must know about the calibration behind it."""
     if calibration is None:
         return answer
     facts = replace(calibration.facts, learned=_learned_here(question, calibration))
@@ -364,7 +368,7 @@ def _noted(answer: Answer, question: Question, calibration: ReadCalibration | No
 
 
 def _learned_here(question: Question, calibration: ReadCalibration) -> tuple[LearnedFact, ...]:
-    """What was learned without what is said of GPUs and models that the answer is not about."""
+    """Return the learned facts, without those about GPUs and models that do not occur in the answer."""
     from planner.calibration.spreads import BY_PART
     from planner.rates.ladder import part_label
 
@@ -379,10 +383,10 @@ def _learned_here(question: Question, calibration: ReadCalibration) -> tuple[Lea
 
 
 def _ask(inputs: dict[str, Given]) -> Ask:
-    """The question as it would be typed; None counts as not given.
+    """Return the question as it would be typed; None counts as not given.
 
     Raises:
-        UsageError: a name is not that of an input, or a value could not follow its flag.
+        UsageError: a name is not the name of an input, or a value could not follow its flag.
     """
     values = {find_input(name): value for name, value in inputs.items()}
     return Ask(texts={item.name: text_of(item, value) for item, value in values.items() if value is not None})

@@ -1,6 +1,6 @@
-"""`--gpu auto` and `--method auto`: the cheapest GPU, or pair of method and GPU, that does what is asked.
+"""`--gpu auto` and `--method auto`: choose the cheapest GPU, or pair of method and GPU, that meets the question.
 
-A budget alone asks for the soonest end that it pays for, here as on a GPU that is named.
+With a budget as the only target, the choice is the plan that ends soonest within it, as it is for a named GPU.
 """
 
 from __future__ import annotations
@@ -28,53 +28,53 @@ if TYPE_CHECKING:
     from planner.rates.parameters import Parameters
 
 AUTO_METHODS = ("sft", "lora", "qlora")
-"""Methods of which `--method auto` takes the cheapest: the usual ones, from the most to the fewest trained weights."""
+"""Methods among which `--method auto` takes the cheapest, ordered from the most to the fewest trained weights."""
 SHOWN = 3
-"""GPUs of the answer: the cheapest and those that come after it."""
+"""Number of GPUs in the answer: the cheapest, then the next in order."""
 CHOICE_DRAWS = 301
-"""Draws behind the check of memory and targets."""
+"""Number of draws behind the checks of memory and targets."""
 MOST_ASKED = 4
-"""GPUs that are asked what budget they need, where none stays within the one given: those that compute the cheapest."""
+"""Number of GPUs whose required budget is worked out when none fits the budget: those with the cheapest peak FLOP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One GPU and method that does what is asked."""
+    """One pair of GPU and method that meets the question."""
 
     gpu: str
     method: str
     gpus: int
     usd: float
-    """At mid."""
+    """Cost at mid."""
     soon_enough_s: float
-    """Duration at mid; to fine-tune, an end within `SOON_ENOUGH_S` is as good as any before it."""
+    """Duration at mid. For fine-tuning, all durations up to `SOON_ENOUGH_S` count as equally good."""
     current: bool
-    """Whether a price of the last months is known."""
+    """Whether the GPU has a current price, and not only a historic one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A question with its GPUs and its method chosen."""
+    """A question after its GPUs and its method were chosen."""
 
     ask: Ask
     notes: Mapping[str, Message]
-    """What to say beside each input that was chosen, by its name."""
+    """A note for each input that was chosen, by the input's name."""
 
 
 def is_open(ask: Ask) -> bool:
-    """Whether a question leaves its GPU or its method to the search."""
+    """Return whether a question leaves its GPU or its method to the search."""
     return any(is_auto(ask.text(item)) for item in (GPU, METHOD))
 
 
 def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     """Choose what a question leaves open: the cheapest GPUs at mid among those that hold it safely.
 
-    With a budget alone, those that end the soonest within it. GPUs for which only historic prices are known come after
-    those with a current one.
+    With a budget as the only target, choose the GPUs that end soonest within it. GPUs that have only historic prices
+    come after those with a current price.
 
     Args:
         ask: a question with `auto` for its GPU or its method.
-        parameters: those of a calibration; None: the shipped ones.
+        parameters: of a calibration; None: the shipped ones.
 
     Raises:
         NoPlanError: no GPU with a price does what is asked.
@@ -92,14 +92,14 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
         for gpu in gpus:
             try:
                 offers += _offers(_with(ask, method=method, gpu=gpu), looked_at, layouts, parameters)
-            except UsageError as error:  # an input that this method, or this GPU, has no use for
+            except UsageError as error:  # for example an input that does not apply to this method or GPU
                 refused = error
     if refused is not None and not looked_at:
         raise refused
     _check_layouts(layouts)
     if not offers and len(gpus) == 1 and "," not in (gpus[0] or ""):
         settled = _with(ask, method=methods[-1], gpu=gpus[0])
-        return Settled(ask=settled, notes={})  # its plan says what is short
+        return Settled(ask=settled, notes={})  # the plan itself says what is short
     if not offers:
         raise NoPlanError(
             Message.of("error.no_offer", gpus=len(looked_at)),
@@ -123,14 +123,14 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
 
 
 def _check_layouts(layouts: list[UsageError | None]) -> None:
-    """Raise where every GPU and method was refused for the layout that was fixed: why the first of them was."""
+    """Raise the first refusal if the fixed layout was refused for every GPU and method."""
     refused = [error for error in layouts if error is not None]
     if refused and len(refused) == len(layouts):
         raise refused[0]
 
 
 def _compared(ask: Ask, gpus: list[str]) -> list[str]:
-    """The GPUs of the answer, from those that are able, the best first; an offer that was brought is among them."""
+    """Return the GPUs to show, from the able ones in order of preference, always with the GPU of the user's quote."""
     if not is_auto(ask.text(GPU)):
         return gpus[:1]
     shown, quoted = list(dict.fromkeys(gpus))[:SHOWN], _quoted(ask)
@@ -138,7 +138,7 @@ def _compared(ask: Ask, gpus: list[str]) -> list[str]:
 
 
 def _check_prices_differ(ask: Ask) -> None:
-    """Raise for one price that every GPU would have, where their prices are what decides."""
+    """Raise if the user gave a single price for every GPU, because the choice rests on differences between prices."""
     from pricing.contracts.own_file import SERVER, states_server_price
 
     own = ask.text(OWN)
@@ -153,7 +153,7 @@ def _check_prices_differ(ask: Ask) -> None:
 
 
 def _quoted(ask: Ask) -> str | None:
-    """The GPU of the offer that a question brings; None where it brings none."""
+    """Return the GPU of the quote that the question includes, or None without a quote."""
     from pricing.contracts.quote_file import quoted_gpu
 
     quote = ask.text(QUOTE)
@@ -161,7 +161,7 @@ def _quoted(ask: Ask) -> str | None:
 
 
 def _enough(ask: Ask, methods: tuple[str | None, ...], parameters: Parameters | None) -> Message:
-    """What to change where no GPU does what is asked: the budget that one of them keeps, or what else is left."""
+    """Suggest what to change when no GPU meets the question: the smallest sufficient budget, or what else is left."""
     enough = min(
         (budget for method in methods for budget in _budgets(_with(ask, method=method, gpu=None), parameters)),
         default=None, key=lambda budget: budget[1],
@@ -179,7 +179,7 @@ def _enough(ask: Ask, methods: tuple[str | None, ...], parameters: Parameters | 
 
 
 def _budgets(ask: Ask, parameters: Parameters | None) -> Iterator[tuple[str, float]]:
-    """GPUs that only the budget excludes, with the one that each would keep, of those that compute the cheapest."""
+    """Yield the GPUs that only the budget excludes, each with the budget it would need, cheapest peak FLOP first."""
     from planner.planning.asked import asked_plan
     from planner.rates.terms import Draws
 
@@ -189,7 +189,7 @@ def _budgets(ask: Ask, parameters: Parameters | None) -> Iterator[tuple[str, flo
     for gpu in _all_gpus(ask) if is_auto(ask.text(GPU)) else (ask.text(GPU),):
         try:
             cases += _cases(_with(ask, method=None, gpu=gpu), parameters)
-        except UsageError:  # an input that this GPU has no use for
+        except UsageError:  # an input that does not apply to this GPU
             continue
     cases.sort(key=lambda each: _usd_per_flop(each[1]))
     for question, case in cases[:MOST_ASKED]:
@@ -198,19 +198,19 @@ def _budgets(ask: Ask, parameters: Parameters | None) -> Iterator[tuple[str, flo
         except NoPlanError as error:
             if error.enough is not None and error.enough.safe:
                 yield case.cluster.gpu.id, error.enough.usd
-        except UsageError:  # a layout that was fixed and that this GPU cannot have
+        except UsageError:  # a fixed layout that is impossible on this GPU
             continue
 
 
 def _usd_per_flop(case: Case) -> float:
-    """Price of computing at the peak."""
+    """Return the price per FLOP at the peak rate."""
     usd_per_gpu_h = case.price.usd_per_gpu_h
     peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
     return math.inf if usd_per_gpu_h is None else usd_per_gpu_h.mid / peak
 
 
 def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:
-    """The answer with what was chosen for it: each such input says how, and so does an assumption."""
+    """Mark the inputs that were chosen as derived, with their notes, and add an assumption for each."""
     inputs = dict(answer.question)
     for name, note in notes.items():
         inputs[name] = replace(inputs[name], source="derived", note=note)
@@ -219,7 +219,7 @@ def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:
 
 
 def _all_gpus(ask: Ask) -> Iterator[str]:
-    """Every GPU of the catalogue; as one's own machines those whose servers have a list price."""
+    """Yield every GPU of the catalogue; for owned machines, only GPUs whose servers have a list price."""
     from planner.hardware.catalogue import load_gpus
     from pricing.contracts.own_file import server_rows
 
@@ -228,7 +228,7 @@ def _all_gpus(ask: Ask) -> Iterator[str]:
 
 
 def _with(ask: Ask, *, method: str | None, gpu: str | None) -> Ask:
-    """The question with a method and GPUs put in; a name that was typed keeps its source."""
+    """Return the question with a method and GPUs filled in; a name that the user typed keeps its source."""
     texts, sources = dict(ask.texts), dict(ask.sources)
     for name, value in ((METHOD.name, method), (GPU.name, gpu)):
         if value is not None and texts.get(name) != value:
@@ -239,9 +239,9 @@ def _with(ask: Ask, *, method: str | None, gpu: str | None) -> Ask:
 def _offers(
     ask: Ask, looked_at: set[str], layouts: list[UsageError | None], parameters: Parameters | None
 ) -> Iterator[Offer]:
-    """What the GPUs of a question cost for it, of those that have a price and can run it.
+    """Yield offers for the GPUs of a question that have a price and can run it.
 
-    Each adds to `layouts` why it cannot have the layout that was fixed, or None.
+    For each GPU, append to `layouts` the error that refused the fixed layout, or None.
     """
     for question, case in _cases(ask, parameters, looked_at):
         try:
@@ -257,9 +257,9 @@ def _offers(
 def _cases(
     ask: Ask, parameters: Parameters | None, looked_at: set[str] | None = None
 ) -> Iterator[tuple[Question, Case]]:
-    """A question for each of its GPUs that has a price and can run it; those with a price go into `looked_at`.
+    """Yield a question and its case for each GPU that has a price and can run it; add GPUs with a price to `looked_at`.
 
-    An offer prices its own GPU alone.
+    A quote prices only the GPU that it is for.
     """
     from planner.planning.case import make_case
     from planner.question.resolve import resolve

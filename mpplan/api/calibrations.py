@@ -1,4 +1,4 @@
-"""From a file of the user's runs to a calibration: checks on what was typed, then learning from it."""
+"""Build a calibration from a file of the user's runs: check the rows, then learn from them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from planner.rates.terms import Term
 
 SHOWN = 5
-"""Rows or names listed in one message."""
+"""Maximum number of rows or names listed in one message."""
 SHOWN_WORDS = 12
-"""Unknown words that are named; the others are counted."""
+"""Maximum number of unknown words that are named; the rest are counted."""
 
 
 def calibration_of(
@@ -32,14 +32,14 @@ def calibration_of(
     Args:
         rows: text by column name.
         source: name of the file.
-        records: file or folder of measurement records of the runs' GPUs; None: those that a plan takes by itself.
+        records: file or folder of measurement records of the runs' GPUs; None: the records that a plan uses by default.
 
     Returns:
-        The document `mpplan.calibration/1`, worded, and warnings for people.
+        The worded document `mpplan.calibration/1`, and warnings for people.
 
     Raises:
-        InputFileError: no row can teach, or one of them cannot be true.
-        UsageError: there are no such records.
+        InputFileError: no row can be learned from, or a row cannot be true.
+        UsageError: the named records do not exist.
     """
     from mpplan.api.document import worded
     from mpplan.api.run_records import run_records
@@ -67,7 +67,7 @@ def calibration_of(
 
 
 def _conflicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The first rows that contradict others, with their metric where several rows have the same name."""
+    """List the first rows that contradict others; add the metric where several rows have the same id."""
     often = Counter(row["id"] for row in rows)
     told = [row for row in rows if row["conflict"]]
     lines = [
@@ -82,7 +82,7 @@ def _conflicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _as_validated(
     learned: Calibration, observations: Sequence[Observation], shipped: Parameters, recorded: RunRecords
 ) -> Calibration:
-    """The same with the errors that `mpplan validate` shows of its rows, without the calibration and with it."""
+    """Replace the errors by those that `mpplan validate` shows for the rows, without and with the calibration."""
     from planner.calibration.linear import drawn_residuals
     from planner.calibration.own_runs import restated, totals
 
@@ -94,7 +94,7 @@ def _as_validated(
 def _with_records(
     observations: Sequence[Observation], recorded: RunRecords, parameters: Parameters
 ) -> list[Observation]:
-    """The rows with what was measured of their GPUs; runs that differ in labels alone share it."""
+    """Add to the rows the measured terms of their GPUs; runs that differ only in labels share them."""
     from planner.validation.runs import unlabelled
 
     terms: dict[object, Mapping[str, Term]] = {}
@@ -108,10 +108,10 @@ def _with_records(
 
 
 def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Observation], list[str]]:
-    """The rows that can be learned from, and one warning that names the others.
+    """Return the rows that can be learned from, and warnings, one of which names the unusable rows.
 
     Raises:
-        InputFileError: there are none, or the file holds the runs of several teams (lineages).
+        InputFileError: no row is usable, or the file holds the runs of several teams (lineages).
     """
     from planner.calibration.linear import observe
     from planner.validation.possible import why_no_such_batch, why_uneven_batch
@@ -159,7 +159,7 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
 
 
 def unknown_words_told(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Warnings of words that say nothing and count as blank, each with its rows; the words of many are counted."""
+    """Return warnings about unknown words, which count as blank, with their rows; the rest are counted."""
     from planner.validation.columns import unknown_words
     from reports.text.messages import word
 
@@ -170,11 +170,11 @@ def unknown_words_told(rows: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _unused(reasons: Mapping[str, Sequence[str]], most: int) -> str:
-    """Rows that cannot teach, by the reason that they have in common; the others are counted.
+    """Name the rows that cannot be learned from, grouped by reason; the rest are counted.
 
     Args:
         reasons: ids of rows by reason.
-        most: reasons, and rows of each, that are named.
+        most: maximum number of reasons, and of rows per reason, that are named.
     """
     told = [f"{_named(ids, most)}: {reason}" for reason, ids in list(reasons.items())[:most]]
     left = sum(len(ids) for ids in list(reasons.values())[most:])

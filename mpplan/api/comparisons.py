@@ -1,4 +1,4 @@
-"""From a log and a plan, as the user named them, to the comparison and the file of runs that it adds to."""
+"""Compare a log with a plan, both named by the user, and update the file of runs with the result."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from planner.comparison.basis import Given
 
 LARGEST_LOG_BYTES = 2**40
-"""A log is streamed, so that its size is no matter."""
+"""Largest accepted size of a log in bytes. Logs are streamed, so this does not limit memory."""
 
 
 def given_of(texts: Mapping[str, str | None]) -> Given:
-    """What the user typed, read as `mpplan estimate` reads it.
+    """Parse what the user typed as `mpplan estimate` parses it.
 
     Args:
-        texts: by the name of the input: model, method, gpu, gpus, seq_len, global_batch, precision, price.
+        texts: by name of the input: model, method, gpu, gpus, seq_len, global_batch, precision, price.
 
     Raises:
-        UsageError: a text is none of its input, or the model is a vision model.
+        UsageError: a text is not valid for its input, or the model is a vision model.
         InputFileError: the config.json is invalid.
     """
     from planner.comparison.basis import Given
@@ -60,16 +60,16 @@ def given_of(texts: Mapping[str, str | None]) -> Given:
 
 
 def compare_log(log: str, plan: str | None, given: Given) -> Document:
-    """The worded document `mpplan.compare/1` of a log.
+    """Return the worded document `mpplan.compare/1` for a log.
 
     Args:
-        log: its path; `-` is stdin.
+        log: path of the log; `-` is stdin.
         plan: path of an answer of `mpplan estimate --json`; None: without a plan.
-        given: what the user says beside them.
+        given: inputs that the user states in addition to the log and the plan.
 
     Raises:
         UsageError: a file cannot be read, or the answer has no plan for the run.
-        InputFileError: the log is none that is known, or of several runs; the answer is invalid.
+        InputFileError: the log has no known format or covers several runs, or the answer is invalid.
         InternalError: a range of the comparison is out of order.
     """
     from mpplan.api.document import worded
@@ -99,14 +99,14 @@ def compare_log(log: str, plan: str | None, given: Given) -> Document:
 
 
 def with_rows(path: Path | None, rows: Sequence[Mapping[str, str]]) -> str:
-    """A file of runs with these rows: those of the same run and metric are replaced, all others stay as they are.
+    """Return a file of runs updated with these rows: a row with the same run and metric is replaced; others are kept.
 
     Args:
-        path: the file, which need not exist; None: a file of these rows alone.
-        rows: cells by column.
+        path: the file, which need not exist; None: return a file of these rows alone.
+        rows: cells by column name.
 
     Raises:
-        InputFileError: the file is no CSV with the columns `id` and `metric`.
+        InputFileError: the file is not a CSV with the columns `id` and `metric`.
     """
     from planner.files import read_text
     from planner.validation.runs import COLUMNS as EVERY_COLUMN
@@ -128,7 +128,7 @@ def with_rows(path: Path | None, rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def _parsed(text: str, name: str) -> tuple[str, list[str], list[dict[str, Any]]]:
-    """Comments at the beginning, columns, and rows."""
+    """Split the text into the comments at its beginning, the columns and the rows."""
     lines = text.splitlines(keepends=True)
     first = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
     comments, body = "".join(lines[:first]), "".join(lines[first:])

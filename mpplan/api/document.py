@@ -1,4 +1,4 @@
-"""The document of an answer for its readers: messages worded in English, each beside its key and values."""
+"""The document of an answer: messages are worded in English, each beside its key and values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reports.text.messages import SIBLING, is_message, word
 
 @contextmanager
 def worded_errors() -> Iterator[None]:
-    """Within it, errors are worded in English: for callers of the Python API who print them; also a decorator."""
+    """Word errors in English inside the context, for callers of the Python API that print them; also a decorator."""
     try:
         yield
     except MpplanError as error:
@@ -33,10 +33,10 @@ def worded_errors() -> Iterator[None]:
 @worded_errors()
 @own_decimals()
 def to_document(answer: Answer) -> Document:
-    """The document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, worded in English.
+    """Return the document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, worded in English.
 
     Raises:
-        InternalError: the answer breaks a rule that always holds (`planner.answer.invariants`).
+        InternalError: the answer breaks an invariant (`planner.answer.invariants`).
     """
     plain = planner_document(answer)
     require_possible(plain)
@@ -48,9 +48,9 @@ def to_document(answer: Answer) -> Document:
 
 
 def worded(value: Any) -> Any:
-    """A JSON value with every message as English text, and the message itself beside it as `x_message`.
+    """Replace every message in a JSON value by its English text, and add the message itself beside it as `x_message`.
 
-    What holds no message is the given object: a document of very many rows is not copied.
+    A part without messages is returned as the same object, so a document of very many rows is not copied.
     """
     if isinstance(value, list):
         rows = [worded(inner) for inner in value]

@@ -1,4 +1,4 @@
-"""`mpplan fit` as a function: the ways to fine-tune a model on some GPUs, with memory, risk and speed of each."""
+"""`mpplan fit` as a function: the ways to fine-tune a model on some GPUs, with the memory, risk and speed of each."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 SCHEMA = "mpplan.fit/1"
 SEQ_LENS = (1024, 2048, 4096)
-"""Lengths that are compared where none is given."""
+"""Sequence lengths that are compared by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFit:
-    """One kind of GPU."""
+    """The fit on one kind of GPU."""
 
     gpu: str
     gpus: int
     capacity_gib: float
-    """What a process gets of one GPU's memory."""
+    """Memory of one GPU that is available to a process, in GiB."""
     rows: tuple[FitRow, ...]
     instead: str | None
-    """The best precision of a GPU that lacks the one asked for; None where it has it."""
+    """The best precision of a GPU that lacks the requested one; None if it has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,9 @@ class Fit:
     params_total: float
     precision: str
     stack: str
-    """As asked for, or the default."""
+    """Stack as requested, or the default."""
     memory_risk: float
-    """Highest risk that counts as safe."""
+    """Highest risk of running out of memory that counts as safe."""
     gpus: tuple[GpuFit, ...]
 
 
@@ -60,11 +60,11 @@ def fit(ask: Ask) -> Fit:
     """Compare the ways to fine-tune a model.
 
     Args:
-        ask: the question as typed; several lengths of a sequence may be separated by commas, and without a number of
-            GPUs one is taken.
+        ask: the question as typed. Several sequence lengths may be separated by commas. Without a number of GPUs, one
+            is assumed.
 
     Raises:
-        UsageError: an input is wrong, or the method is no fine-tuning.
+        UsageError: an input is wrong, or the method is not fine-tuning.
         InputFileError: a file that the question names is invalid.
     """
     from mpplan.api.answer import resolved
@@ -134,22 +134,22 @@ def _lengths(ask: Ask) -> tuple[int, ...]:
 
 
 def _usual(question: Question) -> tuple[int, ...]:
-    """Lengths that the model takes; at least one."""
+    """Return the default lengths that the model's context allows; at least one."""
     return tuple(length for length in SEQ_LENS if length <= question.model.context) or (question.model.context,)
 
 
 SFT = "sft"
-"""The method that the question is asked for where none was named: all weights learn."""
+"""The method with which the question is resolved if none was named: all weights are trained."""
 
 OF_METHODS = {"lora": (LORA_RANK, LORA_TARGETS), "freeze": (TRAINED_LAYERS,)}
-"""Inputs that belong to some of the methods that are compared, by a method that takes them."""
+"""Inputs that belong to only some of the compared methods, by a method that takes them."""
 
 
 def _tuning(ask: Ask, lengths: tuple[int, ...], base: Tuning) -> Tuning:
-    """What the question says of each method that is compared, where it names none.
+    """Return the tuning with the options that the question sets for the compared methods, if it names no method.
 
     Raises:
-        UsageError: a rank or a number of layers that the model does not have.
+        UsageError: a rank or number of layers is not possible for the model.
     """
     from mpplan.api.answer import resolved
 
@@ -163,7 +163,7 @@ def _tuning(ask: Ask, lengths: tuple[int, ...], base: Tuning) -> Tuning:
 
 
 def _single(ask: Ask, lengths: tuple[int, ...], method: str) -> Ask:
-    """The question with one length and one number of GPUs, and with a method where it names none."""
+    """Return the question with one length and one number of GPUs, and with `method` if it names none."""
     texts = dict(ask.texts)
     if lengths:
         texts[SEQ_LEN.name] = str(lengths[0])
@@ -177,10 +177,10 @@ def _single(ask: Ask, lengths: tuple[int, ...], method: str) -> Ask:
 
 
 def _methods(ask: Ask) -> frozenset[str]:
-    """The methods to look at: the one that was named, else all that fine-tune.
+    """Return the methods to compare: the named one, else all that fine-tune.
 
     Raises:
-        UsageError: pre-training.
+        UsageError: the method is pre-training.
     """
     from planner.training.method import find_method, load_methods
 
@@ -197,7 +197,7 @@ def _methods(ask: Ask) -> frozenset[str]:
 
 
 def to_fit_document(answer: Fit) -> dict[str, Any]:
-    """The answer as plain JSON values, `mpplan.fit/1`, worded in English.
+    """Return the answer as plain JSON values, `mpplan.fit/1`, worded in English.
 
     Raises:
         InternalError: a range in it is out of order.

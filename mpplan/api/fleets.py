@@ -1,4 +1,4 @@
-"""`mpplan records merge` without a screen: the records of a fleet as one, and what is to be said of its members."""
+"""`mpplan records merge` without terminal output: join the records of a fleet, and report on its members."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SCHEMA = "mpplan.fleet/1"
 
 
 def join_records(names: Sequence[str], left_out: Sequence[str] = ()) -> Fleet:
-    """Join one record per node or GPU into the record of the fleet; writes nothing.
+    """Join one record per node or GPU into the record of the fleet, without writing a file.
 
     Args:
         names: paths of the records.
-        left_out: names of members, or of records for all of their members.
+        left_out: names of members to leave out, or of records whose members are all left out.
 
     Raises:
         UsageError: a file is missing or given twice, a name is unknown, or fewer than two members are left.
@@ -30,14 +30,14 @@ def join_records(names: Sequence[str], left_out: Sequence[str] = ()) -> Fleet:
 
 
 def document(fleet: Fleet, record: str | None) -> dict[str, Any]:
-    """What `mpplan records merge --json` prints.
+    """Return the document that `mpplan records merge --json` prints.
 
     Args:
-        fleet: the records, joined.
-        record: where the merged record was written; None: nowhere.
+        fleet: the joined records.
+        record: path of the merged record; None if it was not written.
 
     Raises:
-        InternalError: a range is out of order.
+        InternalError: a range in the document is out of order.
     """
     merged = {
         "schema": SCHEMA,

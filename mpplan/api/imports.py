@@ -1,4 +1,4 @@
-"""`mpplan records import` without a screen: files of other tools as lines of a record, and as rows to learn from."""
+"""`mpplan records import` without terminal output: convert files of other tools to record lines and to rows of runs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from planner.validation.template import COLUMNS
 
 SCHEMA = "mpplan.import/1"
 ROW_COLUMNS = (*COLUMNS, "energy_scope", "source", "notes")
-"""Of the rows for `mpplan calibrate`: those of its template, and what tells where a row is from."""
+"""Columns of the rows for `mpplan calibrate`: those of its template, and those that give the origin of a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What was imported."""
+    """The imported content."""
 
     files: tuple[ImportedFile, ...]
     device: ImportedDevice
@@ -49,16 +49,16 @@ def import_files(
     """Read files of other tools.
 
     Args:
-        names: their paths; at least one.
-        form: name of their format; None: as the content of each shows.
-        steps: path of the log of steps that ran meanwhile.
-        gpu: name of the GPU; None: as the files say.
+        names: paths of the files; at least one.
+        form: name of their format; None: detect the format of each file from its content.
+        steps: path of the log of the steps that ran meanwhile.
+        gpu: name of the GPU; None: the one that the files state.
         training: what was trained.
-        utc_offset_s: how far times without a zone are ahead of UTC, in seconds.
+        utc_offset_s: how far times without a time zone are ahead of UTC, in seconds.
 
     Raises:
-        UsageError: a file is missing, or something that must be said beside it; a name is unknown.
-        InputFileError: a file is damaged, of no known format, or holds nothing of use.
+        UsageError: a file is missing, required information is missing, or a name is unknown.
+        InputFileError: a file is damaged, has no known format, or holds nothing of use.
     """
     sources = [read_source(user_path(name)) for name in names]
     _check_once(sources)
@@ -75,10 +75,10 @@ def import_files(
 
 
 def _with_batch(training: Training, log: StepLog | None) -> Training:
-    """What was trained, with the batch that the log of steps says.
+    """Return the training description with the batch size from the log of steps.
 
     Raises:
-        UsageError: the user said another.
+        UsageError: the user gave a different batch size.
     """
     logged = None if log is None else log.sequences_per_step
     if logged is None or logged != int(logged) or logged < 1:
@@ -95,7 +95,7 @@ def _read(source: SourceFile, form: ImportFormat, beside: Beside) -> ImportedFil
 
 
 def _check_once(sources: Sequence[SourceFile]) -> None:
-    """A file that is given twice would count twice."""
+    """Raise if a file is given twice, because it would count twice."""
     by_hash: dict[str, str] = {}
     for source in sources:
         if source.sha256 in by_hash:
@@ -106,17 +106,17 @@ def _check_once(sources: Sequence[SourceFile]) -> None:
 
 
 def runs_table(imported: Imported) -> str:
-    """The rows that `mpplan calibrate` learns from, as CSV.
+    """Return the rows from which `mpplan calibrate` learns, as CSV.
 
     Raises:
-        UsageError: nothing was trained in the files, or a part of what was trained is not known.
+        UsageError: the files contain no training, or part of the description of the training is unknown.
     """
     rows = calibration_rows(imported)
     return csv_table(ROW_COLUMNS, [[row.get(column, "") for column in ROW_COLUMNS] for row in rows], line_end="\n")
 
 
 def calibration_rows(imported: Imported) -> list[dict[str, Any]]:
-    """The same as values by column: a row for the time of a step, and one for the mean power of a GPU.
+    """Return rows for `mpplan calibrate` as values by column: one for the step time, one for a GPU's mean power.
 
     Raises:
         UsageError: as `runs_table`.
@@ -145,7 +145,7 @@ def calibration_rows(imported: Imported) -> list[dict[str, Any]]:
 
 
 def _known(imported: Imported) -> dict[str, Any]:
-    """What a row needs, by the flag that says it."""
+    """Return the values that a row needs, by the flag that sets each."""
     training = imported.training
     return {
         "--model": training.model, "--precision": training.precision, "--gpu": imported.device.gpu,
@@ -163,12 +163,12 @@ def _figures(point: Measurement) -> list[tuple[str, float]]:
 
 
 def document(imported: Imported, record: str | None, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What `mpplan records import --json` prints.
+    """Return the document that `mpplan records import --json` prints.
 
     Args:
-        imported: the files.
-        record: where the record was written; None: nowhere.
-        rows: those for `mpplan calibrate`.
+        imported: the imported files.
+        record: path of the record; None if it was not written.
+        rows: the rows for `mpplan calibrate`.
     """
     return {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""The measurement records behind an answer: those that the user names, else those of the store and the package."""
+"""Choose the measurement records behind an answer: the named ones, else those of the store and the package."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from planner.training.support import why_unable
 from probes.device.device import cpu_name
 
 USED = ("warning.own_record", "warning.fleet_record", "warning.imported_record", "warning.shipped_record")
-"""Keys of the notices that say no more than which record was used."""
+"""Keys of the notices that only say which record was used."""
 APART = 1.25
-"""Ratio of the times of two records of a GPU from which on one of them is doubtful."""
+"""Ratio of the times in two records of a GPU beyond which one of them is doubtful."""
 
 
 def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = None) -> tuple[StoredRecord, ...]:
-    """The records of these GPUs: of a file, itself; of a folder, the newest trustworthy ones per GPU.
+    """Return the records of these GPUs: the named file itself, or the newest trustworthy records per GPU of a folder.
 
-    None of what training showed of precisions, which rates do not rest on (`mpplan.api.safety`).
+    Records of training alone are not returned, because they give no rates (see `mpplan.api.safety`).
 
     Args:
         name: the file or folder.
         gpus: catalogue ids.
-        shelf: what it holds, where that was listed already.
+        shelf: the listed records of `name`, if they were listed already.
 
     Raises:
-        UsageError: there is no such file or folder, or the folder has no trustworthy record of any of the GPUs.
-        InputFileError: no line of the file can be used, or it is a record of another GPU.
+        UsageError: the file or folder does not exist, or the folder has no trustworthy record of any of the GPUs.
+        InputFileError: no line of the file can be used, or the record is of another GPU.
     """
     own = RecordShelf(name) if shelf is None else shelf
     if record_path(name).is_dir():
@@ -59,7 +59,7 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
         return tuple({record.path: record for record in chosen}.values())
     record = own.named_file()
     if record.facts.numerics_only:
-        return ()  # it tells of precisions on any device, and of no rate
+        return ()  # the record covers precisions on any device, and no rates
     must_be_of_gpu(record, gpus[0] if len(gpus) == 1 else None)
     if record.gpu not in gpus:
         raise InputFileError(
@@ -71,10 +71,10 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
 
 
 def _must_be_of_use(record: StoredRecord, name: str) -> None:
-    """A record may tell of training, or of ranks without a collective, alone: neither gives a rate.
+    """Raise if a record gives no rates, because it holds only training, or ranks without collectives.
 
     Raises:
-        InputFileError: it does.
+        InputFileError: the record gives no rates.
     """
     kinds = {point.kind for point in record.file.measurements}
     if record.facts.collectives or not kinds <= {"training", "numerics", *SEVERAL_RANKS}:
@@ -88,7 +88,7 @@ def _must_be_of_use(record: StoredRecord, name: str) -> None:
 
 
 def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:
-    """`file:line: key: what` of every line that could not be used; of very many, the first."""
+    """Return `file:line: key: what` for each line that could not be used; only the first if there are very many."""
     return tuple(problem.said_of(str(record.path)) for record in records for problem in record.file.damage)
 
 
@@ -97,26 +97,26 @@ class ChosenRecords:
     """The records behind an answer, by GPU id."""
 
     records: dict[str, StoredRecord]
-    """Those of a GPU by itself."""
+    """Records of single-GPU measurements."""
     networks: dict[str, StoredRecord] = field(default_factory=dict)
-    """Those of collectives between GPUs; often others."""
+    """Records of collectives between GPUs, often different from `records`."""
     parts: dict[str, RecordSummary] = field(default_factory=dict)
-    """Newer ones of a GPU by itself, which lack what the older one that is used measured."""
+    """Newer single-GPU records that are not used, because they lack measurements of the older record."""
     ahead: tuple[RecordSummary, ...] = ()
-    """Records that are dated after today."""
+    """Records dated after today."""
     named: bool = True
     """Whether the user named them, as a file or a folder."""
     before: dict[str, StoredRecord] = field(default_factory=dict)
-    """The record before the one that is used."""
+    """For each GPU, the record that preceded the one in use."""
 
     @property
     def all(self) -> tuple[StoredRecord, ...]:
-        """Each of them once."""
+        """All records, each once."""
         return tuple({record.path: record for record in (*self.records.values(), *self.networks.values())}.values())
 
     @property
     def notices(self) -> tuple[Message, ...]:
-        """That they were used, which of their lines could not be, and which of them only since the user named it."""
+        """Notices about the records: which were used, which of their lines could not be, and doubts about them."""
         used = tuple(
             Message.of(
                 _notice(record),
@@ -144,7 +144,7 @@ class ChosenRecords:
         return (*used, *self._of_another_cpu(), *parts, *told, *_ahead(self.ahead), *damaged, *doubtful)
 
     def _of_another_cpu(self) -> list[Message]:
-        """That the record of the machine's own CPU, which nobody named, is of another one."""
+        """Warn if the record of this machine's CPU, which the user did not name, is of another CPU model."""
         record = self.records.get(CPU_LOCAL)
         if record is None or self.named or record.device_name in (None, cpu_name()):
             return []
@@ -152,7 +152,7 @@ class ChosenRecords:
 
 
 def _part(used: StoredRecord, part: RecordSummary) -> Message:
-    """That a newer record is not used, and what it lacks."""
+    """Report that a newer record is not used, and what it lacks."""
     lacking = part.facts.lacks(used.facts)
     return Message.of(
         "warning.record_part", record=part.name, name=used.name, lacking=lacking, command=resuming(part.facts)
@@ -160,7 +160,7 @@ def _part(used: StoredRecord, part: RecordSummary) -> Message:
 
 
 def _apart(used: StoredRecord, earlier: StoredRecord) -> Message | None:
-    """That two records of such a GPU tell of other speeds; None where they agree."""
+    """Warn if two records of the same kind of device show different speeds; None if they agree."""
     first, second = used.file.latest(), earlier.file.latest()
     alike = first[-1].device.threads == second[-1].device.threads
     against = time_against(first, second) if alike else None
@@ -175,14 +175,14 @@ def _apart(used: StoredRecord, earlier: StoredRecord) -> Message | None:
 
 
 def _ahead(records: Sequence[RecordSummary]) -> list[Message]:
-    """That records are dated after today, and count as the oldest."""
+    """Warn about records dated after today, which count as the oldest."""
     shown = records[:SHOWN_ASIDE]
     named = tuple(Message.of("record.ahead", record=record.name, date=str(record.facts.day)) for record in shown)
     return [Message.of("warning.records_ahead", records=named)] if named else []
 
 
 def _notice(record: StoredRecord) -> str:
-    """The key of the message that a record was used."""
+    """Return the key of the message that a record was used."""
     if record.shipped:
         return "warning.shipped_record"
     if any(point.imported.tool is not None for point in record.file.measurements):
@@ -191,13 +191,13 @@ def _notice(record: StoredRecord) -> str:
 
 
 def _members(record: StoredRecord) -> dict[str, int]:
-    """How many GPUs the record of a fleet is of."""
+    """Return the number of GPUs in a fleet's record, as a message value."""
     size = fleet_size(record.file.measurements)
     return {"members": size} if size and not record.shipped else {}
 
 
 def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
-    """For each GPU the record named, else the newest trustworthy ones of the store and the package.
+    """For each GPU, choose the named record, else the newest trustworthy records of the store and the package.
 
     Raises:
         UsageError, InputFileError: as `named_records`.
@@ -236,7 +236,7 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
 
 
 def own_devices(shelf: RecordShelf) -> OwnDevices:
-    """The GPU that this machine's records make the default, and its CPU as a catalogue row."""
+    """Return the default GPU according to this machine's records, and its CPU as a catalogue row."""
     own = [record for record in shelf.listed if not record.shipped and record.facts.imported is None]
     gpu = next((record.gpu for record in own if record.gpu not in (None, CPU_LOCAL) and record.facts.trustworthy), None)
 
@@ -248,7 +248,7 @@ def own_devices(shelf: RecordShelf) -> OwnDevices:
 
 
 def _of_any_trust(shelf: RecordShelf, own: Iterable[RecordSummary]) -> StoredRecord | None:
-    """A record of the CPU that the user named, trustworthy or not."""
+    """Return a record of the CPU from the records that the user named, trustworthy or not."""
     of_cpu = (record for record in own if record.gpu == CPU_LOCAL and record.facts.gives_kernels)
     summary = next(of_cpu, None) if shelf.named is not None else None
     return None if summary is None else shelf.read(summary)
@@ -257,12 +257,12 @@ def _of_any_trust(shelf: RecordShelf, own: Iterable[RecordSummary]) -> StoredRec
 def measured_for(
     question: Question, chosen: ChosenRecords, parameters: Parameters | None = None
 ) -> dict[str, dict[str, dict[str, Term]]]:
-    """Measured terms by GPU id, policy id and name of the term, for every precision of the question.
+    """Return measured terms by GPU id, policy id and name of the term, for every precision of the question.
 
     Args:
         question: resolved.
         chosen: the records.
-        parameters: those of a calibration, for what no record measured; None: the shipped ones.
+        parameters: of a calibration, for terms that no record measured; None: the shipped ones.
     """
     terms: dict[str, dict[str, dict[str, Term]]] = {}
     for cluster in question.clusters:

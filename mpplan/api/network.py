@@ -1,4 +1,4 @@
-"""The user's own collectives behind an answer: of the file named for the network, else of their records of the GPUs."""
+"""The user's measured collectives behind an answer: from the file named for the network, else from GPU records."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from planner.records.store import RECORD_SUFFIXES, StoredRecord
 from planner.training.support import why_unable
 
 NOT_GIVEN = ("default", "catalogue")
-"""Sources of the network's rate that are not the user."""
+"""Sources of the network rate other than the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredNetwork:
-    """What a file or a record holds of a network."""
+    """The measurements of a network in a file or a record."""
 
     source: NetworkSource
     runs: tuple[CollectiveRun, ...]
     named: bool
-    """Whether the user named it, so that they are told where it is of no use."""
+    """Whether the user named it and must therefore be told where it has no effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithNetwork:
-    """Measured terms with those of the network, and what a reader must know of these."""
+    """Measured terms including those of the network, and warnings about the network terms."""
 
     measured: Measured
     warnings: tuple[Message, ...]
 
 
 def read_network(name: str) -> MeasuredNetwork:
-    """Read the file that the user named: what nccl-tests printed, or a record.
+    """Read the file that the user named: output of nccl-tests, or a record.
 
     Raises:
-        UsageError: it cannot be read.
-        InputFileError: it is not what nccl-tests prints, or of a run that is damaged, cut off or wrong; or a record
+        UsageError: the file cannot be read.
+        InputFileError: it is not output of nccl-tests; or the run is damaged, truncated or wrong; or it is a record
             without collectives between GPUs.
     """
     path = user_path(name)
@@ -60,11 +60,11 @@ def read_network(name: str) -> MeasuredNetwork:
 
 
 def recorded_networks(records: Mapping[str, StoredRecord], *, named: bool) -> dict[str, MeasuredNetwork]:
-    """What records hold of the network between their GPUs, by GPU id; one size alone says nothing.
+    """Return the network measurements in records, by GPU id; records with a single message size are skipped.
 
     Args:
         records: by GPU id.
-        named: whether the user named them.
+        named: whether the user named the records.
     """
     networks = {}
     for gpu, record in records.items():
@@ -78,7 +78,7 @@ def recorded_networks(records: Mapping[str, StoredRecord], *, named: bool) -> di
 
 
 def _origin(record: StoredRecord) -> str:
-    """Who measured it, and its name."""
+    """Return who measured the record, and its name."""
     tools = dict.fromkeys(point.imported.tool for point in record.file.measurements)
     return f"{', '.join(tool or 'mpplan probe' for tool in tools)}, record {record.name}"
 
@@ -95,7 +95,7 @@ def with_network(
         question: resolved.
         measured: terms from records by GPU id, policy id and name.
         networks: by GPU id.
-        parameters: those of a calibration, for what the runs leave open; None: the shipped ones.
+        parameters: of a calibration, for what the runs do not determine; None: the shipped ones.
     """
     together: dict[str, Mapping[str, Mapping[str, Term]]] = dict(measured)
     warnings: list[Message] = []
@@ -121,19 +121,19 @@ def with_network(
 
 
 def inside_alone(question: Question, measured: Measured, plans: Iterable[Plan]) -> tuple[Message, ...]:
-    """That plans send between nodes, of which runs inside one node say nothing.
+    """Warn about plans that communicate between nodes although the measurements cover only one node.
 
     Args:
         question: resolved.
         measured: terms by GPU id, policy id and name.
-        plans: of the answer.
+        plans: the plans of the answer.
     """
     domains = {c.gpu.id: max(c.nvlink_domain, c.gpus_per_node) for c in question.clusters}
     messages = []
     for plan in plans:
         terms = measured.get(plan.gpu, {}).get(plan.policy, {})
         inside = terms.get("nvlink_bytes_per_s") or terms.get("nvlink_latency_s")
-        apart = any(name in terms for name in BETWEEN)  # the runs say what they leave open of it themselves
+        apart = any(name in terms for name in BETWEEN)  # the runs' own warnings then cover this
         if not plan.fits or inside is None or apart or plan.gpus <= domains[plan.gpu]:
             continue
         if inside.evidence.id.startswith("network_"):

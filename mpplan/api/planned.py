@@ -1,4 +1,4 @@
-"""Prices and plans a resolved question: here the planner meets `pricing`."""
+"""Price and plan a resolved question; this module combines the planner with `pricing`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def planned(
     Args:
         question: resolved.
         command: the command line, kept in the answer.
-        records: the record file or folder that the user named, for what power limits do.
-        measured: terms from records by GPU, policy and name, which win over published rates.
-        parameters: those of a calibration; None: the shipped ones.
-        whole: whether what the short answer does not show is worked out too (`planner.planning.estimate`).
+        records: the record file or folder that the user named, for the effect of power limits.
+        measured: terms from records by GPU, policy and name, which take precedence over published rates.
+        parameters: of a calibration; None: the shipped ones.
+        whole: whether to work out also what the short answer does not show (`planner.planning.estimate`).
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `mpplan.api.answer.estimate`.
@@ -56,7 +56,7 @@ def planned(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """The user's own evidence of the rates: measured terms, and parameters of a calibration."""
+    """The user's own evidence about the rates: measured terms, and parameters of a calibration."""
 
     measured: Measured | None
     parameters: Parameters | None
@@ -65,7 +65,7 @@ class _Known:
 def _plan(
     question: Question, priced: Priced, command: tuple[str, ...], known: _Known, whole: bool
 ) -> tuple[Question, Answer]:
-    """The question with its power limits settled, and its answer."""
+    """Return the question with its power limits settled, and its answer."""
     from planner.planning.estimate import estimate
 
     limits: tuple[LimitSearch, ...] = ()
@@ -84,7 +84,7 @@ def _plan(
 
 
 def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
-    """The same prices, with the electricity of the tariff as the range over all hours at which the run may start."""
+    """Return the prices with electricity as the range of the tariff over all hours at which the run may start."""
     from pricing.answer.money_facts import wall_h
     from pricing.answer.priced import with_electricity
     from pricing.place.tariff import tariff_fact
@@ -96,7 +96,7 @@ def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
 
 
 def _points(records: str) -> Iterator[Measurement]:
-    """Every usable line of the records named: runs at different power limits are different files."""
+    """Yield every usable line of the named records; runs at different power limits are in different files."""
     from planner.records.home import record_path
     from planner.records.store import list_records, open_record
 

@@ -1,6 +1,6 @@
-"""The records at hand for one answer: of the file or folder that the user names, else of the store and the package.
+"""The records available to one answer: those of the named file or folder, else those of the store and the package.
 
-Whatever lies in the store, an answer is given: what cannot be used is set aside and said once.
+A bad record in the store never prevents an answer: unusable records are set aside and reported once.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from planner.records.summary import RecordSummary
 from probes.device.device import cpu_name
 
 Choose = Callable[[str, Iterable[RecordSummary]], RecordSummary | None]
-"""Which of some records is used for a GPU."""
+"""Chooses, for a GPU, one of several records."""
 
 SHOWN_ASIDE = 3
-"""Records that the warning names."""
+"""Maximum number of records that the warning names."""
 
 
 class RecordShelf:
-    """The records that an answer may rest on: listed once, and each read at most once."""
+    """The records that an answer may rest on, listed once and each read at most once."""
 
     def __init__(self, named: str | None, *, ships: bool = True, gpus: Collection[str] | None = None) -> None:
-        """List them.
+        """List the records.
 
         Args:
-            named: the file or folder that the user named; None: the store and the package.
-            ships: False leaves out what came with the package.
-            gpus: whose records of the package are wanted; None: all.
+            named: the file or folder that the user named; None: use the store and the package.
+            ships: False leaves out the records of the package.
+            gpus: GPUs whose records of the package are wanted; None: all.
 
         Raises:
-            UsageError: a file was named and cannot be read, or a folder and it cannot be listed.
+            UsageError: the named file cannot be read, or the named folder cannot be listed.
         """
         self.named, self._gpus = named, gpus if ships else ()
         self._read: dict[Path, StoredRecord] = {}
         self._unread: dict[Path, str] = {}
-        """What could not be read when it was wanted, with the reason."""
+        """Records that could not be read when they were needed, with the reason."""
         self._unlisted: str | None = None
         self.listed = self._list()
 
@@ -55,7 +55,7 @@ class RecordShelf:
         if self.named is None:
             try:
                 return list_records(shipped_of=self._gpus)
-            except UsageError as error:  # what the user did not ask for does not stop an answer
+            except UsageError as error:  # a record that the user did not ask for does not stop an answer
                 self._unlisted = str(error)
                 return ()
         path = record_path(self.named)
@@ -67,29 +67,29 @@ class RecordShelf:
         return (summarise(self._read[path]),)
 
     def named_file(self) -> StoredRecord:
-        """The record in the file that was named.
+        """Return the record in the named file.
 
         Raises:
-            UsageError: it is missing or unreadable.
+            UsageError: the file is missing or unreadable.
         """
         path = record_path(str(self.named))
         return self._read[path] if path in self._read else open_record(path)
 
     def read(self, summary: RecordSummary) -> StoredRecord:
-        """A record in full.
+        """Return a record in full.
 
         Raises:
-            UsageError: it cannot be read any more.
+            UsageError: the record can no longer be read.
         """
         if summary.path not in self._read:
             self._read[summary.path] = open_record(summary.path, shipped=summary.shipped)
         return self._read[summary.path]
 
     def newest(self, gpu: str) -> StoredRecord | None:
-        """The newest trustworthy record of a GPU as its file says now, whatever the list said; None: there is none.
+        """Return the newest trustworthy record of a GPU, judged by its file and not by the list; None if there is none.
 
-        Of the machine's own CPU one of this very CPU, where nothing was named and there is any: records of other
-        machines may lie in the store.
+        For the machine's own CPU, a record of the same CPU model is preferred if the user named no records, because the
+        store may hold records of other machines.
         """
         if gpu == CPU_LOCAL and self.named is None:
             here = [record for record in self.listed if record.facts.device_name == cpu_name()]
@@ -98,11 +98,11 @@ class RecordShelf:
         return self._newest(gpu, newest_record)
 
     def newer_part(self, gpu: str) -> RecordSummary | None:
-        """The newest record of a GPU, where an older one is used instead because it measured more."""
+        """Return the newest record of a GPU if an older one is used instead because it measured more."""
         return newer_part(gpu, (record for record in self.listed if record.path not in self._unread))
 
     def before(self, record: StoredRecord) -> StoredRecord | None:
-        """The user's record of such a device before the one that is used; None where there is none that can be read."""
+        """Return the user's previous record of the same device; None if there is none or it cannot be read."""
         used = next((own for own in self.listed if own.path == record.path and not own.shipped), None)
         earlier = None if used is None else record_before(used, self.listed)
         try:
@@ -111,12 +111,12 @@ class RecordShelf:
             return None
 
     def ahead(self, gpus: Iterable[str]) -> tuple[RecordSummary, ...]:
-        """The user's trustworthy records of some GPUs that are dated after today."""
+        """Return the user's trustworthy records of these GPUs that are dated after today."""
         own = (record for record in self.listed if record.gpu in set(gpus) and not record.shipped)
         return tuple(record for record in own if record.facts.ahead and record.facts.trustworthy)
 
     def newest_network(self, gpu: str) -> StoredRecord | None:
-        """The same of collectives between such GPUs."""
+        """Return the newest trustworthy record of collectives between GPUs of this kind."""
         return self._newest(gpu, newest_network)
 
     def _newest(self, gpu: str, choose: Choose, listed: Sequence[RecordSummary] | None = None) -> StoredRecord | None:
@@ -134,12 +134,12 @@ class RecordShelf:
 
     @property
     def of_training_alone(self) -> bool:
-        """Whether all that is listed, and something is, tells of training in precisions and of no device's rates."""
+        """Whether records are listed and all of them cover only training in precisions, without rates of a device."""
         return bool(self.listed) and all(record.facts.numerics_only for record in self.listed)
 
     @property
     def notices(self) -> tuple[Message, ...]:
-        """One warning of all that was set aside, where nothing was named: a record of the store that cannot be used."""
+        """One warning about all stored records that were set aside as unusable; none if the user named records."""
         if self.named is not None:
             return ()
         aside = [

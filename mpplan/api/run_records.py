@@ -1,4 +1,4 @@
-"""The records behind runs that happened: those that an estimate for the same GPUs would take, and their terms."""
+"""The records that an estimate for the same GPUs would use, applied to runs that happened."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from planner.validation.setup import Prepared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecords:
-    """What was measured of the GPUs of some runs, by GPU id."""
+    """Measurements of the GPUs of some runs, by GPU id."""
 
     used: tuple[LearnedRecord, ...] = ()
     rates: Mapping[str, tuple[MeasuredRates, bool]]
-    """Of a GPU by itself, and whether the record came with the package."""
+    """Rates of a single GPU, and whether the record came with the package."""
     networks: Mapping[str, MeasuredNetwork]
     notices: tuple[Message, ...] = ()
-    """What was used, and what a reader must know of it."""
+    """Which records were used, and what a reader must know about them."""
     damage: tuple[str, ...] = ()
-    """`file:line: key: what` of each line that could not be used."""
+    """Each line that could not be used, as `file:line: key: what`."""
 
     def terms(self, prepared: Prepared, parameters: Parameters | None = None) -> dict[str, Term]:
-        """The terms of a run that were measured, as a plan on its GPU takes them; empty without a record of it.
+        """Return the measured terms of a run as a plan on its GPU uses them; empty without a record of the GPU.
 
         Args:
             prepared: the run, set up.
-            parameters: for what no record measured; None: the shipped ones.
+            parameters: for terms that no record measured; None: the shipped ones.
         """
         cluster, recipe = prepared.cluster, prepared.recipe
         own, network = self.rates.get(cluster.gpu.id), self.networks.get(cluster.gpu.id)
@@ -59,19 +59,19 @@ NO_RUN_RECORDS = RunRecords(rates={}, networks={})
 
 
 def run_records(named: str | None, runs: Iterable[object]) -> RunRecords:
-    """The user's records that `mpplan estimate` would take for the GPUs of some runs.
+    """Return the user's records that `mpplan estimate` would use for the GPUs of these runs.
 
     Args:
         named: the file or folder that the user named; None: the store.
-        runs: set up; what could not be set up is passed over.
+        runs: runs after set-up; a run that could not be set up is ignored.
 
     Raises:
-        UsageError, InputFileError: what was named cannot be used for any of these GPUs.
+        UsageError, InputFileError: the named records cannot be used for any of these GPUs.
     """
     gpus = list(dict.fromkeys(run.cluster.gpu.id for run in runs if isinstance(run, Prepared)))
     if not gpus or (named is None and not any_records()):
         return NO_RUN_RECORDS
-    shelf = RecordShelf(named, ships=False)  # runs of other years ran on other software than the record that ships
+    shelf = RecordShelf(named, ships=False)  # past runs ran on other software than the shipped record
     chosen = chosen_records(shelf, gpus)
     return RunRecords(
         used=learned_records(chosen.records, chosen.networks),
@@ -91,7 +91,7 @@ def _taken(gpu: str, record: StoredRecord) -> Message:
 
 
 def learned_records(*by_gpu: Mapping[str, StoredRecord]) -> tuple[LearnedRecord, ...]:
-    """Records as a calibration names them, each once."""
+    """Return the records as a calibration names them, each once."""
     entries = (
         LearnedRecord(gpu=gpu, name=record.name, digest=hashlib.sha256(read_bytes(record.path)).hexdigest()[:16])
         for records in by_gpu
@@ -103,12 +103,12 @@ def learned_records(*by_gpu: Mapping[str, StoredRecord]) -> tuple[LearnedRecord,
 def told_twice(
     calibration: ReadCalibration, used: Sequence[LearnedRecord], gpus: Collection[str]
 ) -> tuple[Message, ...]:
-    """What is wrong where a plan rests on other records of a calibration's GPUs than the calibration was learned with.
+    """Warn if a plan uses other records of a calibration's GPUs than those with which the calibration was learned.
 
     Args:
         calibration: as read back.
         used: records that the plan rests on.
-        gpus: of the plan.
+        gpus: GPUs of the plan.
     """
     known = {record.digest for record in calibration.records}
     taken = {record.digest for record in used}

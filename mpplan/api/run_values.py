@@ -1,4 +1,4 @@
-"""Values of own runs that cannot be true, or hardly: what is refused, what is asked about, and the slip behind it."""
+"""Implausible values in the user's runs: which are refused, which are questioned, and the likely slip of units."""
 
 from __future__ import annotations
 
@@ -16,45 +16,46 @@ if TYPE_CHECKING:
     from planner.calibration.own_runs import OwnRow
 
 FAR_RATIO = 4.0
-"""A run this much faster than predicted cannot be true: predictions already lie near what a GPU can do. One this much
-slower is asked about."""
+"""A run this much faster than predicted cannot be true, because predictions are already close to what a GPU can do.
+A run this much slower is questioned."""
 FAST_RATIO = 2.0
-"""A run this much faster is asked about."""
+"""A run this much faster than predicted is questioned."""
 HOPELESS_RATIO = 30.0
-"""A run this much slower cannot be true either: the worst published layouts are 15 times slower than predicted."""
+"""A run this much slower than predicted cannot be true: the worst published layouts are 15 times slower."""
 PAST_COUNTING = 1e6
-"""A ratio beyond is not told in digits."""
+"""Ratios beyond this are not printed in digits."""
 ABOUT = 1.6
 """A slip of units explains a ratio if the two differ by less than this factor."""
 AS_LIKELY = 1.25
-"""A second slip is asked about too where it explains the ratio as well but for this factor."""
+"""A second slip of units is also suggested if it explains the ratio almost as well, within this factor."""
 LITTLE_SHARE = 0.25
-"""Share of a row's distance to its prediction, below which what is learned of it is called little."""
+"""Below this share of a row's distance to its prediction, its weight in what is learned is called little."""
 RATES = ("tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu", "mfu")
-"""Metrics of which more is faster."""
+"""Metrics for which a larger value is faster."""
 TIMES = ("step_time_s", "time_to_train_min", "gpu_hours")
-"""Metrics of which less is faster."""
+"""Metrics for which a smaller value is faster."""
 CHECK = "check the value, its unit and the configuration; leave the row out if it describes something else"
 SHOWN = 5
-"""Rows named in one message."""
+"""Maximum number of rows named in one message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Odd:
-    """A row that is learned from although its value is far from what is predicted."""
+    """A row that is used for learning although its value is far from the prediction."""
 
     number: int
-    """Of the row."""
+    """Index of the row."""
     words: str
 
 
 def odd_values(observations: Sequence[Observation], source: str) -> list[Odd]:
-    """Refuse values beyond the hardware, and those that no software explains: a slip of units, the total of a cluster.
+    """Return the odd rows; refuse values that the hardware or any software cannot explain.
 
-    A run that is merely much slower than predicted may have a bad layout, and one twice as fast a good one.
+    Such values are usually a slip of units or the total of a cluster. A run that is merely much slower than predicted
+    may have a bad layout, and a run twice as fast may have a good one.
 
     Raises:
-        InputFileError: names the row and what would explain it.
+        InputFileError: names the row and the likely cause.
     """
     from planner.validation.possible import why_impossible
     from reports.text.messages import word
@@ -79,7 +80,7 @@ def odd_values(observations: Sequence[Observation], source: str) -> list[Odd]:
 
 
 def _predictor() -> Callable[[Observation], float]:
-    """The middle of the prediction of a row, worked out once for runs that differ in labels alone."""
+    """Return a function for the median prediction of a row; runs that differ only in labels share the result."""
     from planner.validation.predict import predict_prepared, run_rates
     from planner.validation.runs import unlabelled
 
@@ -107,11 +108,11 @@ def _compared(metric: str, ratio: float) -> str:
 
 
 def odd_words(odd: Sequence[Odd], rows: Sequence[OwnRow]) -> list[str]:
-    """Warnings about rows far from what is predicted: how much they teach depends on whether the others agree.
+    """Word the warnings about rows far from their predictions; the weight of a row depends on whether other rows agree.
 
     Args:
-        odd: these rows.
-        rows: all rows as learned from.
+        odd: the odd rows.
+        rows: all rows after learning.
     """
     little = [entry for entry in odd if rows[entry.number].learned_share < LITTLE_SHARE]
     much = [entry for entry in odd if rows[entry.number].learned_share >= LITTLE_SHARE]
@@ -130,7 +131,7 @@ def _asked(odd: Sequence[Odd], of_one: str, of_several: str) -> Iterator[str]:
 
 
 def _cause(observation: Observation, ratio: float) -> str | None:
-    """The slip of units that would explain a value so many times the predicted one; None where none known does."""
+    """Return the slip of units that would explain this ratio of value to prediction, or None if no known slip does."""
     run = observation.run
     gpus, per_node = float(run.n_gpus or 1), float(observation.prepared.cluster.gpus_per_node)
     size = _Size(gpus=gpus, per_node=per_node, seq_len=float(observation.prepared.recipe.seq_len))
@@ -147,7 +148,7 @@ def _cause(observation: Observation, ratio: float) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Size:
-    """What a value may have been multiplied or divided by."""
+    """The sizes by which a value may have been multiplied or divided."""
 
     gpus: float
     per_node: float
@@ -155,7 +156,7 @@ class _Size:
 
     @property
     def node(self) -> float:
-        """GPUs of one of several nodes; 1 where there is one node."""
+        """GPUs per node, or 1 if all GPUs are in one node."""
         return self.per_node if self.per_node < self.gpus else 1.0
 
     @property
@@ -211,4 +212,4 @@ SLIPS: Mapping[str, tuple[Mapping[str, Callable[[_Size], float]], str]] = {
         "is it in thousands": _by(1e-3), "is it in sequences": lambda size: 1.0 / size.seq_len,
     }, "give the tokens per second of one GPU"),
 }  # fmt: skip
-"""What a value may be by mistake, with the factor that it makes, and what to give instead, by metric."""
+"""By metric: the possible slips of units with the factor of each, and the value to give instead."""

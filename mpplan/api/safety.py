@@ -1,4 +1,4 @@
-"""What training showed of the precisions of an answer: of the document that the user names, and of their records."""
+"""What training showed about the precisions of an answer, from the named document or from the user's records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from planner.training.support import why_unable
 
 
 def named_training(name: str) -> Training:
-    """What `mpplan numerics --json` printed.
+    """Read the training results in a document printed by `mpplan numerics --json`.
 
     Raises:
         UsageError: the file cannot be read.
@@ -50,15 +50,15 @@ def named_training(name: str) -> Training:
 
 
 def with_trained_precision(question: Question, shown: Sequence[TrainingShown]) -> tuple[Question, tuple[Message, ...]]:
-    """The question with a row for the precision of the document's policies and schedules, which else have no time.
+    """Add to the question the precision of the document's policies and schedules, which otherwise would have no time.
 
     Args:
         question: resolved.
-        shown: the tasks of the document that was named.
+        shown: the tasks of the named document.
 
     Returns:
-        The question, and what tells the reader of the row; as it was where the row is there or no GPU has the
-        precision.
+        The question and notices about the added rows; unchanged if the precision is already present or no GPU supports
+        it.
     """
     there = {policy.precision for policy in question.policies}
     usual = policy_of(question.model) if question.framework is None else question.framework.policy
@@ -79,9 +79,9 @@ def with_trained_precision(question: Question, shown: Sequence[TrainingShown]) -
 
 
 def recorded_training(shelf: RecordShelf, gpus: Sequence[str]) -> Training:
-    """The newest record of such training: on one of these GPUs, else on another device, whose name is then told.
+    """Return the newest record of training results: on one of these GPUs, else on another device, which is then named.
 
-    What a user did not name and cannot be read is passed over.
+    Records that the user did not name and that cannot be read are skipped.
     """
     records = [row for row in shelf.listed if row.facts.numerics_only and not row.shipped and not row.facts.problem]
     for summary in sorted(records, key=lambda row: _rank(row, gpus), reverse=True):
@@ -96,7 +96,7 @@ def recorded_training(shelf: RecordShelf, gpus: Sequence[str]) -> Training:
 
 
 def _rank(record: RecordSummary, gpus: Sequence[str]) -> tuple[bool, bool]:
-    """What makes a record nearer than a newer one; of equals the newest comes first, as they are listed."""
+    """Sort key of a record; a higher rank beats a newer date. The sort is stable, so ties keep the newest first."""
     return record.gpu in gpus, record.facts.device_kind == "cuda"
 
 
@@ -113,13 +113,13 @@ def with_skipped_steps(
     findings: Iterable[PrecisionFinding],
     parameters: Parameters | None = None,
 ) -> Measured:
-    """Add the steps that loss scaling skips to the terms of records, for every precision that scales its loss.
+    """Add the share of steps that loss scaling skips to the measured terms, for every precision that scales its loss.
 
     Args:
         question: resolved.
         measured: terms from records by GPU id, policy id and name.
-        findings: of records and documents.
-        parameters: those of a calibration; None: the shipped ones.
+        findings: from records and documents.
+        parameters: of a calibration; None: the shipped ones.
     """
     at_hand = tuple(findings)
     if not at_hand:

@@ -18,7 +18,7 @@ class Command:
     target: str
     """`module:attribute` that holds the function or the `typer.Typer`."""
     help: str
-    """One line for `mpplan --help`; a test holds it equal to the first line of the command's own help."""
+    """One line for `mpplan --help`; a test checks that it equals the first line of the command's own help."""
 
 
 COMMANDS = (

@@ -1,1 +1,1 @@
-"""What the commands share: flags, configuration, output, tables, progress and errors on a terminal."""
+"""Shared parts of the commands: flags, configuration, output, tables, progress, and errors on a terminal."""

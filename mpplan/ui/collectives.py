@@ -1,4 +1,4 @@
-"""The collectives of a record on stdout, each as a straight line: latency and rate, and what the line leaves."""
+"""The collectives of a record as a table, each fitted by a straight line: latency, rate and residual."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADERS = ("op", "group", "ranks", "nodes", "backend", "sizes", "alpha µs", "be
 
 
 def collectives_text(lines: Sequence[CollectiveLine]) -> str:
-    """A table with a line that says what its columns are."""
+    """Return a table, and a line that explains its columns."""
     rows = [
         (
             line.op,

@@ -37,14 +37,14 @@ class ConfigFile:
     """One parsed `mpplan.toml`."""
 
     name: str
-    """As shown in messages."""
+    """Path as shown in messages."""
     text: str
     tables: Mapping[str, Any]
-    """Nested tables as parsed; those of the chosen command are checked against its flags."""
+    """Nested tables as parsed; only the table of the chosen command is checked against its flags."""
 
 
 def config_paths() -> tuple[Path, ...]:
-    """Where a file is looked for, lowest precedence first: the user's directory, then the working directory."""
+    """Return the paths to look for, lowest precedence first: the user's directory, then the working directory."""
     return Path(typer.get_app_dir("mpplan")) / CONFIG_NAME, Path(CONFIG_NAME)
 
 
@@ -52,14 +52,14 @@ def read_config(paths: Sequence[Path]) -> tuple[ConfigFile, ...]:
     """Read the files that exist, in the order given.
 
     Raises:
-        UsageError: a file exists but cannot be read, or a link leads nowhere.
-        InputFileError: a file is not TOML, or a path is that of a directory, a pipe or the like.
+        UsageError: a file exists but cannot be read, or a link is dangling.
+        InputFileError: a file is not TOML, or a path is not a regular file.
     """
     return tuple(_read(path) for path in paths if os.path.lexists(path))
 
 
 def _read(path: Path) -> ConfigFile:
-    from pricing.files.toml_file import parse_toml  # only where there is a file: TOML costs more than this module
+    from pricing.files.toml_file import parse_toml  # loaded only for a file: TOML is slow to import
 
     try:
         kind = kind_unless_file(path.stat().st_mode)
@@ -76,16 +76,16 @@ def _read(path: Path) -> ConfigFile:
 
 
 def defaults_for(files: Sequence[ConfigFile], commands: Sequence[str], name: str, command: Any) -> dict[str, Any]:
-    """The defaults of one command as Click's `default_map`; later files take precedence.
+    """Return the defaults of one command as Click's `default_map`; later files take precedence.
 
     Args:
-        files: lowest precedence first.
+        files: parsed files, lowest precedence first.
         commands: names of all commands, to recognise a misspelt table.
         name: the chosen command.
         command: its Click command or group; only its table is checked against flags.
 
     Raises:
-        InputFileError: a table or key is unknown, or a value has a type that no flag takes.
+        InputFileError: a table or key is unknown, or the type of a value does not suit its flag.
     """
     merged: dict[str, Any] = {}
     for file in files:
@@ -98,7 +98,7 @@ def defaults_for(files: Sequence[ConfigFile], commands: Sequence[str], name: str
 
 
 def sources(context: Any) -> dict[str, str]:
-    """Where the value of each flag came from: `flag`, `environment` or `file`; flags at their default are absent."""
+    """Return the origin of each flag's value: `flag`, `environment` or `file`; flags at their default are absent."""
     origins = {name: context.get_parameter_source(name) for name in context.params}
     return {name: _SOURCES[origin.name] for name, origin in origins.items() if origin and origin.name in _SOURCES}
 
@@ -139,7 +139,7 @@ def _checked(file: ConfigFile, path: tuple[str, ...], table: Any, command: Any) 
 
 
 def _flags(command: Any) -> dict[str, Any]:
-    """Long flags of a command without their dashes, each with its Click option."""
+    """Return the long flags of a command without their dashes, each with its Click option."""
     return {
         name[2:]: option
         for option in command.params
@@ -150,7 +150,7 @@ def _flags(command: Any) -> dict[str, Any]:
 
 
 def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> Any:
-    """A TOML value in the form that the flag takes: a bool for a switch, text for everything else."""
+    """Convert a TOML value to the form that the flag takes: a bool for a switch, text for everything else."""
     if option.is_flag:
         if isinstance(value, bool):
             return value
@@ -172,19 +172,19 @@ def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> 
 
 
 def _beside(file: ConfigFile, text: str, option: Any) -> str:
-    """A value; one that names a file beside this one, which may be far from the working directory, with its path."""
+    """Return a value; a file name is resolved beside the configuration file, if such a file exists there."""
     takes_file = str(option.metavar or "").split("|")[-1] == "FILE" or f"--{RECORDS}" in option.opts
     place = Path(file.name).parent
     if not takes_file or place == Path() or not text or "\0" in text:
         return text
     try:
         return str(place / text) if (place / text).exists() else text
-    except OSError:  # a name that no file can have
+    except OSError:  # no file can have this name
         return text
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a TOML value is a text or a number."""
+    """Return whether a TOML value is text or a number."""
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
@@ -196,7 +196,7 @@ def _unknown(file: ConfigFile, path: tuple[str, ...], known: Sequence[str], what
 
 
 def _line(text: str, path: tuple[str, ...]) -> int:
-    """Line of a key; tomllib keeps no positions, so table headers are followed here. 1 where the key is not found."""
+    """Return the line of a key, 1 if it is not found; tomllib keeps no positions, so headers are tracked here."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), start=1):
         header = re.match(r"\s*\[([^\[\]]+)\]", line)

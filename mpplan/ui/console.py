@@ -12,7 +12,7 @@ from mpplan.ui.sink import folded, visible
 from mpplan.ui.streams import silence
 
 LEAST_COLUMNS = 40
-"""Width of lines in a terminal that is narrower than what is readable."""
+"""Minimum width of lines; text in a narrower terminal would be hard to read."""
 
 
 def _paint(text: str, code: str) -> str:
@@ -23,7 +23,7 @@ def _paint(text: str, code: str) -> str:
 
 
 def _print(text: str) -> None:
-    """Write a line on stderr; lost where nobody takes it (a closed pipe, a full disk): the answer matters more."""
+    """Write a line to stderr; ignore a closed pipe or a full disk, because the answer matters more."""
     try:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
@@ -37,7 +37,7 @@ def message_line(text: str) -> str:
 
 
 def _wrapped(label: str, text: str) -> str:
-    """A message under its label, in lines that fit a terminal; anywhere else one line, for `grep`."""
+    """Wrap a message under its label on a terminal; elsewhere use one line, for `grep`."""
     if not sys.stderr.isatty():
         return f"{label} {text}".lstrip()
     width = max(shutil.get_terminal_size().columns, LEAST_COLUMNS)
@@ -53,7 +53,7 @@ def _told(label: str, code: str, text: str) -> None:
 
 
 def note(text: str, *, quiet: bool = False) -> None:
-    """Print what was done, for example `wrote plan.html`; silent with `--quiet`."""
+    """Print a note about completed work, for example `wrote plan.html`; silent with `--quiet`."""
     if not quiet:
         _print(_wrapped("", folded(text)))
 
@@ -72,12 +72,12 @@ def fail(message: str, hint: str | None = None) -> None:
 
 
 def show_help(text: str) -> None:
-    """Print a help text, line by line as it is: what was typed is no command yet."""
+    """Print a help text unchanged, line by line, to stderr, because the user has not typed a command yet."""
     _print(text)
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The hint for a misspelt name: the nearest one, or else what to do instead."""
+    """Return the hint for a misspelt name: the nearest known name, or else `otherwise`."""
     from planner.rows import near_names  # needed only after a mistake
 
     near = near_names(name, known, 1)

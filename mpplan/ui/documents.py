@@ -1,4 +1,4 @@
-"""Saved answers as arguments of commands: a file, or `-` for stdin; checked once, when they are read."""
+"""Read saved answers that commands take as arguments, from a file or stdin (`-`), and check them once."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from planner.errors import InputFileError, Message
 from planner.records.home import user_path
 
 MOST_PLANS = 5_000
-"""Plans of one document: a page of more is of use to nobody, and takes minutes."""
+"""Maximum number of plans in one document: a page with more is of no use, and takes minutes to make."""
 
 
 def read_answer(name: str) -> Document:
-    """The document of `mpplan estimate --json` from a file or from stdin.
+    """Read the document of `mpplan estimate --json` from a file or from stdin.
 
     Raises:
-        UsageError: it cannot be read.
-        InputFileError: it is not such a document, does not agree with its schema, or has impossible figures.
+        UsageError: the source cannot be read.
+        InputFileError: it is not such a document, violates its schema, or has impossible figures.
     """
     if name == "-":
         content = sys.stdin.buffer.read(LARGEST_BYTES + 1)
@@ -38,7 +38,7 @@ def read_answer(name: str) -> Document:
 
 
 def _check(document: Document, name: str) -> None:
-    """Check what a file may hold, before anything is made from it.
+    """Check a document before anything is made from it.
 
     Raises:
         InputFileError: names the first key that is wrong.

@@ -1,4 +1,4 @@
-"""`--max-cost`, `--max-days`, `--max-energy`: limits on the high figures, so that a script can stop at exit code 7."""
+"""`--max-cost`, `--max-days`, `--max-energy`: limits on the high ends of figures; a script sees exit code 7."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits on the high figures of a plan; None: no limit."""
+    """Limits on the high ends of a plan's figures; None means no limit."""
 
     cost_usd: float | None
     duration_days: float | None
     energy_mwh: float | None
 
     def crossed(self, plans: Iterable[Plan]) -> list[str]:
-        """One phrase for each limit that the high figure of a plan crosses."""
+        """Return one phrase for each limit that the high end of a plan's figure exceeds."""
         return [
             f"the high {what} of {_where(plan)}, {_figure(estimate)} {unit}, is above {flag} {limit:,.10g}"
             for plan in plans
@@ -52,10 +52,10 @@ def read_limits(*, cost: str | None, days: str | None, energy: str | None) -> Li
 
 
 def check_limits(limits: Limits, answer: Answer) -> None:
-    """Check the plans of the asked precision, on the same GPUs.
+    """Check the plans of the requested precision on the same GPUs.
 
     Raises:
-        LimitError: a high figure is above its limit; says which limit and which figure.
+        LimitError: a high end exceeds its limit; the error names the limit and the figure.
     """
     asked = answer.question[PRECISION.name].value
     crossed = limits.crossed(plan for plan in answer.plans if plan.precision == asked)
@@ -73,7 +73,7 @@ def _figure(estimate: Estimate) -> str:
 
 
 def unchecked(limits: Limits, answer: Answer) -> str | None:
-    """A warning where the limit on cost could not be checked, or against part of the cost only; None otherwise."""
+    """Return a warning if the limit on cost was checked against none or only part of the cost; else None."""
     asked = answer.question[PRECISION.name].value
     costs = [plan.cost_usd for plan in answer.plans if plan.precision == asked and plan.fits]
     if limits.cost_usd is None or all(cost is not None and not cost.at_least for cost in costs):

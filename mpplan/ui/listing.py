@@ -1,4 +1,4 @@
-"""Lists on stdout: aligned columns for people, one line per row for `grep` and `cut`."""
+"""Lists on stdout: aligned columns for people, and one line per row for `grep` and `cut`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mpplan.ui.console import LEAST_COLUMNS
 from mpplan.ui.sink import folded
 
 UNKNOWN = "–"
-"""In a cell of what nobody tried."""
+"""Content of a cell for a value that is unknown."""
 _RAISED = str.maketrans("0123456789-.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻·")
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows under their headers; columns of numbers are right-aligned, lines are cut at the width of a terminal.
+    """Return rows under their headers; columns of numbers are right-aligned.
 
-    Output to a pipe or a file is never cut.
+    Lines are cut at the width of a terminal; output to a pipe or a file is never cut.
     """
     cells = [list(headers), *[[folded(cell) for cell in row] for row in rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
@@ -32,13 +32,14 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def folding(headers: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1) -> str:
-    """The same, but nothing is cut where a width is known: heads and long first columns wrap, and columns that do not
-    fit go on in a further block.
+    """Return rows under their headers, without cutting any text if a width is known.
+
+    Headers and long first columns wrap, and columns that do not fit continue in a further block.
 
     Args:
-        headers: of the columns, what matters most first.
-        rows: under them.
-        keys: first columns that say what a row is, and begin each block.
+        headers: column headers, most important first.
+        rows: cells of the rows.
+        keys: number of leading columns that identify a row; each block begins with them.
     """
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         return table(headers, rows)
@@ -67,7 +68,7 @@ def folding(headers: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1
 
 
 def _key_widths(widths: Sequence[int], keys: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Widths of the first columns, whose long texts wrap between words: such that few blocks hold all the others."""
+    """Return widths of the first columns, wrapped between words so that the other columns need few blocks."""
     own, others = widths[: len(keys)], [other + 2 for other in widths[len(keys) :]]
     words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in keys]
     room = 0
@@ -88,7 +89,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _lines_of(cells: Sequence[Sequence[str]], *, last: bool = False) -> list[list[str]]:
-    """The lines of a row whose cells have lines of their own; `last`: those of a short cell are its last ones."""
+    """Return the lines of a row whose cells have several lines; `last` aligns short cells at the bottom."""
     tall = max(len(lines) for lines in cells)
     filled = [
         [""] * (tall - len(lines)) + list(lines) if last else [*lines, *[""] * (tall - len(lines))] for lines in cells
@@ -97,7 +98,7 @@ def _lines_of(cells: Sequence[Sequence[str]], *, last: bool = False) -> list[lis
 
 
 def _parts(widths: Sequence[int], width: int, keys: int) -> list[list[int]]:
-    """Columns of each block, by number."""
+    """Return the columns of each block, by number."""
     parts: list[list[int]] = [list(range(keys))]
     for i in range(keys, len(widths)):
         if sum(widths[k] + 2 for k in parts[-1]) + widths[i] > width and len(parts[-1]) > keys:
@@ -107,17 +108,17 @@ def _parts(widths: Sequence[int], width: int, keys: int) -> list[list[int]]:
 
 
 def power_of_two(exponent: float) -> str:
-    """`2¹⁶`, as people write it."""
+    """Format a power of two as `2¹⁶`."""
     return f"2{f'{exponent:g}'.translate(_RAISED)}"
 
 
 def counted(count: int, what: str) -> str:
-    """`1 step`, `20 steps`."""
+    """Format a count with its noun: `1 step`, `20 steps`."""
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def details(pairs: Sequence[tuple[str, str]]) -> str:
-    """One entry as `name  value` lines, long values wrapped under themselves."""
+    """Format one entry as `name  value` lines; long values are wrapped under themselves."""
     width = max(len(name) for name, _ in pairs)
     return (
         "\n".join(wrapped(f"{name.ljust(width)}  {folded(value)}".rstrip(), width + 2) for name, value in pairs) + "\n"
@@ -125,13 +126,13 @@ def details(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def wrapped(text: str, indent: int = 0) -> str:
-    """A text in lines that fit the terminal (or `COLUMNS`), those after the first indented; words are never split."""
+    """Wrap text to the terminal (or `COLUMNS`), with later lines indented; words are never split."""
     width = max(shutil.get_terminal_size().columns, LEAST_COLUMNS)
     return "\n".join(wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False))
 
 
 def figure(value: float | None, scale: float = 1.0, digits: int = 4) -> str:
-    """A number in a unit, rounded to significant digits; `-` where it is not known."""
+    """Format a number in a unit, rounded to significant digits; `-` if it is unknown."""
     if value is None:
         return "-"
     rounded = float(f"{value / scale:.{digits}g}")

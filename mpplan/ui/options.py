@@ -24,10 +24,10 @@ OutputOption = Annotated[
 
 
 def names(text: str | None, flag: str) -> tuple[str, ...]:
-    """Names separated by commas; none where the flag is not given.
+    """Split names at commas; return none if the flag is not given.
 
     Raises:
-        UsageError: it is given, and holds no name.
+        UsageError: the flag is given without a name.
     """
     listed = tuple(part.strip() for part in (text or "").split(",") if part.strip())
     if text is not None and not listed:
@@ -36,10 +36,10 @@ def names(text: str | None, flag: str) -> tuple[str, ...]:
 
 
 def device_kind(device: str, gpu_index: int) -> str:
-    """`cuda` or `cpu`, from `--device`.
+    """Return `cuda` or `cpu` for the value of `--device`.
 
     Raises:
-        UsageError: it is neither, or a CPU and `--gpu-index` names a GPU.
+        UsageError: the value is neither, or it is a CPU and `--gpu-index` names a GPU.
     """
     if device not in ("gpu", "cuda", "cpu"):
         raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")

@@ -1,4 +1,4 @@
-"""Where a result is written: checked before the work, written whole or not at all; `-` is stdout."""
+"""Destinations of results: checked before the work, written completely or not at all; `-` is stdout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Output:
     """A destination that was writable when it was opened."""
 
     path: Path | None
-    """None: stdout."""
+    """The path; None means stdout."""
 
     @property
     def is_stdout(self) -> bool:
@@ -27,10 +27,10 @@ class Output:
         return self.path is None
 
     def write(self, content: str | bytes) -> None:
-        """Write the whole content, text in UTF-8, or leave what was there before.
+        """Write the whole content, text in UTF-8, or else leave the previous content in place.
 
         Raises:
-            UsageError: it can no longer be written.
+            UsageError: the destination can no longer be written.
         """
         if self.path is None:
             _to_stdout(content)
@@ -46,14 +46,14 @@ class Output:
 
 
 def open_output(name: str, flag: str = "--output") -> Output:
-    """Check that a result can be written to `name`, before any work is done for it. Creates nothing.
+    """Check that a result can be written to `name` before the work starts. Create nothing.
 
     Args:
         name: a path, or `-` for stdout.
-        flag: the flag that named it, for the message.
+        flag: the flag that gave the name, for the message.
 
     Raises:
-        UsageError: empty, a directory, in a directory that does not exist, or not writable.
+        UsageError: the path is empty, a directory, in a missing directory, or not writable.
     """
     if name == "-":
         return Output(path=None)
@@ -64,20 +64,20 @@ def open_output(name: str, flag: str = "--output") -> Output:
         _probe(path)
     except OSError as error:
         raise _refused(path, error.strerror or str(error)) from error
-    except ValueError as error:  # a NUL in the name
+    except ValueError as error:  # there is a NUL in the name
         raise _refused(path, str(error)) from error
     return Output(path=path)
 
 
 def new_output(name: str | None, flag: str = "--output") -> Output | None:
-    """Where something is written that must not take the place of anything: it may be the only copy of a measurement.
+    """Check a destination that must not replace a file, which may be the only copy of a measurement.
 
     Args:
         name: as for `open_output`; None: nothing is written.
-        flag: the flag that named it, for the message.
+        flag: the flag that gave the name, for the message.
 
     Raises:
-        UsageError: as `open_output`, or there is such a file already.
+        UsageError: as `open_output`, or the file already exists and is not empty.
     """
     if name is None:
         return None
@@ -88,12 +88,12 @@ def new_output(name: str | None, flag: str = "--output") -> Output | None:
 
 
 def new_record(name: str | None, flag: str = "--output") -> Output | None:
-    """The same for a measurement record, whose name says so.
+    """Check the destination of a new measurement record, including the suffix of its name.
 
     Raises:
-        UsageError: as `new_output`, or it does not end as records do.
+        UsageError: as `new_output`, or the name has no record suffix.
     """
-    from planner.records.store import RECORD_SUFFIXES  # reads the catalogue of GPUs, of which most outputs know nothing
+    from planner.records.store import RECORD_SUFFIXES  # this reads the GPU catalogue, which most outputs do not need
 
     place = new_output(name, flag)
     if place is not None and place.path is not None and not place.path.name.endswith(RECORD_SUFFIXES):
@@ -102,19 +102,19 @@ def new_record(name: str | None, flag: str = "--output") -> Output | None:
 
 
 def growing_record(name: str, *, resume: bool, flag: str = "--output") -> Path:
-    """Where a measurement record is written line by line as it is measured: a new one, or one that goes on.
+    """Return the path of a measurement record that grows line by line: a new record or a resumed one.
 
     Args:
         name: a path.
-        resume: whether a record that is there goes on.
-        flag: the flag that named it, for the message.
+        resume: whether to continue an existing record.
+        flag: the flag that gave the name, for the message.
 
     Raises:
-        UsageError: as `open_output`, or its name is not that of a record that grows, or there is one already.
+        UsageError: as `open_output`, or the name is not that of a growing record, or the record already exists.
     """
     open_output(name, flag)
     path = user_path(name)
-    if path.suffix == ".gz":  # lines added to packed ones are neither
+    if path.suffix == ".gz":  # lines appended to a compressed file would make it invalid
         unpacked = path.with_suffix("").with_suffix(".jsonl")
         is_there = path.exists() and unpacked == path.with_suffix("")
         command = shlex.join(["gunzip", str(path)])
@@ -136,7 +136,7 @@ def _probe(path: Path) -> None:
         raise PermissionError(0, "permission denied")
     if path.exists() and not path.is_file():
         return
-    # Only a trial write shows root, read-only mounts and full disks alike.
+    # Only a trial write detects root, read-only mounts and full disks alike.
     from tempfile import NamedTemporaryFile
 
     with NamedTemporaryFile(dir=path.resolve().parent, prefix=".mpplan-"):
@@ -154,7 +154,7 @@ def _to_stdout(content: str | bytes) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write beside the target and move over it, keeping the target's permissions."""
+    """Write a file beside the target and move it over the target, keeping the target's permissions."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
     from tempfile import mkstemp
 

@@ -1,4 +1,4 @@
-"""Shows the progress of a probe run on stderr and its results on stdout."""
+"""Show the progress of a probe run on stderr and its results on stdout."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from probes.session.listener import Progress
 
 RECENT = 8
-"""Results shown below the bar."""
+"""Number of results shown below the bar."""
 
 
 class Quiet:
-    """Shows nothing; remembers the path of the record."""
+    """Show nothing; remember the path of the record."""
 
     def __init__(self) -> None:
         self.path: str | None = None
@@ -52,7 +52,7 @@ class Quiet:
 
 
 class Lines(Quiet):
-    """One line per result, for pipes and logs."""
+    """Show one line per result, for pipes and logs."""
 
     def began(self, path: str, device_name: str) -> None:
         """See `Listener`."""
@@ -74,7 +74,7 @@ class Lines(Quiet):
 
 
 class Live(Quiet):
-    """A bar with the time left, the current point and the latest results; for terminals."""
+    """Show a bar with the time left, the current point and the latest results, for terminals."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class Live(Quiet):
 
         left_s = max(self._left_s - (time.monotonic() - self._since), 0.0)
         done_s = max(self._total_s - left_s, 0.0)
-        bar = Table.grid()  # a bar alone does not end its line
+        bar = Table.grid()  # a bar alone would not end its line
         bar.add_row(ProgressBar(total=max(self._total_s, 1e-9), completed=done_s, width=min(self._console.width, 72)))
         return Group(
             Text(folded(f"{self.device_name or 'mpplan probe'}: {self._label}, about {duration(left_s)} left")),
@@ -130,20 +130,20 @@ class Live(Quiet):
 
 
 def display(*, quiet: bool) -> Quiet:
-    """The display that fits stderr."""
+    """Return the display that suits stderr."""
     if quiet:
         return Quiet()
     return Live() if sys.stderr.isatty() else Lines()
 
 
 def duration(seconds: float) -> str:
-    """A time for people: `40 s`, `3 min 20 s`."""
+    """Format a time for people: `40 s`, `3 min 20 s`."""
     minutes, rest = divmod(round(max(seconds, 0.0)), int(MINUTE_S))
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 def result_line(point: Measurement) -> str:
-    """A result in one line."""
+    """Format a result in one line."""
     if point.status != "ok":
         return f"{point.probe_id}: {point.status}: {point.reason}"
     if point.kind == "numerics":
@@ -165,7 +165,7 @@ def result_line(point: Measurement) -> str:
 
 
 def finding_text(point: Measurement) -> str:
-    """What training showed of a precision, in one line."""
+    """Format what training showed about a precision, in one line."""
     figures = point.training_numerics
     parts = [figures.verdict.replace("_", " ")] if figures.verdict else []
     if figures.difference_mid is not None:
@@ -178,7 +178,7 @@ def finding_text(point: Measurement) -> str:
 
 
 def summary_text(rows: Sequence[SummaryRow]) -> str:
-    """The table at the end: each precision against FP32 and TF32."""
+    """Return the final table: each precision compared with FP32 and TF32."""
     if not rows:
         return "no training step was measured\n"
     modes = {row.recipe for row in rows if row.mode == "compiled"}
@@ -207,7 +207,7 @@ def summary_text(rows: Sequence[SummaryRow]) -> str:
 
 
 def verify_text(document: dict[str, Any]) -> str:
-    """Predictions and measurements, one line per case and metric, then the median errors with their targets."""
+    """Return predictions and measurements, one line per case and metric, then the median errors with their targets."""
     scales = {"time": (MILLI, "ms"), "memory": (GIB, "GiB"), "energy": (1.0, "J")}
     rows = []
     for case in document["cases"]:

@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: a line that moves on a terminal, a new line every few seconds anywhere else."""
+"""Progress of long work on stderr: one updating line on a terminal, a new line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from planner.lazy import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """When progress is shown."""
+    """The timing of progress messages."""
 
     first_s: float
-    """Work that is done sooner shows none."""
+    """Work that takes less time than this shows no progress."""
     every_s: float
-    """Between two lines."""
+    """Time between two messages."""
 
 
 ON_TERMINAL = Pace(first_s=2.0, every_s=0.5)
@@ -27,7 +27,7 @@ IN_LOG = Pace(first_s=5.0, every_s=5.0)
 
 
 class _Line:
-    """Where progress is written."""
+    """The line to which progress is written."""
 
     def __init__(self, pace: Pace | None) -> None:
         self._moves = sys.stderr.isatty()
@@ -35,7 +35,7 @@ class _Line:
         self._width = 0
 
     def show(self, text: str) -> None:
-        """Write the text over the last one, or as a line of its own."""
+        """Write the text over the previous text, or as a separate line if this is not a terminal."""
         if self._moves:
             uncleaned(sys.stderr).write("\r" + folded(text).ljust(self._width))
             self._width = len(folded(text))
@@ -44,14 +44,14 @@ class _Line:
         sys.stderr.flush()
 
     def clear(self) -> None:
-        """Leave nothing behind on a terminal."""
+        """Erase the line on a terminal."""
         if self._moves and self._width:
             uncleaned(sys.stderr).write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
 
 
 FORESEEN_RATIO = 0.1
-"""Share of the work from which on the time left is told: what comes first also reads and compiles what all need."""
+"""Share of the work after which the time left is shown; the first items also load and compile what all items need."""
 
 
 def _time(passed_s: float, done_ratio: float) -> str:
@@ -62,12 +62,12 @@ def _time(passed_s: float, done_ratio: float) -> str:
 
 @contextmanager
 def working(what: str, *, quiet: bool = False, pace: Pace | None = None) -> Iterator[None]:
-    """Say now and then for how long work has gone on whose end is not known.
+    """Report from time to time how long work of unknown length has taken.
 
     Args:
-        what: the work, for example `planning`.
-        quiet: say nothing.
-        pace: default: that of a terminal or of a log, as stderr is.
+        what: name of the work, for example `planning`.
+        quiet: print nothing.
+        pace: timing of the messages; default: for a terminal or for a log, depending on stderr.
     """
     if quiet:
         yield
@@ -91,13 +91,13 @@ def working(what: str, *, quiet: bool = False, pace: Pace | None = None) -> Iter
 
 
 def counted(total: int, what: str, *, quiet: bool = False, pace: Pace | None = None) -> Callable[[int], None] | None:
-    """What to call with the number done so far of work of a known size; it says the time left. None where quiet.
+    """Return a callback that takes the number of items done and prints the time left; None if quiet.
 
     Args:
-        total: how many there are.
-        what: of what, for example `rows`.
-        quiet: say nothing.
-        pace: default: that of a terminal or of a log, as stderr is.
+        total: number of items.
+        what: name of the items, for example `rows`.
+        quiet: print nothing.
+        pace: timing of the messages; default: for a terminal or for a log, depending on stderr.
     """
     if quiet:
         return None

@@ -1,4 +1,4 @@
-"""Flags made from the declarations in `planner.question.inputs`, for a command that takes a whole question."""
+"""Flags built from the declarations in `planner.question.inputs`, for a command that takes a whole question."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from planner.question.inputs import INPUT_BY_NAME, INPUTS
 
 
 def with_question_flags(command: Callable[..., None], inputs: Sequence[Input[object]] = INPUTS) -> Callable[..., None]:
-    """Give a command one flag for each input in place of its parameter `ask`, which receives what was typed.
+    """Replace a command's parameter `ask` by one flag for each input; `ask` then receives what was typed.
 
     Args:
-        command: its parameters are `context`, `ask`, and its own flags; their annotations resolve at run time.
-        inputs: those that it takes.
+        command: a function with the parameters `context`, `ask` and its own flags; its annotations resolve at run time.
+        inputs: the inputs that it takes.
     """
     first, _, *own = inspect.signature(command, eval_str=True).parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -36,11 +36,11 @@ def with_question_flags(command: Callable[..., None], inputs: Sequence[Input[obj
 
 
 def ask_from(values: Mapping[str, Any], given: Mapping[str, str]) -> Ask:
-    """The question as typed.
+    """Return the question as typed.
 
     Args:
-        values: of every flag of the command, by name.
-        given: where the value came from (`flag`, `environment` or `file`), for the flags that were given only.
+        values: values of every flag of the command, by name.
+        given: origin of the value (`flag`, `environment` or `file`), only for flags that were given.
     """
     names = [item.name for item in INPUTS if item.name in given]
     return Ask(texts={name: _text(values[name]) for name in names}, sources={name: given[name] for name in names})
@@ -53,7 +53,7 @@ def _text(value: str | bool) -> str:
 
 
 def _parameter(item: Input[object]) -> inspect.Parameter:
-    """The parameter that Typer turns into the flag of an input: text, or a switch."""
+    """Return the parameter that Typer turns into the flag of an input: text or a switch."""
     option = typer.Option(
         item.flag,
         metavar=item.metavar,
@@ -71,7 +71,7 @@ def _parameter(item: Input[object]) -> inspect.Parameter:
 
 
 def _completion(choices: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Complete the last of several names separated by commas; the names load only when a shell asks."""
+    """Complete the last of several names separated by commas; the names load only when a shell asks for them."""
 
     def complete(incomplete: str) -> list[str]:
         done, comma, last = incomplete.rpartition(",")

@@ -1,4 +1,4 @@
-"""What a probe of several ranks found, as tables for the terminal."""
+"""Results of a probe of several ranks, as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from probes.record.ranks_summary import OverlapRow, StepRow, overlap_rows, step_
 
 
 def ranks_text(points: Sequence[Measurement]) -> str:
-    """Everything that a probe of several ranks found."""
+    """Return all results of a probe of several ranks."""
     waiting_w = waiting_power_w(points)
     tables = [
         collectives_text(lines) if (lines := collective_lines(points)) else "",
@@ -25,7 +25,7 @@ def ranks_text(points: Sequence[Measurement]) -> str:
 
 
 def overlap_text(rows: Sequence[OverlapRow]) -> str:
-    """How much slower a product and a collective are at once; empty without rows."""
+    """Return the slowdown of a matrix product and a collective that run at once; empty without rows."""
     if not rows:
         return ""
     headers = ("collective", "group", "ranks", "MiB", "product takes ×", "collective takes ×", "quality")
@@ -40,7 +40,7 @@ def overlap_text(rows: Sequence[OverlapRow]) -> str:
 
 
 def steps_text(rows: Sequence[StepRow]) -> str:
-    """Steps by layout beside what their parts say; empty without rows."""
+    """Return measured steps by layout beside the sum of their parts; empty without rows."""
     if not rows:
         return ""
     headers = (

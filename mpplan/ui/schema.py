@@ -1,7 +1,7 @@
-"""The JSON Schemas of mpplan's documents (draft 2020-12, `mpplan/schemas/`), and the check of a document against one.
+"""The JSON Schemas of mpplan's documents (draft 2020-12, `mpplan/schemas/`), and validation against them.
 
-It knows the words of JSON Schema that these files use; a test compares its verdicts with those of `jsonschema`. That
-library takes half a second for one answer, and half a minute for a thousand plans.
+The validator supports only the keywords that these schemas use; a test compares its verdicts with the library
+`jsonschema`. That library takes half a second for one answer, and half a minute for a thousand plans.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Schema = Mapping[str, Any]
 
 FOLDER = Path(__file__).parents[1] / "schemas"
 LONGEST_SHOWN = 40
-"""Characters of a value that an error quotes."""
+"""Maximum number of characters of a value that an error quotes."""
 
 _EXPECTED = {
     "string": "text", "number": "a number", "integer": "a whole number", "boolean": "true or false",
@@ -31,22 +31,22 @@ _EXPECTED = {
 
 
 def file_of(schema: str) -> Path:
-    """The schema file of a kind of document: that of `mpplan.estimate/2` is `estimate-2.json`."""
+    """Return the schema file of a kind of document, for example `estimate-2.json` for `mpplan.estimate/2`."""
     return FOLDER / f"{schema.removeprefix('mpplan.').replace('/', '-')}.json"
 
 
 def check_schema(document: Any, schema: str, name: str) -> None:
-    """Check a document against its schema, and fill in the defaults of keys that came later.
+    """Check a document against its schema, and fill in defaults of keys that were added to the schema later.
 
     Unknown keys are ignored, since a later version may have added them.
 
     Args:
-        document: parsed; changed in place.
+        document: parsed; modified in place.
         schema: its kind, for example `mpplan.estimate/2`.
-        name: what an error calls the document.
+        name: name of the document in errors.
 
     Raises:
-        InputFileError: a value is missing or is not what is expected there; names the first such key.
+        InputFileError: a value is missing or wrong; the error names the first such key.
     """
     path: list[str | int] = []
     try:
@@ -58,7 +58,7 @@ def check_schema(document: Any, schema: str, name: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as an error quotes it: text in quotes and cut, lists and objects by their kind."""
+    """Format a value for an error: text in quotes and cut, lists and objects by their kind."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, list | dict):
@@ -69,7 +69,7 @@ def shown(value: Any) -> str:
 
 
 class _SchemaError(Exception):
-    """A value is not what the schema says."""
+    """A value does not match the schema."""
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -80,29 +80,29 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(slots=True, kw_only=True)
 class _Rule:
-    """One schema with its references followed."""
+    """One schema with its references resolved."""
 
     wanted: str = ""
-    """Its types in words."""
+    """The allowed types in words."""
     types: frozenset[type] | None = None
-    """None: any."""
+    """The allowed types; None: any."""
     allowed: tuple[Any, ...] | None = None
-    """Of `enum` or `const`; None: any."""
+    """Values of `enum` or `const`; None: any."""
     least: float = -math.inf
     above: float = -math.inf
     most: float = math.inf
     known: dict[str, _Rule] = field(default_factory=dict)
     others: _Rule | None = None
-    """Of keys that are not `known`; None: they are ignored."""
+    """Rule for keys that are not `known`; None: they are ignored."""
     required: tuple[str, ...] = ()
     defaults: dict[str, str] = field(default_factory=dict)
-    """Key to its default as JSON."""
+    """Defaults as JSON, by key."""
     items: _Rule | None = None
     fewest: int = 0
     nullable: bool = False
 
     def takes(self, value: Any) -> bool:
-        """Whether a text, number, boolean or null is as it should be; lists and objects have their own pass."""
+        """Return whether a scalar is valid; the contents of lists and objects are checked elsewhere."""
         if self.types is not None and type(value) not in self.types:
             return False
         if self.allowed is not None and value not in self.allowed:
@@ -117,14 +117,14 @@ def _read(schema: str) -> _Rule:
 
 
 def _rule(schema: Schema, done: dict[str, _Rule], definitions: Schema) -> _Rule:
-    """The rule of a schema; `done` has the definitions that are rules already, since a line of a bill holds lines."""
+    """Return the rule of a schema; `done` caches definitions, because schemas may be recursive."""
     if "$ref" in schema:
         label = schema["$ref"].removeprefix("#/$defs/")
         if label not in done:
             done[label] = _Rule()
             _fill(done[label], definitions[label], done, definitions)
         return done[label]
-    if "anyOf" in schema:  # always something or null
+    if "anyOf" in schema:  # always a schema or null
         return replace(_rule(schema["anyOf"][0], done, definitions), nullable=True)
     rule = _Rule()
     _fill(rule, schema, done, definitions)
@@ -149,7 +149,7 @@ def _fill(rule: _Rule, schema: Schema, done: dict[str, _Rule], definitions: Sche
 
 
 def _check(value: Any, rule: _Rule, path: list[str | int]) -> None:
-    """Raise `_SchemaError`, with `path` left where it is wrong, unless the value is as the rule says."""
+    """Check a value against a rule; raise `_SchemaError` with `path` left at the faulty place."""
     if value is None and rule.nullable:
         return
     if not rule.takes(value):
@@ -190,7 +190,7 @@ _SCALARS = frozenset({str, int, float, bool})
 
 
 def _expected(value: Any, rule: _Rule) -> str:
-    """What the rule wants in place of a value, in words."""
+    """Describe what the rule expects in place of a value."""
     if rule.allowed is not None:
         return f"one of {', '.join(map(str, rule.allowed))}" if len(rule.allowed) > 1 else f"`{rule.allowed[0]}`"
     if rule.types is not None and type(value) not in rule.types:

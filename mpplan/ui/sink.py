@@ -1,9 +1,9 @@
-r"""The one way to the screen: control characters are shown as text on stdout and stderr, whoever prints them.
+r"""The only way to the screen: escape control characters on stdout and stderr, whichever code prints them.
 
-Names come from files that others wrote (a model's config.json, records, price rows, runs) and from the command line.
-A terminal obeys what is in them: it retitles its window, fills the clipboard, moves the cursor, turns text around. So
-each unsafe character (`planner.text.UNSAFE`) is printed as `\u001b`, which JSON reads back as the character itself.
-Line ends and tabs stay, and so do the program's own few colours on a terminal.
+Names come from files by other people (a model's config.json, records, price rows, runs) and from the command line.
+A terminal obeys control characters in them: it may change its title, fill the clipboard, move the cursor or reverse
+text. Each unsafe character (`planner.text.UNSAFE`) is therefore printed as `\u001b`, which JSON reads back as the
+character itself. Line ends and tabs stay, and so do the few colours that the program itself writes on a terminal.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Any, TextIO
 from planner.text import UNSAFE
 
 _UNSAFE = rf"(?!\t|\r?\n)[{UNSAFE}]"
-"""All but what lays text out; a return without a line feed goes back to the start of the line."""
+"""All unsafe characters except layout; a carriage return without a line feed would go back to the start of the line."""
 _COLOURS = r"\x1b\[(?:0|1|2|33|36|1;31)m"
-"""What the program itself writes on a terminal: bold, dim, and the colours of `warning:`, `error:` and `hint:`."""
+"""Sequences that the program writes on a terminal: bold, dim, and the colours of `warning:`, `error:` and `hint:`."""
 _PIPED, _ON_TERMINAL = re.compile(_UNSAFE), re.compile(f"({_COLOURS})|{_UNSAFE}")
 
 
 def visible(text: str) -> str:
-    r"""A text with every unsafe character as `\uXXXX`, but for tabs and line ends.
+    r"""Return a text with every unsafe character as `\uXXXX`, except tabs and line ends.
 
-    Unlike `one_line` and `clean`, it loses nothing: what is printed may be data that another program reads.
+    Unlike `one_line` and `clean`, this loses nothing, because another program may read the output as data.
     """
     return text if text.isprintable() else _PIPED.sub(_escaped, text)
 
 
 def folded(text: str) -> str:
-    """The same for what has to stay on one line."""
+    """Make a text visible as in `visible`, and replace line ends and tabs by spaces so that it stays on one line."""
     return text if text.isprintable() else visible(re.sub(r"\s", " ", text))
 
 
@@ -45,14 +45,14 @@ def _kept_or_escaped(match: re.Match[str]) -> str:
 
 
 class Sink:
-    """A text stream that cleans what is written to it; the rest is the stream's own.
+    """A text stream that escapes what is written to it and otherwise behaves like the wrapped stream.
 
-    It has no `buffer`, so that no library finds a way around it.
+    It has no `buffer`, so that no library can bypass it.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
-        """Where cleaned text goes, and what the program writes itself: progress, binary formats."""
+        """The wrapped stream, used directly for the program's own output: progress and binary formats."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "buffer":
@@ -60,7 +60,7 @@ class Sink:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text cleaned; returns the length of what was given."""
+        """Write an escaped text; return the length of the original text."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if self.stream.isatty():
@@ -76,13 +76,13 @@ class Sink:
 
 
 def uncleaned(stream: TextIO) -> TextIO:
-    """The stream behind a sink, for bytes and for what moves the cursor; who writes there cleans it."""
+    """Return the stream behind a sink, for bytes and cursor movement; callers must clean what they write there."""
     return stream.stream if isinstance(stream, Sink) else stream
 
 
 @contextmanager
 def cleaned() -> Iterator[None]:
-    """Within it, everything that is printed goes through a sink."""
+    """Send everything that is printed inside the context through a sink."""
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (_sink_over(stream) for stream in streams)
     try:

@@ -1,4 +1,4 @@
-"""The standard streams where the caller closed them (`>&-`), or where what takes them went away."""
+"""Handle standard streams that the caller closed (`>&-`), or whose reader has gone away."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 from typing import TextIO
 
 _STREAMS = (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
-"""In the order of their numbers. The null device for stdout is not open for writing: an answer that nobody can read is
-an error (exit 2), as it is on a full disk. What is said on stderr may be lost, and stdin is empty."""
+"""In the order of their descriptors. The null device for stdout is opened read-only, so an answer that nobody can
+read is an error (exit code 2), as on a full disk. Output to stderr may be lost, and stdin is empty."""
 
 
 def open_streams() -> None:
-    """Put the null device where a standard stream is closed, so that no file of the program takes its number."""
+    """Open the null device for each closed standard stream, so that no other file gets its descriptor."""
     for name, mode, access in _STREAMS:
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, access)
@@ -20,6 +20,6 @@ def open_streams() -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Send a stream to the null device, so that the interpreter's last flush of it succeeds."""
+    """Redirect a stream to the null device, so that the interpreter's last flush of it succeeds."""
     with open(os.devnull, "wb") as sink:
         os.dup2(sink.fileno(), stream.fileno())

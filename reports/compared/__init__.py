@@ -1,1 +1,1 @@
-"""A run beside its plan, for people."""
+"""The comparison of a run with its plan, for people."""

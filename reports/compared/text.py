@@ -20,18 +20,18 @@ Say = Callable[..., str]
 
 WIDTH = 100
 LEAST_SHOWN_S = 5e-4
-"""Seconds of a difference that are shown."""
+"""Minimum difference that is shown, in seconds."""
 SHOWN_COUNTS = 6
-"""Ways of counting that are shown without recomputation; then `SHOWN_AGAIN` with it."""
+"""Number of ways of counting FLOP that are shown without recomputation; `SHOWN_AGAIN` are shown with it."""
 SHOWN_AGAIN = 2
 LEAST_USD = 0.01
-"""A cent: less is told as such."""
+"""One cent; smaller amounts are described as less than a cent."""
 UNITS = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S), ("seconds", 1.0))
-"""Of times that somebody waits for, in seconds; the first that a time fills once."""
+"""Units for waiting times, in seconds; the first unit that a time fills at least once is used."""
 
 
 def to_text(document: Document, lang: str = "en") -> str:
-    """A comparison as text; ends in a line break.
+    """Render a comparison as text that ends in a line break.
 
     Args:
         document: worded or not.
@@ -40,7 +40,7 @@ def to_text(document: Document, lang: str = "en") -> str:
     words = words_for(lang)
 
     def say(key: str, **values: Any) -> str:
-        if key.startswith("compare.part."):  # the planner's sentences name them, too
+        if key.startswith("compare.part."):  # the planner's messages also use these names
             return word(Message.of(key), lang)
         return words(
             key, **{name: _figure(value) if isinstance(value, float) else value for name, value in values.items()}
@@ -60,7 +60,7 @@ def to_text(document: Document, lang: str = "en") -> str:
 
 
 def _texts(document: Document, name: str, lang: str) -> list[str]:
-    """The sentences of a list of messages, worded or not."""
+    """Return the sentences of a list of messages, worded or not."""
     texts = document[name]
     if texts and isinstance(texts[0], dict):
         return [word(text, lang) for text in texts]
@@ -94,7 +94,7 @@ def _head(document: Document, say: Say, lang: str) -> str:
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as aligned lines, the first column to the left and figures to the right; wide letters count twice."""
+    """Align rows of cells: the first column left, the others right; double-width characters count twice."""
     widths = [max(columns_of(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:
@@ -170,7 +170,7 @@ def _time(document: Document, say: Say) -> str:
 
 
 def _unit(seconds: float) -> tuple[str, float]:
-    """The unit in which a time is told, and its seconds."""
+    """Return the unit in which a time is shown, and its length in seconds."""
     return next((unit for unit in UNITS if seconds >= unit[1]), UNITS[-1])
 
 
@@ -216,12 +216,12 @@ def _forecast(document: Document, say: Say, lang: str) -> str:
 
 
 def _label(name: str, say: Say) -> str:
-    """Of a row of the forecast; a time is called after its unit."""
+    """Return the label of a row of the forecast; a time is labelled by its unit."""
     return "" if not name else say(f"compare.unit.{name}" if name in dict(UNITS) else f"compare.ahead.{name}")
 
 
 def _spent(ahead: Document, say: Say, ranged: Callable[[Document, Callable[[float], str]], str], reason: str) -> str:
-    """Time and money until the end of the log."""
+    """Describe the time and money spent until the end of the log."""
     if ahead["spent_days"] is None:
         return say("compare.ahead.no_spent")
     seconds = ahead["spent_days"] * DAY_S
@@ -234,7 +234,7 @@ def _spent(ahead: Document, say: Say, ranged: Callable[[Document, Callable[[floa
 
 
 def _once(document: Document, say: Say, lang: str) -> list[tuple[str, str]]:
-    """The row of what is paid once; none where all of the bill grows with the hours."""
+    """Return the row of one-off costs; none if the whole bill grows with the hours."""
     costs = document.get("costs_once") or []
     if not costs:
         return []

@@ -1,1 +1,1 @@
-"""Reading the answer's document, and leaving out what must not be shared."""
+"""Read the answer's document, and leave out parts that must not be shared."""

@@ -1,6 +1,6 @@
-"""A copy of an answer without names, made from its public fields alone (`reports.document.public`).
+"""Copy an answer without names, using only its public fields (`reports.document.public`).
 
-Sentences are not searched for names: each is worded again from its message with the public values of it.
+Sentences are not searched for names: each is worded again from its message with only the public values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RECURSIVE = re.compile(r"\.children\b")
 
 
 def without_names(document: Doc) -> Doc:
-    """The public part of a cleaned document; the model has no name, its shape stays."""
+    """Return the public part of a cleaned document; the model loses its name but keeps its shape."""
     copy = _Copy(document)
     public: Doc = {name: copy.of(value, name) for name, value in document.items() if name in PARTS - LEFT_OUT}
     public["question"] = {
@@ -41,19 +41,19 @@ def without_names(document: Doc) -> Doc:
 
 
 def _is_public_input(name: str) -> bool:
-    """Whether an input stays: one of the public ones, or the price of one of several GPUs."""
+    """Return whether an input is kept: a public input, or the price of one of several GPUs."""
     return name in PUBLIC_INPUTS or name.startswith(PRICE_OF)
 
 
 def _with_warnings(public: Doc, warnings: list[tuple[str, Any]]) -> Doc:
-    """The document with the warnings that still say something."""
+    """Return the document with those warnings that still contain information."""
     told = [(text, message) for text, message in warnings if text.strip(f"{HIDDEN} ")]
     others = {name: value for name, value in public.items() if name != f"warnings{SIBLING}"}
     return others | as_fields("warnings", told)
 
 
 class _Copy:
-    """Copies the public part of values of one document."""
+    """Copies the public part of the values of one document."""
 
     def __init__(self, document: Doc) -> None:
         public = [row for row in document["evidence"] if row.get("public") is True]
@@ -61,7 +61,7 @@ class _Copy:
         self._ids = {str(row["id"]): str(row["id"]) for row in public}
 
     def of(self, value: Any, path: str) -> Any:
-        """The public part of a field."""
+        """Return the public part of a field."""
         if isinstance(value, dict):
             return {name: inner for key, held in value.items() for name, inner in self._field(value, key, held, path)}
         if isinstance(value, list | tuple):
@@ -71,7 +71,7 @@ class _Copy:
         return value
 
     def _field(self, owner: Doc, key: str, value: Any, path: str) -> list[tuple[str, Any]]:
-        """A field of an object as its copy has it, with its message; nothing where it is left out."""
+        """Return a copied field of an object with its message, or nothing if the field is left out."""
         at = _RECURSIVE.sub("", f"{path.replace('same_deadline', 'plans')}.{key}")
         if at in LEFT_OUT or key.endswith(SIBLING):
             return []
@@ -84,7 +84,7 @@ class _Copy:
         return [(key, self.of(value, at))]
 
     def input(self, entry: Doc) -> Doc:
-        """A public input of the question: its value is one of a list, a number or a date."""
+        """Copy a public input of the question, whose value comes from a list or is a number or a date."""
         value = entry.get("value")
         copied: Doc = self.of({"note": None} | entry, "question")
         message = entry.get(f"value{SIBLING}")
@@ -92,22 +92,22 @@ class _Copy:
         return copied | {"value": shown, "source": entry.get("source")}
 
     def source(self, row: Doc) -> Doc:
-        """A source: as it is where it is public, else its kind, date and use."""
+        """Copy a source: unchanged if it is public, else only its kind, date and use."""
         if row.get("public") is True:
             return row
         copied: Doc = self.of(row, "evidence")
         return copied | {"id": self._id(row["id"]), "public": False}
 
     def sentences(self, owner: Doc, field: str) -> list[tuple[str, Any]]:
-        """The texts of a list with their messages; one without a message is left out."""
+        """Return the texts of a list with their messages; texts without a message are left out."""
         return [self._worded(message) for message in owner.get(f"{field}{SIBLING}") or () if is_message(message)]
 
     def _worded(self, message: Doc) -> tuple[str, Doc | None]:
-        """A message with its public values, and its English text; hidden where it cannot be worded."""
+        """Word a message with its public values in English; it is hidden if it cannot be worded."""
         public = self._message(message)
         try:
             return clean(word(public)), public
-        except (KeyError, ValueError, TypeError):  # a newer document, or a hidden text where a number has to stand
+        except (KeyError, ValueError, TypeError):  # the document is newer, or a hidden text replaces a required number
             return HIDDEN, None
 
     def _message(self, message: Doc) -> Doc:
@@ -123,7 +123,7 @@ class _Copy:
         return HIDDEN
 
     def _id(self, given: Any) -> Any:
-        """The id of a source; one that is not public gets a number in its place, always the same."""
+        """Return the id of a source; a source that is not public gets a number, the same each time."""
         if isinstance(given, list | tuple):
             return [self._id(inner) for inner in given]
         if not isinstance(given, str):

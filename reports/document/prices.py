@@ -1,6 +1,6 @@
-"""A copy of an answer without prices, made from what says nothing of money alone (`reports.document.unpriced`).
+"""Copy an answer without prices, using only fields unrelated to money (`reports.document.unpriced`).
 
-Sentences are not searched for prices: each stays or goes by the key of its message.
+Sentences are not searched for prices: each is kept or dropped by the key of its message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reports.text.messages import SIBLING, as_fields, is_message, with_messages
 
 
 def without_prices(document: Doc) -> Doc:
-    """The part of a cleaned document that says nothing of money."""
+    """Return the part of a cleaned document that is unrelated to money."""
     sources = [_source(row) for row in document["evidence"] if _figures(row)]
     copy = _Copy(str(row["what"]) for row in sources)
     views = {name: copy.rows(document.get(name), name) for name in ("plans", "same_deadline", "curve", "parity")}
@@ -35,11 +35,11 @@ def without_prices(document: Doc) -> Doc:
 
 
 WORDED = ("assumptions", "gaps")
-"""Lists with rows that are sentences."""
+"""Lists whose rows are sentences."""
 
 
 def _figures(source: Doc) -> list[str]:
-    """What a source is used in besides money."""
+    """Return the figures other than money for which a source is used."""
     return [name for name in source["used_in"] if name.partition(".")[0] in FIGURES]
 
 
@@ -48,18 +48,18 @@ def _source(row: Doc) -> Doc:
 
 
 class _Copy:
-    """Copies what says nothing of money of one document."""
+    """Copies the parts of one document that are unrelated to money."""
 
     def __init__(self, source_texts: Iterable[str]) -> None:
         self._source_texts = frozenset(source_texts)
-        """What the sources that stay say: a sentence may repeat it."""
+        """Texts of the sources that are kept; a sentence may repeat them."""
 
     def rows(self, rows: Any, path: str) -> list[Any]:
-        """The rows of a list, none where the document has no such list."""
+        """Copy the rows of a list; none if the document has no such list."""
         return [self.of(row, path) for row in rows or ()]
 
     def of(self, value: Any, path: str) -> Any:
-        """What is left of a field."""
+        """Return the part of a field that is kept."""
         if isinstance(value, dict):
             return {name: inner for key, held in value.items() for name, inner in self._field(value, key, held, path)}
         if isinstance(value, list | tuple):
@@ -69,7 +69,7 @@ class _Copy:
         return value
 
     def _field(self, owner: Doc, key: str, value: Any, path: str) -> list[tuple[str, Any]]:
-        """A field of an object with its message; nothing where it is left out."""
+        """Return a copied field of an object with its message, or nothing if the field is left out."""
         at = f"{path}.{key}".replace("same_deadline", "plans", 1)
         if at in EMPTIED:
             empty = EMPTIED[at]
@@ -82,7 +82,7 @@ class _Copy:
         return [(key, self.of(value, at))]
 
     def input(self, entry: Doc) -> Doc:
-        """An input of the question: its value, and its note where that says nothing of money."""
+        """Copy an input of the question: its value, and its note if the note is unrelated to money."""
         worded = {name: value for name, value in entry.items() if name.removesuffix(SIBLING) in ("value", "source")}
         note = entry.get(f"note{SIBLING}")
         if not self.is_free(note):
@@ -90,17 +90,17 @@ class _Copy:
         return {**worded, "note": entry.get("note"), f"note{SIBLING}": note}
 
     def is_told(self, row: Doc) -> bool:
-        """Whether every sentence of a row may stay."""
+        """Return whether every sentence of a row may be kept."""
         messages = [value for name, value in row.items() if name.endswith(SIBLING)]
         return bool(messages) and all(self.is_free(message) for message in messages)
 
     def warnings(self, document: Doc) -> Doc:
-        """The warnings that may stay, with their messages; one without a message goes."""
+        """Return the warnings that may be kept, with their messages; warnings without a message are dropped."""
         warnings = with_messages(document, "warnings")
         return as_fields("warnings", [(text, message) for text, message in warnings if self.is_free(message)])
 
     def is_free(self, message: Any) -> bool:
-        """Whether there is a message that says nothing of money: its own words, and what it is filled with."""
+        """Return whether a message exists whose own words and values are unrelated to money."""
         return (
             is_message(message)
             and message["key"] in MESSAGES
@@ -119,12 +119,12 @@ UNCERTAINTY = "plans.uncertainty"
 
 
 def _is_of_equations(term: str) -> bool:
-    """Whether an uncertain input is one of the equations, which the reports have names for; no price is among them."""
+    """Return whether an uncertain input belongs to the equations; reports have names for these, and none is a price."""
     return words_for("en").has(f"driver.{term}")
 
 
 def _is_kept(at: str) -> bool:
-    """Whether a field or what it stands in is one of `FIELDS`, or holds one."""
+    """Return whether a field is one of `FIELDS`, lies inside one, or contains one."""
     steps = at.split(".")
     inside = any(".".join(steps[:count]) in FIELDS for count in range(1, len(steps) + 1))
     return inside or any(name.startswith(f"{at}.") for name in FIELDS)

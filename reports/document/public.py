@@ -1,8 +1,8 @@
-"""What of an answer is public, field by field: the one place that decides what a copy without names still says.
+"""The public fields of an answer: the only place that decides what a copy without names contains.
 
-A text is public where it is the package's own: an id of its catalogues, a word of its code, a date. All else may be
-what the user named (models, vendors, providers, tariffs, records, calibrations, files, the command line). A text that
-is not listed here is not public: a new field or value stays hidden until somebody lists it. Numbers are public.
+A text is public if it belongs to the package: an id of its catalogues, a word of its code, or a date. Any other text
+may be a name from the user (models, vendors, providers, tariffs, records, calibrations, files, the command line). A
+text that is not listed here stays hidden, so a new field or value is hidden until it is listed. Numbers are public.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from planner.safety.tasks import KIND_OF_TASK
 from planner.training.policies import load_policies
 
 TASKS = frozenset({*KIND_OF_TASK, "own"})
-"""The package's own tasks of `mpplan numerics`, and what one of the user's own is called."""
+"""The package's own tasks of `mpplan numerics`, and the name that stands for a user's own task."""
 RECIPES = frozenset(load_policies()) | {policy.precision for policy in load_policies().values()}
 """Names of precisions and policies."""
 
 HIDDEN = "…"
-"""What stands for a text that is not public."""
+"""Replaces a text that is not public."""
 
 PUBLIC_INPUTS = frozenset({
     "params", "method", "tokens", "seq_len", "image_size", "samples", "examples",
@@ -28,16 +28,16 @@ PUBLIC_INPUTS = frozenset({
     "packed", "lora_rank", "lora_targets", "trained_layers", "single_quant", "in_backward",
     "loss",
 })  # fmt: skip
-"""Inputs of the question whose value is a number, a date or a name of the package's own lists."""
+"""Inputs of the question whose value is a number, a date or a name from the package's own lists."""
 
 PRIVATE_INPUTS = frozenset({
     "model", "lengths", "network_file", "provider", "region", "quote", "own", "beside", "tariff", "records",
     "calibration", "numerics",
 })  # fmt: skip
-"""Inputs that name what is the user's own, or whom they deal with: left out."""
+"""Inputs that name the user's own things or business partners; they are left out."""
 
 PRICE_OF = "price "
-"""The prices of several GPUs are inputs of their own, `price h100-sxm5-80gb`."""
+"""Prefix of the inputs that hold the price of one of several GPUs: `price h100-sxm5-80gb`."""
 
 PUBLIC_VALUES = frozenset({
     "stack", "amount", "rate",
@@ -45,14 +45,14 @@ PUBLIC_VALUES = frozenset({
     "depreciation", "first", "flag", "gpu", "gpus", "home", "housing", "input", "instead", "known", "label", "lacking",
     "learned_on", "like", "method", "methods", "newest", "passes", "precision", "scaler", "until", "value",
 })  # fmt: skip
-"""Values of a message whose text is public. What is `value` or `input` is one of `PUBLIC_INPUTS`; `method` is a name of
-`methods.csv`, `columns` are those of a file of runs, `passes` is `6N` or the like."""
+"""Message values whose text is public. `value` and `input` belong to one of `PUBLIC_INPUTS`; `method` is a name from
+`methods.csv`, `columns` are columns of a file of runs, and `passes` is `6N` or similar."""
 
 PRIVATE_VALUES = frozenset({
     "device", "file", "id", "lines", "measured_on", "name", "names", "others", "problem", "provider", "providers",
     "record", "region", "row", "rows", "source", "task", "vendor", "what",
 })  # fmt: skip
-"""Values whose text is not; `what` is where it is what a public source states."""
+"""Message values whose text is not public; `what` is public only if a public source states it."""
 
 WORDS = frozenset({
     "schema", "mpplan", "created_at",
@@ -88,7 +88,7 @@ WORDS = frozenset({
     *(f"money.start_hours.{name}" for name in ("gpu", "precision", "best_start", "dearest_start")),
     "money.power_limits.gpu", "money.power_limits.precision",
 })  # fmt: skip
-"""Fields of the document whose text is public, by their path without numbers; `same_deadline` is as `plans`."""
+"""Fields of the document whose text is public, by path without indices; `same_deadline` is treated as `plans`."""
 
 WORDS_OF_TRAINING = {
     "numerics.task": TASKS,
@@ -100,16 +100,16 @@ WORDS_OF_TRAINING = {
     **{f"numerics.mixtures.{name}": RECIPES for name in ("precision", "high")},
     **{f"parity.measured.{name}": RECIPES for name in ("baseline", "recipe")},
 }
-"""Words that are public only where they are the package's own: anybody may write the document that they are from."""
+"""Texts that are public only if they are the package's own, because anyone may have written the document."""
 
 SOURCES = frozenset({"evidence", "evidence_id", "evidence_ids", "rental_evidence_ids"})
 """Fields that name a source by its id."""
 
 EMPTY = frozenset({"money.prices.provider", "money.prices.region", "money.here"})
-"""Private fields that are empty where nothing was chosen, and so become empty."""
+"""Private fields that are empty if nothing was chosen; the copy makes them empty."""
 
 LEFT_OUT = frozenset({"money.elsewhere"})
-"""Parts that say nothing without their names."""
+"""Parts that have no information without their names."""
 
 PARTS = frozenset({
     "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
@@ -117,4 +117,4 @@ PARTS = frozenset({
     "power_limit_search", "money", "calibration", "confidence", "curve", "run_totals", "tokens_per_sequence", "parity",
     "numerics",
 })  # fmt: skip
-"""Parts of the document that a copy without names has; what is yet to come does not leave the house."""
+"""Parts of the document that a copy without names keeps; parts added in the future are not shared by default."""

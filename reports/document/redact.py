@@ -1,4 +1,4 @@
-"""Removes `prices` or `names` from a copy of the answer, in the document, before anything is made from it."""
+"""Remove `prices` or `names` from a copy of the answer's document, before a report is made from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTS = ("prices", "names")
 
 
 def redacted(document: Doc, parts: Iterable[str]) -> Doc:
-    """A copy of the document without the given parts.
+    """Return a copy of the document without the given parts.
 
     Raises:
         UsageError: a part is not one of `PARTS`.
@@ -35,5 +35,5 @@ def redacted(document: Doc, parts: Iterable[str]) -> Doc:
 
 
 def left_out(document: Doc) -> list[str]:
-    """What an answer says was left out of it."""
+    """Return the parts that were left out of an answer, according to its document."""
     return [part for part in document.get("redacted") or () if part in PARTS]

@@ -1,8 +1,8 @@
-"""What a document knows in words alone, read back here and nowhere else.
+"""Recover facts that a document contains only as text; no other module does this.
 
-The planner had these facts as numbers and names, and the document has no field for them: an input is repeated as it was
-typed, a message holds values, an id is made of names. Who needs such a fact asks for it here; once the document has a
-field for one, its function reads that.
+The planner had these facts as numbers and names, but the document has no field for them: inputs are repeated as
+typed, messages hold values, and ids are composed of names. Code that needs such a fact uses a function here; once the
+document gets a field for the fact, the function reads that field.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from planner.question.inputs import MEMORY_RISK
 from reports.text.messages import SIBLING, is_message
 
 SKIPPED_STEPS = "numerics:"
-"""How the id of a source on skipped steps begins."""
+"""Prefix of the ids of sources on skipped steps."""
 
 
 def allowed_memory_risk(document: Document) -> float | None:
-    """The highest probability of running out of memory that was allowed, from its text; None where there is none."""
+    """Return the highest allowed probability of running out of memory, parsed from its text; None if there is none."""
     entry = document["question"].get(MEMORY_RISK.name)
     if not isinstance(entry, dict):
         return None
     try:
         return MEMORY_RISK.parse(str(entry.get("value")), MEMORY_RISK.flag)
-    except UsageError:  # a document that was written by hand
+    except UsageError:  # the document was written by hand
         return None
 
 
 def message_key(message: object) -> str:
-    """The key of a message; empty where it is none."""
+    """Return the key of a message; empty if the object is not a message."""
     return str(message["key"]) if isinstance(message, Mapping) and is_message(message) else ""
 
 
 def assumptions_worded(document: Document, key: str) -> Iterator[tuple[Document, Mapping[str, Any]]]:
-    """The assumptions that one message words, each with the values of that message."""
+    """Yield the assumptions worded by the message with this key, each with the values of its message."""
     for row in document["assumptions"]:
         message = row.get(f"text{SIBLING}")
         if message_key(message) == key:
@@ -44,18 +44,18 @@ def assumptions_worded(document: Document, key: str) -> Iterator[tuple[Document,
 
 
 def stand_ins(document: Document) -> list[tuple[str, str]]:
-    """The GPUs that are priced like another one, each with that other: ids."""
+    """Return the GPUs that are priced like another one, each with the id of that other GPU."""
     rows = assumptions_worded(document, "assumption.price_like")
     return [(str(values["gpu"]), str(values["like"])) for _, values in rows]
 
 
 def taken_for(document: Document) -> list[Document]:
-    """The assumptions that say what a short name was taken for."""
+    """Return the assumptions about the resolution of short names."""
     return [row for row, _ in assumptions_worded(document, "assumption.usual_name")]
 
 
 def faster_but_less_simple(plan: Document) -> tuple[Document, float] | None:
-    """The layout that is the fastest where a simpler one was chosen, and by which share it is faster."""
+    """Return the fastest layout if a simpler one was chosen, and its relative gain in speed; else None."""
     for row in plan["lost_layouts"]:
         why = row.get(f"why{SIBLING}")
         if message_key(why) == "why.simpler":
@@ -64,10 +64,10 @@ def faster_but_less_simple(plan: Document) -> tuple[Document, float] | None:
 
 
 def scaled_from(evidence_id: str) -> str:
-    """The GPU on which a transferred kernel was measured (`kernels:matmul:<GPU>:bf16:…`): its id."""
+    """Return the id of the GPU on which a transferred kernel was measured, from `kernels:matmul:<GPU>:bf16:…`."""
     return evidence_id.split(":")[2]
 
 
 def is_of_skipped_steps(evidence_id: str) -> bool:
-    """Whether a source is on the steps that the loss scale skips."""
+    """Return whether a source is about steps that loss scaling skips."""
     return evidence_id.startswith(SKIPPED_STEPS)

@@ -1,4 +1,4 @@
-"""The unit in which an answer tells a figure, so that its sentences, tables and charts tell it alike."""
+"""Choose one unit per figure, so that the sentences, tables and charts of an answer agree."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from reports.text.language import Words
 from reports.text.numbers import LONG, Rung, rung_for
 
 ONE_UNIT = (COST, ENERGY, "gpu_hours")
-"""Figures that an answer tells in sentences and several tables: all of them take one unit."""
+"""Figures that appear in sentences and several tables; they have the same unit everywhere."""
 
 
 def unit_of(facts: Facts, metric: str, words: Words) -> Rung:
-    """The unit of a figure in the whole answer: of every plan that fits and of the counts around the leading one."""
+    """Return the unit of a figure in the whole answer, from all plans that fit and all points of the curve."""
     told = [plan[metric] for plan in facts.doc["plans"] if plan["fits"] and plan[metric]]
     return words.shared(QUANTITY[metric], [*told, *(point[metric] for point in facts.curve if point.get(metric))])
 
 
 def column_unit(facts: Facts, metric: str, values: list[Doc], words: Words) -> Rung:
-    """The unit of a column or an axis: that of the whole answer, or one for its own values.
+    """Return the unit of a column or an axis: the unit of the whole answer, or one that suits its own values.
 
-    A time is told in the unit in which the sentence tells that of the leading plan, unless others get long in it.
+    A duration uses the unit of the leading plan's duration in the sentence, unless other values get long in it.
     """
     if metric in ONE_UNIT:
         return unit_of(facts, metric, words)

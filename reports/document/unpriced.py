@@ -1,7 +1,7 @@
-"""What of an answer says nothing of money: the one place that decides what a copy without prices still has.
+"""The fields of an answer unrelated to money: the only place that decides what a copy without prices contains.
 
-A part, a figure of a plan, an input or a sentence that is not listed here is left out, until somebody lists it. What
-stands inside a listed figure stays, but for its sentences, each of which has to be listed, too.
+A part, a plan's figure, an input or a sentence that is not listed here is left out until it is listed. Everything
+inside a listed figure is kept, except sentences, each of which must be listed as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ PRICED_INPUTS = frozenset({
     "price", "price_like", "provider", "commitment", "as_of", "electricity", "budget", "quote", "own", "beside",
     "tariff",
 })  # fmt: skip
-"""Inputs that are a price or say where one is from."""
+"""Inputs that are a price or give the origin of a price."""
 
 INPUTS = frozenset({
     "examples", "epochs", "lengths", "packed", "lora_rank", "lora_targets", "trained_layers", "single_quant",
@@ -23,7 +23,7 @@ INPUTS = frozenset({
     "network_file", "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "pue",
     "power_cap", "grid", "market_grid", "embodied", "region", "records", "calibration", "numerics", "seed",
 })  # fmt: skip
-"""The other inputs of the question."""
+"""All other inputs of the question."""
 
 PLAN = frozenset({
     "precision", "policy", "gpu", "gpus", "nodes", "layout", "fits", "why_not", "memory_gib", "memory_capacity_gib",
@@ -38,7 +38,7 @@ PLAN = frozenset({
 """Fields of a plan."""
 
 FIGURES = PLAN | {"params_total"}
-"""What a source may be used in and a saving counted in."""
+"""Figures for which a source may be used, and metrics of a saving."""
 
 FIELDS = frozenset({
     "schema", "mpplan", "created_at", "model", "deadline_days", "unsupported", "power_caps", "calibration",
@@ -59,7 +59,7 @@ FIELDS = frozenset({
         "id", "kind", "what", "source", "date", "gpu", "precisions", "terms", "used_in", "public",
     )),
 })  # fmt: skip
-"""Fields by their path without numbers; what stands below one is as it is. `same_deadline` is as `plans`."""
+"""Fields by path without indices; their contents are kept. `same_deadline` is treated as `plans`."""
 
 EMPTIED = {
     "plans.cost_usd": None, "plans.cost_lines": (), "plans.probability.budget": None, "curve.cost_usd": None,
@@ -67,7 +67,7 @@ EMPTIED = {
     **{f"parity.{part}.{name}": None for part in ("per_nat", "published_per_nat")
        for name in ("saved_usd", "usd_per_nat")},
 }  # fmt: skip
-"""Fields that every answer has, and what a copy has in place of what they say."""
+"""Fields that every answer has, with the value that replaces theirs in a copy."""
 
 TEXTS = WORDS | {
     *(f"parity.measured.{name}" for name in ("task", "device", "source")),
@@ -78,10 +78,10 @@ TEXTS = WORDS | {
     "plans.uncertainty.measure_with",
     *(f"evidence.{name}" for name in ("id", "what", "source")),
 }  # fmt: skip
-"""Fields whose text stays though no message words it: those of the package, names, and what a source says."""
+"""Fields whose text is kept although it has no message: texts of the package, names, and texts of sources."""
 
 VALUES = (PUBLIC_VALUES | PRIVATE_VALUES) - {"what", "problem"}
-"""Values of a message whose text is a word or a name; a sentence in a value is what a source says, or unknown."""
+"""Message values whose text is a word or a name; a sentence as a value comes from a source or is unknown."""
 
 MESSAGES = frozenset({
     "text.brackets", "text.network_rate", "text.network_run", "text.batch_on", "text.image_batch_on",
@@ -128,4 +128,4 @@ MESSAGES = frozenset({
         "gpus_multiple", "dp_batch", "likely_fits_nowhere", "fits_not_within", "likely_fits_not_within",
     )),
 })  # fmt: skip
-"""Sentences that speak of no price, cost, budget or offer."""
+"""Sentences that mention no price, cost, budget or offer."""

@@ -1,1 +1,1 @@
-"""From one number of an answer down to its inputs and their sources."""
+"""Trace one number of an answer to its inputs and their sources."""

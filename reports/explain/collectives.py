@@ -1,4 +1,4 @@
-"""The collectives behind a step: what is sent among how many GPUs, time, rate, what is hidden, and the source."""
+"""The collectives behind a step: contents, group size, time, rate, overlap and source of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OPERATIONS = {
     "all_reduce": "All-reduce", "all_gather": "All-gather", "reduce_scatter": "Reduce-scatter",
     "all_to_all": "All-to-all", "send": "Send",
 }  # fmt: skip
-"""Operations for readers."""
+"""Readable names of the operations."""
 
 CONTENTS = {
     "activations": "activations", "inputs_again": "inputs, again for the weight gradients",
@@ -22,23 +22,23 @@ CONTENTS = {
     "parameters": "parameters", "expert_parameters": "parameters of experts", "gradients": "gradients",
     "expert_gradients": "gradients of experts", "gradient_shards": "gradient shards among copies of the states",
 }  # fmt: skip
-"""What messages hold, for readers."""
+"""Readable names of the contents of messages."""
 
 BESIDE = {
     "dp_comm": "Compute that is slowed beside them, copies in and out of their buffers, coding of compressed gradients",
     "pp_comm": "Sends that block and stall",
 }
-"""What else an item holds."""
+"""Readable names of the time in an item that is not a collective's."""
 NOTHING_BESIDE = 1e-9
-"""Share of an item that is rounding."""
+"""Share of an item below which a remainder is rounding."""
 
 
 def collective_nodes(plan: Doc, item: str) -> tuple[Node, ...]:
-    """Seconds of an item of a step by kind of message; they add up to it. Empty where the plan lists none.
+    """Split the seconds of an item of a step by kind of message; the parts add up to it. Empty without collectives.
 
     Args:
-        plan: of the document.
-        item: of `step_s`, for example `tp_comm`.
+        plan: a plan of the document.
+        item: an item of `step_s`, for example `tp_comm`.
     """
     rows = [row for row in plan.get("collectives", ()) if row["item"] == item]
     item_s, beside = plan["step_s"][item], 1.0 - sum(row["share_ratio"] for row in rows)
@@ -74,13 +74,13 @@ def _among(plan: Doc, row: Doc) -> str:
 
 
 def _has_nvlink(plan: Doc) -> bool:
-    """Whether the GPUs of a plan have NVLink among them, as far as the catalogue knows them."""
+    """Return whether the GPUs of a plan are linked by NVLink; a GPU outside the catalogue counts as linked."""
     gpu = load_gpus().get(plan.get("gpu", ""))
     return gpu is None or gpu.nvlink_domain_gpus > 1
 
 
 def _in_a_node(plan: Doc, row: Doc) -> bool:
-    """Whether a group lies inside one machine for certain: tensor parallel is the innermost way to split."""
+    """Return whether a group certainly lies within one node: tensor parallelism is the innermost dimension."""
     return bool(plan["nodes"] == 1 or (row["item"] == "tp_comm" and row["gpus"] * plan["nodes"] <= plan["gpus"]))
 
 

@@ -33,13 +33,13 @@ class Node:
 
 
 def ends_of(estimate: dict[str, Any]) -> dict[str, Any]:
-    """Fields of the node of an estimate: its middle, its ends and whether it is a lower bound."""
+    """Return the fields of an estimate's node: its middle, its ends and whether it is a lower bound."""
     ends = {"value": estimate["mid"], "low": estimate["low"], "high": estimate["high"]}
     return ends | {"at_least": bool(estimate.get("at_least"))}
 
 
 def remainder(label: str, stated: float, children: list[Node], how: str) -> Node | None:
-    """The node that brings the children to the stated value; None if they already agree with it."""
+    """Return the node that reconciles the children with the stated value; None if they already agree."""
     values = [child.value for child in children]
     if any(value is None for value in values):
         return None
@@ -53,6 +53,6 @@ def remainder(label: str, stated: float, children: list[Node], how: str) -> Node
 
 
 def made_of(children: list[Node] | tuple[Node, ...], how: str) -> float:
-    """The sum or product of the children's values."""
+    """Return the sum or product of the children's values."""
     values = [(child.value or 0.0, child.power) for child in children]
     return sum(value for value, _ in values) if how == "sum" else prod(value**power for value, power in values)

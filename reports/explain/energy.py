@@ -1,4 +1,4 @@
-"""Items of a plan's energy as nodes: what stands beside the GPUs, what the building adds, and what it draws."""
+"""A plan's energy and power as nodes: GPUs, hosts and network, the building's overhead, mean and peak power."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from reports.explain.derivation import Node, ends_of, remainder
 
 W_PER_MW = 1e6
 BESIDE = {"host": "Power of the host, per GPU", "network": "Power of the switches, per GPU"}
-"""Items that draw the same for as long as a GPU is held, and what their power is called."""
+"""Items with constant power while a GPU is held, and the labels of their power."""
 AT_THE_PEAK = tuple(f"energy_items_mwh.{name}" for name in (*BESIDE, "pue_overhead"))
 """Figures whose sources a peak rests on, besides the GPU's limit."""
 BESIDE_NOTE = "at all times; stretched with the GPUs' item to the middle of the draws of their sum"
 
 
 def power_node(plan: Doc, evidence: tuple[str, ...]) -> Node:
-    """Mean board power of a GPU while it trains; without a value where nobody knows it."""
+    """Return the mean board power of a GPU while it trains; without a value if it is unknown."""
     stated = plan["gpu_power_w"] or {"low": None, "mid": None, "high": None}
     note = "mean while training: by what the GPU is doing, each item of the step at its own power"
     return Node(label="Power of a GPU", **ends_of(stated), unit="W", note=note, evidence=evidence)
 
 
 def gpu_node(size: float, hours: Node, power: Node) -> Node:
-    """The energy of the GPUs: GPU-hours times the power while they train, times the share of it over the whole run.
+    """Return the GPUs' energy: GPU-hours times the power while training, times the run's power relative to that.
 
     Args:
-        size: of the item in MWh.
+        size: size of the item in MWh.
         hours: GPU-hours of the run.
-        power: of a GPU while it trains.
+        power: power of a GPU while it trains.
     """
     if not (hours.value and power.value):
         return Node(label="GPUs", value=size, unit="MWh")
@@ -43,13 +43,13 @@ def gpu_node(size: float, hours: Node, power: Node) -> Node:
 
 
 def beside_node(name: str, label: str, size: float, gpu_hours: float, evidence: tuple[str, ...]) -> Node:
-    """The energy of hosts or of switches: GPU-hours times the power beside each GPU.
+    """Return the energy of hosts or of switches: GPU-hours times their power per GPU.
 
     Args:
-        name: of the item, one of `BESIDE`.
-        label: of the item, in words.
-        size: of the item in MWh.
-        gpu_hours: of the run; above 0.
+        name: name of the item, one of `BESIDE`.
+        label: readable name of the item.
+        size: size of the item in MWh.
+        gpu_hours: GPU-hours of the run; above 0.
         evidence: ids of the sources of the item.
     """
     children = (
@@ -62,13 +62,13 @@ def beside_node(name: str, label: str, size: float, gpu_hours: float, evidence: 
 
 
 def building_node(label: str, items: Doc, pue: object, note: str, evidence: tuple[str, ...]) -> Node:
-    """What the building adds: energy of the machines times what the PUE has above 1.
+    """Return the building's overhead: the energy of the machines times (PUE - 1).
 
     Args:
-        label: of the item, in words.
-        items: of the energy at the meter, in MWh.
-        pue: that the plan states; anything but a number: the one that the items have.
-        note: where it is from.
+        label: readable name of the item.
+        items: items of the energy at the meter, in MWh.
+        pue: the PUE that the plan states; if it is not a number, the PUE is derived from the items.
+        note: origin of the PUE.
         evidence: ids of its sources.
     """
     size, machines = items["pue_overhead"], sum(items[name] for name in ("gpu", *BESIDE))
@@ -78,18 +78,18 @@ def building_node(label: str, items: Doc, pue: object, note: str, evidence: tupl
         Node(label="PUE less 1", value=above, note=note, evidence=evidence),
     ]
     formula, rest = "machines × (PUE − 1)", remainder("middle of the draws over this", size, children, "product")
-    if rest is not None:  # answers of earlier versions, at the middle of the drawn PUE
+    if rest is not None:  # answers of earlier versions used the middle of the drawn PUE
         formula, children = f"{formula} × remainder", [*children, rest]
     return Node(label=label, value=size, unit="MWh", formula=formula, how="product", children=tuple(children))
 
 
 def mean_power_node(plan: Doc, energy: Node, days: Node) -> Node:
-    """What the building draws on average while the run lasts: its energy over its hours.
+    """Return the building's mean power during the run: its energy divided by its hours.
 
     Args:
-        plan: with its figures.
+        plan: a plan with its figures.
         energy: its energy in MWh.
-        days: its duration.
+        days: its duration in days.
     """
     if not plan["mean_power_mw"] or not days.value:
         return Node(label="Mean power of the building", value=None, note="no power is known of this GPU")
@@ -102,11 +102,11 @@ def mean_power_node(plan: Doc, energy: Node, days: Node) -> Node:
 
 
 def peak_power_node(plan: Doc, evidence: tuple[str, ...]) -> Node:
-    """What the building must be able to supply.
+    """Return the power that the building must be able to supply.
 
     Args:
-        plan: with its figures.
-        evidence: ids of the sources of what stands beside the GPUs.
+        plan: a plan with its figures.
+        evidence: ids of the sources of the power of hosts and network.
     """
     peak_mw, gpus = plan["peak_power_mw"], float(plan["gpus"])
     if not peak_mw:

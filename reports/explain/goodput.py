@@ -1,4 +1,4 @@
-"""The goodput of a plan as a node: what failures and checkpoints leave, times the steps that no overflow undoes."""
+"""The goodput of a plan as a node: the share left by failures and checkpoints, times the share of steps not skipped."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ NOTE = "failures, restarts, repeated steps, checkpoints, evaluation and start-up
 
 
 def goodput_node(plan: Doc, evidence: tuple[str, ...], power: int = 1) -> Node:
-    """The share of the hours that advances the training.
+    """Return the share of the hours that advances the training.
 
     Args:
-        plan: with its figures; `skipped_step_ratio` where training showed what loss scaling skips.
+        plan: a plan with its figures; has `skipped_step_ratio` if training showed how many steps loss scaling skips.
         evidence: ids of the sources of the goodput in the plan's precision.
-        power: -1 where the parent divides by it.
+        power: -1 if the parent divides by it.
     """
     stated = plan["goodput_ratio"] or {"low": None, "mid": 1.0, "high": None}
     skipped = plan.get("skipped_step_ratio")

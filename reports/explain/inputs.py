@@ -1,4 +1,4 @@
-"""Leaves of a derivation that are inputs of the question, and the batch, which is the plan's own."""
+"""Leaves of a derivation that are inputs of the question, and the batch, which may differ by plan."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from reports.explain.derivation import Node
 
 
 def input_node(facts: Facts, name: str, label: str, unit: str = "", value: float | None = None, power: int = 1) -> Node:
-    """A leaf that is an input of the question, with where it came from.
+    """Return a leaf for an input of the question, with the origin of its value.
 
     Args:
         facts: the answer.
-        name: of the input.
-        label: what the line is called.
-        unit: of the value.
-        value: in place of the input's; None: the input's.
-        power: -1 where it divides.
+        name: name of the input.
+        label: label of the line.
+        unit: unit of the value.
+        value: replaces the input's value; None: use the input's.
+        power: -1 if the parent divides by it.
     """
     entry = facts.doc["question"].get(name) or {}
     given = entry.get("value")
@@ -25,7 +25,7 @@ def input_node(facts: Facts, name: str, label: str, unit: str = "", value: float
 
 
 def batch_node(facts: Facts, plan: Doc, label: str, unit: str = "", power: int = 1) -> Node:
-    """Sequences or images of a step of a plan: each GPU's plan may have its own, which divides over its GPUs."""
+    """Return the sequences or images per step of a plan; plans may differ so that the batch divides over their GPUs."""
     layout = plan.get("layout") or {}
     own = float(layout.get("dp") or 0) * (layout.get("micro_batch") or 0) * (layout.get("grad_accum") or 0)
     asked = facts.given("global_batch")

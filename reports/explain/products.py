@@ -1,4 +1,4 @@
-"""The kernels behind a step: shape, rate and source of each, and why narrow types gain here or do not."""
+"""The kernels behind a step: shape, rate and source of each, and the reason why a narrow type does or does not help."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from reports.explain.derivation import Node
 from reports.text.names import pretty_gpu
 
 PLACES = {"layer": "Product of a layer", "moe_layer": "Product of a layer with experts", "head": "Output layer"}
-"""Where a product stands, for readers."""
+"""Readable names of the location of a matrix product."""
 
 BOTH_WAYS = 3.0
-"""Products forward and backward: the result, the gradient of the inputs and that of the weights."""
+"""Number of products per forward and backward pass: the result, the gradient of the inputs and that of the weights."""
 
 EvidenceOf = Callable[[str], Doc | None]
-"""A source by its id."""
+"""Returns the source with a given id."""
 
 
 def product_nodes(plan: Doc, evidence_of: EvidenceOf) -> tuple[Node, ...]:
-    """Seconds of a step by product, each with its shape, rate and source; they add up to all products.
+    """Split the seconds of a step by matrix product, with shape, rate and source; the parts add up to all products.
 
     Args:
-        plan: of the document.
-        evidence_of: its sources.
+        plan: a plan of the document.
+        evidence_of: returns a source by its id.
     """
     matmul_s = plan["step_s"]["matmul"]
     return tuple(_product_node(product, matmul_s, evidence_of) for product in plan.get("products", ()))
 
 
 def _measured(evidence_id: str, evidence_of: EvidenceOf) -> str:
-    """Where a kernel of this shape was measured."""
+    """Describe where a kernel of this shape was measured."""
     source = evidence_of(evidence_id)
     if source is None or source["kind"] != "transferred":
         return "measured by shape"
@@ -41,18 +41,18 @@ def _measured(evidence_id: str, evidence_of: EvidenceOf) -> str:
 
 
 def _rate(kernel: Doc, layers_ratio: float = 1.0) -> str:
-    """Rate, FLOP and time of a kernel with its backward pass, for one micro-batch: they multiply out.
+    """Describe a kernel's rate, FLOP and time per micro-batch with the backward pass; FLOP = rate × time.
 
     Args:
-        kernel: of the plan, in its mean layer.
-        layers_ratio: layers that have it over all of their kind.
+        kernel: a kernel of the plan, in its mean layer.
+        layers_ratio: share of the layers of its kind that have the kernel.
     """
     each_s = kernel["step_s"] / layers_ratio
     return f"{kernel['tflops']:,.0f} TFLOP/s: {kernel['tflops'] * each_s:,.4g} TFLOP in {each_s / MICRO:,.0f} µs each"
 
 
 def _passes(product: Doc) -> str:
-    """Which products the FLOP of one with its backward pass are."""
+    """Describe how many products a product's FLOP with its backward pass correspond to."""
     forward = 2.0 * product["m"] * product["n"] * product["k"] * product["count"]
     passes = product["tflops"] * TERA * product["step_s"] / forward
     if isclose(passes, BOTH_WAYS, rel_tol=0.005):
@@ -61,7 +61,7 @@ def _passes(product: Doc) -> str:
 
 
 def _product_node(product: Doc, matmul_s: float, evidence_of: EvidenceOf) -> Node:
-    layers_ratio = min(product["count"], 1.0)  # below 1: of a hybrid, whose layers do not all have it
+    layers_ratio = min(product["count"], 1.0)  # below 1 for a hybrid, where only some layers have the product
     place = PLACES[product["where"]] + (f" ({layers_ratio:.0%} of the layers)" if layers_ratio < 1.0 else "")
     times = f"{product['count']:,.4g} times " if product["count"] > 1 else ""
     shape = f"{times}{product['m']:,.0f} × {product['n']:,.0f} × {product['k']:,.0f}"
@@ -78,13 +78,13 @@ def _product_node(product: Doc, matmul_s: float, evidence_of: EvidenceOf) -> Nod
 
 
 def attention_node(plan: Doc, label: str, evidence: tuple[str, ...], evidence_of: EvidenceOf) -> Node:
-    """Seconds of a step in attention, with its kernel's shape, rate and source.
+    """Return the seconds of a step in attention, with the shape, rate and source of the kernel.
 
     Args:
-        plan: of the document.
+        plan: a plan of the document.
         label: name of the item.
         evidence: ids of its sources.
-        evidence_of: a source by its id.
+        evidence_of: returns a source by its id.
     """
     kernel, size = plan.get("attention_kernel"), plan["step_s"]["attention"]
     if kernel is None:
@@ -105,7 +105,7 @@ def attention_node(plan: Doc, label: str, evidence: tuple[str, ...], evidence_of
 
 
 def narrow_words(plan: Doc) -> str:
-    """How much the narrow type gains at this plan's products and from which sizes on; empty without such a type."""
+    """Describe the narrow type's gain for this plan's products and its size threshold; empty without one."""
     gain = plan.get("narrow_gain")
     if gain is None:
         return ""

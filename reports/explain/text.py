@@ -13,25 +13,25 @@ from reports.text.language import words_for
 from reports.text.names import pretty_gpu
 
 DIGITS = 6
-"""Significant digits of the tree: enough to check it with a calculator."""
+"""Significant digits in the tree: enough for a check with a calculator."""
 WIDTH = 96
-"""Columns after which a remark is wrapped."""
+"""Width in columns at which remarks are wrapped."""
 NAMED = 4
-"""Sources named on a line; the list below the tree has them all."""
+"""Maximum number of sources named on a line; the list below the tree has all of them."""
 
 
 BILLED = {"USD": PRICE_DECIMALS} | dict.fromkeys(
     ("GPU-hours", "GPU-hour", "host-hour", "GB-month", "GB", "kWh"), QUANTITY_DECIMALS
 )
-"""Units of a bill, with the decimals that its numbers have: all are shown, so that they multiply out to the cent."""
+"""Units of a bill with the decimals of their numbers; all decimals are shown, so that products match to the cent."""
 
 
 DEAREST = 1000.0
-"""USD from which on a number is no unit price: amounts are in cents."""
+"""Amount in USD from which a number is not a unit price; amounts have cents."""
 
 
 def figure(value: float | None, unit: str = "") -> str:
-    """A number with six significant digits and thousands separators; on a bill, all the digits that it has there."""
+    """Format a number with six significant digits and thousands separators; on a bill, with all its digits."""
     if value is None:
         return "unknown"
     if abs(value) >= 1.0 and unit in BILLED:
@@ -42,13 +42,13 @@ def figure(value: float | None, unit: str = "") -> str:
     if value and not 1e-4 <= abs(value) < 1e13:
         return f"{value:.{DIGITS - 1}e}"
     if value != 1 and abs(value - 1) < 1e-4:
-        return f"{value:.9f}".rstrip("0")  # a rounding remainder: its first digits would show as 1
+        return f"{value:.9f}".rstrip("0")  # a rounding remainder, whose first digits would show as 1
     text = f"{value:,.{max(0, DIGITS - len(f'{abs(value):.0f}'))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def to_text(explanation: Explanation) -> str:
-    """The tree, then its sources; ends in a line break."""
+    """Return the tree and its sources as text that ends in a line break."""
     words = words_for("en")
     root = explanation.root
     lines = [f"{words.name('precision', explanation.precision)} on {pretty_gpu(explanation.gpu)}", ""]
@@ -65,7 +65,7 @@ def to_text(explanation: Explanation) -> str:
 
 
 def _line(node: Node) -> str:
-    """One line: label, value, range and formula."""
+    """Return one line with label, value, range and formula."""
     unit = f" {node.unit}" if node.unit else ""
     text = f"{node.label} {'≥' if node.at_least else '='} {figure(node.value, node.unit)}{unit}"
     if node.low is not None and node.high is not None and node.low != node.high:
@@ -77,7 +77,7 @@ def _line(node: Node) -> str:
 
 
 def _remarks(node: Node) -> list[str]:
-    """The remarks under a line: where an input came from, and its sources."""
+    """Return the remarks under a line: the origin of an input, and the sources."""
     remarks = [f"({node.note})"] if node.note else []
     if node.evidence:
         more = len(node.evidence) - NAMED
@@ -94,7 +94,7 @@ def _arithmetic(node: Node) -> str:
 
 
 def _branch(node: Node, first: str, rest: str, lines: list[str]) -> None:
-    """A node's line, its remarks, its children; `first` is the prefix of the line, `rest` of everything under it."""
+    """Append a node's line, remarks and children; `first` prefixes its line, `rest` all lines under it."""
     lines.append(f"{first}{_line(node)}")
     stem = rest + ("│  " if node.children else "   ")
     for remark in _remarks(node):
@@ -105,7 +105,7 @@ def _branch(node: Node, first: str, rest: str, lines: list[str]) -> None:
 
 
 def to_json(explanation: Explanation) -> dict[str, Any]:
-    """The document of `mpplan explain --json`."""
+    """Return the document of `mpplan explain --json`."""
     return {
         "schema": EXPLAIN_SCHEMA,
         "figure": explanation.figure,

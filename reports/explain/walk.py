@@ -1,7 +1,8 @@
-"""From a number of an answer down to its inputs and their sources: a tree whose arithmetic adds up.
+"""Trace a number of an answer to its inputs and their sources, as a tree whose arithmetic adds up.
 
-The middle of a range is the geometric mean of the draws: that of a product is the product of those of its factors. That
-of a sum is not; where the two differ, the difference is a node of its own. Each line can be checked with a calculator.
+The middle of a range is the geometric mean of the draws, so the middle of a product is the product of its factors'
+middles. This does not hold for sums; any difference becomes a separate node. Each line can be checked with a
+calculator.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ HOURS_PER_DAY = DAY_S / HOUR_S
 KG_PER_T = 1000.0
 KWH_PER_MWH = MWH_J / KWH_J
 NOTHING = 1e-9
-"""Share of a step below which an item is rounding."""
+"""Share of a step below which an item counts as rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class Explanation:
     gpu: str
     root: Node
     sources: tuple[Doc, ...]
-    """The evidence rows that the tree names."""
+    """The evidence rows to which the tree refers."""
 
 
 class Derivation:
@@ -66,7 +67,7 @@ class Derivation:
         self._words = words
 
     def figures(self) -> dict[str, Callable[[], Node]]:
-        """Every figure that can be derived."""
+        """Return every figure that can be derived, by name."""
         return {
             "cost": self.cost, "gpu-hours": self.gpu_hours, "time": self.time, "steps": self.steps,
             "tokens": self.tokens, "step": self.step, "goodput": self.goodput, "throughput": self.throughput,
@@ -88,11 +89,11 @@ class Derivation:
         )  # fmt: skip
 
     def _ids(self, *figures: str, whole: bool = False) -> tuple[str, ...]:
-        """Ids of the sources that one of the figures is based on, in this plan's precision.
+        """Return the ids of sources for any of the figures in this plan's precision.
 
         Args:
-            figures: as in `used_in`, with an item (`step_s.matmul`) or without.
-            whole: only sources of a figure as a whole, not those of one of its items.
+            figures: names as in `used_in`, with an item (`step_s.matmul`) or without.
+            whole: only sources of a figure as a whole, not sources of one of its items.
         """
         sources = self._facts.evidence_for(figures[0].partition(".")[0], self._plan["gpu"])
         ids = []
@@ -107,7 +108,7 @@ class Derivation:
     # the run
 
     def tokens(self) -> Node:
-        """Tokens, derived from the parameters if they were not given; images of a model that sees them."""
+        """Tokens of the run, derived from the parameters if they were not given; images for an image model."""
         if self._facts.sees_images:
             return input_node(self._facts, "samples", "Images", "images")
         tokens, params = float(self._facts.given("tokens") or 0), self._facts.doc["model"]["params_total"]
@@ -129,7 +130,7 @@ class Derivation:
         return str(entry.get("note") or entry.get("source") or "")
 
     def batch_tokens(self, power: int = 1) -> Node:
-        """Tokens of one step, or images."""
+        """Tokens or images per step."""
         if self._facts.sees_images:
             return batch_node(self._facts, self._plan, "Images per step", "images", power)
         batch = batch_node(self._facts, self._plan, "Sequences per step")
@@ -143,7 +144,7 @@ class Derivation:
         )
 
     def steps(self) -> Node:
-        """Steps of the run."""
+        """Number of steps of the run."""
         tokens, batch = self.tokens(), self.batch_tokens(power=-1)
         if not (tokens.value and batch.value):
             return Node(label="Steps", value=None)
@@ -154,9 +155,9 @@ class Derivation:
         return self._made("Steps", float(ceil(exact)), "steps", formula, "product", children)
 
     def step(self) -> Node:
-        """The time of a step, item by item."""
+        """Time of a step, item by item."""
         plan = self._plan
-        talking = {row["item"] for row in plan.get("collectives", ())}  # shown even where compute hides all of it
+        talking = {row["item"] for row in plan.get("collectives", ())}  # shown even if compute hides all of it
         items = [
             self._item(name, size)
             for name, size in plan["step_s"].items()
@@ -167,7 +168,7 @@ class Derivation:
         return self._made("Step time", stated, "s", "sum of its items", "sum", items, evidence=ids)
 
     def _item(self, name: str, size: float) -> Node:
-        """One item of a step; its kernels by shape where the plan has them."""
+        """Return one item of a step, split by kernel or collective if the plan lists them."""
         label, ids = self._words.name("step", name), self._ids(f"step_s.{name}")
         if name == "matmul" and self._plan.get("products"):
             return self._products(size)
@@ -179,13 +180,13 @@ class Derivation:
         return Node(label=label, value=size, unit="s", evidence=ids)
 
     def _products(self, size: float) -> Node:
-        """The matrix products of a step, each by its shape."""
+        """Return the matrix products of a step, each by its shape."""
         return self._made(self._words.name("step", "matmul"), size, "s", "sum of its products", "sum",
                           list(product_nodes(self._plan, self._facts.evidence)), evidence=self._ids("step_s.matmul"),
                           note=narrow_words(self._plan))  # fmt: skip
 
     def goodput(self, power: int = 1) -> Node:
-        """The share of the hours that advances the training."""
+        """Share of the hours that advances the training."""
         return goodput_node(self._plan, self._ids("goodput_ratio"), power)
 
     def time(self) -> Node:
@@ -200,7 +201,7 @@ class Derivation:
                           "steps × step time ÷ goodput ÷ seconds per day", "product", children)  # fmt: skip
 
     def gpu_hours(self) -> Node:
-        """GPU-hours."""
+        """GPU-hours of the run."""
         children = [self._gpus(), self.time(), Node(label="Hours per day", value=HOURS_PER_DAY)]
         return self._made("GPU-hours", self._plan["gpu_hours"], "GPU-hours", "GPUs × days × 24", "product", children)
 
@@ -256,7 +257,7 @@ class Derivation:
         return self._made("Energy in kWh", stated, "kWh", "energy × 1,000", "product", [energy, scale])
 
     def energy(self) -> Node:
-        """Energy at the meter of the building."""
+        """Energy at the building's meter."""
         items = self._plan["energy_items_mwh"] or {}
         children = [self._energy_item(name, items) for name in items if name != "total"]
         return self._made("Energy", self._plan["energy_mwh"], "MWh", "sum of its items", "sum", children)
@@ -274,7 +275,7 @@ class Derivation:
         return power_node(self._plan, self._ids("energy_items_mwh.gpu"))
 
     def carbon(self) -> Node:
-        """Carbon, location-based."""
+        """Location-based carbon."""
         plan = self._plan
         grid = plan["carbon_tco2e"]["mid"] * KG_PER_T / (plan["energy_mwh"]["mid"] * KWH_PER_MWH)
         given = self._facts.given("grid")
@@ -287,7 +288,7 @@ class Derivation:
     # rates and memory
 
     def throughput(self) -> Node:
-        """Tokens or images per second and GPU, steady state."""
+        """Steady-state tokens or images per second and GPU."""
         name = "samples_per_s_per_gpu" if self._facts.sees_images else "tokens_per_s_per_gpu"
         children = [self.batch_tokens(), replace(self.step(), power=-1), self._gpus(power=-1)]
         return self._made("Throughput per GPU", self._plan[name], f"{self._unit}/s",
@@ -324,7 +325,7 @@ class Derivation:
         return self._per_tflop(per_image, "image")
 
     def mfu(self) -> Node:
-        """Model FLOP utilisation."""
+        """Model FLOP utilisation (MFU)."""
         plan = self._plan
         peak = Node(label="Dense peak of the precision", value=plan["tflops_per_gpu"]["mid"] / plan["mfu"]["mid"],
                     unit="TFLOP/s", power=-1, evidence=self._ids("mfu.peak"))  # fmt: skip
@@ -346,10 +347,10 @@ ALIASES = {
     "step_s": "step", "memory_gib": "memory", "tokens_per_s_per_gpu": "throughput", "tflops_per_gpu": "rate",
     "goodput_ratio": "goodput", "gpu_power_w": "power", "mean_power_mw": "mean-power", "peak_power_mw": "peak-power",
 }  # fmt: skip
-"""Other names for the figures: the document's keys and everyday words."""
+"""Aliases of the figures: keys of the document and everyday words."""
 
 FIGURES = tuple(Derivation(None, {}, None).figures())  # type: ignore[arg-type]
-"""Names for `mpplan explain`."""
+"""Names that `mpplan explain` accepts."""
 
 
 def explain(
@@ -360,13 +361,13 @@ def explain(
     Args:
         document: an estimate (`mpplan.estimate/2`).
         figure: one of `FIGURES`, or a key of the document.
-        precision: of the plan; by default the requested one.
-        gpu: of the plan, by id or a short name; by default the leading one.
-        name: what an error calls the document.
+        precision: precision of the plan; default: the requested one.
+        gpu: GPU of the plan, by id or short name; default: the leading one.
+        name: name of the document in errors.
 
     Raises:
         InputFileError: the document is not an estimate.
-        UsageError: an unknown figure, or no plan that fits for this precision and GPU.
+        UsageError: the figure is unknown, or no plan fits for this precision and GPU.
     """
     canonical = ALIASES.get(figure.lower(), figure.lower())
     if canonical not in FIGURES:

@@ -1,25 +1,25 @@
-"""What a token costs in FLOP per matrix parameter, by training method."""
+"""FLOP per token and matrix parameter, by training method."""
 
 from __future__ import annotations
 
 from planner.training.method import PRETRAIN, find_method
 
 FLOP_PER_PARAM = 6.0
-"""Operations per matrix parameter and token, forward and backward (the 6 of 6N)."""
+"""FLOP per matrix parameter and token, forward and backward (the 6 in 6N)."""
 FLOP_PER_FROZEN_PARAM = 4.0
-"""Beside adapters: forward, and the gradient of the activations."""
+"""FLOP per frozen parameter and token with adapters: forward, and the gradient of the activations."""
 REFERENCE_FLOP_PER_PARAM = 2.0
-"""Forward through the reference that scores the same answers."""
+"""FLOP per parameter and token of the forward pass through the reference model, which scores the same answers."""
 
 
 def flop_per_param(method: str | None) -> float | None:
-    """Operations per matrix parameter and token; None where not all layers are run backward.
+    """Return the FLOP per matrix parameter and token; None if not all layers run backward.
 
     Args:
         method: id of the training method; None: pre-training.
 
     Raises:
-        UsageError: no such method.
+        UsageError: there is no such method.
     """
     row = find_method(method or PRETRAIN)
     if row.trains == "last-layers":
@@ -28,5 +28,5 @@ def flop_per_param(method: str | None) -> float | None:
 
 
 def beside_matrices(method: str | None) -> str:
-    """What else a token costs FLOP in; arguments and errors as of `flop_per_param`."""
+    """Return what else a token takes FLOP for; arguments and errors as for `flop_per_param`."""
     return "adapters and attention" if find_method(method or PRETRAIN).adapts else "attention"

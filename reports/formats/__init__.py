@@ -7,25 +7,25 @@ from pathlib import PurePath
 from planner.errors import UsageError
 
 FORMATS = ("html", "markdown", "terminal", "csv", "json", "pdf")
-"""Names for `--format`; each is a module of this folder with `render`."""
+"""Values of `--format`; each is a module of this folder with a function `render`."""
 
 ENDINGS = {
     ".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "terminal", ".csv": "csv",
     ".json": "json", ".pdf": "pdf",
 }  # fmt: skip
-"""Formats by the ending of a file's name."""
+"""Format for each suffix of a file name."""
 
 
 def format_by_name(name: str | None, flag: str = "--output", *, instead: str = "") -> str:
-    """The format that a file's name ends in; HTML where it has no ending, or there is no name.
+    """Return the format for the suffix of a file name; HTML if there is no suffix or no name.
 
     Args:
         name: the path, or `-`.
-        flag: the flag that named it, for the message.
-        instead: what else the user can do, for the hint.
+        flag: the flag that gave the name, for the message.
+        instead: an alternative for the user, for the hint.
 
     Raises:
-        UsageError: it has an ending that stands for no format: its content would be another than it says.
+        UsageError: the suffix has no format, so the content would not match the name.
     """
     ending = PurePath(name or "").suffix.lower()
     if ending and ending not in ENDINGS:

@@ -1,8 +1,9 @@
-"""The plans as a table for spreadsheets: one row per view, GPU and precision, per point of the curve, and per
-precision that a GPU does not support.
+"""The plans as a table for spreadsheets.
 
-A column is a path into a row of the document (`duration_days.low`), its head the same with underscores. The page holds
-the paths only: its script (`table` in `templates/arithmetic.js`) looks them up in the document that it holds too.
+There is one row per view, GPU and precision, one per point of the curve, and one per precision that a GPU does not
+support. A column is a path into a row of the document (`duration_days.low`); its header is the path with underscores.
+The page holds only the paths: its script (`table` in `templates/arithmetic.js`) looks them up in the document that
+the page also holds.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ _CURVE = ("global_batch", "chosen", "knee", "in_time", "in_budget")
 
 
 def render(view: View) -> str:
-    """CSV with CRLF line ends (RFC 4180); a text that looks like a formula is prefixed with a quote mark."""
+    """Return CSV with CRLF line ends (RFC 4180); text that looks like a formula is prefixed with a quotation mark."""
     held = view.data.get("csv")
     return held if isinstance(held, str) else table_of(view.data["document"])
 
 
 def table_of(document: dict[str, Any]) -> str:
-    """The CSV of a checked document."""
+    """Return the CSV of a checked document."""
     paths = paths_of(document)
     rows = ([_at(row, path) for path in paths] for row in _rows(document))
     return csv_table([head_of(path) for path in paths], rows, number=_number)
 
 
 def paths_of(document: dict[str, Any]) -> list[str]:
-    """The columns of a checked document, as paths into its rows."""
+    """Return the columns of a checked document, as paths into its rows."""
     plans = [*document["plans"], *document["same_deadline"]]
     paths = [*_PLAIN, *(f"layout.{axis}" for axis in _LAYOUT)]
     paths += [f"{name}.{end}" for name in _RANGES for end in _ENDS]
@@ -50,7 +51,7 @@ def paths_of(document: dict[str, Any]) -> list[str]:
 
 
 def head_of(path: str) -> str:
-    """The head of a column."""
+    """Return the header of a column."""
     return path.removeprefix("layout.").replace(".", "_")
 
 
@@ -79,7 +80,7 @@ _EXPONENT_BELOW = 1e-6
 
 
 def _number(value: Any) -> Any:
-    """A number as ECMAScript writes it (ECMA-262, Number::toString), since the page's script makes the same file."""
+    """Format a number as ECMAScript does (ECMA-262, Number::toString), since the page's script writes the same file."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, float):

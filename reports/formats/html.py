@@ -1,4 +1,4 @@
-"""One self-contained HTML file: no requests, readable without scripts, safe from injection by the document."""
+"""One self-contained HTML file that makes no requests, works without scripts, and resists injection by the document."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 LIMIT_BYTES = 150_000
-"""What a page takes at most: the document in it has less detail where it would take more."""
+"""Size limit of a page in bytes; the embedded document has less detail if it would exceed the limit."""
 HELD = "~held~"
-"""Stands for the packed document until the size of the rest of the page is known."""
+"""Placeholder for the packed document until the size of the rest of the page is known."""
 TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
 def render(view: View) -> str:
-    """The page, ending in a line break."""
+    """Return the page, ending in a line break."""
     from markupsafe import Markup
 
     css, js = style(), script()
@@ -53,11 +53,11 @@ def render(view: View) -> str:
     page = page.strip() + "\n"
     columns = [] if view.data.get("csv") else csv.paths_of(view.data["document"])
     held = most_that_fits(view, columns, LIMIT_BYTES - len(page.encode()))
-    return page.replace(f">{HELD}<", f">{held}<", 1)  # no text of the document has such a `<` beside it
+    return page.replace(f">{HELD}<", f">{held}<", 1)  # no text of the document has an unescaped `<` here
 
 
 def embedded(value: Any) -> str:
-    """JSON that is safe inside a script element: nothing in it ends the element or starts a comment."""
+    """Return JSON that is safe inside a script element: nothing in it can end the element or start a comment."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
@@ -65,7 +65,7 @@ def embedded(value: Any) -> str:
 
 
 def policy(css: str, js: str) -> str:
-    """Content security policy: only this style, this script and embedded pictures."""
+    """Return the content security policy: only this style, this script and embedded pictures are allowed."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js)]
     return (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
@@ -74,12 +74,12 @@ def policy(css: str, js: str) -> str:
 
 
 def short(value: float) -> str:
-    """A number for an attribute: six significant digits, no trailing zeros."""
+    """Format a number for an attribute with six significant digits and no trailing zeros."""
     return f"{value:.6g}"
 
 
 def with_code(text: str) -> Markup:
-    """Escaped text, with the parts between backticks as code."""
+    """Return escaped text with the parts between backticks as code."""
     from markupsafe import Markup, escape
 
     parts = [escape(part) for part in text.split("`")]
@@ -90,19 +90,19 @@ def with_code(text: str) -> Markup:
 
 
 _PLAIN = re.compile(r"(?:[≥<] ?)?[−+]?[\d,]+(?:\.\d+)?%?")
-"""A text that the page's script can sort as the number it is."""
+"""Text that the page's script can sort as a number."""
 
 
 @lru_cache
 def style() -> str:
-    """The style sheet without line ends where a mark parts what stands on both sides."""
+    """Return the style sheet without line breaks after punctuation that makes them redundant."""
     lines = (TEMPLATES / "report.css").read_text(encoding="utf-8").strip().splitlines()
     return "".join(line if line.endswith((";", ",", "{", "}")) else line + "\n" for line in lines).strip()
 
 
 @lru_cache
 def script() -> str:
-    """The script without its comment lines, indentation, and spaces and line ends around what parts words anyway."""
+    """Return the script without comment lines, indentation, and redundant spaces and line breaks around punctuation."""
     texts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in ("arithmetic.js", "report.js")]
     kept = (line.strip() for text in texts for line in text.splitlines())
     lines = (closer(line) for line in kept if line and not line.startswith("//"))
@@ -111,13 +111,13 @@ def script() -> str:
 
 _STRING = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _EXPRESSION = re.compile(r"([(=!:,]|return) ?/[^/*]")
-"""Where a regular expression begins, whose spaces count."""
+"""Start of a regular expression, whose spaces are significant."""
 _LOOSE = re.compile(r" ?([,;:=<>&|*(){}\[\]]+) ?")
-"""Marks that part words by themselves; not `+` and `-`, which may be signs, nor `?`."""
+"""Punctuation that separates words by itself; not `+` and `-`, which may be signs, nor `?`."""
 
 
 def closer(line: str) -> str:
-    """A line of the script without those spaces; strings stay, and lines with a regular expression."""
+    """Return a script line without redundant spaces; strings and lines with a regular expression stay unchanged."""
     if _EXPRESSION.search(line):
         return line
     parts = _STRING.split(line)

@@ -8,5 +8,5 @@ from reports.view import View
 
 
 def render(view: View) -> str:
-    """Indented JSON, ending in a line break."""
+    """Return indented JSON, ending in a line break."""
     return json.dumps(view.data["document"], ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""The report as Markdown, for a pull request or a wiki: tables without charts."""
+"""The report as Markdown for a pull request or a wiki: tables without charts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!])")
 
 
 def escaped(text: str) -> str:
-    """Text escaped so that Markdown shows it literally, without emphasis, links, HTML, images or table cells."""
+    """Escape text so that Markdown shows it literally, without emphasis, links, HTML, images or table cells."""
     return _SPECIAL.sub(r"\\\1", text).replace("&", "&amp;").replace("://", ":\u2060//")
 
 
 def render(view: View) -> str:
-    """GitHub-flavoured Markdown, ending in a line break."""
+    """Return GitHub-flavoured Markdown, ending in a line break."""
     hero = view.hero
     parts = [f"# {escaped(view.title)}", _spans(hero.headline), _spans(hero.budget), _spans(hero.setting)]
     parts.append(escaped(" · ".join(part.text for part in hero.trust)))

@@ -1,4 +1,4 @@
-"""The page as a PDF, printed by a headless browser, if one is installed."""
+"""The page as a PDF, printed by a headless browser that must be installed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ BROWSERS = (
     "microsoft-edge",
     "msedge",
 )
-"""Commands that print a page with `--print-to-pdf`."""
+"""Commands of browsers that can print a page with `--print-to-pdf`."""
 PLACES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
 )
-"""Browsers that are not on the search path."""
+"""Paths of browsers outside the search path."""
 LIMIT_S = 60.0
 
 
 def browser() -> str | None:
-    """The browser to print with: `MPPLAN_BROWSER`, else the first one installed; None if there is none."""
+    """Return the browser to print with: `MPPLAN_BROWSER`, else the first one installed; None if there is none."""
     named = os.environ.get("MPPLAN_BROWSER")
     if named:
         return shutil.which(named)
@@ -41,7 +41,7 @@ def browser() -> str | None:
 
 
 def render(view: View) -> bytes:
-    """The page on A4, printed with its own style sheet.
+    """Print the page on A4 with its own style sheet.
 
     Raises:
         UsageError: there is no browser, or it could not print.

@@ -17,26 +17,26 @@ SHOWN = (
     "views", "inputs", "gpus", "curve", "safety", "limits", "time", "memory", "money", "beside", "layout", "drivers",
     "calibration", "assumptions",
 )  # fmt: skip
-"""Parts of the whole answer that follow the first screen: the plan itself. What it rests on is on the page and in
-`mpplan explain`."""
+"""Sections of the whole answer that follow the first screen: the plan itself. The evidence behind it is on the page
+and in `mpplan explain`."""
 LED = ("safety", "time", "memory", "money", "layout", "drivers", "calibration")
-"""Those whose first paragraph says what no table does."""
+"""Sections whose first paragraph adds to what the tables say."""
 TOLD = ("safety", "drivers")
-"""Those with cells of whole sentences, which a column does not wrap."""
+"""Sections with whole sentences in cells, which columns do not wrap."""
 LEAST_NAME = 12
-"""Columns of what a row is about, at least, where the widest of the other columns leaves no room for it."""
+"""Minimum width of the first column, even if the widest other column then leaves too little room."""
 FEW_HEAD_LINES = 2
-"""Lines of the head of a table that has room beside it."""
+"""Maximum number of header lines in a table that has room to widen its columns."""
 
 
 def render(view: View, *, width: int | None = None, color: bool | None = None, brief: bool = False) -> str:
-    """Text of at most `width` columns, ending in a line break.
+    """Return text of at most `width` columns, ending in a line break.
 
     Args:
         view: what to print.
-        width: default: `COLUMNS`, else the terminal's, 80 where there is none.
+        width: default: `COLUMNS`, else the terminal's width, else 80.
         color: default: only on a terminal without `NO_COLOR`.
-        brief: the short answer, where the view has one.
+        brief: whether to print the short answer, if the view has one.
     """
     pen = _Pen(_width(width), _color(color), view.words)
     hero = view.hero
@@ -52,7 +52,7 @@ def render(view: View, *, width: int | None = None, color: bool | None = None, b
     _trust(pen, view)
     for alert in hero.alerts:
         pen.paragraph((Span(text=f"! {alert}"),))
-    if hero.table is not None and not hero.tiles:  # with an answer, the first part already says this and more
+    if hero.table is not None and not hero.tiles:  # with an answer, the first part already has this and more
         pen.table(hero.table)
     for section in view.sections:
         if section.id in SHOWN:
@@ -72,7 +72,7 @@ def _section(pen: _Pen, section: Section) -> None:
 
 
 def _as_items(table: Table, words: Words) -> Items:
-    """A table as a list, a row a line; a line break in the terminal falls between words."""
+    """Convert a table to a list with one item per row, so that lines break between words."""
     told = [[cell.plain for cell in row.cells if cell.text.strip("–")] for row in table.rows]
     apart = words("list.semicolon")
     lines = (Cell(text=words("list.told", name=row[0], text=apart.join(row[1:]))) for row in told)
@@ -81,7 +81,7 @@ def _as_items(table: Table, words: Words) -> Items:
 
 
 def _block(pen: _Pen, block: Block) -> None:
-    """A block as text; charts have none, since a table says the same."""
+    """Append a block as text; charts are omitted, because a table has the same content."""
     if isinstance(block, Table):
         pen.table(block)
     elif isinstance(block, Items):
@@ -107,13 +107,13 @@ def _color(color: bool | None) -> bool:
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
-    """The text padded to a width."""
+    """Pad text to a width."""
     space = " " * max(0, width - columns_of(text))
     return space + text if right else text + space
 
 
 class _Pen:
-    """Collects lines of a width, with or without colour."""
+    """Collects lines of a given width, with or without colour."""
 
     def __init__(self, width: int, color: bool, words: Words) -> None:
         self.words = words
@@ -128,7 +128,7 @@ class _Pen:
         return f"\x1b[{code}m{text}\x1b[0m" if self._color and text.strip() else text
 
     def paragraph(self, spans: tuple[Span, ...], *, quiet: bool = False) -> None:
-        """A paragraph; figures are bold where there is colour."""
+        """Add a paragraph; figures are bold if there is colour."""
         text = "".join(span.text for span in spans).strip()
         if not text:
             return
@@ -141,7 +141,7 @@ class _Pen:
         self._lines.append("")
 
     def items(self, block: Items) -> None:
-        """A titled list; the second part of an item in brackets."""
+        """Add a titled list; the second part of an item is in brackets."""
         if block.title:
             self._lines.append(self._paint(block.title, "1"))
         for item in block.items:
@@ -151,7 +151,7 @@ class _Pen:
         self._lines.append("")
 
     def table(self, table: Table) -> None:
-        """A table; columns that do not fit continue in further blocks, each with the first column."""
+        """Add a table; columns that do not fit continue in further blocks, each with the first column."""
         rows = [row for row in table.rows if len(row.cells) == len(table.columns)]
         short = [row for row in table.rows if len(row.cells) != len(table.columns)]
         widths = [
@@ -197,12 +197,12 @@ def _head_lines(column: Column, width: int) -> list[str]:
 
 
 def _head_width(column: Column) -> int:
-    """Width of a head, which may wrap over lines but not inside a word."""
+    """Return the width of a header, which may wrap between words but not inside one."""
     return max(columns_of(word.strip()) for word in column.head.split(" ")) if column.head else 0
 
 
 def _with_room_for_heads(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
-    """Widths in which heads of many lines have fewer, as long as all columns still fit on a line."""
+    """Widen columns whose headers take many lines, as long as all columns still fit on a line."""
     wider = list(widths)
     for _ in range(width):
         tallest = max(range(len(columns)), key=lambda n: len(_head_lines(columns[n], wider[n])))
@@ -213,7 +213,7 @@ def _with_room_for_heads(columns: Sequence[Column], widths: list[int], width: in
 
 
 def _parts(widths: list[int], width: int) -> list[list[int]]:
-    """Groups of columns that fit on a line, each starting with the first column."""
+    """Return groups of columns that fit on a line, each starting with the first column."""
     groups: list[list[int]] = [[0]]
     for n in range(1, len(widths)):
         used = sum(widths[k] + 2 for k in groups[-1])

@@ -1,6 +1,6 @@
-"""A plan as the configuration of a framework that trains: one file per framework, listed here.
+"""Convert a plan to the configuration of a training framework: one module per framework, listed here.
 
-Which setting stands for what, at which release, is in the framework's own file; nothing here starts a job.
+Each framework's module maps plan fields to settings of a specific release; nothing here starts a job.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ FRAMEWORKS: tuple[Framework, ...] = (
 
 
 def find_framework(name: str) -> Framework:
-    """The framework of this name, whatever its case.
+    """Return the framework of this name, ignoring case.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such framework.
     """
     names = {framework.name: framework for framework in FRAMEWORKS}
     plain = name.strip().lower()
@@ -49,18 +49,18 @@ def launch_file(
     view: str = "plans",
     file: str = "the answer",
 ) -> LaunchFile:
-    """The configuration of one plan of an answer for a framework.
+    """Return the configuration of one plan of an answer for a framework.
 
     Args:
         document: `mpplan.estimate/2`, checked and cleaned.
-        framework: its name.
-        precision: of the plan; by default the asked one.
-        gpu: of the plan, as a question names GPUs; by default that of the answer's sentence.
+        framework: name of the framework.
+        precision: precision of the plan; default: the requested one.
+        gpu: GPU of the plan, named as in a question; default: the GPU of the answer's sentence.
         view: `plans` or `same_deadline`.
-        file: what errors call the answer.
+        file: name of the answer in errors.
 
     Raises:
-        UsageError: no such framework or plan, or the framework cannot run the plan.
+        UsageError: there is no such framework or plan, or the framework cannot run the plan.
         InputFileError: the answer names something that is in no catalogue, or has no samples to train on.
     """
     run = planned_run(document, precision=precision, gpu=gpu, view=view, file=file)

@@ -1,9 +1,9 @@
 """Hugging Face Accelerate: the YAML file of `accelerate launch --config_file`, as 1.15.0 reads it.
 
-FSDP2 where the plan shards parameters or gradients, DeepSpeed where it shards optimizer states only, plain data
-parallel where it shards nothing. 4-bit weights are sharded by FSDP1, the way that bitsandbytes and PEFT document (their
-guides to FSDP-QLoRA): they have to lie in a floating type for it, since FSDP1 refuses bytes and accelerate's FSDP2
-leaves them whole on every GPU (`fsdp2_prepare_model`).
+The file uses FSDP2 if the plan shards parameters or gradients, DeepSpeed if it shards only optimizer states, and plain
+data parallelism if it shards nothing. 4-bit weights are sharded by FSDP1, as bitsandbytes and PEFT document (their
+guides to FSDP-QLoRA). The weights must be stored in a floating-point type for this: FSDP1 refuses bytes, and
+accelerate's FSDP2 leaves them unsharded on every GPU (`fsdp2_prepare_model`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
 
 
 def _for_the_script(run: PlannedRun) -> tuple[str, ...]:
-    """What `transformers.TrainingArguments` (5.x) or your own loop has to be given."""
+    """Return the arguments for `transformers.TrainingArguments` (5.x) or the user's training loop."""
     arguments = [
         f"per_device_train_batch_size={run.micro_examples}",
         f"gradient_accumulation_steps={run.layout.grad_accum}",
@@ -59,10 +59,10 @@ def _for_the_script(run: PlannedRun) -> tuple[str, ...]:
 
 
 def _quantisation(run: PlannedRun) -> tuple[str, ...]:
-    """How your script loads 4-bit weights.
+    """Return how the user's script loads 4-bit weights.
 
-    transformers 5.24 puts them on the GPU of each process unless it is told another device
-    (`Bnb4BitHfQuantizer.update_device_map`), whatever `fsdp_cpu_ram_efficient_loading` says.
+    transformers 5.24 loads them onto the GPU of each process unless it is told another device
+    (`Bnb4BitHfQuantizer.update_device_map`), regardless of `fsdp_cpu_ram_efficient_loading`.
     """
     if not run.how.low_bits:
         return ()
@@ -87,16 +87,16 @@ def _quantisation(run: PlannedRun) -> tuple[str, ...]:
 
 
 COMPUTE_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
-"""Types of torch in which 4-bit weights multiply, by precision; the others do in FP32."""
+"""Torch compute types of 4-bit weights, by precision; other precisions compute in FP32."""
 
 
 def shards_4_bits(run: PlannedRun) -> bool:
-    """Whether FSDP shares out 4-bit weights."""
+    """Return whether FSDP shards 4-bit weights."""
     return run.how.low_bits and _kind(run) == "FSDP"
 
 
 def _optimizer(run: PlannedRun) -> tuple[str, ...]:
-    """Its arguments; none where only your script can make it."""
+    """Return the arguments for the optimizer; none if only the user's script can create it."""
     if run.optimizer not in TRANSFORMERS_OPTIMIZERS:
         return ()
     name = SHARDED_8BIT if run.optimizer == "adamw-8bit" and stage(run) >= 2 else TRANSFORMERS_OPTIMIZERS[run.optimizer]
@@ -104,11 +104,11 @@ def _optimizer(run: PlannedRun) -> tuple[str, ...]:
 
 
 SHARDED_8BIT = "adamw_torch_8bit"
-"""torchao's 8-bit AdamW, which FSDP2 can shard; that of bitsandbytes it cannot."""
+"""The 8-bit AdamW of torchao, which FSDP2 can shard; it cannot shard the one of bitsandbytes."""
 
 
 def settings(run: PlannedRun) -> Settings:
-    """The file's settings."""
+    """Return the settings of the file."""
     kind = _kind(run)
     file: dict[str, object] = {
         "compute_environment": "LOCAL_MACHINE",
@@ -164,7 +164,7 @@ def _fsdp(run: PlannedRun) -> Settings:
 
 
 def _fsdp1(run: PlannedRun) -> Settings:
-    """That of 4-bit weights: flat parameters, each layer's frozen ones apart from its adapters."""
+    """Return the FSDP1 settings for 4-bit weights: flat parameters, separate for frozen weights and adapters."""
     return {
         "fsdp_version": 1,
         "fsdp_sharding_strategy": "FULL_SHARD" if run.layout.zero == 3 else "SHARD_GRAD_OP",

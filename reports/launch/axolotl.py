@@ -1,4 +1,4 @@
-"""axolotl: the YAML file of `axolotl train`, as the schema of 0.19.0 has it."""
+"""axolotl: the YAML file of `axolotl train`, following the schema of 0.19.0."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from reports.launch.rules import (
 )
 
 OPTIMIZERS = {**TRANSFORMERS_OPTIMIZERS, "muon": "muon"}
-"""`optimizer` by optimizer of the plan: those of transformers, and its own."""
+"""Values of `optimizer` by optimizer of the plan: those of transformers, and axolotl's own."""
 SHARDED_8BIT = "ao_adamw_8bit"
-"""The 8-bit AdamW that FSDP2 can shard: axolotl refuses that of bitsandbytes there."""
+"""The 8-bit AdamW that FSDP2 can shard; axolotl refuses the one of bitsandbytes with FSDP2."""
 MODULES = {
     "attention": ["q_proj", "k_proj", "v_proj", "o_proj"],
     "mlp": ["gate_proj", "up_proj", "down_proj"],
     "qv": ["q_proj", "v_proj"],
 }
-"""`lora_target_modules` by the question's words, as transformers names the weights of Llama and its relatives."""
+"""Values of `lora_target_modules` by the question's words, as transformers names weights of Llama-like models."""
 
 
 def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
@@ -47,14 +47,14 @@ def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
 
 
 def settings(run: PlannedRun) -> Settings:
-    """The file's settings."""
+    """Return the settings of the file."""
     return {
         "base_model": published_names(run.model).hugging_face or f"./{run.model}",
         **({} if run.how.fine_tunes else {"reinit_weights": True}),
         **_data(run),
         **_adapter(run),
         "sequence_len": run.seq_len,
-        "sample_packing": run.packed and not run.how.pairs,  # which it refuses
+        "sample_packing": run.packed and not run.how.pairs,  # axolotl refuses packing with pairs
         "micro_batch_size": run.micro_examples,
         "gradient_accumulation_steps": run.layout.grad_accum,
         **({"num_epochs": run.epochs} if run.epochs else {"max_steps": run.steps}),
@@ -64,7 +64,7 @@ def settings(run: PlannedRun) -> Settings:
         "learning_rate": LEARNING_RATE[run.adapts],
         **_precision(run),
         "attn_implementation": "eager" if run.attention == "naive" else "flash_attention_2",
-        "torch_compile": run.stack == "fsdp-compile" or run.precision == "fp8",  # whose casts are slow in eager PyTorch
+        "torch_compile": run.stack == "fsdp-compile" or run.precision == "fp8",  # FP8 casts are slow in eager PyTorch
         **_memory(run),
         **_sharding(run),
         "output_dir": "./outputs",
@@ -72,7 +72,7 @@ def settings(run: PlannedRun) -> Settings:
 
 
 LEARNING_RATE = {False: 2e-5, True: 2e-4}
-"""A place-holder that the schema needs, by whether adapters are trained: those of axolotl's own examples."""
+"""Placeholder required by the schema, by whether adapters are trained; the values of axolotl's own examples."""
 
 
 def _data(run: PlannedRun) -> dict[str, object]:
@@ -102,7 +102,7 @@ def _adapter(run: PlannedRun) -> dict[str, object]:
 
 
 def _loss(run: PlannedRun) -> dict[str, object]:
-    """The loss over some tokens at a time: for all methods but of pairs its own, for pairs Liger's."""
+    """Return settings that compute the loss on some tokens at a time: Liger's for pairs, axolotl's own otherwise."""
     if not run.chunked_loss:
         return {}
     return {"dpo_use_liger_kernel" if run.how.pairs else "chunked_cross_entropy": True}
@@ -127,9 +127,9 @@ def _precision(run: PlannedRun) -> dict[str, object]:
 
 
 def _outgrows_one_gpu(run: PlannedRun) -> bool:
-    """Whether the 4-bit model has no room on one GPU, where FSDP finds it before it is shared out.
+    """Return whether the 4-bit model does not fit on one GPU, to which it is loaded before FSDP shards it.
 
-    axolotl 0.19.0 gives `device_map` the process's own GPU (`_set_device_map_config`) and refuses
+    axolotl 0.19.0 sets `device_map` to the process's own GPU (`_set_device_map_config`) and refuses
     `cpu_ram_efficient_loading` with FSDP2 and 4-bit weights.
     """
     if not (run.how.low_bits and stage(run) >= 2):
@@ -170,7 +170,7 @@ def _sharding(run: PlannedRun) -> dict[str, object]:
 
 
 def _deepspeed(run: PlannedRun) -> Settings:
-    """A configuration of DeepSpeed in place: axolotl fills in what says `auto`."""
+    """Return an inline DeepSpeed configuration; axolotl fills in the values that are `auto`."""
     zero: dict[str, object] = {"stage": 1}
     if run.offload == "optimizer":
         zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}

@@ -26,9 +26,9 @@ from reports.launch.rules import (
 )
 
 OPTIMIZERS = {"adamw": "AdamW", "lamb": "Lamb", "lion": "Lion", "muon": "Muon"}
-"""`optimizer.type` by optimizer of the plan."""
+"""Values of `optimizer.type` by optimizer of the plan."""
 AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
-"""`torch_autocast.dtype` by precision."""
+"""Values of `torch_autocast.dtype` by precision."""
 
 
 def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
@@ -36,14 +36,14 @@ def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
 
 
 def settings(run: PlannedRun) -> Settings:
-    """The configuration without what names the plan."""
+    """Return the configuration, without the entry that names the plan."""
     layout = run.layout
     sections: dict[str, object] = {
         "train_micro_batch_size_per_gpu": run.micro_examples,
         "gradient_accumulation_steps": layout.grad_accum,
         "zero_optimization": _zero(run),
     }
-    if layout.tp == 1:  # with AutoTP it would count the tensor parallel ranks as if each had data of its own
+    if layout.tp == 1:  # with AutoTP, it would count tensor-parallel ranks as if each had its own data
         sections = {"train_batch_size": run.batch_examples} | sections
     sections |= _precision(run)
     if run.optimizer in OPTIMIZERS:
@@ -68,7 +68,7 @@ def settings(run: PlannedRun) -> Settings:
 
 
 def _dispatch(run: PlannedRun) -> Settings:
-    """How tokens reach their experts; DeepEP's buffer holds those of one rank."""
+    """Return how tokens are dispatched to experts; DeepEP's buffer holds the tokens of one rank."""
     if run.moe_dispatcher == "alltoall":
         return {"comm_backend": "comm"}
     tokens = run.layout.micro_batch * run.seq_len // run.layout.cp
@@ -76,10 +76,10 @@ def _dispatch(run: PlannedRun) -> Settings:
 
 
 def _zero(run: PlannedRun) -> Settings:
-    if run.offload == "optimizer":  # which DeepSpeed does from stage 1 on, on one rank, too
+    if run.offload == "optimizer":  # DeepSpeed offloads from stage 1 on, even with one rank
         host = {"device": "cpu", "pin_memory": True}
         section: dict[str, object] = {"stage": max(1, stage(run)), "offload_optimizer": host}
-        if stage(run) == 3 and run.stack != "classic":  # as the plan has it, whose FSDP moves parameters as well
+        if stage(run) == 3 and run.stack != "classic":  # as in the plan, whose FSDP also moves parameters
             section["offload_param"] = dict(host)
         return section
     return {"stage": stage(run)}
@@ -103,7 +103,7 @@ def _precision(run: PlannedRun) -> dict[str, object]:
 
 
 def _interval(run: PlannedRun) -> int:
-    """Layers between checkpoints of a pipeline; 0 keeps all activations."""
+    """Return the number of layers between pipeline checkpoints; 0 keeps all activations."""
     mode = run.layout.act_ckpt
     return 1 if mode == "full" else 0 if mode == "none" else int(mode.removeprefix("every-"))
 

@@ -1,7 +1,7 @@
-r"""Settings as text: YAML, TOML, JSON. Every string is quoted, so that no name can become anything else.
+r"""Write settings as YAML, TOML or JSON. Every string is quoted, so that no name can be parsed as anything else.
 
 A JSON string of printable characters is a YAML double-quoted scalar (YAML 1.2, section 1.3) and a TOML basic string
-(TOML 1.0); what does not print is `\U` and its number in both.
+(TOML 1.0); an unprintable character is `\U` and its code point in both.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from reports.launch.framework import Settings
 
 ABOUT_KEY = "_mpplan"
-"""Where JSON, which has no comments, keeps the lines that name the plan."""
+"""Key under which JSON, which has no comments, holds the lines that name the plan."""
 
 
 def comment(lines: Iterable[str]) -> str:
-    """Lines as comments of YAML, TOML and shell."""
+    """Format lines as comments of YAML, TOML and shell."""
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
 
 def scalar(value: object) -> str:
-    """A value as YAML and TOML both read it; what does not print is escaped by its number, as both allow."""
+    """Format a value for both YAML and TOML; unprintable characters are escaped by code point, as both allow."""
     text = json.dumps(value, ensure_ascii=False)
     return "".join(mark if mark.isprintable() else f"\\U{ord(mark):08x}" for mark in text)
 
 
 def to_yaml(settings: Settings, about: Iterable[str]) -> str:
-    """A YAML document under its comment."""
+    """Return a YAML document that begins with a comment."""
     return f"{comment(about)}\n" + "".join(f"{line}\n" for line in _yaml(settings, ""))
 
 
@@ -57,7 +57,7 @@ def _items(values: Iterable[object], indent: str) -> Iterator[str]:
 
 
 def to_toml(settings: Settings, about: Iterable[str]) -> str:
-    """A TOML document under its comment; `settings` are tables by dotted name."""
+    """Return a TOML document that begins with a comment; `settings` are tables by dotted name."""
     tables = []
     for table, values in settings.items():
         if not isinstance(values, Mapping):
@@ -67,5 +67,5 @@ def to_toml(settings: Settings, about: Iterable[str]) -> str:
 
 
 def to_json(settings: Settings, about: Iterable[str]) -> str:
-    """A JSON document whose first entry names the plan."""
+    """Return a JSON document whose first entry names the plan."""
     return json.dumps({ABOUT_KEY: [line for line in about if line], **settings}, indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""What a framework is to `mpplan export --launch`, and the file that one makes of a plan."""
+"""The definition of a framework for `mpplan export --launch`, and the file it writes for a plan."""
 
 from __future__ import annotations
 
@@ -16,69 +16,69 @@ Settings = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Something that a framework cannot do as a plan has it: a refusal, or what a file leaves out."""
+    """A limitation of a framework with respect to a plan: a refusal, or something that the file leaves out."""
 
     applies: Callable[[PlannedRun], bool]
     what: str
-    """One sentence without a full stop, for the page of the documentation, the file and the screen."""
+    """One sentence without a full stop, for the documentation page, the file and the screen."""
     hint: str = ""
-    """Of a refusal: flags of `mpplan estimate` that make a plan without it; the frameworks that take the plan as it is
-    are found and named with it."""
+    """Hint of a refusal: flags of `mpplan estimate` that make a plan without the obstacle. Frameworks that accept the
+    plan unchanged are found and named as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What of a plan a framework takes, and where it stands."""
+    """A part of a plan that a framework accepts, and its place in the file."""
 
     what: str
     where: tuple[str, ...]
-    """Names of settings as the file has them, sections joined by a point."""
+    """Names of settings as in the file, with sections joined by a full stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """One framework; each is a file of this folder."""
+    """One framework; each is a module of this folder."""
 
     name: str
-    """What the user types."""
+    """The name that the user types."""
     title: str
-    """What its makers call it, with the release that these settings are of."""
+    """The official name, with the release that the settings are for."""
     source: str
-    """Address of what declares the settings."""
+    """Address of the declaration of the settings."""
     form: str
-    """Kind of the file, in words."""
+    """Kind of file, in words."""
     suffix: str
-    """Extension of the file, with its point."""
+    """Extension of the file, including its full stop."""
     start: str
-    """The command that starts it, with `{file}`."""
+    """The command that starts training, with the placeholder `{file}`."""
     takes: tuple[Taken, ...]
     refuses: tuple[Rule, ...]
     leaves_out: tuple[Rule, ...]
     trains: bool = True
-    """Whether it trains by itself what its file says; else it only starts what another does."""
+    """Whether the framework itself trains what the file says; otherwise it only starts another program."""
     write: Callable[[PlannedRun, tuple[str, ...]], str]
-    """The file of a plan that nothing refuses, with the head and the notes that its comments hold."""
+    """Writes the file of a plan that no rule refuses, with the header and notes as comments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchFile:
-    """A file to start training with."""
+    """A file that starts training."""
 
     text: str
     notes: tuple[str, ...]
-    """What of the plan is not in it, one sentence each."""
+    """Parts of the plan that are not in the file, one sentence each."""
 
 
 def render(framework: Framework, run: PlannedRun, others: Iterable[Framework] = ()) -> LaunchFile:
-    """The configuration of a plan for a framework.
+    """Return the configuration of a plan for a framework.
 
     Args:
-        framework: which writes it.
+        framework: the framework that writes it.
         run: the plan.
         others: frameworks that a refusal may point to.
 
     Raises:
-        UsageError: the framework cannot run the plan; the first reason, with what to ask for instead.
+        UsageError: the framework cannot run the plan; the error gives the first reason and a remedy.
     """
     refusal = refusal_of(framework, run)
     if refusal is not None:
@@ -90,12 +90,12 @@ def render(framework: Framework, run: PlannedRun, others: Iterable[Framework] = 
 
 
 def refusal_of(framework: Framework, run: PlannedRun) -> Rule | None:
-    """The first rule by which a framework cannot run a plan; None where it can."""
+    """Return the first rule by which a framework cannot run a plan; None if it can."""
     return next((rule for rule in framework.refuses if rule.applies(run)), None)
 
 
 def _instead(framework: Framework, refusal: Rule, run: PlannedRun, others: Iterable[Framework]) -> str:
-    """What to do: plan anew, or give this very plan to a framework that takes it."""
+    """Suggest a remedy: plan again, or give this plan to a framework that accepts it."""
     takers = [
         candidate.name
         for candidate in others
@@ -107,7 +107,7 @@ def _instead(framework: Framework, refusal: Rule, run: PlannedRun, others: Itera
 
 
 def head(framework: Framework, run: PlannedRun) -> tuple[str, ...]:
-    """Lines that name the plan: model, precision, GPUs, duration, when it was made, by which mpplan."""
+    """Return lines that name the plan: model, precision, GPUs, duration, and the date and version of its creation."""
     layout = run.layout
     axes = ", ".join(f"{axis} {getattr(layout, axis)}" for axis in ("tp", "pp", "vp", "cp", "ep", "dp", "zero"))
     limit = "" if run.power_limit_w is None else f" at {run.power_limit_w:,.0f} W"
@@ -129,7 +129,7 @@ def _commented(notes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def samples_of(run: PlannedRun) -> str:
-    """What a step is made of, in words: images and their size, or sequences and their length."""
+    """Describe the samples of a step: images and their size, or sequences and their length."""
     if run.image_size is not None:
         return f"images of {run.image_size:,} x {run.image_size:,} pixels"
     what = "pairs of sequences" if run.how.pairs else "sequences"

@@ -31,14 +31,14 @@ from reports.launch.rules import (
 )
 
 OPTIMIZERS = {"adamw": "adam", "sgd-momentum": "sgd", "muon": "muon", "lion": "lion"}
-"""Names of `--optimizer`; its adam decouples weight decay."""
+"""Values of `--optimizer`; Megatron's adam decouples weight decay."""
 FP8_RECIPES = {"tensorwise": "tensorwise", "delayed": "delayed", "blockwise": "blockwise", "mx": "mxfp8"}
-"""`--fp8-recipe` by scaling of the policy."""
+"""Values of `--fp8-recipe` by scaling of the policy."""
 SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
-"""`--data-parallel-sharding-strategy` of Megatron-FSDP by ZeRO stage."""
+"""Values of `--data-parallel-sharding-strategy` of Megatron-FSDP by ZeRO stage."""
 BF16_BYTES = 2
 OFFLOADED = ("attn_norm", "core_attn", "attn_proj", "mlp_norm")
-"""`--offload-modules`: what keeps the activations of a dense layer between its products."""
+"""Values of `--offload-modules`: the modules that hold a dense layer's activations between its matrix products."""
 
 _SCRIPT = """\
 #!/usr/bin/env bash
@@ -71,7 +71,7 @@ def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
 
 
 def _environment(run: PlannedRun) -> Iterator[str]:
-    # Megatron wants one connection where tensor or context parallel messages overlap, and more under FSDP.
+    # Megatron wants one connection if tensor or context parallel messages overlap, and more with FSDP.
     is_single = run.layout.tp * run.layout.cp > 1 and stage(run) < 2
     yield "export CUDA_DEVICE_MAX_CONNECTIONS=1" if is_single else "unset CUDA_DEVICE_MAX_CONNECTIONS"
     if run.precision in ENVIRONMENT:
@@ -81,7 +81,7 @@ def _environment(run: PlannedRun) -> Iterator[str]:
 
 
 def arguments(run: PlannedRun) -> Iterator[Argument]:
-    """The arguments of `pretrain_gpt.py`, a flag with its values each."""
+    """Yield the arguments of `pretrain_gpt.py`, each a flag with its values."""
     yield from model_arguments(run)
     yield from _layout(run)
     yield from _sharding(run)
@@ -110,10 +110,10 @@ def _layout(run: PlannedRun) -> Iterator[Argument]:
 
 
 def stages(layers: int, chunks: int, mtp_layers: int = 0) -> str:
-    """Layers by stage for `--pipeline-model-parallel-layout`: `E` embeds, `t` is a layer, `L` the loss, `|` a border.
+    """Return the value of `--pipeline-model-parallel-layout`: `E` embeds, `t` is a layer, `L` the loss, `|` a boundary.
 
-    The first stages hold one layer more than the last where the layers do not divide. Modules of multi-token
-    prediction, `m`, lie on the last stage, which has the layers that the others leave.
+    If the layers do not divide evenly, the first stages hold one layer more than the last. Modules of multi-token
+    prediction, `m`, are on the last stage, which gets the layers that the others leave.
     """
     each, more = divmod(layers, chunks)
     counts = [each + (place < more) for place in range(chunks)]
@@ -147,18 +147,19 @@ def _sharding(run: PlannedRun) -> Iterator[Argument]:
 
 
 def _builds_whole(run: PlannedRun) -> bool:
-    """Whether each GPU makes its stage of the model before Megatron-FSDP shares it out.
+    """Return whether each GPU builds its stage of the model before Megatron-FSDP shards it.
 
-    On a meta device it would be made in shards, by `reset_parameters` of each module: learned positions are then those
-    of `torch.nn.Embedding`, 50 times as wide as Megatron's, and the last stage's copy of the embeddings stays 0
-    (core_v0.19.0, `setup_embeddings_and_output_layer`). Neither matters where a checkpoint is loaded.
+    On a meta device, the stage would be built in shards by `reset_parameters` of each module. Learned positions would
+    then be those of `torch.nn.Embedding`, with 50 times Megatron's standard deviation, and the last stage's copy of the
+    embeddings would stay 0 (core_v0.19.0, `setup_embeddings_and_output_layer`). Neither matters if a checkpoint is
+    loaded.
     """
     copies = run.layout.pp > 1 and bool(run.shape.get("tied_embeddings") or run.mtp_layers)
     return stage(run) >= 2 and not run.how.fine_tunes and (copies or bool(run.shape.get("learned_positions")))
 
 
 def _outgrows_one_gpu(run: PlannedRun) -> bool:
-    """Whether the 16-bit weights of a stage have no room on a GPU that makes them whole."""
+    """Return whether the 16-bit weights of a stage do not fit on a GPU that builds them unsharded."""
     layout, board = run.layout, find_gpu(run.gpu)
     split = layout.tp * layout.pp * (layout.ep if run.is_moe else 1)
     return _builds_whole(run) and run.shape["params_total"] / split * BF16_BYTES > board.memory_bytes
@@ -177,7 +178,7 @@ def _precision(run: PlannedRun) -> Iterator[Argument]:
         return
     if run.precision == "fp16":
         yield ("--fp16",)
-        yield "--initial-loss-scale", "65536"  # of PyTorch's GradScaler; without `--loss-scale` the scale is dynamic
+        yield "--initial-loss-scale", "65536"  # as PyTorch's GradScaler; without `--loss-scale` it is dynamic
         return
     yield ("--bf16",)
     if narrow_gradients(run):
@@ -209,7 +210,7 @@ def _memory(run: PlannedRun) -> Iterator[Argument]:
 
 
 def checkpointed(run: PlannedRun) -> int:
-    """Layers of a stage (of a virtual one, where there are) that `every-N` checkpoints whole."""
+    """Return how many layers of a stage (a virtual stage, if there are any) `every-N` checkpoints as a whole."""
     every = int(run.layout.act_ckpt.removeprefix("every-"))
     return max(1, ceil(run.count("layers") / (run.layout.pp * run.layout.vp) / every))
 

@@ -1,4 +1,4 @@
-"""The shape of a model as arguments of Megatron-LM's `pretrain_gpt.py`."""
+"""The shape of a model as arguments for Megatron-LM's `pretrain_gpt.py`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Argument = tuple[str, ...]
 """A flag and its values."""
 
 BALANCE = "1e-2"
-"""`--moe-aux-loss-coeff`: the value that its help recommends to start from. Without it experts are not balanced."""
+"""`--moe-aux-loss-coeff`: the initial value that its help recommends. Without it, the expert load is not balanced."""
 
 
 def model_arguments(run: PlannedRun) -> Iterator[Argument]:
-    """A flag with its values each."""
+    """Yield the model's arguments, each a flag with its values."""
     yield from _dimensions(run)
     if run.is_moe:
         yield from _experts(run)
@@ -55,7 +55,7 @@ def _experts(run: PlannedRun) -> Iterator[Argument]:
 
 
 def _expert_layers(run: PlannedRun) -> str:
-    """Which layers have experts: all behind the first dense ones, or the last of every few."""
+    """Return which layers have experts: all after the first dense ones, or the last of every few."""
     layers, dense, every = run.count("layers"), run.count("dense_layers"), max(1, run.count("moe_every"))
     if dense:
         return f"([0]*{dense}+[1]*{layers - dense})"
@@ -63,16 +63,16 @@ def _expert_layers(run: PlannedRun) -> str:
 
 
 def _routing(run: PlannedRun) -> Iterator[Argument]:
-    """Which experts a token goes to, and how.
+    """Yield arguments for the choice of experts for a token.
 
-    A token with one expert has the scores of Llama 4: a sigmoid that scales what the expert takes (transformers 5.24,
-    `Llama4TextMoe`; `Llama4ModelProvider` of Megatron-Bridge).
+    With one expert per token, the scores are those of Llama 4: a sigmoid that scales the expert's input (transformers
+    5.24, `Llama4TextMoe`; `Llama4ModelProvider` of Megatron-Bridge).
     """
     yield "--moe-router-topk", str(run.count("top_k"))
     if run.count("expert_groups"):
         yield "--moe-router-num-groups", str(run.count("expert_groups"))
         yield "--moe-router-group-topk", str(run.count("token_groups"))
-    if run.count("top_k") == 1:  # of whose softmax nothing could be learned
+    if run.count("top_k") == 1:  # a softmax over one expert would give no gradient
         yield "--moe-router-score-function", "sigmoid"
         yield ("--moe-apply-probs-on-input",)
     yield "--moe-aux-loss-coeff", BALANCE
@@ -81,7 +81,7 @@ def _routing(run: PlannedRun) -> Iterator[Argument]:
         return
     yield "--moe-token-dispatcher-type", "flex"
     yield "--moe-flex-dispatcher-backend", "hybridep" if run.rack_domain else "deepep"
-    yield "--moe-router-dtype", "fp32"  # which both want
+    yield "--moe-router-dtype", "fp32"  # required by both dispatchers
 
 
 def _attention(run: PlannedRun) -> Iterator[Argument]:
@@ -122,4 +122,4 @@ MODEL_TAKES = (
         "--moe-apply-probs-on-input", "--moe-aux-loss-coeff",
     )),
 )  # fmt: skip
-"""What of the shape stands where."""
+"""The dimensions of the model and their places in the file."""

@@ -1,7 +1,7 @@
-"""One plan of an answer as what a launcher needs to know: `PlannedRun`, read in one place.
+"""Read one plan of an answer as the data that a launcher needs: `PlannedRun`.
 
-The answer is the document `mpplan.estimate/2`, checked before it comes here. Inputs are taken from its echo of the
-question with the planner's own default for each, so that an older answer reads, and a newer one brings more.
+The answer is the document `mpplan.estimate/2`, already checked. Inputs are taken from its copy of the question, with
+the planner's own default for each, so that older answers can be read as well as newer ones with more inputs.
 """
 
 from __future__ import annotations
@@ -44,81 +44,81 @@ class PlannedRun:
 
     model: str
     shape: dict[str, Any]
-    """The model's dimensions as the document has them (`model`)."""
+    """The model's dimensions as in the document (`model`)."""
     policy: PrecisionPolicy
     gpu: str
-    """Its id in the catalogue."""
+    """Id of the GPU in the catalogue."""
     gpus: int
     nodes: int
     power_limit_w: float | None
-    """Per GPU, where the plan stands at another than the board's own."""
+    """Power limit per GPU; None if the plan uses the board's default."""
     layout: Layout
     how: Method
-    """The row of the method."""
+    """Catalogue row of the training method."""
     optimizer: str
-    """Its id in the catalogue."""
+    """Id of the optimizer in the catalogue."""
     offload: str
-    """none, optimizer or activations."""
+    """One of none, optimizer, activations."""
     attention: str
-    """flash or naive."""
+    """One of flash, naive."""
     stack: str
-    """Whose kernels the plan counts with; of a framework that has a name, the ones behind it."""
+    """Software stack whose kernels the plan assumes; for a named framework, the stack behind it."""
     seq_len: int
-    """Tokens of the longest sequence; 1 where samples are images."""
+    """Tokens in the longest sequence; 1 if samples are images."""
     mean_len: float
-    """Tokens of a sequence on average, padding left out."""
+    """Mean number of tokens per sequence, without padding."""
     image_size: int | None
-    """Pixels of a side, of a vision model; None: samples are sequences of tokens."""
+    """Image side in pixels for a vision model; None if samples are sequences of tokens."""
     samples: float
-    """Sequences of the whole run, or images."""
+    """Sequences or images in the whole run."""
     epochs: float | None
-    """Passes over the data, where the question counts them."""
+    """Passes over the data, if the question states them."""
     lora_rank: int
     lora_targets: str | None
-    """What gets an adapter, in the question's words; None: every linear layer."""
+    """Modules that get an adapter, in the question's words; None: every linear layer."""
     quant_double: bool
-    """Whether the scales of 4-bit weights are quantised, too."""
+    """Whether the scales of 4-bit weights are quantised as well."""
     chunked_loss: bool
     """Whether the loss never holds a full FP32 copy of the logits."""
     fused_head: bool
-    """Whether it is computed with the output layer, so that the logits never lie there whole."""
+    """Whether the loss is fused with the output layer, so that the full logits are never stored."""
     in_backward: bool
     """Whether weights are updated inside the backward pass."""
     moe_dispatcher: str
-    """How tokens are sent to their experts: one of `routing.DISPATCHERS`."""
+    """How tokens are dispatched to experts: one of `routing.DISPATCHERS`."""
     mtp_layers: int
-    """Modules of multi-token prediction."""
+    """Number of modules for multi-token prediction."""
     rack_domain: bool
-    """Whether NVLink joins GPUs of several servers."""
+    """Whether NVLink connects GPUs of several servers."""
     commitment: str
-    """As asked: on-demand, spot, 1y or 3y."""
+    """As requested: on-demand, spot, 1y or 3y."""
     duration: str
-    """What the plan predicts, with its range, in words."""
+    """The predicted duration with its range, in words."""
     view: str
     created_at: str
-    """ISO 8601, UTC."""
+    """Creation time of the answer in ISO 8601, UTC."""
     version: str
-    """mpplan's, as the document says."""
+    """Version of mpplan, as in the document."""
     schema: str
 
     @property
     def gpus_per_node(self) -> int:
-        """GPUs that each server of the plan gives."""
+        """GPUs per server of the plan."""
         return ceil(self.gpus / self.nodes)
 
     @property
     def steps(self) -> int:
-        """Optimizer steps for all samples, the last one whole."""
+        """Optimizer steps for all samples, rounded up."""
         return ceil(round(self.samples / self.layout.global_batch, STEP_DIGITS))
 
     @property
     def batch_examples(self) -> int:
-        """Examples of a step, as a data loader counts them: a pair of answers is one, and two sequences of the plan."""
+        """Examples per step as a data loader counts them; a pair of answers is one example but two sequences."""
         return self.layout.global_batch // self.how.sequences_per_example
 
     @property
     def micro_examples(self) -> int:
-        """Examples of a micro-batch."""
+        """Examples per micro-batch."""
         return self.layout.micro_batch // self.how.sequences_per_example
 
     @property
@@ -133,7 +133,7 @@ class PlannedRun:
 
     @property
     def method(self) -> str:
-        """pretrain, sft, lora, qlora and so on."""
+        """Id of the method: pretrain, sft, lora, qlora and so on."""
         return self.how.id
 
     @property
@@ -143,7 +143,7 @@ class PlannedRun:
 
     @property
     def needs_script(self) -> bool:
-        """Whether the training script makes the method's loss or freezes its layers."""
+        """Whether the training script must compute the method's loss or freeze layers."""
         return self.how.pairs or self.how.trains == "last-layers"
 
     @property
@@ -158,30 +158,30 @@ class PlannedRun:
 
     @property
     def recomputes(self) -> bool:
-        """Whether any activation is computed again."""
+        """Whether any activations are recomputed."""
         return self.layout.act_ckpt != "none"
 
     def count(self, name: str) -> int:
-        """A dimension of the model; 0 where it has none."""
+        """Return a dimension of the model; 0 if it has none."""
         return int(self.shape.get(name) or 0)
 
 
 STEP_DIGITS = 6
-"""Decimals to which samples per step are known: what is left behind them is rounding, not another step."""
+"""Decimals to which samples per step are exact; beyond them, a fraction is a rounding error and not another step."""
 
 
 def planned_run(
     document: dict[str, Any], *, precision: str | None, gpu: str | None, view: str, file: str = "the answer"
 ) -> PlannedRun:
-    """The plan of a precision, GPU and view; by default that of the answer's sentence.
+    """Return the plan of a precision, GPU and view; by default the plan in the answer's sentence.
 
     Args:
-        document: the answer, checked.
-        precision: of the plan; None: the asked one.
-        gpu: of the plan, as a question names GPUs: an id, whatever its case, or a usual name like `h100`; None: the
-            one that the answer's sentence is about.
+        document: the checked answer.
+        precision: precision of the plan; None: the requested one.
+        gpu: GPU of the plan, named as in a question: an id in any case, or a usual name like `h100`; None: the GPU of
+            the answer's sentence.
         view: `plans` or `same_deadline`.
-        file: what errors call the answer.
+        file: name of the answer in errors.
 
     Raises:
         UsageError: there is no such plan, or it does not fit.
@@ -237,7 +237,7 @@ def _usual_attention(board: Gpu) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Echo:
-    """The question as the document repeats it, `{input: {"value", …}}`."""
+    """The question as repeated in the document, `{input: {"value", …}}`."""
 
     question: dict[str, Any]
     file: str
@@ -258,14 +258,14 @@ class _Echo:
         return self.value(name) is True
 
     def fail(self, place: str, expected: str, value: object) -> InputFileError:
-        """The error for a value of the answer that is none."""
+        """Return the error for an invalid value in the answer."""
         return InputFileError(
             f"{self.file}: {place}: expected {expected}, found `{shortened(str(value))}`",
             hint="write the answer again: `mpplan estimate … --json > plan.json`",
         )
 
     def known(self, place: str, name: str, find: Callable[[str], T]) -> T:
-        """The row of a catalogue that the answer names."""
+        """Return the catalogue row that the answer names."""
         try:
             return find(name)
         except UsageError as error:
@@ -273,7 +273,7 @@ class _Echo:
 
 
 def _image_size(asked: _Echo, shape: dict[str, Any]) -> int | None:
-    """Pixels of a side, of a vision model."""
+    """Return the image side in pixels of a vision model, else None."""
     if shape["kind"] != "image":
         return None
     size = asked.number("image_size")
@@ -283,7 +283,7 @@ def _image_size(asked: _Echo, shape: dict[str, Any]) -> int | None:
 
 
 def _stack_and_loss(asked: _Echo) -> tuple[str, str]:
-    """Whose kernels the plan counts with, and the loss: as asked, or that of the framework behind a name."""
+    """Return the stack whose kernels the plan assumes, and the loss: as requested, or those of the named framework."""
     name, loss = asked.text("stack") or DEFAULT_STACK, asked.text("loss")
     named = named_stacks().get(name)
     if named is not None:
@@ -301,7 +301,7 @@ def _policy(asked: _Echo, plan: dict[str, Any], place: str) -> PrecisionPolicy:
 
 
 def _samples(asked: _Echo, mean_len: float, *, images: bool) -> float:
-    """Sequences or images of the run, more than none."""
+    """Return the number of sequences or images in the run, above 0."""
     name = "samples" if images else "tokens"
     count = asked.number(name)
     if count is None:
@@ -310,7 +310,7 @@ def _samples(asked: _Echo, mean_len: float, *, images: bool) -> float:
 
 
 def _power_limit_w(document: dict[str, Any], asked: _Echo, gpu: str) -> float | None:
-    """The limit that was given, or that the search chose where it is another than the board's own."""
+    """Return the given power limit, or the one chosen by the search if it differs from the board's default."""
     for search in document.get("power_limit_search") or ():
         if search["gpu"] == gpu:
             limit_w = (search["cheapest"] or search["greenest"])["limit_w"]
@@ -326,7 +326,7 @@ def _duration(plan: dict[str, Any]) -> str:
 def _chosen(
     document: dict[str, Any], precision: str | None, asked: _Echo, gpu: str | None, view: str
 ) -> dict[str, Any]:
-    """The plan of a precision and a GPU; those of the answer's sentence where they are not named."""
+    """Return the plan of a precision and a GPU; unnamed ones default to those of the answer's sentence."""
     plans: list[dict[str, Any]] = document.get(view) or []
     known = (*PRECISIONS, *EXTRA_PRECISIONS)
     for index, plan in enumerate(plans):
@@ -364,10 +364,10 @@ def _chosen(
 
 
 def _one_of(flag: str, name: str, known: list[str], match: str | None) -> str:
-    """What a name matches of the answer.
+    """Return the match of a name in the answer.
 
     Raises:
-        UsageError: nothing.
+        UsageError: there is no match.
     """
     if match is None:
         near = near_names(name, known) or known

@@ -1,4 +1,4 @@
-"""Rules that several frameworks share, refusals and what a file leaves out, with what they ask of a plan."""
+"""Rules shared by several frameworks (refusals and omissions), and predicates on plans."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ YOURS = Rule(
     applies=lambda run: True,
     what="learning rate and its schedule, data, tokenizer and where checkpoints go: no plan has them",
 )
-"""What every file leaves to its reader."""
+"""Settings that every file leaves to its reader."""
 
 POWER_LIMIT = Rule(
     applies=lambda run: run.power_limit_w is not None,
     what="the power limit of each GPU: whoever runs the machines sets it before the training starts (`nvidia-smi -pl`, "
     "as root; of AMD's GPUs `amd-smi set --power-cap`)",
 )
-"""A plan at a limit that nobody sets ends sooner and draws more; no framework sets it."""
+"""If nobody sets the limit, the run ends sooner and draws more power than planned; no framework sets it."""
 
 UNEVEN_NODES = Rule(
     applies=lambda run: run.gpus % run.nodes != 0,
@@ -38,7 +38,7 @@ NO_PAIRS = Rule(
     applies=lambda run: run.how.pairs,
     what="it does not train on pairs of answers",
 )
-"""Another method would be another training, so that no flag mends it."""
+"""Another method would be different training, so no flag can help."""
 NO_ADAPTERS = Rule(
     applies=lambda run: run.adapts or run.needs_script,
     what="it trains all weights, from scratch or from a checkpoint: no adapters or frozen layers",
@@ -139,9 +139,9 @@ PAGED = Rule(
     what="FSDP2 cannot shard optimizer states that are paged to the host's memory",
     hint="plan again with `--optimizer adamw-8bit`",
 )
-"""bitsandbytes makes such a state as large as the whole weight, and no tensor that is sharded (`get_state_buffer`)."""
+"""bitsandbytes allocates a paged state for the whole weight and supports no sharded tensor (`get_state_buffer`)."""
 MOMENTUM = "momentum=0.9"
-"""`optim_args` of its SGD, which has none without: that of PyTorch's ImageNet example and most papers."""
+"""`optim_args` of SGD, which otherwise has no momentum; the value of PyTorch's ImageNet example and most papers."""
 
 STRICT_FP32 = Rule(
     applies=lambda run: run.precision == "fp32",
@@ -153,39 +153,39 @@ TF32 = Rule(
 )
 
 ENVIRONMENT = {"fp32": ("NVIDIA_TF32_OVERRIDE", "0"), "tf32": ("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "1")}
-"""Variables that decide how FP32 products run, by precision.
+"""Environment variables that decide how FP32 matrix products run, by precision.
 
 Sources: NVIDIA cuBLAS documentation (NVIDIA_TF32_OVERRIDE); PyTorch documentation, CUDA environment variables
 (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)."""
 
 
 def scaled(run: PlannedRun, *scalings: str) -> bool:
-    """Whether the FP8 (FP4) products scale in one of these ways."""
+    """Return whether the FP8 (FP4) matrix products use one of these scalings."""
     return run.policy.scaling in scalings
 
 
 def keeps_masters(run: PlannedRun) -> bool:
-    """Whether 16-bit weights stand beside FP32 masters, as in Megatron and DeepSpeed."""
+    """Return whether 16-bit weights are kept in addition to FP32 masters, as in Megatron and DeepSpeed."""
     return run.policy.weight_bytes > 0 and run.policy.master_bytes > 0
 
 
 def trains_masters(run: PlannedRun) -> bool:
-    """Whether they stand beside all weights: the few weights of adapters are in FP32 alone, the frozen ones in none."""
+    """Return whether all weights have FP32 masters; adapters have only FP32 weights, frozen weights no masters."""
     return keeps_masters(run) and not run.adapts
 
 
 def shards_fp32(run: PlannedRun) -> bool:
-    """Whether FP32 weights are used through a 16-bit copy, as under autocast and FSDP."""
+    """Return whether FP32 weights are used through a 16-bit copy, as under autocast and FSDP."""
     return run.precision not in ("fp32", "tf32") and not keeps_masters(run) and not is_pure(run)
 
 
 def is_pure(run: PlannedRun) -> bool:
-    """Whether weights, gradients and moments are all in BF16."""
+    """Return whether weights, gradients and moments are all in BF16."""
     return run.policy.moment_bytes < FP32_BYTES
 
 
 def narrow_gradients(run: PlannedRun) -> bool:
-    """Whether gradients are reduced in 16 bits although the optimizer works in 32."""
+    """Return whether gradients are reduced in 16 bits although the optimizer works in 32 bits."""
     return run.policy.reduce_bytes < FP32_BYTES and not is_pure(run)
 
 
@@ -193,7 +193,7 @@ FP32_BYTES = 4
 
 
 def stage(run: PlannedRun) -> int:
-    """The ZeRO stage, 0 where one rank has nothing to share and no gradients or parameters to send to the host."""
+    """Return the ZeRO stage; 0 if DP × CP is 1, unless gradients or parameters are offloaded to the host."""
     layout = run.layout
     sends = run.offload == "optimizer" and layout.zero >= 2
     return 0 if layout.dp * layout.cp == 1 and not sends else layout.zero

@@ -1,4 +1,4 @@
-"""SkyPilot: a task for `sky launch`, as 0.14.1 reads it. It starts a training script with torchrun on every node."""
+"""SkyPilot: a task for `sky launch`, as 0.14.1 reads it; it starts a training script with torchrun on every node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import ENVIRONMENT, POWER_LIMIT, UNEVEN_NODES
 
 IDLE_MINUTES = 30
-"""Machines that have nothing to do for so long are given back."""
+"""Machines that are idle for this many minutes are released."""
 
 _SETUP = """\
 # Edit me: what the training needs.
@@ -38,7 +38,7 @@ def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
 
 
 def settings(run: PlannedRun) -> Settings:
-    """The task."""
+    """Return the task."""
     return {
         "name": "mpplan-train",
         "num_nodes": run.nodes,
@@ -73,7 +73,7 @@ def _nameless(run: PlannedRun) -> bool:
 
 
 OTHER_ON_RUNPOD = ("h100-sxm5-80gb", "a100-sxm4-80gb")
-"""GPUs whose name means another board on one cloud."""
+"""GPUs whose name means a different board on RunPod."""
 
 FRAMEWORK = Framework(
     name="skypilot",

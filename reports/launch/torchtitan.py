@@ -1,4 +1,4 @@
-"""torchtitan: a TOML job configuration, as 0.2.2 reads it: the newest release that has TOML (0.3 has Python)."""
+"""torchtitan: a TOML job configuration for 0.2.2, the newest release that uses TOML (0.3 uses Python)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from reports.launch.rules import (
 )
 
 RESHARD = {2: "never", 3: "always"}
-"""`fsdp_reshard_after_forward` by ZeRO stage."""
+"""Values of `fsdp_reshard_after_forward` by ZeRO stage."""
 
 COMPILED = ("typical", "tuned", "fsdp-compile")
-"""Stacks with fused kernels, which torch.compile makes here."""
+"""Stacks with fused kernels, which torch.compile generates in torchtitan."""
 WITHOUT_PIPELINE = ("qwen3", "gpt_oss")
 """Models whose `TrainSpec` has no `pipelining_fn`."""
 WITH_DEEPEP = ("deepseek_v3", "llama4")
-"""Models whose experts can be sent tokens through DeepEP."""
+"""Models that can dispatch tokens to experts through DeepEP."""
 
 
 def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
@@ -41,7 +41,7 @@ def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
 
 
 def settings(run: PlannedRun) -> Settings:
-    """The tables of the job configuration."""
+    """Return the tables of the job configuration."""
     names = published_names(run.model)
     tables: dict[str, Settings] = {
         "job": {"description": f"{run.model} in {run.precision}, planned by mpplan"},
@@ -68,7 +68,7 @@ def _converters(run: PlannedRun) -> list[str]:
 def _float8(run: PlannedRun) -> Settings:
     if scaled(run, "rowwise"):
         return {"recipe_name": "rowwise", "filter_fqns": ["output"]}
-    # Without a recipe's name the scale is per tensor, which is the only way to gather weights in FP8.
+    # Without the name of a recipe, the scaling is per tensor, which is the only one that supports all-gather in FP8.
     narrow = run.policy.gather_bytes < 2
     return {
         "enable_fsdp_float8_all_gather": narrow,
@@ -119,13 +119,13 @@ def _parallelism(run: PlannedRun) -> Settings:
 
 
 def _sends_once(run: PlannedRun) -> bool:
-    """Whether tokens go through DeepEP, which torchtitan has for some models, and for ranks that hold whole experts."""
+    """Return whether tokens go through DeepEP, which needs certain models and ranks that hold whole experts."""
     has_it = published_names(run.model).torchtitan in WITH_DEEPEP and run.layout.ep > 1 and run.layout.tp == 1
     return has_it and run.moe_dispatcher == "deepep"
 
 
 def _cannot_send_once(run: PlannedRun) -> bool:
-    """Whether the plan's tokens go through DeepEP, and here they do not."""
+    """Return whether the plan dispatches tokens through DeepEP but torchtitan cannot."""
     return run.is_moe and run.layout.ep > 1 and run.moe_dispatcher == "deepep" and not _sends_once(run)
 
 
@@ -139,7 +139,7 @@ def _checkpointing(run: PlannedRun) -> Settings:
 
 
 def _uneven(run: PlannedRun) -> bool:
-    """Whether stages of equal size, the last ones smaller, are not as many as the plan has."""
+    """Return whether equal stages (with smaller last ones) give a different number of stages than the plan has."""
     layers, chunks = run.count("layers"), run.layout.pp * run.layout.vp
     return run.layout.pp > 1 and ceil(layers / ceil(layers / chunks)) != chunks
 

@@ -1,4 +1,4 @@
-"""The short answer after its sentences: what one compares, decides and must not miss, on half a screen."""
+"""The short answer after its sentences: the comparisons, decisions and warnings that matter, on half a screen."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NOTICES = frozenset({
     "price.warning.vague_date", "price.warning.few_providers", "price.warning.few_providers_of",
     "price.warning.later_rows",
 })  # fmt: skip
-"""Warnings that say what was used and change no decision: the full answer has them."""
+"""Warnings that name the evidence used and change no decision; only the full answer shows them."""
 
 TOLD_BY_GAP = {"gap.price.stale.what": ("price.warning.historic",)}
-"""Warnings that a gap says again, with what to do about it."""
+"""Warnings that a gap repeats, with advice."""
 
 
 def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
-    """The blocks of the short answer, in order."""
+    """Return the blocks of the short answer, in order."""
     blocks: list[Block | None] = [
         short_table(facts, words), bill_in_words(facts, words), more_carbon(facts, words), _gpus_table(facts, words),
         short_curve(facts, words),
@@ -43,7 +43,7 @@ def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
 
 
 def _gpus_table(facts: Facts, words: Words) -> Table | None:
-    """The GPUs side by side, where there are several."""
+    """Return the GPUs side by side, if there are several."""
     section = gpus(facts, words)
     if section is None:
         return None
@@ -51,7 +51,7 @@ def _gpus_table(facts: Facts, words: Words) -> Table | None:
 
 
 def _runs_as(facts: Facts, words: Words) -> Prose | None:
-    """The layout, and the memory with its range and risk."""
+    """Describe the layout, and the memory with its range and risk."""
     answer = facts.answer
     if answer is None or not answer["layout"]:
         return None
@@ -66,7 +66,7 @@ def _runs_as(facts: Facts, words: Words) -> Prose | None:
 
 
 def _warnings(facts: Facts, words: Words) -> Items | None:
-    """Warnings that change a decision, what is paid for and not used, and what is missing."""
+    """List warnings that change a decision, capacity that is paid for and not used, and gaps."""
     doc = facts.doc
     worded = zip(sentences(doc, "warnings", words.lang), with_messages(doc, "warnings"), strict=True)
     hidden = NOTICES | {key for gap in doc["gaps"] for key in TOLD_BY_GAP.get(message_key(gap.get("what_message")), ())}
@@ -82,6 +82,6 @@ def _warnings(facts: Facts, words: Words) -> Items | None:
 
 
 def _taken_for(facts: Facts, words: Words) -> Prose | None:
-    """What a short name of a model or a GPU was taken for."""
+    """Say how short names of models and GPUs were resolved."""
     told = [sentence(row, "text", words.lang).text for row in taken_for(facts.doc)]
     return Prose(spans=(Span(text=" ".join(told)),), tone="quiet") if told else None

@@ -1,4 +1,4 @@
-"""From a document to a view: check, clean, redact, then the first screen and the sections in one language."""
+"""From a document to a view: check, clean and redact it, then make the first screen and sections in one language."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPTIONAL_PLAN: Doc = {
 
 
 def checked(document: Any, name: str = "document") -> Doc:
-    """A cleaned copy of an estimate, with every key that the report reads.
+    """Return a cleaned copy of an estimate, with every key that the report reads.
 
     Raises:
         InputFileError: it is not an estimate, or a key that the report needs is missing.
@@ -78,11 +78,11 @@ def build(
     lang: str = "en",
     short: bool = False,
 ) -> View:
-    """The view of one plan; a short one has the first screen and the short answer alone, which take a fraction.
+    """Return the view of one plan; a short view has only the first screen and the short answer, which is much faster.
 
     Raises:
         InputFileError: see `checked`.
-        UsageError: an unknown language or part to leave out.
+        UsageError: the language or a part to leave out is unknown.
     """
     words = words_for(lang)
     doc = redacted(checked(document, name), redact)
@@ -109,7 +109,7 @@ def _model_title(facts: Facts, words: Words) -> str:
 
 
 def _whole(view: View, facts: Facts) -> View:
-    """The view with its sections, and what the script of a page needs."""
+    """Add the sections to the view, and the data for the script of a page."""
     from reports.page.sections import SECTIONS
     from reports.page.whatif import page_data
 

@@ -1,4 +1,4 @@
-"""Two answers side by side: what changes from the first to the second, and which inputs changed it."""
+"""Two answers side by side: the changes from the first to the second, and the inputs that caused them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from reports.view.cells import figure_cell, none_cell
 COMPARISON_SCHEMA = "mpplan.comparison/1"
 FIGURES = (COST, DURATION, "gpu_hours", ENERGY, CARBON, "mfu")
 SAME = 0.005
-"""A relative change up to which two figures are as much."""
+"""Relative change up to which two figures count as equal."""
 TIMES_FROM = 3.0
-"""A ratio from which a change is told as one, not in percent."""
+"""Ratio from which a change is stated as a ratio instead of in percent."""
 NEARLY_NOTHING = 0.01
-"""What is left of a figure, below which its change has a decimal: nothing is 100 % less."""
+"""Remaining share of a figure below which its change gets a decimal, since only zero is 100 % less."""
 Pair = tuple[Facts, Facts]
 
 
@@ -43,11 +43,11 @@ def build_comparison(
     redact: Iterable[str] = (),
     lang: str = "en",
 ) -> View:
-    """The view of two plans.
+    """Return the view that compares two plans.
 
     Raises:
         InputFileError: one of the two is not an estimate.
-        UsageError: an unknown language or part to leave out.
+        UsageError: the language or a part to leave out is unknown.
     """
     words, parts = words_for(lang), tuple(redact)
     docs = [redacted(checked(doc, name), parts) for doc, name in ((first, names[0]), (second, names[1]))]
@@ -78,7 +78,7 @@ def build_comparison(
 
 
 def change_of(before: Doc | None, after: Doc | None, metric: str) -> float | None:
-    """Relative change of the middle, after / before - 1; None if either is missing."""
+    """Return the relative change of the middle, after / before - 1; None if either is missing."""
     if not (before and after and before[metric] and after[metric] and before[metric]["mid"]):
         return None
     return float(after[metric]["mid"]) / float(before[metric]["mid"]) - 1.0
@@ -115,7 +115,7 @@ def _headline(pair: Pair, called: tuple[str, str], metric: str, words: Words) ->
     assert figures[1] is not None
     ends: dict[str, str | Figure] = {"before": figures[0], "after": figures[1], "metric": words.name("metric", metric)}
     ends |= _bounded(before, after, metric, change, called, words)
-    ratio = max(1.0 + change, 1.0 / (1.0 + change)) if change > -1.0 else 1.0  # of nothing, nothing is a multiple
+    ratio = max(1.0 + change, 1.0 / (1.0 + change)) if change > -1.0 else 1.0  # for zero, no ratio exists
     if ratio >= TIMES_FROM:
         more, less = (called[1], called[0]) if change > 0 else called
         return words.spans("compare.times", more=more, less=less, times=strong(f"{float(f'{ratio:.2g}'):,g}"), **ends)
@@ -126,10 +126,10 @@ def _headline(pair: Pair, called: tuple[str, str], metric: str, words: Words) ->
 
 
 def bound_of(before: Doc, after: Doc, metric: str) -> str:
-    """How the true change stands to that of the middles: `at_least`, `at_most`, `perhaps`, or empty where it is that.
+    """Return how the true change relates to that of the middles: `at_least`, `at_most`, `perhaps`; empty if equal.
 
-    What is missing from a lower bound makes the true figure larger: of the second, the change; of the first, its
-    opposite; of both, the one or the other.
+    A lower bound understates the true figure. If the second figure is a lower bound, the change is at least as high as
+    stated; if the first is, at most; if both are, either is possible.
     """
     first, second = (bool(plan[metric] and plan[metric].get("at_least")) for plan in (before, after))
     if first and second:
@@ -140,14 +140,14 @@ def bound_of(before: Doc, after: Doc, metric: str) -> str:
 def _bounded(
     before: Doc, after: Doc, metric: str, change: float, called: tuple[str, str], words: Words
 ) -> dict[str, str]:
-    """What a headline says of lower bounds: whether the share is at least or at most that, and whose figure lacks."""
+    """Return the words on lower bounds for a headline: the direction of the bound, and whose figure is incomplete."""
     bound = bound_of(before, after, metric)
     if not bound:
         return {"bound": "", "missing": ""}
     if bound == "perhaps":
         return {"bound": words("compare.perhaps"), "missing": words("compare.missing_of_both")}
     name = called[1] if bound == "at_least" else called[0]
-    most = (bound == "at_most") == (change > SAME)  # a saving is the change with its sign turned
+    most = (bound == "at_most") == (change > SAME)  # a saving is the change with the opposite sign
     if abs(change) <= SAME:
         most = bound == "at_most"
     return {
@@ -157,7 +157,7 @@ def _bounded(
 
 
 def _other_work(pair: Pair, words: Words) -> tuple[str, ...]:
-    """That the two plans train different models, or train them in other ways or for other lengths."""
+    """Warn if the two plans train different models, by different methods or for different lengths."""
     works = [
         (facts.model_name, facts.doc["model"]["params_total"], facts.given("method"), facts.amount) for facts in pair
     ]
@@ -241,7 +241,7 @@ def _answer_table(pair: Pair, called: tuple[str, str], words: Words) -> Table:
 
 
 def _figures(pair: Pair, called: tuple[str, str], words: Words) -> Section:
-    """The same comparison for the other precisions of the second answer, and how the two answers run."""
+    """Return the same comparison for the second answer's other precisions, and the way the two answers run."""
     blocks: list[Block] = []
     for plan in pair[1].plans():
         before = pair[0].plan(plan["precision"])
@@ -277,7 +277,7 @@ def _runs(pair: Pair, called: tuple[str, str], words: Words) -> Table:
 
 
 def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
-    """Inputs that differ, with a count of those that are the same."""
+    """Return the inputs that differ, and the number of inputs that are equal."""
     asked = [facts.doc["question"] for facts in pair]
     names = list(dict.fromkeys([*asked[0], *asked[1]]))
     rows: dict[str, TableRow] = {}
@@ -303,7 +303,7 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
 
 
 def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
-    """Assumptions and gaps that only one of the two has."""
+    """Return the assumptions and gaps that only one of the two answers has."""
     blocks: list[Block] = []
     for own, counterpart, name in _both_ways(pair, called):
         for key, title in (("assumptions", "compare.only_assumptions"), ("gaps", "compare.only_gaps")):
@@ -318,7 +318,7 @@ def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
 
 
 def _sources(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
-    """Sources that only one of the two has."""
+    """Return the sources that only one of the two answers has."""
     blocks: list[Block] = []
     for own, counterpart, name in _both_ways(pair, called):
         known = {source["id"] for source in counterpart.doc["evidence"]}
@@ -333,12 +333,12 @@ def _sources(pair: Pair, called: tuple[str, str], words: Words) -> Section | Non
 
 
 def _both_ways(pair: Pair, called: tuple[str, str]) -> tuple[tuple[Facts, Facts, str], ...]:
-    """Each of the two with its counterpart and its name."""
+    """Return each of the two answers with its counterpart and its name."""
     return (pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])
 
 
 def _identity(row: Doc) -> str:
-    """What distinguishes one assumption or gap from another."""
+    """Return the text that identifies an assumption or a gap."""
     return str(row["text"]) if "text" in row else f"{row['what']}: {row['why']}"
 
 
@@ -350,7 +350,7 @@ def _basis_cell(row: Doc, words: Words) -> Cell:
 
 
 def _data_rows(pair: Pair) -> list[Doc]:
-    """Every figure of every precision that either answer has, as data."""
+    """Return every figure of every precision that either answer has, as data."""
     names = list(dict.fromkeys(plan["precision"] for facts in pair for plan in facts.plans()))
     rows = []
     for precision in names:

@@ -1,4 +1,4 @@
-"""The first screen: the answer as a sentence with its range, what it is based on, three figures, all precisions."""
+"""The first screen: the answer as a sentence with its range, its evidence, three figures, and all precisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reports.view.cells import saving_tone
 
 
 def hero(facts: Facts, words: Words) -> Hero:
-    """Build the first screen; if the requested precision does not fit, it says so instead of giving an answer."""
+    """Build the first screen; if the requested precision does not fit, it states that instead of an answer."""
     answer = facts.answer
     metric = facts.lead_metric()
     return Hero(
@@ -45,14 +45,14 @@ def _chart(facts: Facts, metric: str, words: Words) -> RangeChart | None:
 
 
 def model_phrase(facts: Facts, words: Words) -> str:
-    """`this 70B model` if the model was given by size, else the model's name."""
+    """Return `this 70B model` if the model was given by size, else the model's name."""
     if facts.given("params") and not facts.given("model"):
         return words("model.by_size", size=asked_size(facts, words))
     return words("model.by_name", name=facts.model_name)
 
 
 def asked_size(facts: Facts, words: Words) -> str:
-    """The model's size as given, else as counted."""
+    """Return the model's size as given, else as counted."""
     given = facts.given("params")
     return words.value("params", float(given) if isinstance(given, int | float) else facts.doc["model"]["params_total"])
 
@@ -63,7 +63,7 @@ def _verb(facts: Facts, words: Words) -> str:
 
 
 def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
-    """The answer as a sentence with its range."""
+    """Return the answer as a sentence with its range."""
     common = {
         "precision": words.name("precision", facts.asked),
         "verb": _verb(facts, words),
@@ -87,7 +87,7 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
 
 
 def chances(facts: Facts, words: Words) -> tuple[Span, ...]:
-    """The probability of meeting each target that was asked for, in a sentence."""
+    """Return a sentence with the probability of meeting each target."""
     deadline, budget = facts.probability("deadline"), facts.probability("budget")
     limit_days, limit_usd = facts.doc.get("deadline_days"), facts.given("budget")
     parts = []
@@ -101,7 +101,7 @@ def chances(facts: Facts, words: Words) -> tuple[Span, ...]:
 
 
 def why_none(facts: Facts, words: Words) -> str:
-    """Why the requested precision has no plan."""
+    """Return the reason why the requested precision has no plan."""
     plan = facts.plan(facts.asked)
     if plan is not None and plan["why_not"]:
         return sentence(plan, "why_not", words.lang).text
@@ -112,7 +112,7 @@ def why_none(facts: Facts, words: Words) -> str:
 
 
 def _compared(facts: Facts, metric: str, words: Words) -> str:
-    """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
+    """Return `, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`, with the shares marked as strong."""
     savings = {reference: facts.saving(metric, reference) for reference in facts.compared(metric)}
     known = [(name, shown_saving(saving, words)) for name, saving in savings.items() if saving]
     parts = [saving_phrase(saving, words.name("precision", name), words) for name, saving in known]
@@ -122,7 +122,7 @@ def _compared(facts: Facts, metric: str, words: Words) -> str:
 
 
 def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
-    """What the narrowest precision would save of the requested one: an amount and a share; nothing if that is it."""
+    """Return what the narrowest precision would save over the requested one; nothing if they are the same."""
     to = facts.narrowest
     saving = facts.saving(metric, facts.asked, to=to)
     if to == facts.asked or saving is None:
@@ -137,19 +137,19 @@ def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
 
 
 def _figure(facts: Facts, answer: Doc, metric: str, words: Words) -> Figure | None:
-    """A figure of the answer in the unit that its tables have."""
+    """Return a figure of the answer in the unit of its tables."""
     rung = unit_of(facts, metric, words) if metric in ONE_UNIT and answer[metric] else None
     return words.figure(QUANTITY[metric], answer[metric], rung)
 
 
 def _amount(facts: Facts, saved: Doc, metric: str, words: Words) -> Figure | None:
-    """An amount that is saved, in the unit of the answer unless it is small for that."""
+    """Return a saved amount in the unit of the answer, unless it is too small for that unit."""
     rung = unit_of(facts, metric, words)
     return words.figure(QUANTITY[metric], saved, rung if saved["mid"] >= LEAST * rung.per else None)
 
 
 def saving_phrase(saving: ShownSaving, other: str, words: Words) -> str:
-    """A saving in words, with its figure marked for `Words.spans`."""
+    """Return a saving in words, with its figure marked for `Words.spans`."""
     if saving.is_none:
         return words("compare.same", other=other)
     if saving.unsure and not saving.hedged:
@@ -161,7 +161,7 @@ def saving_phrase(saving: ShownSaving, other: str, words: Words) -> str:
 
 
 def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
-    """The figure to sign for, and how published runs stand to theirs: no more is claimed than was validated."""
+    """Return the figure to budget with, and how many published runs stayed below theirs: no more is claimed."""
     answer = facts.answer
     if answer is None:
         return ()
@@ -189,12 +189,12 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
 
 
 def _over(facts: Facts, words: Words) -> dict[str, str]:
-    """The budget and the probability of overspending, in words, where the high figure is above it; else nothing."""
+    """Return the budget and the probability of exceeding it in words; empty if the high figure is within it."""
     limit_usd, within = facts.given("budget"), facts.probability("budget")
     cost = facts.answer and facts.answer[COST]
     if not limit_usd or within is None or not cost or cost["high"] <= float(limit_usd):
         return {}
-    overspent = words.chance(1.0 - round(within, 2))  # adds up to a hundred with the probability in the headline
+    overspent = words.chance(1.0 - round(within, 2))  # adds up to 100 % with the probability in the headline
     return {"usd": words.value("money", float(limit_usd)), "chance": strong(overspent)}
 
 
@@ -209,7 +209,7 @@ def _setting(facts: Facts, answer: Doc | None, words: Words) -> tuple[Span, ...]
 
 
 def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
-    """What an own GPU-hour costs against a rented one, and the utilisation from which owning pays."""
+    """Compare the cost of owned and rented GPU-hours, and give the utilisation from which owning is cheaper."""
     rows = (facts.doc.get("money") or {}).get("owned") or ()
     owned = next((row for row in rows if row["gpu"] == facts.gpu and row["rental_usd_per_gpu_h"] is not None), None)
     if owned is None or facts.answer is None:
@@ -218,7 +218,7 @@ def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
     assert hour is not None
     told = {"own": hour.text, "rented": words.value("unit_price", owned["rental_usd_per_gpu_h"])}
     owning, renting = "setting.owned", "setting.rented"
-    if hour.at_least:  # without a price of electricity
+    if hour.at_least:  # there is no price of electricity
         owning, renting = "setting.owned_at_least", "setting.rented_at_least"
     even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
     if even is None or used is None:
@@ -228,7 +228,7 @@ def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
 
 
 def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
-    """What the figures are based on, in a line; each part links to the details on the page."""
+    """Return one line on the evidence behind the figures; each part links to the details on the page."""
     doc = facts.doc
     parts = [_speeds(facts, words)]
     prices = _prices(facts, words)
@@ -236,7 +236,7 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
         parts.append(Cell(text=prices, href="#sources"))
     parts.append(Cell(text=words.count("trust.assumptions", len(doc["assumptions"])), href="#assumptions"))
     gaps = len(doc["gaps"])
-    if gaps or not stand_ins(facts.doc):  # a price that is another GPU's is not without a gap
+    if gaps or not stand_ins(facts.doc):  # with another GPU's price, "no gaps" would be wrong
         parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
     if left_out(doc):
         parts.append(
@@ -246,7 +246,7 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
 
 
 def _prices(facts: Facts, words: Words) -> str:
-    """The source of the prices, and the exchange rates that they were converted at."""
+    """Return the source of the prices, and the exchange rates used to convert them."""
     prices = _price_source(facts, words)
     notes = [
         entry.get("note_message")
@@ -258,7 +258,7 @@ def _prices(facts: Facts, words: Words) -> str:
 
 
 def _conversions(value: Any) -> Iterator[Doc]:
-    """The messages within others that an amount was converted."""
+    """Yield the nested messages that report the conversion of an amount."""
     if isinstance(value, list | tuple):
         for inner in value:
             yield from _conversions(inner)
@@ -270,7 +270,7 @@ def _conversions(value: Any) -> Iterator[Doc]:
 
 
 def _price_source(facts: Facts, words: Words) -> str:
-    """The source of the prices, their date and the age of the rows."""
+    """Return the source of the prices, with the dates of the rows and of the lookup."""
     if facts.source_of("price") in FROM_THE_USER:
         return words("trust.price_given")
     rows = [row for row in facts.evidence_for(COST) if "cost_usd.gpu_hour" in row["used_in"]]
@@ -282,13 +282,13 @@ def _price_source(facts: Facts, words: Words) -> str:
 
 
 def _years(dates: list[str]) -> str:
-    """First and last year among dates or date intervals."""
+    """Return the first and last year among dates or date intervals."""
     years = sorted({part[:4] for date in dates for part in date.split("/")})
     return years[0] if len(years) == 1 else f"{years[0]}–{years[-1]}" if years else ""
 
 
 def _speeds(facts: Facts, words: Words) -> Cell:
-    """What the speeds are based on: the user's own runs where a calibration learned speeds from some."""
+    """Return the evidence behind the speeds: the user's own runs if a calibration learned speeds from them."""
     learned = facts.doc.get("calibration")
     if learned and "time" in learned["width_ratio"]:
         runs = words.count("own_runs", int(learned["runs"]))
@@ -297,7 +297,7 @@ def _speeds(facts: Facts, words: Words) -> Cell:
 
 
 def _measured(facts: Facts, words: Words) -> str:
-    """The best kind of evidence for the rates of the requested plan, with its dates."""
+    """Return the best kind of evidence for the rates of the requested plan, with its dates."""
     sources = facts.evidence_for(DURATION)
     rates = [source for source in sources if "linear_flop_per_s" in source.get("terms", ())]
     for kind in ("measured", "shipped", "published", "transferred", "datasheet"):
@@ -329,7 +329,7 @@ def _alerts(facts: Facts, words: Words) -> tuple[str, ...]:
 
 
 def metric_at_least(plan: Doc) -> bool:
-    """Whether a figure of a plan is a lower bound."""
+    """Return whether any figure of a plan is a lower bound."""
     return any(plan[name] and plan[name].get("at_least") for name in LOWER_IS_BETTER)
 
 
@@ -363,12 +363,12 @@ def _versus(facts: Facts, metric: str, reference: str, words: Words) -> Versus:
 
 
 def signed(change: Figure, words: Words) -> str:
-    """A change with its sign."""
+    """Return a change with its sign."""
     return change.text if change.value <= 0 else words("plus").format(change.text)
 
 
 def _flat_span(saving: Doc, words: Words) -> str:
-    """The range of a change, without signs if both ends have the same one, else with those of the change."""
+    """Return the range of a change, without signs if both ends have the same one, else with those of the change."""
     low, high = saving["low"], saving["high"]
     if low < 0:
         low, high = -high, -low
@@ -378,7 +378,7 @@ def _flat_span(saving: Doc, words: Words) -> str:
 
 
 def evidence_line(facts: Facts, metric: str, words: Words) -> str:
-    """Kinds of evidence for a figure, best first, in words."""
+    """Return the kinds of evidence for a figure in words, best first."""
     kinds = facts.kinds_for(metric)
     if metric in (COST, ENERGY):
         kinds = [source["kind"] for name in (metric, DURATION) for source in facts.evidence_for(name)]

@@ -1,4 +1,4 @@
-"""A logo as a `data:` address, so that the page stays one file."""
+"""A logo as a `data:` address, so that the page remains a single file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.errors import InputFileError, UsageError
 from planner.files import read_bytes
 
 MOST_BYTES = 60_000
-"""Larger pictures would make the page heavier than its content."""
+"""Size limit in bytes; larger pictures would make the page heavier than its content."""
 
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -19,11 +19,11 @@ _MAGIC = (
 
 
 def data_address(path: Path) -> str:
-    """Read a picture.
+    """Read a picture and return its `data:` address.
 
     Raises:
-        UsageError: it cannot be read.
-        InputFileError: it is not a PNG, JPEG, GIF, WebP or SVG, or larger than `MOST_BYTES`.
+        UsageError: the file cannot be read.
+        InputFileError: the file is not a PNG, JPEG, GIF, WebP or SVG, or is larger than `MOST_BYTES`.
     """
     try:
         content = read_bytes(path)

@@ -1,6 +1,6 @@
-"""The parts of the report below the first screen, in order. A builder returns None if its data is absent.
+"""The sections of the report below the first screen, in order. A builder returns None if its data is absent.
 
-To add a part, write a builder `(facts, words) -> Section | None` and list it here; every format shows it.
+To add a section, write a builder `(facts, words) -> Section | None` and list it here; every format shows it.
 """
 
 from __future__ import annotations
@@ -47,4 +47,4 @@ SECTIONS: tuple[Builder, ...] = (
     sources,
     glossary,
 )
-"""All parts, top to bottom."""
+"""All sections, from top to bottom."""

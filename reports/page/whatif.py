@@ -1,8 +1,8 @@
-"""The closed form behind the sliders, and the sliders themselves.
+"""The sliders, and the closed form behind them.
 
-Only inputs with a proportional effect can change without planning again: price, electricity, PUE, grid factor, tokens,
-goodput and the number of runs. `templates/arithmetic.js` holds the same arithmetic; a test runs both over random
-inputs.
+Only inputs with a proportional effect can be changed without planning again: price, electricity, PUE, grid factor,
+tokens, goodput and the number of runs. `templates/arithmetic.js` holds the same arithmetic; a test runs both over
+random inputs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KWH_PER_MWH = MWH_J / KWH_J
 KG_PER_T = 1000.0
 HOURS_PER_DAY = DAY_S / HOUR_S
 DIGITS = 8
-"""Of hours, energy and carbon in the page: far more than it shows."""
+"""Significant digits of hours, energy and carbon in the page: far more than it shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,12 @@ class Knobs:
     price: float
     """USD per GPU-hour; 0 if the plan has no price."""
     electricity: float
-    """USD per kWh; 0 if the plan bills none (the rent includes it)."""
+    """USD per kWh; 0 if the plan bills none because the rent includes it."""
     pue: float
     grid: float
     """kg CO2e per kWh."""
     tokens: float
-    """Or images."""
+    """Tokens, or images for an image model."""
     goodput: float
     """Share of the hours that advances the training."""
     runs: float = 1.0
@@ -43,7 +43,7 @@ class Knobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """The figures of one plan that the closed form starts from, each as (low, mid, high)."""
+    """The figures of one plan from which the closed form starts, each as (low, mid, high)."""
 
     precision: str
     gpu_hours: tuple[float, float, float]
@@ -54,17 +54,17 @@ class Base:
     rental_usd: float
     """Part of the middle cost that is GPU-hours times price."""
     electricity_usd: float = 0.0
-    """Part of the middle cost that is electricity, with that of work besides the run."""
+    """Part of the middle cost that is electricity, including that of work besides the run."""
     share_usd: float = 0.0
     """Part of the middle cost that is a share of the GPU line: network, experiments, failed work."""
     hourly_usd: float = 0.0
-    """Part of the middle cost that is hours at prices of their own: CPU machines, storage while the run lasts."""
+    """Part of the middle cost that is hours at separate prices: CPU machines, storage during the run."""
     fixed_usd: float = 0.0
-    """Part of the middle cost that is paid once: a fee, data moved out, storage after the run."""
+    """Part of the middle cost that is paid once: fees, outbound data transfer, storage after the run."""
     term_usd: float = 0.0
-    """What an offer bills for its GPUs at least, whatever the run takes; 0 without a minimum."""
+    """Minimum that an offer bills for its GPUs, however short the run; 0 without a minimum."""
     held_ratio: float = 1.0
-    """GPUs that are billed over those of the run: more than 1 where an offer's minimum is larger."""
+    """Ratio of billed GPUs to the GPUs of the run; above 1 if an offer's minimum is larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +77,12 @@ class WhatIf:
     energy_mwh: tuple[float, float, float]
     carbon_t: tuple[float, float, float]
     bill_usd: tuple[float, float, float]
-    """Electricity for all of the energy, at the price of the slider."""
+    """Cost of electricity for all of the energy, at the price of the slider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slider:
-    """One slider with its span."""
+    """One slider with its range."""
 
     name: str
     label: str
@@ -91,7 +91,7 @@ class Slider:
     high: float
     step: float
     quantity: str
-    """Ladder of units for its value."""
+    """Name of the unit ladder for its value."""
 
 
 def _times(ends: tuple[float, float, float], factor: float) -> tuple[float, float, float]:
@@ -99,10 +99,10 @@ def _times(ends: tuple[float, float, float], factor: float) -> tuple[float, floa
 
 
 def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
-    """The figures of a plan under other knobs; with the plan's own knobs, the plan's own figures.
+    """Return the figures of a plan under other knobs; with the plan's own knobs, these are the plan's own figures.
 
     Args:
-        base: the plan.
+        base: the plan's starting figures.
         plan: the knobs at which it was made.
         knobs: the knobs to evaluate.
     """
@@ -120,9 +120,10 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
 
 
 def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, float, float] | None:
-    """Low, middle and high each move as the bill of their own hours moves.
+    """Return the cost, with low, mid and high each scaled by the bill for its own hours.
 
-    A price that is set is known: the range is then that of the hours alone, as of a plan made at that price.
+    A price set with the slider has no uncertainty: the range is then that of the hours alone, as in a plan made at that
+    price.
     """
     ran = _times(base.gpu_hours, 1 / base.gpu_hours[1])
     if knobs.price != plan.price:
@@ -139,13 +140,13 @@ def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, f
 
 
 def _bill(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> float:
-    """The cost at other knobs and hours, as `planner/costs/bill.py` makes up its lines.
+    """Return the cost at other knobs and hours, computed like the lines in `planner/costs/bill.py`.
 
     Args:
-        base: the plan.
+        base: the plan's starting figures.
         plan: the knobs at which it was made.
         knobs: the knobs to evaluate.
-        hours: over the plan's at mid.
+        hours: ratio to the plan's hours at mid.
     """
     price = knobs.price / plan.price if plan.price else 1.0
     power = hours * (knobs.pue / plan.pue) * knobs.electricity
@@ -160,13 +161,13 @@ def _ends(estimate: Doc) -> tuple[float, float, float]:
 
 
 GPU_LINES = ("gpu_rental", "gpu_owned")
-"""Lines that are GPU-hours times a price."""
+"""Cost lines that are GPU-hours times a price."""
 WORK_LINES = ("failed_work", "experiments")
-"""Lines that are a share of those and of electricity, where that is billed."""
+"""Cost lines that are a share of the GPU lines, and of electricity if it is billed."""
 HOURLY_LINES = ("cpu_hosts", "storage")
-"""Lines that are hours at a price of their own, but for storage after the run."""
+"""Cost lines that are hours at a separate price, except for storage after the run."""
 GROWING_LINES = (*GPU_LINES, *WORK_LINES, *HOURLY_LINES, "network", "electricity", "minimum_term")
-"""All others are paid once."""
+"""Cost lines that grow with the run; all other lines are paid once."""
 
 
 def _lines(plan: Doc, *ids: str) -> list[Doc]:
@@ -178,11 +179,11 @@ def _usd(plan: Doc, *ids: str) -> float:
 
 
 def base_of(plan: Doc, quote: Doc | None = None) -> Base:
-    """The starting figures of a plan that fits.
+    """Return the starting figures of a plan that fits.
 
     Args:
-        plan: of the document.
-        quote: the row of `money.quotes` that the plan is billed by.
+        plan: a plan of the document.
+        quote: the row of `money.quotes` by which the plan is billed.
     """
     cost = _ends(plan[COST]) if plan[COST] and plan[COST]["mid"] > 0 else None
     rental, power, work = _usd(plan, *GPU_LINES), _usd(plan, "electricity"), _usd(plan, *WORK_LINES)
@@ -213,7 +214,7 @@ def base_of(plan: Doc, quote: Doc | None = None) -> Base:
 
 
 def _minimum(plan: Doc, rental_usd: float, quote: Doc | None) -> tuple[float, float]:
-    """What an offer bills at least for its GPUs, and its GPUs over the run's; of no known terms what the bill shows."""
+    """Return an offer's minimum GPU bill and the ratio of billed GPUs; without known terms as the bill implies."""
     lines = _lines(plan, *GPU_LINES)
     price = _unit_price(lines[0]) if lines else None
     if quote is None or "minimum_gpus" not in quote or price is None:
@@ -224,7 +225,7 @@ def _minimum(plan: Doc, rental_usd: float, quote: Doc | None) -> tuple[float, fl
 
 
 def _pue(facts: Facts, plan: Doc) -> float | None:
-    """The given PUE, else the one implied by the energy items."""
+    """Return the given PUE, else the one implied by the energy items."""
     given = facts.given("pue")
     if isinstance(given, int | float) and given >= 1:
         return float(given)
@@ -234,7 +235,7 @@ def _pue(facts: Facts, plan: Doc) -> float | None:
 
 
 def _unit_price(line: Doc) -> float | None:
-    """USD of a unit of a line, of own machines the sum of their items; None where it is not known."""
+    """Return the unit price of a line in USD, or the sum of its items for owned machines; None if unknown."""
     if line["unit_price_usd"]:
         return float(line["unit_price_usd"]["mid"])
     parts = [child["unit_price_usd"] for child in line.get("children") or ()]
@@ -242,7 +243,7 @@ def _unit_price(line: Doc) -> float | None:
 
 
 def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
-    """The knobs at which a plan was made, read from it and the question; None if it lacks one that has to be known."""
+    """Return the knobs at which a plan was made, from the plan and the question; None if a required one is unknown."""
     pue, tokens = _pue(facts, plan), facts.amount
     if not (pue and plan[ENERGY] and plan[CARBON] and plan[CARBON]["mid"] and plan["goodput_ratio"] and tokens):
         return None
@@ -261,15 +262,15 @@ def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
 
 
 MOST_USD_PER_H = 20.0
-"""Of the slider where a plan has no price: above every price per GPU-hour of the book."""
+"""Maximum of the price slider if a plan has no price: above every price per GPU-hour in the book."""
 
 
 def sliders(knobs: Knobs, words: Words, amount: str = "tokens") -> tuple[Slider, ...]:
-    """One slider per knob that the plan has, from a fraction to a multiple of its value.
+    """Return one slider per knob of the plan, from a fraction to a multiple of its value.
 
     Args:
-        knobs: the plan's.
-        words: of the language.
+        knobs: the knobs of the plan.
+        words: words of the language.
         amount: what the run trains on, `tokens` or `images`.
     """
 
@@ -296,14 +297,14 @@ def _at_least(plan: Doc) -> bool:
 
 
 def _else_none(own: Knobs, shared: Knobs) -> dict[str, Any] | None:
-    """The knobs of a plan where they differ from those of the page by more than the document's rounding."""
+    """Return a plan's knobs if they differ from the page's by more than the rounding in the document; else None."""
     pairs = [(value, asdict(shared)[name]) for name, value in asdict(own).items()]
     same = all(a == b or (a and b and math.isclose(a, b, rel_tol=1e-8)) for a, b in pairs)
     return None if same else asdict(own)
 
 
 def _stated(base: Base, knobs: dict[str, Any] | None, at_least: bool) -> dict[str, Any]:
-    """A plan for the script, for which what is left out is usual: no such part of the bill, the page's own knobs."""
+    """Return a plan for the script without default values: parts of the bill that are absent, the page's own knobs."""
     usual = {part.name: part.default for part in fields(base)} | {"knobs": None, "at_least": False}
     figures = asdict(base) | {"knobs": knobs, "at_least": at_least}
     for name in ("gpu_hours", "days", "energy_mwh", "carbon_t"):
@@ -312,12 +313,12 @@ def _stated(base: Base, knobs: dict[str, Any] | None, at_least: bool) -> dict[st
 
 
 def _written(value: float) -> float:
-    """A whole number without its decimal point, which the page need not hold."""
+    """Return a whole number without its decimal point, to save space in the page."""
     return int(value) if value == int(value) else value
 
 
 def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
-    """What the page's script needs for the same arithmetic and number formats, and the sliders to draw."""
+    """Return the data for the page's script (the same arithmetic and number formats), and the sliders to draw."""
     answer = facts.answer
     knobs = knobs_of(facts, answer) if answer else None
     if answer is None or knobs is None:
@@ -355,7 +356,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
         "at_least": _at_least(answer),
     }
     drawn = sliders(knobs, words, facts.amount_quantity)
-    # Where power is free, the cost has no electricity that could grow with its price; nor GPUs, where none is billed.
+    # If power is free, the cost has no electricity part that could grow with its price; likewise unbilled GPUs.
     free = {"electricity"} if knobs.electricity == 0 and _lines(answer, "electricity") else set()
     free |= {"price"} if not knobs.price and answer[COST] else set()
     return data, tuple(slider for slider in drawn if slider.name not in free)

@@ -1,1 +1,1 @@
-"""The parts of a report below the first screen, each a builder in the folder of what it answers."""
+"""The sections of a report below the first screen, each built by a module in the folder of its topic."""

@@ -1,7 +1,7 @@
 'use strict';
-// The arithmetic and the number format of the page, without the page: the twins of reports/page/whatif.py and reports/text/numbers.py.
+// The arithmetic and number formats of the page, independent of the page; the same as in reports/page/whatif.py and reports/text/numbers.py.
 
-// Writing of numbers, as reports/text/numbers.py and reports/text/language.py.
+// Number formatting, as in reports/text/numbers.py and reports/text/language.py.
 const magnitude = (x) => (x ? Number(Math.abs(x).toExponential().split('e')[1]) : 0);
 const decimalsFor = (low, mid, high) => {
   const most = 2 - magnitude(mid);
@@ -33,7 +33,7 @@ const write = (page, quantity, [low, mid, high], atLeast) => {
   return [text, page.words.range.replace('{}', () => span)];
 };
 
-// The closed form, as reports/page/whatif.py.
+// The closed form, as in reports/page/whatif.py.
 const times = (ends, factor) => ends.map((one) => one * factor);
 const bill = (base, plan, knobs, hours) => {
   const { electricity_usd = 0, share_usd = 0, hourly_usd = 0, fixed_usd = 0, term_usd = 0, held_ratio = 1 } = base;
@@ -50,7 +50,7 @@ const outcome = (base, plan, knobs) => {
   const energy = times(base.energy_mwh, hours * (knobs.pue / plan.pue));
   const ran = times(base.gpu_hours, 1 / base.gpu_hours[1]);
   const range = ([low, mid, high]) => [Math.min(low, mid), mid, Math.max(mid, high)];
-  // A price that is set is known: the range is then that of the hours alone.
+  // A price set with the slider has no uncertainty: only the hours then have a range.
   const known = base.cost_usd ? base.cost_usd[1] / bill(base, plan, plan, 1) : 1;
   const cost = knobs.price !== plan.price ? range(ran.map((end) => known * bill(base, plan, knobs, end * hours)))
     : base.cost_usd && range(base.cost_usd.map((usd, n) => usd * (bill(base, plan, knobs, ran[n] * hours) / bill(base, plan, plan, ran[n]))));
@@ -64,7 +64,7 @@ const outcome = (base, plan, knobs) => {
   };
 };
 
-// The CSV of a document, as reports/formats/csv.py: a column is a path into a row.
+// The CSV of a document, as in reports/formats/csv.py: a column is a path into a row.
 const csvCell = (value) => {
   if (value === null || value === undefined) return '';
   const text = typeof value === 'string' && /^[=+\-@\t\r\n＝＋－＠]/.test(value) ? "'" + value : String(value);

@@ -1,8 +1,8 @@
-// What a script adds to the page: sliders, sorting, downloads. The page is complete without it.
+// Sliders, sorting and downloads. The page is complete without this script.
 (() => {
   const data = JSON.parse(document.getElementById('data').textContent);
   const find = (id) => document.getElementById(id);
-  // Ascii85 with `v` for `<`: five letters are four bytes, and a shorter last group is filled up.
+  // Ascii85 with `v` for `<`: five letters encode four bytes, and a shorter last group is padded.
   const unpacked = (text) => {
     const bytes = new DataView(new ArrayBuffer(text.length));
     const letters = text.replaceAll('v', '<') + 'uuuu';
@@ -17,7 +17,7 @@
   const kept = async () => {
     const stream = new Blob([unpacked(find('packed').textContent)]).stream().pipeThrough(new DecompressionStream('gzip'));
     const [names, shaped] = JSON.parse(await new Response(stream).text());
-    // Objects are the number of their names with their values, lists begin with -1.
+    // An object is the number of its list of keys, then its values; a list begins with -1.
     const opened = (value) => !Array.isArray(value) ? value : value[0] < 0 ? value.slice(1).map(opened)
       : Object.fromEntries(names[value[0]].map((name, n) => [name, opened(value[n + 1])]));
     const [head, held, tail] = opened(shaped);
@@ -41,7 +41,7 @@
       row.querySelector('[data-' + where + ']').replaceChildren(text, small);
     };
     const shown = (ends, quantity, atLeast) => (ends && ends[1] ? write(page, quantity, ends, atLeast) : [page.words.none, '']);
-    // Another precision has knobs of its own; what is moved here moves it in proportion.
+    // Another precision keeps its own knobs, except for those that were moved here.
     const own = (theirs) => Object.fromEntries(Object.keys(theirs).map((name) =>
       [name, knobs[name] === plan[name] ? theirs[name] : knobs[name]]));
     const fill = (where, state) => {
@@ -105,7 +105,7 @@
     const text = cell.firstChild ? cell.firstChild.textContent.trim() : '';
     return /^([≥<] ?)?[−+]?[\d,]+(\.\d+)?%?$/.test(text) ? Number(text.replace(/[≥<,%+ ]/g, '').replace('−', '-')) : text;
   };
-  // Sorting: by the number behind a cell, else by its text; rows without figures stay last.
+  // Sorting uses the number behind a cell, else its text; rows without figures stay last.
   document.querySelectorAll('table[data-sortable]').forEach((table) => {
     const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0], first = [...body.rows];
     heads.forEach((head, column) => {

@@ -1,1 +1,1 @@
-"""Words and numbers: cleaned text, rounding, units, and the tables of each language."""
+"""Words and numbers: cleaned text, rounding, units, and the string tables of each language."""

@@ -1,6 +1,6 @@
-"""Text from outside (model names, notes, file names, sources) made safe to show, before any format sees it.
+"""Make text from outside (model names, notes, file names, sources) safe to show, before any format receives it.
 
-Each format escapes for itself; this removes what no format should contain (`planner.text.UNSAFE`).
+Each format does its own escaping; this removes characters that no format should contain (`planner.text.UNSAFE`).
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from urllib.parse import urlsplit
 from planner.text import CONTROLS, HALVES, LINE_ENDS, TURNING
 
 _APART, _WITHIN = re.compile(f"[{CONTROLS}{LINE_ENDS}]"), re.compile(f"[{TURNING}{HALVES}]")
-"""What stands between words, and what stands within one."""
+"""Unsafe characters that separate words, and unsafe characters inside words."""
 
 
 def clean(value: object) -> str:
-    """One line of harmless text: what is unsafe is a blank between words and gone within one; blanks are folded.
+    """Return one line of harmless text: unsafe characters become a blank between words or vanish inside a word.
 
-    Unlike on the screen (`mpplan.ui.sink.visible`), a reader has no use for the number of a character; unlike in a file
-    (`planner.text.one_line`), nothing compares the text, and the joiners that some scripts need stay.
+    Repeated blanks are merged. Unlike on the screen (`mpplan.ui.sink.visible`), characters are not shown as escapes,
+    which readers do not need. Unlike in a file (`planner.text.one_line`), joiners that some scripts need are kept,
+    because nothing compares the text.
     """
     text = "" if value is None else str(value)
     if text.isprintable() and "  " not in text and text == text.strip():
@@ -28,7 +29,7 @@ def clean(value: object) -> str:
 
 
 def clean_tree(value: Any) -> Any:
-    """The same for every string of a JSON value, keys included; numbers, booleans and None are unchanged."""
+    """Clean every string of a JSON value, including keys; numbers, booleans and None are unchanged."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
@@ -39,7 +40,7 @@ def clean_tree(value: Any) -> Any:
 
 
 def web_address(text: str) -> str | None:
-    """The text as a link target if all of it is an `http(s)` address without credentials, else None."""
+    """Return the text as a link target if all of it is an `http(s)` address without credentials, else None."""
     if any(c.isspace() or c in "\"'<>\\`" for c in text):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Charts in words, for readers who cannot see them."""
+"""Descriptions of charts, for readers who cannot see them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from reports.text.language import Words
 
 
 def described(rows: Iterable[tuple[str, str]], words: Words) -> str:
-    """A chart as a sentence of its own: the label and the text of each row."""
+    """Describe a chart in a complete sentence with the label and the text of each row."""
     return words("chart.described", said=rows_told(rows, words))
 
 
 def rows_told(rows: Iterable[tuple[str, str]], words: Words) -> str:
-    """The same without its introduction, for a chart whose title is read before it."""
+    """List the label and the text of each row, for a chart whose title is read before it."""
     return words("list.semicolon").join(words("chart.row", label=label, text=text) for label, text in rows)

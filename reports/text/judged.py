@@ -1,4 +1,4 @@
-"""Claims of the literature in words: the verdict, how a case stands to it, its figures and its source."""
+"""Claims of the literature in words: the verdict, the relation of a case to its claim, its figures and its source."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from reports.text.language import words_for
 from reports.text.messages import word
 
 LANG = "en"
-"""Of the page, the terminal and the JSON; a report words verdicts in its own language."""
+"""Language of the page, the terminal and the JSON; a report words verdicts in its own language."""
 
 
 def verdict_words(verdict: str) -> str:
-    """A verdict, as `holds under conditions`."""
+    """Word a verdict, for example `holds under conditions`."""
     return words_for(LANG).name("verdict", verdict)
 
 
 def stands_words(claim: Claim, case: Case) -> str:
-    """How a case stands to its claim, as `yes` or `too wide`."""
+    """Word the relation of a case to its claim, for example `yes` or `too wide`."""
     return words_for(LANG).name("stands", standing(claim, case))
 
 
 def counts(judged: list[Judged]) -> list[tuple[str, int]]:
-    """Each verdict in words and how many claims have it."""
+    """Return each verdict in words with the number of claims that have it."""
     return [(verdict_words(name), sum(entry.verdict == name for entry in judged)) for name in VERDICTS]
 
 
 def ends(claim: Claim, case: Case) -> tuple[str, str, str]:
-    """Low end, middle and high end in the unit of the case; empty where there is no value, or no range."""
+    """Return low end, middle and high end in the unit of the case; empty if there is no value or no range."""
     if case.mid is None:
         return "", "", ""
     low, mid, high = (
@@ -41,6 +41,6 @@ def ends(claim: Claim, case: Case) -> tuple[str, str, str]:
 
 
 def source_of(case: Case) -> str:
-    """The source, a command as code; where there is no value, why not stands before it."""
+    """Return the source, with a command formatted as code; without a value, the reason precedes it."""
     source = f"`{case.source}`" if case.source.startswith("mpplan ") else case.source
     return source if case.looked is None else f"{word(case.looked, LANG)} {source}"

@@ -20,27 +20,27 @@ LANGUAGES = ("en", "zh")
 
 
 TOLD = 0.01
-"""The smallest probability, and the smallest distance from certainty, that a thousand draws tell."""
+"""The smallest probability, and the smallest distance from certainty, that a thousand draws can resolve."""
 
 
 TIMES = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S), ("seconds", 1.0))
-"""Units of a time as people say it, with their seconds."""
+"""Units of time in ordinary use, with their lengths in seconds."""
 FILLED = 0.9995
-"""How much of a unit reads as one of it."""
+"""Fraction of a unit from which a value reads as one unit."""
 PLAIN_BELOW = 100
-"""Times below have three figures, larger ones are whole."""
+"""Times below this many units have three significant figures; larger ones are whole numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One number as shown everywhere: rounded once, with its range and its unit."""
+    """One number as displayed everywhere: rounded once, with its range and its unit."""
 
     text: str
     """Middle with its unit, `$2.31 million`; begins with `≥` if it is a lower bound."""
     full: str
     """Middle with its unit and its range, for use in a sentence."""
     bare: str
-    """Middle without its unit, for a column whose head shows it."""
+    """Middle without its unit, for a column whose header shows the unit."""
     low: str
     """Low with its unit."""
     high: str
@@ -75,59 +75,59 @@ class Words:
         self._ladders = ladders
 
     def __call__(self, key: str, /, **values: object) -> str:
-        """The sentence or label of a key, filled in.
+        """Return the sentence or label of a key, with its values filled in.
 
         Raises:
-            KeyError: the table lacks the key or a value is missing (a programmer's mistake).
+            KeyError: the table lacks the key or a value is missing, which is a bug.
         """
         text = self._text[key]
         return self.typeset(text.format(**values)) if values else text
 
     def typeset(self, text: str) -> str:
-        """A sentence that was put together, with the spaces of the language."""
+        """Correct the spaces in a sentence composed of pieces, by the rules of the language."""
         return typeset(text) if self.lang == "zh" else text
 
     def has(self, key: str) -> bool:
-        """Whether the table has a key: names from the document may be newer than the table."""
+        """Return whether the table has a key, since names from the document may be newer than the table."""
         return key in self._text
 
     def name(self, group: str, key: str) -> str:
-        """The label `group.key`, or the key itself with spaces if the table has none."""
+        """Return the label `group.key`; if the table has none, the key itself with spaces."""
         full = f"{group}.{key}"
         return self._text[full] if full in self._text else clean(key).replace("_", " ")
 
     def count(self, key: str, number: int) -> str:
-        """A count in words: `key.none`, `key.one` or `key.other`."""
+        """Return a count in words: `key.none`, `key.one` or `key.other`."""
         form = "none" if number == 0 else "one" if number == 1 else "other"
         return self._text[f"{key}.{form}"].format(n=f"{number:,}")
 
     def duration(self, days: float) -> str:
-        """A time as people say it, in the largest unit that it fills: `1 hour`, `14.9 days`."""
+        """Format a time in the largest unit that it fills: `1 hour`, `14.9 days`."""
         units = [(unit, days * DAY_S / unit_s) for unit, unit_s in TIMES]
         unit, size = next(((unit, size) for unit, size in units if size >= FILLED), units[-1])
         text = f"{size:.3g}" if size < PLAIN_BELOW else f"{size:,.0f}"
         return self._text[f"duration.{unit}.{'one' if text == '1' else 'other'}"].format(n=text)
 
     def has_ladder(self, quantity: str) -> bool:
-        """Whether a quantity has units of its own."""
+        """Return whether a quantity has a unit ladder."""
         return quantity in self._ladders
 
     def ladder(self, quantity: str) -> Ladder:
-        """The units of a quantity."""
+        """Return the unit ladder of a quantity."""
         return self._ladders[quantity]
 
     def head(self, name: str, rung: Rung) -> str:
-        """The head of a column: a name and the column's unit."""
+        """Return the header of a column: a name and the column's unit."""
         return self._text["column.unit"].format(name=name, unit=rung.column) if rung.column else name
 
     def join(self, parts: list[str]) -> str:
-        """A list in words: `a, b and c`."""
+        """Join a list in words: `a, b and c`."""
         if len(parts) < 2:
             return "".join(parts)
         return self._text["list.comma"].join(parts[:-1]) + self._text["list.and"] + parts[-1]
 
     def spans(self, key: str, /, **values: str | Figure) -> tuple[Span, ...]:
-        """A sentence split into pieces, with its figures strong."""
+        """Return a sentence split into pieces, with its figures strong."""
         marked: dict[str, object] = {
             name: strong(value.text) + self.ranged(value) if isinstance(value, Figure) else value
             for name, value in values.items()
@@ -135,13 +135,13 @@ class Words:
         return split_spans(self.typeset(self._text[key].format(**marked)))
 
     def ranged(self, figure: Figure) -> str:
-        """The range to put after a figure in a sentence, marked for `split_spans`; empty if there is none."""
+        """Return the range that follows a figure in a sentence, marked for `split_spans`; empty if there is none."""
         return f"\x04{self._text['range'].format(figure.span)}\x03" if figure.span else ""
 
     def number(
         self, low: float, mid: float, high: float, rung: Rung, *, at_least: bool = False, decimals: int | None = None
     ) -> Figure:
-        """A figure in a given unit. The range decides the number of decimals, unless they are given."""
+        """Return a figure in a given unit. Its range determines the number of decimals, unless they are given."""
         scaled = (low / rung.per, mid / rung.per, high / rung.per)
         if decimals is None:
             decimals = max(min(decimals_for(*scaled), rung.decimals), rung.least)
@@ -167,7 +167,7 @@ class Words:
     def figure(
         self, quantity: str, estimate: Any, rung: Rung | None = None, *, decimals: int | None = None
     ) -> Figure | None:
-        """The figure of an estimate (`low mid high at_least`) or of a plain number; None for None."""
+        """Return the figure of an estimate (`low mid high at_least`) or of a plain number; None for None."""
         if estimate is None:
             return None
         if isinstance(estimate, Mapping):
@@ -180,11 +180,11 @@ class Words:
         return self.number(low, mid, high, unit, at_least=at_least, decimals=decimals)
 
     def value(self, quantity: str, value: float) -> str:
-        """A single number with its unit."""
+        """Format a single number with its unit."""
         return self.number(value, value, value, rung_for(self._ladders[quantity], value)).text
 
     def chance(self, ratio: float) -> str:
-        """A probability 0..1 in percent; draws tell none apart that is nearer than `TOLD` to 0 or 1."""
+        """Format a probability 0..1 in percent; the draws cannot resolve values closer than `TOLD` to 0 or 1."""
         if ratio < TOLD:
             return self._text["chance.below"].format(self.value("percent", TOLD))
         if ratio > 1.0 - TOLD:
@@ -192,7 +192,7 @@ class Words:
         return self.value("percent", round(ratio, 2))
 
     def fixed(self, size: float, rung: Rung, decimals: int) -> str:
-        """A part of a total with the decimals of its table; a part that would round to zero is shown as `less than`."""
+        """Format a part of a total with its table's decimals; a part that would round to zero becomes `less than`."""
         least = 10.0**-decimals
         scaled = size / rung.per
         if 0 < scaled < least / 2:
@@ -200,7 +200,7 @@ class Words:
         return grouped(scaled, decimals)
 
     def shared(self, quantity: str, estimates: list[Any]) -> Rung:
-        """One unit for all numbers of a column."""
+        """Return one unit for all numbers of a column."""
         ends = [
             (float(e["mid"]), float(e["high"])) if isinstance(e, Mapping) else (float(e), float(e))
             for e in estimates
@@ -210,12 +210,12 @@ class Words:
 
 
 def _signed(unit: str, number: str) -> str:
-    """A number with its unit; a minus precedes both."""
+    """Format a number with its unit; a minus precedes both."""
     return MINUS + unit.format(number[1:]) if number.startswith(MINUS) else unit.format(number)
 
 
 def strong(text: str) -> str:
-    """A text marked as a figure for `split_spans`."""
+    """Mark a text as a figure for `split_spans`."""
     return f"\x02{text}\x03"
 
 
@@ -238,7 +238,7 @@ def split_spans(text: str) -> tuple[Span, ...]:
 
 @lru_cache
 def words_for(lang: str) -> Words:
-    """The words of a language.
+    """Return the words of a language.
 
     Raises:
         UsageError: there is no such language.

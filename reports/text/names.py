@@ -1,4 +1,4 @@
-"""Names of models and GPUs as people write them, from their ids."""
+"""Names of models and GPUs in their usual spelling, from their ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _pretty_word(word: str) -> str:
 
 
 def pretty_slug(name: str) -> str:
-    """`llama-3.1-70b` as `Llama-3.1-70B`; a text that is not a slug is unchanged."""
+    """Convert `llama-3.1-70b` to `Llama-3.1-70B`; text that is not a slug is unchanged."""
     if not re.fullmatch(r"[a-z0-9.]+(-[a-z0-9.]+)*", name):
         return name
     return "-".join(_pretty_word(word) for word in name.split("-"))
@@ -40,9 +40,9 @@ _OF_GPUS = {
     **{name: name.upper() for name in ("gcd", "gtx", "pro", "rtx", "rx", "xt", "xtx")},
     "dgx2h": "DGX-2H", "hbm2e": "HBM2e", "ti": "Ti",
 }  # fmt: skip
-"""Words of GPUs that are written otherwise than in names of models."""
+"""Words whose spelling differs between names of GPUs and names of models."""
 _SERIES = re.compile(r"(gtx|rtx|rx)(\d+)|(\d{4})(ti|xtx?|gre)|(\d+)(w)")
-"""What is written together in an id and apart by people: `rtx6000`, `7900xtx`, `500w`."""
+"""Parts that are joined in an id and separate in the usual spelling: `rtx6000`, `7900xtx`, `500w`."""
 
 
 def _gpu_word(word: str) -> str:
@@ -56,7 +56,7 @@ def _gpu_word(word: str) -> str:
 
 
 def pretty_gpu(name: str) -> str:
-    """`h100-sxm5-80gb` as `H100 SXM5 80 GB`, `rx-7900xtx-24gb` as `RX 7900 XTX 24 GB`; a local CPU as `local CPU`."""
+    """Convert `h100-sxm5-80gb` to `H100 SXM5 80 GB`, `rx-7900xtx-24gb` to `RX 7900 XTX 24 GB`, `cpu-local` to words."""
     if name == "cpu-local":
         return "local CPU"
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):

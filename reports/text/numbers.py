@@ -1,6 +1,6 @@
-"""Rounding and writing of numbers: two to three significant digits, rounded once, identically in Python and the page.
+"""Round and format numbers: two to three significant digits, rounded once, identically in Python and on the page.
 
-`templates/arithmetic.js` has the same few functions for the sliders; a test runs both over random numbers.
+`templates/arithmetic.js` has the same functions for the sliders; a test runs both over random numbers.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class Rung:
     at: float
     """Smallest magnitude (in the document's unit) that is written in this unit."""
     per: float
-    """How many of the document's units make one of this unit."""
+    """Number of the document's units in one of this unit."""
     text: str
-    """How a value reads in a sentence, with `{}` for the number: `${} million`."""
+    """Format of a value in a sentence, with `{}` for the number: `${} million`."""
     column: str
-    """How the unit reads in a column's head: `million $`; empty if the name says it all."""
+    """Unit in a column's header: `million $`; empty if the name suffices."""
     decimals: int = 9
     """Largest number of decimals, whatever the range."""
     least: int = -99
@@ -36,14 +36,14 @@ MINUS = "−"
 
 
 def magnitude(value: float) -> int:
-    """Power of ten of the first significant digit; 0 for 0."""
+    """Return the power of ten of the first significant digit; 0 for 0."""
     return Decimal(value).adjusted() if value else 0
 
 
 def decimals_for(low: float, mid: float, high: float) -> int:
-    """Decimals that leave the middle two to three digits and the width of the range at most two.
+    """Return the decimals that leave the middle two to three digits and the width of the range at most two.
 
-    Negative if tens or hundreds are rounded away.
+    The result is negative if tens or hundreds are rounded away.
     """
     most = 2 - magnitude(mid)
     if not high > low:
@@ -52,11 +52,11 @@ def decimals_for(low: float, mid: float, high: float) -> int:
 
 
 UNCOUNTED = 1e21
-"""From here on a number is written with an exponent: it has more digits than decimal arithmetic keeps."""
+"""Numbers from here on are written with an exponent, because they have more digits than decimal arithmetic keeps."""
 
 
 def grouped(value: float, decimals: int) -> str:
-    """A number with thousands separators, rounded half up to the given decimals (negative: to tens and so on)."""
+    """Format a number with thousands separators, rounded half up to `decimals` (negative: to tens and so on)."""
     if abs(value) >= UNCOUNTED:
         return f"{value:.3g}"
     step = Decimal(1).scaleb(-decimals)
@@ -69,21 +69,21 @@ RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def power_of_two(exponent: float) -> str:
-    """A power of two as people write it: `2¹⁶`; `2^1.5` where the exponent is no whole number."""
+    """Format a power of two as `2¹⁶`, or as `2^1.5` if the exponent is not a whole number."""
     if exponent != int(exponent):
         return f"2^{exponent:g}"
     return "2" + str(int(exponent)).translate(RAISED)
 
 
 NEARLY = 0.5
-"""A range whose high reaches the next unit is written in it when its middle is at least half of one."""
+"""A range whose high end reaches the next unit is written in that unit if its middle is at least this share of one."""
 LONG, LONGEST, LEAST = 1e5, 1e7, 0.1
-"""A column takes a larger unit when its largest value would be long and its smallest at least a tenth of that unit, or
-when its largest would be too long to read."""
+"""A column takes a larger unit if its largest value would be longer than `LONG` and its smallest is at least `LEAST` of
+that unit, or if its largest value would be longer than `LONGEST`."""
 
 
 def rung_for(ladder: Ladder, mid: float, high: float | None = None) -> Rung:
-    """The unit in which a value of this size is written; given a high, that of the high if the middle is near."""
+    """Return the unit for a value of this size; given a high end, that end's unit if the middle is near it."""
     top = abs(mid) if high is None else abs(high)
     chosen = ladder[0]
     for rung in ladder:
@@ -93,7 +93,7 @@ def rung_for(ladder: Ladder, mid: float, high: float | None = None) -> Rung:
 
 
 def shared_rung(ladder: Ladder, values: list[tuple[float, float]]) -> Rung:
-    """One unit for a column of (middle, high): that of the smallest, or a larger one if numbers would get long."""
+    """Return one unit for a column of (middle, high): the smallest value's, or a larger one for long numbers."""
     sizes = [(abs(mid), abs(high)) for mid, high in values if mid]
     if not sizes:
         return ladder[0]
@@ -108,7 +108,7 @@ def shared_rung(ladder: Ladder, values: list[tuple[float, float]]) -> Rung:
 
 
 def axis_labels(values: Sequence[float], rung: Rung, *, unit: bool = True) -> list[str]:
-    """Labels of ticks in one unit; the last one shows the unit unless the axis label does."""
+    """Return the labels of ticks in one unit; the last one shows the unit unless the axis label does."""
     scaled = [value / rung.per for value in values]
     step = scaled[1] - scaled[0]
     decimals = next((d for d in range(4) if abs(step * 10**d - round(step * 10**d)) < 1e-6), 3)

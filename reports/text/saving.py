@@ -1,4 +1,4 @@
-"""A saving as shown: its size, which way it goes and how sure that is, decided once for sentences and tables."""
+"""A saving as displayed: its size, direction and certainty, determined once for sentences and tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.lazy import dataclass
 from reports.text.language import Figure, Words
 
 ABOUT_THE_SAME = 0.05
-"""A saving that may be none is told as `about the same` while its middle is below this share."""
+"""A saving whose range includes zero is worded as `about the same` if its middle is below this share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,17 +17,17 @@ class ShownSaving:
     """A relative saving, ready to be worded as more or less."""
 
     figure: Figure
-    """Its size without a sign, with its range seen from the same side."""
+    """Size without a sign, with its range in the same direction."""
     less: bool
-    """Whether the middle is a saving; else it is an extra."""
+    """Whether the middle is a saving; otherwise it is an increase."""
     unsure: bool
-    """Whether the range reaches over zero, so that it may as well be none."""
+    """Whether the range includes zero, so that there may be no saving."""
     rounds_to_none: bool
-    """Whether the middle reads as zero."""
+    """Whether the middle rounds to zero."""
 
     @property
     def hedged(self) -> bool:
-        """Whether a sentence tells it with what it may be instead, a clause of its own."""
+        """Whether a sentence mentions the possible opposite in a separate clause."""
         return self.unsure and self.figure.value >= ABOUT_THE_SAME
 
     @property
@@ -37,10 +37,10 @@ class ShownSaving:
 
 
 def shown_saving(saving: Mapping[str, Any], words: Words) -> ShownSaving:
-    """A saving of the document, `low mid high` as shares of the original; negative is more."""
+    """Return a saving as displayed, from `low mid high` as shares of the original; negative means more."""
     less, unsure = saving["mid"] >= 0, saving["low"] < 0 < saving["high"]
     low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
-    quantity = "change" if unsure else "percent"  # tenths would tell nothing beside a range that reaches over zero
+    quantity = "change" if unsure else "percent"  # tenths would be spurious beside a range that includes zero
     figure = words.figure(quantity, {"low": low, "mid": abs(saving["mid"]), "high": high})
     assert figure is not None
     none = figure.text == words.value("change", 0.0)

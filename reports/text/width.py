@@ -1,4 +1,4 @@
-"""How wide a text is where every letter takes a column, or two, and where its lines may break."""
+"""Width of text in columns, where a character takes one or two, and the positions where lines may break."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from unicodedata import combining, east_asian_width
 
 
 def columns_of(text: str) -> int:
-    """Width of a text in columns: two for a wide character, none for a combining one."""
+    """Return the width of a text in columns: two for a wide character, none for a combining one."""
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, broken at spaces or between wide characters."""
+    """Return lines of at most `width` columns, broken at spaces or between wide characters."""
     lines: list[str] = [""]
     for word in _words(text):
         glued = lines[-1] + word
@@ -23,13 +23,13 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 _NOT_FIRST = frozenset("，。；：、？！％%”）》」』,.;:?!)]")
-"""What never begins a line in a text of wide characters."""
+"""Characters that never begin a line in text of wide characters."""
 _NOT_LAST = frozenset("（“《「『")
-"""What never ends one."""
+"""Characters that never end such a line."""
 
 
 def _words(text: str) -> list[str]:
-    """Pieces between which a line may break."""
+    """Return pieces between which a line may break."""
     pieces: list[str] = []
     for c in text:
         if not pieces or pieces[-1].endswith(" ") or _breaks(pieces[-1][-1], c):
@@ -40,7 +40,7 @@ def _words(text: str) -> list[str]:
 
 
 def _breaks(before: str, c: str) -> bool:
-    """Whether a line may break between two characters, neither of which is before a space."""
+    """Return whether a line may break between two characters, neither of which precedes a space."""
     if c == " " or c in _NOT_FIRST or before in _NOT_LAST:
         return False
     return east_asian_width(c) in "WF" or east_asian_width(before) in "WF"

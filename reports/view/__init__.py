@@ -1,8 +1,8 @@
-"""What a report shows, before any format: strings rounded once, in one language, with shapes ready to draw.
+"""The content of a report, independent of its format: strings rounded once, in one language, with shapes ready to draw.
 
-A view is a first screen (`Hero`) and sections; a section is a title, a lead and blocks. Every format renders the same
-blocks, so a number reads the same in HTML, Markdown and the terminal, and a new section is one file in `sections/` and
-a line of `reports.page.sections`.
+A view has a first screen (`Hero`) and sections; a section has a title, a lead and blocks. Every format renders the same
+blocks, so a number reads the same in HTML, Markdown and the terminal. A new section needs one file in `sections/` and
+a line in `reports.page.sections`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Cell:
     sort: float | None = None
     """Sort key; None sorts by the text."""
     href: str | None = None
-    """An `http(s)` address or a `#place` in the page."""
+    """An `http(s)` address or a `#anchor` in the page."""
     tone: str = ""
     """`good`, `bad`, `quiet`, `code` or empty."""
     swatch: str = ""
-    """Letter of the segment in the chart that this row belongs to."""
+    """Letter of the chart segment to which this row belongs."""
     colour: int | None = None
-    """Number of that segment's colour."""
+    """Colour number of that segment."""
     foreign: bool = False
     """True for text from the document that is not in the report's language."""
 
@@ -46,7 +46,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One row; the first cell is its head."""
+    """One row; the first cell is its header."""
 
     cells: tuple[Cell, ...]
     strong: bool = False
@@ -55,16 +55,16 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """Head of a column."""
+    """Header of a column."""
 
     head: str
     numeric: bool = False
-    """True for numbers: aligned right, sorted by value."""
+    """True for numbers, which are right-aligned and sorted by value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under column heads, with a caption."""
+    """Rows under column headers, with a caption."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -74,7 +74,7 @@ class Table:
     wide: bool = True
     """False for a narrow table, which may be placed beside its chart."""
     folded: bool = False
-    """True if it repeats the chart above: shown on demand and in print."""
+    """True if it repeats the chart above; it is then shown on demand and in print."""
     sortable: bool = True
     """False if the order of the rows matters (items before their total)."""
 
@@ -86,17 +86,17 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeChart:
-    """Bars from zero with the range at their end."""
+    """Bars from zero, with the range at their end."""
 
     title: str
     description: str
-    """The chart in words, for readers who cannot see it."""
+    """Description of the chart, for readers who cannot see it."""
     drawing: RangeDrawing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackChart:
-    """Bars made of parts."""
+    """Stacked bars."""
 
     title: str
     description: str
@@ -105,7 +105,7 @@ class StackChart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScatterChart:
-    """Points on two axes."""
+    """Points between two axes."""
 
     title: str
     description: str
@@ -113,7 +113,7 @@ class ScatterChart:
     x_label: str
     y_label: str
     legend: tuple[tuple[str, str], ...] = ()
-    """Shape of a mark and what it means."""
+    """Shape of each mark and its meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,19 +129,19 @@ class TraceChart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveChart:
-    """Figures over one axis, a panel each."""
+    """Several figures over one axis, with a panel each."""
 
     title: str
     description: str
     drawing: CurveDrawing
     x_label: str
     legend: tuple[tuple[str, str], ...] = ()
-    """`dot` or `knee`, and what it means."""
+    """`dot` or `knee`, and its meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramChart:
-    """Histograms of exponents over the ranges of number formats."""
+    """Histograms of exponents above the ranges of number formats."""
 
     title: str
     description: str
@@ -151,7 +151,7 @@ class HistogramChart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalChart:
-    """Intervals about zero, or bars from it."""
+    """Intervals around zero, or bars from zero."""
 
     title: str
     description: str
@@ -205,7 +205,7 @@ Block = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One part of the report. A section without data does not exist."""
+    """One section of the report. A section without data does not exist."""
 
     id: str
     title: str
@@ -218,7 +218,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versus:
-    """A change against another precision."""
+    """A change compared with another precision."""
 
     label: str
     text: str
@@ -234,10 +234,10 @@ class Tile:
     text: str
     span: str
     budget: str
-    """The high, in its own sentence."""
+    """The high end, in a separate sentence."""
     versus: tuple[Versus, ...]
     evidence: str
-    """The kinds of evidence that it is based on, best first."""
+    """The kinds of evidence behind the figure, best first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,9 +250,9 @@ class Hero:
     setting: tuple[Span, ...]
     """Machines, time, GPU-hours."""
     trust: tuple[Cell, ...]
-    """What was measured, prices as of, assumptions, gaps: each with a link to the details."""
+    """Measured data, date of prices, assumptions, gaps; each with a link to the details."""
     alerts: tuple[str, ...]
-    """What a reader must not miss: lower bounds, a precision that does not fit."""
+    """Facts that a reader must not miss: lower bounds, a precision that does not fit."""
     tiles: tuple[Tile, ...]
     chart: RangeChart | None
     table: Table | None
@@ -268,11 +268,11 @@ class View:
     hero: Hero
     sections: tuple[Section, ...]
     brief: tuple[Block, ...] = ()
-    """What follows the sentences in a short answer; empty where there is none."""
+    """Blocks that follow the sentences in a short answer; empty for a full report."""
     footer: tuple[str, ...]
     logo: str | None = None
     """A `data:` address of an image."""
     data: dict[str, Any] = field(default_factory=dict)
-    """What the formats and the page's script need: the `document`, the `whatif` part, of a comparison its `csv`."""
+    """Data for the formats and the page's script: the `document`, the `whatif` part, and the `csv` of a comparison."""
     sliders: tuple[Any, ...] = ()
-    """Sliders of the what-if part (`reports.page.whatif.Slider`)."""
+    """Sliders of the what-if section (`reports.page.whatif.Slider`)."""

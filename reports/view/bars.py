@@ -1,4 +1,4 @@
-"""Range charts: bars of estimates on one axis, drawn and told alike wherever they stand."""
+"""Range charts: bars of estimates on one axis, drawn and described the same way everywhere."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def range_bar(
     quiet: bool = False,
     beyond: bool = False,
 ) -> Bar:
-    """A bar of an estimate (`low mid high`) with its figure, hatched where that is a lower bound.
+    """Return the bar of an estimate (`low mid high`) with its figure, hatched for a lower bound.
 
     Args:
-        label: what it is of.
-        figure: the estimate as shown.
-        estimate: as in the document.
-        strong: of what was asked for.
-        quiet: shown only as a reference.
-        beyond: longer than the axis.
+        label: label of the bar.
+        figure: the estimate as displayed.
+        estimate: the estimate as in the document.
+        strong: whether it belongs to the requested precision or GPU.
+        quiet: whether it is shown only as a reference.
+        beyond: whether it is longer than the axis.
     """
     return Bar(
         label=label, text=figure.full, low=estimate["low"], mid=estimate["mid"], high=estimate["high"], strong=strong,
@@ -39,7 +39,7 @@ def range_bar(
 def range_chart(
     title: str, bars: Sequence[Bar], values: Sequence[float], labels: Sequence[str], words: Words
 ) -> RangeChart:
-    """Bars on an axis from zero with these ticks, and the same in words."""
+    """Return bars on an axis that starts at zero and has these ticks, with a description."""
     return RangeChart(
         title=title,
         description=described([(bar.label, bar.text) for bar in bars], words),

@@ -1,4 +1,4 @@
-"""Cells that many tables have: a figure, a value, a count, what stands where there is none, the tone of a saving."""
+"""Cells for many tables: a figure, a value, a count, a missing figure, and the tone of a saving."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from reports.view import Cell
 
 
 def none_cell(words: Words) -> Cell:
-    """What stands where there is no figure."""
+    """Return the cell for a missing figure."""
     return Cell(text=words("none"), tone="quiet")
 
 
 def figure_cell(figure: Figure | None, words: Words) -> Cell:
-    """Value and range in a column whose head has the unit."""
+    """Return value and range for a column whose header has the unit."""
     if figure is None:
         return none_cell(words)
     return Cell(text=figure.bare, detail=figure.span, sort=figure.value)
 
 
 def value_cell(quantity: str, value: float | None, words: Words) -> Cell:
-    """A single number with its unit."""
+    """Return a single number with its unit."""
     return none_cell(words) if value is None else Cell(text=words.value(quantity, value), sort=value)
 
 
 def count_cell(count: float) -> Cell:
-    """A whole number with thousands separators."""
+    """Return a whole number with thousands separators."""
     return Cell(text=f"{count:,}", sort=float(count))
 
 
 def saving_tone(low: float, high: float) -> str:
-    """The tone of what is saved: `good` or `bad` where all of its range is above or below zero, else empty."""
+    """Return the tone of a saving: `good` or `bad` if its whole range is above or below zero, else empty."""
     return "good" if low > 0 else "bad" if high < 0 else ""

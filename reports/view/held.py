@@ -1,4 +1,4 @@
-"""What a page holds for download: its document, packed, with as much detail as a page of limited size has room for."""
+"""The downloadable data of a page: its packed document, in as much detail as the size limit of a page allows."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from reports.document.facts import SHOWN
 from reports.view import Table, View
 
 GZIP_WINDOW = 31
-"""Largest window, with the head of a gzip file."""
+"""zlib's largest window, with a gzip header."""
 
 
 def most_that_fits(view: View, columns: list[str], room_bytes: int) -> str:
-    """The document of a page, packed: the most detailed form that fits, else the least detailed one.
+    """Return the packed document of a page in the most detailed form that fits, else in the least detailed form.
 
     Args:
-        view: of the page.
-        columns: of its CSV, for a view that has not written it.
-        room_bytes: what is left of the page's size.
+        view: view of the page.
+        columns: columns of its CSV, for a view that has not written the CSV.
+        room_bytes: bytes left within the page's size limit.
     """
     last = ""
     for held in page_data(view, columns):
@@ -33,9 +33,9 @@ def most_that_fits(view: View, columns: list[str], room_bytes: int) -> str:
 
 
 def page_data(view: View, columns: list[str]) -> Iterator[list[Any]]:
-    """What the page holds, from more to less detail: the document in two parts, between them its CSV or its columns.
+    """Yield the page's data from more to less detail: the document in two parts, with its CSV or its columns between.
 
-    Of the savings between any two precisions the page holds those of the one that was asked for.
+    Of the savings between pairs of precisions, the page holds those that involve the requested precision.
     """
     asked = (view.data.get("whatif") or {}).get("asked")
     leading = (view.data.get("whatif") or {}).get("gpu")
@@ -57,21 +57,21 @@ DETAIL = frozenset({
     "lost_layouts", "uncertainty", "products", "collectives", "attention_kernel", "narrow_gain", "energy_items_mwh",
     "step_range_s", "sci_kg_per_run", "sci_kg_per_1e21_flop",
 })  # fmt: skip
-"""Of the plans by the same deadline, what a page that draws training or several GPUs leaves out, to be as small as the
-others."""
+"""Fields of plans by the same deadline that a page with training results or several GPUs leaves out, so that it is as
+small as other pages."""
 LISTS = ("lost_layouts", "collectives", "uncertainty", "products")
-"""Of the plans on the same GPUs, what such a page has only of the precision that was asked for."""
+"""Lists in plans on the same GPUs that such a page keeps only for the requested precision."""
 DIGITS, END_DIGITS = 7, 3
-"""Digits of a number in the document of such a page: items still sum to their totals; and of the ends of its range."""
+"""Digits of numbers in the document of such a page, with which items still sum to their totals, and of range ends."""
 TO_THE_CENT = frozenset({"cost_usd", "cost_lines"})
-"""What keeps its digits: a bill adds up."""
+"""Fields that keep all digits, because a bill must add up."""
 
 
 def _without_detail(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
-    """The document, where training or several GPUs are drawn with less detail: of the second view, and of precisions
-    that were not asked for.
+    """Return the document with less detail if it shows training results or several GPUs.
 
-    Of the savings, what the asked precision and the narrowest one save is left.
+    Detail is dropped from the second view, and from precisions that were not requested. Only savings of the requested
+    and the narrowest precision remain.
     """
     several = asked is not None and len({plan["gpu"] for plan in document["plans"]}) > 1
     if not document.get("numerics") and not several:
@@ -90,7 +90,7 @@ def _without_lists(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _leading_detail(leading: str | None, document: dict[str, Any]) -> dict[str, Any]:
-    """The document with lists of what a step is made of only for the GPU that the page is about."""
+    """Return the document with lists of the parts of a step only for the leading GPU."""
     if leading is None:
         return document
     return document | {
@@ -99,7 +99,7 @@ def _leading_detail(leading: str | None, document: dict[str, Any]) -> dict[str, 
 
 
 def _leading_plans(asked: str | None, leading: str | None, document: dict[str, Any]) -> dict[str, Any]:
-    """The document with, of the GPUs beside the one that the page is about, the precision that was asked for."""
+    """Return the document with only the requested precision for GPUs other than the leading one."""
     shorter = _leading_detail(leading, document)
     if leading is None:
         return shorter
@@ -121,7 +121,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _rounded_ends(value: dict[str, Any]) -> dict[str, float]:
-    """The ends of a range with fewer digits, outwards; of what is exact none."""
+    """Return the ends of a range with fewer digits, rounded outwards; nothing for an exact value."""
     low, high = value.get("low"), value.get("high")
     if not isinstance(low, float) or not isinstance(high, float) or not low < high:
         return {}
@@ -136,11 +136,11 @@ def _outwards(value: float, way: str) -> float:
 
 
 SAID = ("what", "source", "date")
-"""Of a source, the columns of the page's tables of sources, in their order."""
+"""Columns of the page's tables of sources, in order."""
 
 
 def _said_once(view: View, document: dict[str, Any]) -> dict[str, Any]:
-    """The document whose sources name, for what the page's tables of sources say, the row that says it."""
+    """Return the document with text that the page's tables of sources show replaced by the number of the table row."""
     evidence = document.get("evidence")
     section = next((section for section in view.sections if section.id == "sources"), None)
     if not evidence or section is None:
@@ -159,9 +159,9 @@ def _said_once(view: View, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def packed(value: Any) -> str:
-    """JSON, compressed (gzip) and in Ascii85, with `v` for the `<` that could end an element.
+    """Return JSON, compressed with gzip and encoded in Ascii85, with `v` in place of `<`, which could end an element.
 
-    The names of an object are said once for all objects of the same names: `[[names, ...], value]`, where an object is
+    The keys of objects are stored once for all objects with the same keys: `[[names, ...], value]`, where an object is
     `[number of its names, value, ...]` and a list `[-1, value, ...]`. A document of 100 kB takes a tenth of that.
     Ascii85 is a sixteenth shorter than base64; its abbreviation `z` is not used.
     """

@@ -1,1 +1,1 @@
-"""Vision models: their operations from timm, and the terms that timed training steps are fitted to."""
+"""Vision models: their operations from timm, and the terms that are fitted to timed training steps."""

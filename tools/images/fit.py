@@ -1,8 +1,8 @@
 """Fit the terms of vision models to timed training steps: `make imagefit` writes them to the parameters.
 
-The steps are those of timm's models on one GPU (`benchmarks/images/steps.csv`), the equations the planner's own, and
-the priors `benchmarks/images/priors.csv`. Only terms that no other kind of model has are moved; the rates of memory,
-products and launches that they rest on stay what published runs say.
+The steps are those of timm's models on one GPU (`benchmarks/images/steps.csv`), the equations are the planner's own,
+and the priors are in `benchmarks/images/priors.csv`. Only terms that no other kind of model uses are changed; the
+rates of memory, products and launches that they rest on stay as fitted to published runs.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ STEPS = ROOT / "benchmarks" / "images" / "steps.csv"
 PRIORS = ROOT / "benchmarks" / "images" / "priors.csv"
 
 ROW_SD = 0.5
-"""Spread of one step in its logarithm, as far as it teaches: models of one family err together, and many are alike."""
+"""Standard deviation of one log step time in the fit: large, since errors correlate and many models are alike."""
 CAPPED = 0.15
-"""Residual from which a step counts by its size, no longer by its square: some models run on kernels of their own."""
+"""Absolute residual from which a step's loss is linear instead of quadratic, since some models use special kernels."""
 TRANSFER_SD = 0.12
-"""Spread of a term between this GPU and others, in its logarithm: assumed."""
+"""Standard deviation of a term's logarithm between this GPU and others: assumed."""
 BENCHMARK_OVERHEAD_S = 0.003
 """Host time between steps of a loop that loads no images and logs nothing: assumed."""
 OWN_CLOCK = "own_clock_ratio"
-"""Row of the priors that is no term: the clock of this GPU over that of its datasheet, which others do not share."""
+"""Row of the priors that is not a term: this GPU's clock relative to its datasheet, which other GPUs do not share."""
 ITERATIONS = 12
 STEP = 1e-3
-"""Of the derivatives, in the logarithm of a term."""
+"""Step of the numerical derivatives, in the logarithm of a term."""
 LONGEST = 0.7
-"""Of one iteration, in the logarithm of a term."""
+"""Largest step of one iteration, in the logarithm of a term."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,9 @@ class TimedStep:
 
     model: str
     family: str
-    """Of models alike in design: what errs together."""
+    """Family of models with a similar design, whose errors correlate."""
     network: ImageNetwork
-    """At the size of the images of the step."""
+    """The network at the image size of the step."""
     channels_last: bool
     batch: int
     seconds: float
@@ -72,7 +72,7 @@ class TimedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """What is taken of a term before the steps are looked at."""
+    """The prior of a term, before the steps are taken into account."""
 
     id: str
     log_value: float
@@ -80,7 +80,7 @@ class Prior:
 
 
 def family_of(architecture: str) -> str:
-    """The design that an architecture is of: its name up to the first figure, without who trained it."""
+    """Return the design family of an architecture: its name up to the first digit, without prefixes for its trainer."""
     plain = re.sub(r"^(tf|gluon|legacy|tv|ssl|swsl|ig|jx|dm|adv|ens|gc|eca)_", "", architecture)
     match = re.match(r"[a-z]+", plain)
     return match[0] if match else plain
@@ -88,7 +88,7 @@ def family_of(architecture: str) -> str:
 
 @cache
 def timed_steps() -> tuple[TimedStep, ...]:
-    """The steps of all models whose operations are known."""
+    """Return the timed steps of all models whose operations are known."""
     models = load_image_models()
     return tuple(_timed(row, models) for row in read_rows(STEPS) if row.text("architecture") in models)
 
@@ -105,7 +105,7 @@ def _timed(row: Row, models: Mapping[str, object]) -> TimedStep:
 
 @cache
 def priors() -> tuple[Prior, ...]:
-    """The terms that are fitted."""
+    """Return the priors of the terms that are fitted."""
     return tuple(
         Prior(
             id=row.text("id"), log_value=float(np.log(row.number("value"))),
@@ -117,7 +117,7 @@ def priors() -> tuple[Prior, ...]:
 
 @cache
 def recipe_of(channels_last: bool) -> Recipe:
-    """The training of the timed steps: eager PyTorch 1.12 in FP16 autocast, whose attention stores its scores."""
+    """Return the recipe of the timed steps: eager PyTorch 1.12 with FP16 autocast; attention stores its scores."""
     return Recipe(
         model=load_image_models()["resnet50"], policy=find_policy("fp16"), optimizer=find_optimizer("sgd-momentum"),
         method="pretrain", seq_len=1, global_batch=1, stack="eager", attention="naive", channels_last=channels_last,
@@ -125,7 +125,7 @@ def recipe_of(channels_last: bool) -> Recipe:
 
 
 def seconds(steps: Sequence[TimedStep], parameters: Parameters, clock_ratio: float) -> Floats:
-    """What the planner predicts for timed steps, `[step]`, on a GPU at so many times the clock of its datasheet."""
+    """Return the planner's predictions for timed steps, `[step]`, on a GPU at this ratio to its datasheet clock."""
     cluster = make_cluster(find_gpu("rtx-3090"))
     rates = {last: _rates(cluster, last, parameters, clock_ratio) for last in (True, False)}
     return np.array([
@@ -146,13 +146,13 @@ def _rates(cluster: Cluster, channels_last: bool, parameters: Parameters, clock_
 
 @cache
 def alone(batch: int) -> Layouts:
-    """One GPU with a whole batch at once."""
+    """Return the layout of one GPU that processes a whole batch at once."""
     layout = Layout(tp=1, pp=1, vp=1, cp=1, ep=1, dp=1, zero=0, micro_batch=batch, grad_accum=1, act_ckpt="none")
     return Layouts.of(layout)
 
 
 def predicted(steps: Sequence[TimedStep], log_values: Floats) -> Floats:
-    """What the planner predicts with the fitted terms at some values, `[step]`."""
+    """Return the planner's predictions with these values of the fitted terms, `[step]`."""
     shipped = shipped_parameters()
     values = {prior.id: float(np.exp(x)) for prior, x in zip(priors(), log_values, strict=True)}
     clock_ratio = values.pop(OWN_CLOCK)
@@ -162,19 +162,19 @@ def predicted(steps: Sequence[TimedStep], log_values: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Logarithms of the fitted terms, in the order of `priors`, and how sure they are."""
+    """Logarithms of the fitted terms, in the order of `priors`, with their uncertainty."""
 
     log_values: Floats
     log_sd: Floats
 
 
 def fit(steps: Sequence[TimedStep], start: Floats | None = None, iterations: int = ITERATIONS) -> Fitted:
-    """The terms that agree best with steps and priors: Gauss and Newton with Levenberg's damping.
+    """Fit the terms to steps and priors by Gauss-Newton iterations with Levenberg damping.
 
     Args:
-        steps: what teaches.
-        start: where to begin; None: at the priors.
-        iterations: at most so many.
+        steps: the steps to fit.
+        start: initial values; None: the priors.
+        iterations: maximum number of iterations.
     """
     centre = np.array([prior.log_value for prior in priors()])
     spread = np.array([prior.log_sd for prior in priors()])
@@ -206,7 +206,7 @@ def fit(steps: Sequence[TimedStep], start: Floats | None = None, iterations: int
 
 
 def write(fitted: Fitted) -> None:
-    """Write the terms with their ranges on any GPU into `planner/catalog/parameters.csv`; other lines stay."""
+    """Write the terms with their ranges for any GPU to `planner/catalog/parameters.csv`; other lines are kept."""
     found = {
         prior.id: (np.exp(x), np.exp(x - Z90 * np.hypot(sd, TRANSFER_SD)), np.exp(x + Z90 * np.hypot(sd, TRANSFER_SD)))
         for prior, x, sd in zip(priors(), fitted.log_values, fitted.log_sd, strict=True)
@@ -227,7 +227,7 @@ def write(fitted: Fitted) -> None:
 
 
 def summary(errors: Floats) -> str:
-    """Median and 90th percentile of the absolute errors, and their bias, in one line."""
+    """Return the median and 90th percentile of the absolute errors, and their bias, in one line."""
     size = np.abs(errors)
     return (
         f"{len(errors)} steps: median error {np.median(size):.1%}, 90th percentile {np.quantile(size, 0.9):.1%}, "
@@ -236,13 +236,13 @@ def summary(errors: Floats) -> str:
 
 
 def errors_of(steps: Sequence[TimedStep], log_values: Floats) -> Floats:
-    """Prediction over measurement, less 1, `[step]`."""
+    """Return prediction over measurement, minus 1, `[step]`."""
     measured = np.array([step.seconds for step in steps])
     return np.asarray(predicted(steps, log_values) / measured - 1.0)
 
 
 def main() -> int:
-    """Fit, write, and say how close it is."""
+    """Fit, write, and print the errors."""
     steps = timed_steps()
     fitted = fit(steps)
     write(fitted)

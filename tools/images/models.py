@@ -1,7 +1,7 @@
 """Write `planner/catalog/image_models.csv`: the operations of timm's models by shape (`make imagemodels`).
 
-Needs torch and timm (`pip install torch timm`), in an environment of their own. The models are those whose training
-steps were timed (`benchmarks/images/steps.csv`), and what is trained most today beside them.
+Needs torch and timm (`pip install torch timm`) in a separate environment. The models are those whose training steps
+were timed (`benchmarks/images/steps.csv`), and those that are trained most today.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ALIASES = {
     "mobilenetv3_large_100": "mobilenet-v3; mobilenetv3", "wide_resnet50_2": "wide-resnet-50",
     "resnext50_32x4d": "resnext-50", "resnext101_32x8d": "resnext-101",
 }  # fmt: skip
-"""Names that papers and people use; the last is the id of timm."""
+"""Common names from papers and practice, by id of timm; several are separated by semicolons."""
 
 SHAPES = ("convolutions", "products", "batched", "attention")
 COLUMNS = (
@@ -48,11 +48,11 @@ COLUMNS = (
     *(f"{name}_{bits}" for bits in (16, 32) for name in TRAFFIC), *SHAPES, "source", "date",
 )  # fmt: skip
 DIGITS = 6
-"""Significant digits of a number of the file."""
+"""Significant digits of a number in the file."""
 
 
 def main(names: Iterable[str]) -> int:
-    """Trace all models, or only those named, and write the file; what cannot be traced is said and left out."""
+    """Trace all models, or only the named ones, and write the file; report and leave out those that fail."""
     from tools.images.trace import trace
 
     rows = {row.text("id"): dict(row.cells) for row in read_rows(PATH)} if PATH.exists() else {}
@@ -82,12 +82,12 @@ def main(names: Iterable[str]) -> int:
 
 
 def written(row: Mapping[str, Any]) -> dict[str, str]:
-    """The cells of a traced model: numbers short, shapes one after the other."""
+    """Return the cells of a traced model, with short numbers and shapes listed one after the other."""
     return {name: packed(value) if isinstance(value, Counter) else _number(value) for name, value in row.items()}
 
 
 def packed(shapes: Counter[tuple[float, ...]]) -> str:
-    """Shapes with how often each occurs, in the order of the model."""
+    """Return shapes with their counts, in the order of the model."""
     return "; ".join(" ".join(_number(value) for value in (*shape, count)) for shape, count in shapes.items())
 
 

@@ -1,8 +1,8 @@
-"""What a timm model does in one training step, recorded on PyTorch's meta device: no arithmetic, every shape.
+"""Record the operations of a timm model in one training step on PyTorch's meta device: all shapes, no arithmetic.
 
-Needs torch and timm, in an environment of their own; `tools.images.models` writes what is recorded here. Autocast acts
-on devices, not on shapes alone, so that its rules are applied here: which operations take 16 bits and which 32 is
-PyTorch's list (docs.pytorch.org, "Automatic Mixed Precision package", CUDA ops). Attention is one operation.
+Needs torch and timm in a separate environment; `tools.images.models` writes the recorded operations. Autocast depends
+on the device and not only on shapes, so its rules are applied here: PyTorch's list states which operations use 16 bits
+and which use 32 (docs.pytorch.org, "Automatic Mixed Precision package", CUDA ops). Attention is one operation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 IMAGES = 61
-"""Images of the recorded batch: a prime, so that what has a factor of it depends on the batch."""
+"""Number of images in the recorded batch: a prime, so that a size with this factor depends on the batch."""
 
 T = torch.Tensor
 TO_HALF: frozenset[Callable[..., Any]] = frozenset({
@@ -27,14 +27,14 @@ TO_HALF: frozenset[Callable[..., Any]] = frozenset({
     torch.bmm, torch.baddbmm, torch.addmm, torch.addbmm, torch.mm, torch.mv, torch.prelu, torch.einsum, T.matmul,
     T.__matmul__, T.__rmatmul__, T.bmm, T.mm,
 })  # fmt: skip
-"""Calls whose inputs autocast brings to 16 bits."""
+"""Calls whose inputs autocast converts to 16 bits."""
 TO_FULL: frozenset[Callable[..., Any]] = frozenset({
     F.layer_norm, F.group_norm, F.softmax, F.log_softmax, F.cross_entropy, F.normalize, F.softplus, F.gumbel_softmax,
     torch.layer_norm, torch.group_norm, torch.softmax, torch.norm, torch.exp, torch.log, torch.pow, torch.rsqrt,
     torch.sum, torch.cumsum, torch.reciprocal, T.softmax, T.exp, T.log, T.pow, T.__pow__, T.rsqrt, T.sum, T.norm,
     T.cumsum, T.reciprocal, T.prod,
 })  # fmt: skip
-"""Calls whose inputs autocast brings to 32 bits."""
+"""Calls whose inputs autocast converts to 32 bits."""
 
 NO_KERNEL = (
     "view", "_unsafe_view", "t.default", "transpose.int", "permute", "expand", "unsqueeze", "squeeze", "select.int",
@@ -42,7 +42,7 @@ NO_KERNEL = (
     "reshape_alias", "diagonal", "lift_fresh", "movedim", "size", "stride", "is_", "sym_", "numel", "new_zeros.",
     "_local_scalar", "scalar_tensor",
 )  # fmt: skip
-"""How the names of operations begin that move nothing: other views of the same memory, and allocations."""
+"""Name prefixes of operations without traffic: other views of the same memory, and allocations."""
 KINDS = (
     ("batch_norm", ("batch_norm",)),
     ("layer_norm", ("layer_norm", "group_norm")),
@@ -52,11 +52,11 @@ KINDS = (
               "index", "gather", "scatter", "pad", "repeat", "flip", "contiguous")),
     ("reduce", ("mean", "sum", "var", "amax", "max", "norm")),
 )  # fmt: skip
-"""Kinds of traffic, each with what the names of its operations hold; the first that matches counts, else pointwise."""
+"""Kinds of traffic, each with substrings of operation names; the first match counts, else the kind is pointwise."""
 
 
 class _Attention(torch.autograd.Function):  # type: ignore[misc]
-    """Attention as one operation, forward and backward."""
+    """Attention as a single operation, forward and backward."""
 
     @staticmethod
     def forward(ctx: Any, query: Any, key: Any, value: Any, record: Record) -> Any:
@@ -70,7 +70,7 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc]
 
 
 class Autocast(TorchFunctionMode):  # type: ignore[misc]
-    """Brings inputs to the type that autocast would, and keeps attention in one piece."""
+    """Converts inputs to the type that autocast would use, and keeps attention as a single operation."""
 
     def __init__(self, record: Record, *, half: bool) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ def _tensors(value: Any) -> Iterator[Any]:
 
 
 def _bytes(tensor: Any) -> int:
-    """Bytes of a tensor; what is only expanded counts once."""
+    """Return the bytes of a tensor, without repetitions from expanded dimensions."""
     sides = (side for side, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride != 0)
     return int(tensor.element_size() * math.prod(sides))
 
@@ -119,7 +119,7 @@ def _of_batch(tensor: Any) -> bool:
 
 
 class Record(TorchDispatchMode):  # type: ignore[misc]
-    """Counts the operations that pass: shapes of the forward products, bytes and kernels of all else."""
+    """Counts operations: shapes of the forward products, and bytes and kernels of all other operations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class Record(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def _product(self, name: str, args: Any, result: Any) -> bool:
-        """Whether an operation is a product; those of the forward pass are counted by shape."""
+        """Return whether an operation is a product; count forward products by shape."""
         kind = name.partition(".")[0]
         first = 1 if kind in ("addmm", "baddbmm") else 0
         if kind == "convolution":
@@ -184,13 +184,13 @@ def _convolution(args: Any, result: Any) -> tuple[float, ...]:
 
 
 def _step(model: Any, images: Any, *, half: bool) -> tuple[Record, float]:
-    """One forward and backward pass, and the bytes that are kept between them for each image."""
+    """Run one forward and backward pass; return the record, and the bytes per image kept between the passes."""
     record, kept = Record(), {}
 
     def keep(tensor: Any) -> Any:
         if _of_batch(tensor):
             storage = tensor.untyped_storage()
-            kept[storage._cdata] = storage  # the storage itself is kept, so that no other takes its address
+            kept[storage._cdata] = storage  # hold the storage, so that its address is not reused
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), Autocast(record, half=half), record:
@@ -205,15 +205,15 @@ def _step(model: Any, images: Any, *, half: bool) -> tuple[Record, float]:
 
 
 def trace(name: str, image_size: int | None = None) -> Mapping[str, Any]:
-    """The row of a model in `planner/catalog/image_models.csv`, without its source.
+    """Return the row of a model in `planner/catalog/image_models.csv`, without its source.
 
     Args:
-        name: as `timm.create_model` takes it.
-        image_size: pixels of a side; None: the model's own training size.
+        name: name for `timm.create_model`.
+        image_size: image side in pixels; None: the model's own training size.
 
     Raises:
         RuntimeError: timm has no such model.
-        ValueError: its operations cannot be written as such a row.
+        ValueError: its operations cannot be expressed as such a row.
     """
     timm.layers.set_fused_attn(True)
     with torch.device("meta"):
@@ -239,4 +239,4 @@ def trace(name: str, image_size: int | None = None) -> Mapping[str, Any]:
 
 
 MOST_KERNELS = 20_000
-"""More in a step are those of a recurrent layer, unrolled."""
+"""Maximum number of kernels per step; more come from unrolled recurrent layers."""

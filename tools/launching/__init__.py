@@ -1,1 +1,1 @@
-"""The frameworks of `mpplan export --launch`: what they take, whether they take our files, and the page about them."""
+"""The frameworks of `mpplan export --launch`: their settings, checks of our files, and the documentation page."""

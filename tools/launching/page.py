@@ -1,4 +1,4 @@
-"""Writes the tables of docs/launching.md from the frameworks themselves (`make launching`)."""
+"""Write the tables of docs/launching.md from the definitions of the frameworks (`make launching`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START = "<!-- what follows is written by `make launching` -->\n"
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables as the code has them."""
+    """Return the page with its tables generated from the code."""
     written, _, _ = page.partition(START)
     return written + START + "\n" + "\n".join("\n".join(_section(framework)) for framework in FRAMEWORKS)
 

@@ -3,8 +3,8 @@
     python -m tests.reports.launch.grid FOLDER
     python -m tools.launching.parsers FOLDER --megatron ~/Megatron-LM
 
-Each file stands in the folder of its framework and has the number of GPUs of its plan in its name, `NAME.gpus8.yaml`. A
-framework that is not importable is passed over and named. Exits 1 where a parser refuses a file, or none was tried.
+Each file is in the folder of its framework and has the number of GPUs of its plan in its name, `NAME.gpus8.yaml`. A
+framework that cannot be imported is skipped and reported. Exits with 1 if a parser refuses a file, or none was tried.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pathlib import Path
 from unittest import mock
 
 Check = Callable[[Path, int], None]
-"""Raises (or exits) where the parser refuses the file; takes the number of GPUs, too."""
+"""A check takes a file and its number of GPUs; it raises (or exits) if the parser refuses the file."""
 
 
 def accelerate() -> Check:
-    """The file read, merged into the arguments of `accelerate launch`, and turned into what its processes see."""
+    """Check that the file is read, merged with the arguments of `accelerate launch`, and passed to its processes."""
     launch = import_module("accelerate.commands.launch")
     environments = import_module("accelerate.utils.launch")
 
@@ -36,11 +36,11 @@ def accelerate() -> Check:
         arguments = launch.launch_command_parser().parse_args(["--config_file", str(path), "train.py"])
         arguments, defaults, _ = launch._validate_launch_command(arguments)
         assert defaults.num_processes == gpus, f"{defaults.num_processes} processes for {gpus} GPUs"
-        with mock.patch.object(environments, "is_fp8_available", return_value=True):  # which asks for a GPU
+        with mock.patch.object(environments, "is_fp8_available", return_value=True):  # it would ask for a GPU
             variables = environments.prepare_multi_gpu_env(arguments)
         with mock.patch.dict(os.environ, {**variables, "WORLD_SIZE": str(gpus)}):
             if arguments.use_fsdp:
-                with (  # which asks for a GPU where rank 0 loads
+                with (  # it would ask for a GPU if rank 0 loads
                     mock.patch("accelerate.utils.dataclasses.is_cuda_available", return_value=True),
                     mock.patch("torch.cuda.current_device", return_value=0),
                 ):
@@ -58,7 +58,7 @@ def accelerate() -> Check:
 
 
 def deepspeed() -> Check:
-    """The file read as `deepspeed.initialize` does, for as many ranks as share the data."""
+    """Check that the file is read as by `deepspeed.initialize`, for as many ranks as share the data."""
     os.environ.setdefault("DS_BUILD_OPS", "0")
     config = import_module("deepspeed.runtime.config")
     expert = import_module("deepspeed.module_inject.auto_ep_config")
@@ -76,7 +76,7 @@ def deepspeed() -> Check:
         mesh = mock.Mock(get_group=lambda *_, **__: None) if split > 1 else None
         stages = mock.Mock(get_data_parallel_world_size=lambda: copies_of(given)) if "pipeline" in given else None
         with mock.patch.object(config, "dist", ranks):
-            if mesh is not None:  # as `deepspeed.initialize` makes it of the two sizes
+            if mesh is not None:  # as `deepspeed.initialize` derives it from the two sizes
                 assert given["data_parallel_size"] == copies
                 ranks.get_world_size = lambda *_: copies
             read = config.DeepSpeedConfig(given, mpu=stages, mesh_device=mesh)
@@ -89,7 +89,7 @@ def deepspeed() -> Check:
 
 
 def torchtitan() -> Check:
-    """The file read by the job's configuration manager, its degrees by the device mesh, its model by its name."""
+    """Check the file with the job's configuration manager, its degrees with the device mesh, its model by name."""
     manager = import_module("torchtitan.config.manager")
     dimensions = import_module("torchtitan.distributed.parallel_dims").ParallelDims
 
@@ -118,7 +118,7 @@ def torchtitan() -> Check:
 
 
 def axolotl() -> Check:
-    """The file through the schema with the capabilities of an H100, as `axolotl train` does before it starts."""
+    """Check the file with the schema and the capabilities of an H100, as `axolotl train` does before it starts."""
     yaml = import_module("yaml")
     validate = import_module("axolotl.utils.config").validate_config
     dictionary = import_module("axolotl.utils.dict").DictDefault
@@ -137,7 +137,7 @@ def axolotl() -> Check:
 
 
 def skypilot() -> Check:
-    """The file as a task."""
+    """Check the file as a task."""
     sky = import_module("sky")
 
     def check(path: Path, gpus: int) -> None:
@@ -150,11 +150,11 @@ def skypilot() -> Check:
 
 
 OF_THE_READER = ("--lr", "1e-4", "--mock-data", "--tokenizer-type", "NullTokenizer", "--eval-iters", "0")
-"""What a plan has no idea of, given behind the script's name."""
+"""Arguments that no plan contains, passed after the script's name."""
 
 
 def megatron() -> Check:
-    """The arguments of the script validated as by each of its ranks, and what is made of them: settings and groups."""
+    """Check that each rank validates the script's arguments, and that settings and groups can be built from them."""
     if not hasattr(typing, "override"):  # Python 3.11
         setattr(typing, "override", import_module("typing_extensions").override)  # noqa: B010
     module = import_module("megatron.training.arguments")
@@ -193,7 +193,7 @@ def megatron() -> Check:
 
 
 def _groups_of_ranks(arguments: argparse.Namespace, gpus: int) -> None:
-    """Megatron's groups of ranks, none of which talks to another here."""
+    """Build Megatron's groups of ranks, without communication between ranks."""
     states = import_module("megatron.core.parallel_state")
     sizes = {
         name: getattr(arguments, name)
@@ -218,7 +218,7 @@ CHECKS: dict[str, Callable[[], Check]] = {
 
 
 def refused(name: str, folder: Path) -> list[str] | None:
-    """What the framework's parser refuses of the files in a folder; None where it is not importable."""
+    """Return what a framework's parser refuses in the files of a folder; None if the framework cannot be imported."""
     try:
         check = CHECKS[name]()
     except ImportError as error:

@@ -1,8 +1,8 @@
 """What the frameworks of `mpplan export --launch` take, as data for the tests (`make frameworks`).
 
-For each framework that is importable, its settings are read from its own parser and written to
-`tests/reports/launch/schemas/NAME.json`: every name with its types and, where it has them, its choices. Megatron-LM is
-no package: the folder of a checkout is given with `--megatron`. Nothing of the framework's code is kept, only names.
+For each framework that can be imported, the settings are read from its own parser and written to
+`tests/reports/launch/schemas/NAME.json`: every name with its types and, if it has them, its choices. Megatron-LM is not
+a package: `--megatron` gives the folder of a checkout. Only names are kept, and none of the framework's code.
 
     python -m tools.launching.settings --megatron ~/Megatron-LM accelerate megatron
 """
@@ -32,7 +32,7 @@ NAMED = {"str": "str", "int": "int", "float": "float", "bool": "bool", "NoneType
 
 
 def setting_of(annotation: Any) -> Setting:
-    """Types and choices of a Python annotation; `any` where it says nothing that a file could break."""
+    """Return types and choices of a Python annotation; `any` if it restricts nothing that a file could violate."""
     kinds: set[str] = set()
     choices: list[Any] = []
     open_ended = _collect(annotation, kinds, choices)
@@ -43,12 +43,12 @@ def setting_of(annotation: Any) -> Setting:
 
 
 def _collect(annotation: Any, kinds: set[str], choices: list[Any]) -> bool:
-    """Add what an annotation admits; True where it admits more than its choices."""
+    """Add what an annotation accepts; return True if it accepts more than its choices."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return _collect(typing.get_args(annotation)[0], kinds, choices)
     if origin in (typing.Union, types.UnionType):
-        parts = [_collect(part, kinds, choices) for part in typing.get_args(annotation)]  # each of them, not up to one
+        parts = [_collect(part, kinds, choices) for part in typing.get_args(annotation)]  # all, not only up to one
         return any(parts)
     if origin is typing.Literal:
         values = typing.get_args(annotation)
@@ -63,7 +63,7 @@ def _collect(annotation: Any, kinds: set[str], choices: list[Any]) -> bool:
         return False
     name = getattr(plain, "__name__", "any")
     kinds.add("dict" if _is_section(plain) else NAMED.get(name, "any"))
-    return plain not in (types.NoneType, bool)  # yes and no beside choices are no open end
+    return plain not in (types.NoneType, bool)  # a boolean beside choices does not open them
 
 
 def _is_section(kind: Any) -> bool:
@@ -71,7 +71,7 @@ def _is_section(kind: Any) -> bool:
 
 
 def sections(kind: Any, prefix: str = "") -> Iterator[tuple[str, Setting]]:
-    """The settings of a dataclass or pydantic model and of those inside it, names joined by points."""
+    """Yield the settings of a dataclass or pydantic model and of nested ones, with names joined by dots."""
     for name, annotation in _fields(kind):
         setting = setting_of(annotation)
         yield f"{prefix}{name}", setting
@@ -97,7 +97,7 @@ def _sections_in(annotation: Any) -> list[Any]:
 
 
 def argument(action: argparse.Action) -> Setting:
-    """What an argument of a command line takes: its type, choices, and whether it takes none or several values."""
+    """Return what a command-line argument takes: its type, choices, and whether it takes none or several values."""
     kind = getattr(action.type, "__name__", None)
     number = action.nargs if action.nargs in (0, "+", "*", "?") else 1
     setting: Setting = {"types": [NAMED.get(kind or "str", "any")], "values": number}
@@ -107,7 +107,7 @@ def argument(action: argparse.Action) -> Setting:
 
 
 def accelerate() -> dict[str, Setting]:
-    """Keys of the YAML file, whose sections hold arguments of `accelerate launch` and variables that it sets."""
+    """Return the keys of the YAML file, whose sections hold arguments of `accelerate launch` and its variables."""
     config = import_module("accelerate.commands.config.config_args").ClusterConfig
     parser = import_module("accelerate.commands.launch").launch_command_parser()
     keys = dict(sections(config))
@@ -123,17 +123,17 @@ def accelerate() -> dict[str, Setting]:
                 keys[f"{group}.{action.dest}"] = _loose(argument(action))
         if action.dest.startswith(deepspeed):
             keys[f"deepspeed_config.{action.dest}"] = _loose(argument(action))
-    # Choices of the command line are in small letters; what the file says goes to the processes as it is.
+    # Choices on the command line are in lower case, but the file's values are passed to the processes unchanged.
     backends = import_module("accelerate.utils.dataclasses").FP8BackendType
     keys["fp8_config.fp8_backend"] = {"types": ["str"], "choices": [backend.value for backend in backends]}
     recipe = import_module("accelerate.utils").TERecipeKwargs
-    for name, setting in sections(recipe):  # every `fp8_…` of the file becomes a variable, also what has no flag
+    for name, setting in sections(recipe):  # every `fp8_…` key becomes a variable, even without a flag
         keys.setdefault(f"fp8_config.fp8_{name.removeprefix('fp8_')}", setting)
     return keys
 
 
 def _loose(setting: Setting) -> Setting:
-    """An argument in a YAML file: a text that the command line parses may stand there as yes, no or a number."""
+    """Return an argument as a YAML setting: text parsed by the command line may also be a boolean or a number there."""
     choices = setting.get("choices")
     if choices and all(str(choice).isdigit() for choice in choices):
         return {"types": ["int"], "choices": [int(choice) for choice in choices]}
@@ -142,17 +142,17 @@ def _loose(setting: Setting) -> Setting:
 
 
 def torchtitan() -> dict[str, Setting]:
-    """Tables and keys of the job configuration."""
+    """Return the tables and keys of the job configuration."""
     return dict(sections(import_module("torchtitan.config.job_config").JobConfig))
 
 
 def axolotl() -> dict[str, Setting]:
-    """Keys of the YAML file."""
+    """Return the keys of the YAML file."""
     return dict(sections(import_module("axolotl.utils.schemas.config").AxolotlInputConfig))
 
 
 class _Asked(dict[str, Any]):
-    """A configuration that notes which keys its reader asks for."""
+    """A configuration that records the keys that its reader looks up."""
 
     def __init__(self, given: dict[str, Any], names: set[str]) -> None:
         super().__init__(given)
@@ -174,16 +174,16 @@ class _Asked(dict[str, Any]):
         return super().__contains__(key)
 
     def keys(self) -> Any:
-        return self  # `name in config.keys()` asks, too
+        return self  # `name in config.keys()` is a look-up as well
 
 
 def deepspeed() -> dict[str, Setting]:
-    """Keys of the JSON file: those that its reader asks for, and the fields of the sections that are models."""
+    """Return the keys of the JSON file: those that its reader looks up, and the fields of model sections."""
     config = import_module("deepspeed.runtime.config")
     names: set[str] = set()
     config.DeepSpeedConfig(_Asked({"train_batch_size": 1}, names))
     keys: dict[str, Setting] = {name: {"types": ["any"]} for name in sorted(names) if isinstance(name, str)}
-    for name in ("sequence_parallel_size", "data_parallel_size"):  # which `deepspeed.initialize` looks for
+    for name in ("sequence_parallel_size", "data_parallel_size"):  # looked up by `deepspeed.initialize`
         keys[name] = {"types": ["int"]}
     precision = import_module("deepspeed.runtime.precision_config")
     models = {
@@ -209,7 +209,7 @@ def deepspeed() -> dict[str, Setting]:
 
 
 def skypilot() -> dict[str, Setting]:
-    """Keys of a task: the JSON Schemas of SkyPilot, as names with types."""
+    """Return the keys of a task from SkyPilot's JSON Schemas, as names with types."""
     schemas = import_module("sky.utils.schemas")
     keys = dict(_json_schema(schemas.get_task_schema()))
     keys.update(_json_schema(schemas.get_resources_schema(), "resources."))
@@ -227,13 +227,13 @@ def _json_schema(schema: dict[str, Any], prefix: str = "") -> Iterator[tuple[str
         for form in forms:
             said = form.get("type", [])
             kinds.update(JSON_TYPES[kind] for kind in ([said] if isinstance(said, str) else said))
-            if name != "config":  # settings of clouds, of which a plan has none
+            if name != "config":  # settings of clouds, which no plan has
                 yield from _json_schema(form, f"{prefix}{name}.")
         yield f"{prefix}{name}", {"types": sorted(kinds) or ["any"]}
 
 
 def megatron() -> dict[str, Setting]:
-    """Arguments of `pretrain_gpt.py`, by flag."""
+    """Return the arguments of `pretrain_gpt.py`, by flag."""
     if not hasattr(typing, "override"):  # Python 3.11
         setattr(typing, "override", import_module("typing_extensions").override)  # noqa: B010
     parser = import_module("megatron.training.arguments").add_megatron_arguments(argparse.ArgumentParser())
@@ -247,7 +247,7 @@ READERS: dict[str, Callable[[], dict[str, Setting]]] = {
 
 
 def write(name: str, release: str, source: str) -> Path:
-    """Read a framework's settings from its parser and write them down."""
+    """Read a framework's settings from its parser and write them to a file."""
     keys = READERS[name]()
     about = {"framework": name, "release": release, "source": source, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     path = FOLDER / f"{name}.json"
@@ -258,7 +258,7 @@ def write(name: str, release: str, source: str) -> Path:
 
 
 def main() -> int:
-    """Write down the frameworks that are named, or all that are importable."""
+    """Write the settings of the named frameworks, or of all that can be imported."""
     from reports.launch import FRAMEWORKS
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)

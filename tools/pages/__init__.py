@@ -1,1 +1,1 @@
-"""Pages of the documentation that hold what commands print: `python -m tools.pages` writes them anew."""
+"""Documentation pages that contain the output of commands: `python -m tools.pages` writes them again."""

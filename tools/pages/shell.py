@@ -1,4 +1,4 @@
-"""A terminal of 80 columns in an empty folder, in which the commands of a page run as their reader would type them."""
+"""A terminal with 80 columns in an empty folder, where the commands of a page run as a reader would type them."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ("MPPLAN_", "XDG_", "PYTHON", "COLUMNS")
-"""Beginnings of variables that would change what a command prints."""
+"""Prefixes of environment variables that would change the output of a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a terminal shows of one command."""
+    """The terminal output of one command."""
 
     command: str
     """As typed."""
     code: int
-    """Its exit code."""
+    """Exit code of the command."""
     out: str
-    """What it printed on stdout."""
+    """Output on stdout."""
     err: str
-    """What it printed on stderr."""
+    """Output on stderr."""
 
     @property
     def shown(self) -> str:
-        """The answer, then the talk: what is read above the next prompt."""
+        """Return stdout, then stderr: the text above the next prompt."""
         return self.out + self.err
 
 
 @dataclass(slots=True)
 class Shell:
-    """A POSIX shell whose `mpplan` is this source tree's; its files and settings are those of one folder."""
+    """A POSIX shell that runs `mpplan` from this source tree, with its files and settings in one folder."""
 
     folder: Path
-    """Working directory; own records, prices and defaults are looked for below it."""
+    """Working directory, which also holds the user's records, prices and defaults."""
     results: list[Result] = field(default_factory=list)
-    """Of the commands so far."""
+    """Results of the commands so far."""
 
     def run(self, command: str) -> Result:
-        """Run one command line, pipes and redirections included.
+        """Run one command line, including pipes and redirections.
 
         Args:
             command: as typed; `mpplan` needs no path.
@@ -68,7 +68,7 @@ class Shell:
 
 
 def _without_progress(text: str) -> str:
-    """What was printed on stderr but for the lines that a slow machine alone prints (`mpplan.ui.progress`)."""
+    """Return stderr without progress lines, which only a slow machine prints (`mpplan.ui.progress`)."""
     return "".join(line for line in text.splitlines(keepends=True) if not _PROGRESS.search(line))
 
 

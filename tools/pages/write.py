@@ -1,14 +1,14 @@
 r"""The worked examples: `make examples` writes `docs/examples/` from the templates beside this file.
 
-A template is Markdown with Jinja expressions. Every command that a page shows is run when the page is written, and the
-figures of its text are read from what the commands printed, so that a page cannot say what the program does not:
+A template is Markdown with Jinja expressions. Every command on a page is run when the page is written, and the figures
+in its text are read from the output of the commands, so that a page always agrees with the program:
 
 - `{{ run("mpplan …") }}` runs a command and shows it with its output; `to="words"` stops before the line that begins
-  so, `first="words"` starts at one, `code=8` is the exit code that is meant;
+  with these words, `first="words"` starts at such a line, `code=8` is the expected exit code;
 - `{% call file("own.toml") %}…{% endcall %}` writes a file and shows it;
-- `{{ said("(\d+) × H100") }}` is what stands in the brackets, in the output of the last command; `of=1` in that of the
-  first one, and so on;
-- `{{ holds(…) }}` says nothing: it stops the writing where a sentence would no longer be true.
+- `{{ said("(\d+) × H100") }}` is the text matched by the group, in the output of the last command; with `of=1` in that
+  of the first command, and so on;
+- `{{ holds(…) }}` is empty: it stops the writing if a sentence is no longer true.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ from tools.pages.shell import ROOT, Result, Shell
 TEMPLATES = Path(__file__).parent
 PAGES = ROOT / "docs" / "examples"
 LANGUAGES = {".toml": "toml", ".json": "json", ".csv": "csv"}
-"""What a file is highlighted as."""
+"""Highlighting language of a file, by suffix."""
 
 
 class PageError(Exception):
-    """A command of a page did something else than the page says."""
+    """The behaviour of a page's command contradicts the page."""
 
 
 def templates() -> dict[str, Path]:
-    """The templates by the name of their page."""
+    """Return the templates by the name of their page."""
     return {path.name.removesuffix(".template.md"): path for path in sorted(TEMPLATES.glob("*.template.md"))}
 
 
 def excerpt(text: str, first: str = "", to: str = "") -> str:
-    """The part of an output from the line that begins with `first` to before the one that begins with `to`.
+    """Return part of an output, from the line that begins with `first` up to the one that begins with `to`.
 
-    Lines that are left out stand as `…`. An empty word leaves nothing out on its side.
+    The line of `to` is not included. Lines that are left out are replaced by `…`. An empty text leaves nothing out on
+    its side.
 
     Raises:
-        PageError: no line begins so.
+        PageError: no line begins with the text.
     """
     lines = text.rstrip("\n").split("\n")
     start = _line(lines, first) if first else 0
@@ -59,10 +60,10 @@ def _line(lines: list[str], words: str, start: int = 0) -> int:
 
 
 def said_by(result: Result, pattern: str) -> str:
-    """What the group of a pattern matches in an output, line breaks read as spaces.
+    """Return the text that a pattern's group matches in an output, with line breaks treated as spaces.
 
     Raises:
-        PageError: the output does not say so.
+        PageError: the output does not match.
     """
     match = re.search(pattern, " ".join(result.shown.split()))
     if match is None:
@@ -71,7 +72,7 @@ def said_by(result: Result, pattern: str) -> str:
 
 
 def _functions(shell: Shell) -> dict[str, Callable[..., Any]]:
-    """What a template can call."""
+    """Return the functions that a template can call."""
 
     def run(command: str, first: str = "", to: str = "", code: int = 0) -> str:
         result = shell.run(command)
@@ -97,10 +98,10 @@ def _functions(shell: Shell) -> dict[str, Callable[..., Any]]:
 
 
 def page(template: Path) -> str:
-    """The Markdown of one page; its commands run in a folder that is removed afterwards.
+    """Return the Markdown of one page; its commands run in a folder that is removed afterwards.
 
     Raises:
-        PageError: a command ended otherwise than the template says, or did not print what its text quotes.
+        PageError: a command had an unexpected exit code, or its output lacks text that the page quotes.
     """
     from jinja2 import Environment, StrictUndefined
 

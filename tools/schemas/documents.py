@@ -1,4 +1,4 @@
-"""Writes the JSON Schemas of mpplan's documents, `mpplan/schemas/*.json` (`make schema`)."""
+"""Write the JSON Schemas of mpplan's documents, `mpplan/schemas/*.json` (`make schema`)."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ from tools.schemas.types import (
 
 NUMBER_INPUTS = ("tokens", "pue", "params", "global_batch", "seq_len", "gpus_per_node", "samples", "examples",
                  "epochs", "image_size")  # fmt: skip
-"""Inputs of the question whose value is a number or null in every answer: reports calculate with them."""
+"""Inputs of the question whose value is a number or null in every answer, because reports calculate with them."""
 ERRORS = {name: or_null(NUMBER) for name in ("median_abs_error", "p90_abs_error", "bias", "coverage")}
 
 
 def estimate(definitions: Definitions) -> Schema:
-    """What `mpplan estimate --json` prints, and what `report`, `explain` and `export` read."""
+    """Return the schema of what `mpplan estimate --json` prints and `report`, `explain` and `export` read."""
     answer = record_of(Answer, definitions)["properties"]
     parts = {name: answer[name] for name in PARTS}
     for name in ("assumptions", "gaps"):
@@ -86,7 +86,7 @@ def estimate(definitions: Definitions) -> Schema:
 
 
 def _worded(definitions: Definitions) -> None:
-    """What a document makes of a plan, an assumption and a gap: totals of memory as ranges, texts worded."""
+    """Adapt a plan, an assumption and a gap to their form in a document: memory totals as ranges, texts worded."""
     estimated = definitions.reference(Estimate)
     plan = definitions.schemas[Plan.__name__]
     del plan["properties"]["memory_range_gib"]
@@ -107,9 +107,9 @@ def _worded(definitions: Definitions) -> None:
 
 
 def _question(definitions: Definitions) -> Schema:
-    """Every input with its value and source; those that are numbers or names that reports look up say so."""
+    """Return the schema of the inputs with value and source; inputs that reports use have a stricter type."""
     entry = record_of(InputValue, definitions)
-    kinds = ["string", "number", "boolean", "array", "object", "null"]  # an object: a count for each of several GPUs
+    kinds = ["string", "number", "boolean", "array", "object", "null"]  # object: one count per GPU
     value: Schema = {"type": kinds, "items": {"type": ["string", "number"]}}
     entry["properties"] |= {"value": value, "value_message": MESSAGE}
     definitions.schemas["InputValue"] = entry
@@ -124,7 +124,7 @@ def _question(definitions: Definitions) -> Schema:
 
 
 def _model(definitions: Definitions) -> Schema:
-    """The shape of the model, and the parameters that follow from it."""
+    """Return the schema of the model's shape, and of the parameters derived from it."""
     model = record_of(ModelShape, definitions)
     for hidden in ("evidence", "network", "mtp_unrolled"):
         del model["properties"][hidden]
@@ -135,7 +135,7 @@ def _model(definitions: Definitions) -> Schema:
 
 
 def _case() -> Schema:
-    """One quantity that was predicted and then measured."""
+    """Return the schema of one quantity that was predicted and then measured."""
     texts = {name: or_null(TEXT) for name in ("recipe", "unit", "quality")}
     return record(
         {"name": TEXT, "precision": or_null(TEXT), "metric": {"enum": ["time", "memory", "energy"]},
@@ -146,7 +146,7 @@ def _case() -> Schema:
 
 
 def verify(definitions: Definitions) -> Schema:
-    """What `mpplan probe --verify --json` prints."""
+    """Return the schema of what `mpplan probe --verify --json` prints."""
     group = record({"n": COUNT, "median_abs_error": or_null(AMOUNT), "max_abs_error": or_null(AMOUNT)})
     metrics = record(dict.fromkeys(("time", "memory", "energy"), group))
     not_run = record({"name": TEXT, "status": TEXT, "reason": or_null(TEXT)})
@@ -156,7 +156,7 @@ def verify(definitions: Definitions) -> Schema:
 
 
 def explain(definitions: Definitions) -> Schema:
-    """What `mpplan explain --json` prints."""
+    """Return the schema of what `mpplan explain --json` prints."""
     node = definitions.reference(Node)
     made = definitions.schemas[Node.__name__]
     made["required"] = list(made["properties"])
@@ -169,7 +169,7 @@ def explain(definitions: Definitions) -> Schema:
 
 
 def comparison(definitions: Definitions) -> Schema:
-    """What `mpplan report A B --format json` prints."""
+    """Return the schema of what `mpplan report A B --format json` prints."""
     ends = {f"{side}_{end}": or_null(NUMBER) for side in ("first", "second") for end in ("low", "mid", "high")}
     bounds = {f"{side}_at_least": or_null({"type": "boolean"}) for side in ("first", "second")}
     change = record({"precision": TEXT, "metric": TEXT, **ends, **bounds, "change_ratio": or_null(NUMBER)})
@@ -179,7 +179,7 @@ def comparison(definitions: Definitions) -> Schema:
 
 
 def compare(definitions: Definitions) -> Schema:
-    """What `mpplan compare --json` prints."""
+    """Return the schema of what `mpplan compare --json` prints."""
     ends = or_null(definitions.reference(Estimate))
     log = record(
         {**dict.fromkeys(("name", "framework", "durations_from"), TEXT),
@@ -221,7 +221,7 @@ def compare(definitions: Definitions) -> Schema:
 
 
 def calibration(definitions: Definitions) -> Schema:
-    """What `mpplan calibrate` writes, and `--calibration` reads."""
+    """Return the schema of what `mpplan calibrate` writes and `--calibration` reads."""
     ends = record(dict.fromkeys(("low", "mid", "high"), NUMBER))
     row = record(
         {"id": TEXT, "metric": TEXT, **dict.fromkeys(("error_before", "error_after", "error_left_out"), NUMBER),
@@ -243,7 +243,7 @@ def calibration(definitions: Definitions) -> Schema:
 
 
 def validate(definitions: Definitions) -> Schema:
-    """What `mpplan validate --json` prints."""
+    """Return the schema of what `mpplan validate --json` prints."""
     ends = dict.fromkeys(("low", "mid", "high", "error_ratio"), or_null(NUMBER))
     run = record(
         {"id": TEXT, "metric": TEXT, "published": or_null(NUMBER), "out_of_memory": YES, **ends,
@@ -267,7 +267,7 @@ def validate(definitions: Definitions) -> Schema:
 
 
 def probe(definitions: Definitions) -> Schema:
-    """One line of a measurement record; what was not measured is left out."""
+    """Return the schema of one line of a measurement record; values that were not measured are left out."""
     signed: dict[object, Schema] = {float: NUMBER, int: {"type": "integer"}}
     keys = {column.key: signed.get(column.type) or definitions.of(column.type) for column in columns()}
     keys["schema"] = {"const": PROBE_SCHEMA}
@@ -276,7 +276,7 @@ def probe(definitions: Definitions) -> Schema:
 
 
 def imports(definitions: Definitions) -> Schema:
-    """What `mpplan records import --json` prints."""
+    """Return the schema of what `mpplan records import --json` prints."""
     file = record(
         {"file": TEXT, "tool": TEXT, "version": or_null(TEXT), "sha256": TEXT, "date": or_null(TEXT), "gives": TEXT,
          "doubts": array(TEXT)}
@@ -292,7 +292,7 @@ def imports(definitions: Definitions) -> Schema:
 
 
 def fleet(definitions: Definitions) -> Schema:
-    """What `mpplan records merge --json` prints."""
+    """Return the schema of what `mpplan records merge --json` prints."""
     why = definitions.reference(Why)
     cost = record_of(KeepingCost, definitions)
     outlier = record({"name": TEXT, "why": array(why), "left_out": YES, **cost["properties"]})
@@ -306,7 +306,7 @@ def fleet(definitions: Definitions) -> Schema:
 
 
 def fit(definitions: Definitions) -> Schema:
-    """What `mpplan fit --json` prints."""
+    """Return the schema of what `mpplan fit --json` prints."""
     ends = record(dict.fromkeys(("low", "mid", "high"), AMOUNT))
     row = record({
         "method": TEXT, "policy": TEXT, "optimizer": TEXT, "offload": TEXT, "in_backward": YES, "flags": array(TEXT),
@@ -322,7 +322,7 @@ def fit(definitions: Definitions) -> Schema:
 
 
 def claims(definitions: Definitions) -> Schema:
-    """What `mpplan claims --json` prints."""
+    """Return the schema of what `mpplan claims --json` prints."""
     bound = or_null(NUMBER)
     figures = {"low": bound, "high": bound, "unit": {"enum": sorted(UNITS)}, "reading": {"enum": list(READINGS)},
                "tolerance_ratio": SHARE}  # fmt: skip
@@ -359,7 +359,7 @@ DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
 
 
 def schema_of(name: str) -> Schema:
-    """The JSON Schema (draft 2020-12) of a kind of document."""
+    """Return the JSON Schema (draft 2020-12) of a kind of document."""
     definitions = Definitions()
     body = DOCUMENTS[name](definitions)
     text = json.dumps(body) + json.dumps(definitions.schemas)
@@ -374,7 +374,7 @@ def schema_of(name: str) -> Schema:
 
 
 def written(schema: dict[str, Any]) -> str:
-    """A schema as its file."""
+    """Return a schema as the text of its file."""
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 

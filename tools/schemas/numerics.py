@@ -1,4 +1,4 @@
-"""The JSON Schema of the answer of `mpplan numerics`."""
+"""The JSON Schema of the document that `mpplan numerics` prints."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CUT = array(TEXT) | {"description": "What there was no time for."}
 
 
 def numerics(definitions: Definitions) -> Schema:
-    """What `mpplan numerics --json` prints."""
+    """Return the schema of what `mpplan numerics --json` prints."""
     unit = {"enum": list(LOSS_UNITS), "description": "`nats` of a cross-entropy; `loss` where nobody knows."}
     seeded = YES | {"description": "False: every pair has the same batches, and seeds vary the start only."}
     task = record({"id": TEXT, "what": TEXT, "parameters": COUNT, "data": {"type": "object"}, "most_steps": COUNT,
@@ -67,7 +67,7 @@ def _ran(precision: Schema = LOWERED) -> dict[str, Schema]:
 
 
 def _compared() -> dict[str, Schema]:
-    """With what a change of the loss was found: figures that differ in any of these are not comparable."""
+    """Return the settings of a loss change; figures that differ in any of these are not comparable."""
     start = {"enum": ["scratch", "warm"], "description": "From new weights, or after `warm_steps` in the baseline."}
     return {"baseline": TEXT, "start": start, "warm_steps": COUNT, "steps": COUNT, "seeds": COUNT}
 
@@ -137,7 +137,7 @@ def _parity() -> Schema:
 
 
 def _changes(prefix: str = "") -> dict[str, Schema]:
-    """A change of the loss, and the ends of its 90 % interval."""
+    """Return the schema of a change of the loss, and of the ends of its 90 % interval."""
     return dict.fromkeys((f"{prefix}loss_change{end}" for end in ("", "_low", "_high")), or_null(NUMBER))
 
 

@@ -39,26 +39,26 @@ SHARES = {
     "hfu", "memory_risk", "deadline", "budget", "confidence", "share_ratio", "exposed_ratio",
     "utilisation_ratio",
 }  # fmt: skip
-"""Fields that are a share of something, 0..1."""
+"""Fields that hold a share, 0..1."""
 SIGNED = {
     "saved_usd", "saved_tco2e", "Saving.low", "Saving.mid", "Saving.high", "Saving.amount", "usd_per_nat",
     "MeasuredParity.difference", "PublishedParity.difference", "rate_gain_ratio", "power_gain_ratio",
     "PairShown.low", "PairShown.mid", "PairShown.high", "LayerShown.loss_change", "MixturePoint.loss_change",
     "MixturePoint.loss_range", "least_log2", "most_log2", "Magnitudes.least_exponent", "ScalePath.path",
 }  # fmt: skip
-"""Fields that may be below zero."""
+"""Fields that may be negative."""
 
 
 WORDS = {
     "Parity.basis": BASES, "CostPerNat.basis": (MEASURED, PUBLISHED), "ProductUse.where": PRODUCTS_OF,
 }  # fmt: skip
-"""Texts that are one of a few words, for each of which reports have a sentence."""
+"""Text fields with a fixed set of values, for each of which reports have a sentence."""
 FROM_ONE = {"Layout.replicas", "Layout.tp", "Layout.pp", "Layout.cp", "Layout.dp"}
-"""Counts of what there is at least one of: other numbers are divided by them."""
+"""Counts that are at least one, because other numbers are divided by them."""
 
 
 def record(properties: Mapping[str, Schema], *, optional: tuple[str, ...] = (), about: str = "") -> Schema:
-    """An object with exactly these keys, all but the `optional` ones required."""
+    """Return an object with exactly these keys, all but the `optional` ones required."""
     return {
         **({"description": about} if about else {}),
         "type": "object",
@@ -69,28 +69,28 @@ def record(properties: Mapping[str, Schema], *, optional: tuple[str, ...] = (), 
 
 
 def array(items: Schema) -> Schema:
-    """A list."""
+    """Return a list."""
     return {"type": "array", "items": items}
 
 
 def table(values: Schema) -> Schema:
-    """An object with any keys."""
+    """Return an object with any keys."""
     return {"type": "object", "additionalProperties": values}
 
 
 def or_null(schema: Schema) -> Schema:
-    """The same, or null."""
+    """Return a schema that also allows null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 class Definitions:
-    """The `$defs` of one schema, filled as dataclasses are met."""
+    """The `$defs` of one schema, filled as dataclasses are encountered."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {"message": MESSAGE_DEF}
 
     def of(self, kind: Any, name: str = "") -> Schema:
-        """The schema of a type; `name` is the field that has it, with its class."""
+        """Return the schema of a type; `name` is the field of this type, with its class."""
         origin, inner = get_origin(kind), get_args(kind)
         if origin in (Union, types.UnionType):
             (only,) = (part for part in inner if part is not type(None))
@@ -104,16 +104,16 @@ class Definitions:
         return _of_scalar(kind, name)
 
     def reference(self, kind: Any, *, signed: bool = False) -> Schema:
-        """A reference to the definition of a dataclass."""
+        """Return a reference to the definition of a dataclass."""
         label = f"Signed{kind.__name__}" if signed else kind.__name__
         if label not in self.schemas:
-            self.schemas[label] = {}  # a line of a bill holds lines
+            self.schemas[label] = {}  # inserted first, because a line of a bill contains lines
             self.schemas[label] = record_of(kind, self, signed=signed)
         return {"$ref": f"#/$defs/{label}"}
 
 
 def record_of(kind: Any, definitions: Definitions, *, signed: bool = False) -> Schema:
-    """The object that a dataclass becomes in a document; a worded field has its message beside it."""
+    """Return the object that a dataclass becomes in a document; a worded field has its message beside it."""
     properties: dict[str, Schema] = {}
     hints, about = get_type_hints(kind), _field_docs(kind)
     for field in fields(kind):
@@ -157,7 +157,7 @@ def _of_scalar(kind: Any, name: str) -> Schema:
 
 @cache
 def _field_docs(kind: type) -> dict[str, str]:
-    """The docstring under each field of a class, on one line."""
+    """Return the docstring below each field of a class, on one line."""
     (node,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(node, ast.ClassDef)
     docs = {}

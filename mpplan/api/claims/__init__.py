@@ -1,1 +1,1 @@
-"""What the literature claims, held against what the planner and records say."""
+"""Claims of the literature, judged by the planner and by measurement records."""

@@ -22,18 +22,18 @@ def claims(
     numerics: str | None = None,
     watch: Callable[[int], Callable[[int], None] | None] = lambda total: None,
 ) -> list[Judged]:
-    """Claims of the literature, each with its verdict and evidence.
+    """Return claims of the literature, each with its verdict and evidence.
 
     Args:
-        only: ids; empty: all.
+        only: claim ids; empty: all.
         topics: topics; empty: all.
-        records: a record file; None: the newest of the user's own, where there is one.
-        numerics: a document of `mpplan numerics --json`; None: the user's newest such training, else what ships.
-        watch: given the number of claims, what is told how many are judged.
+        records: a record file; None: the user's newest record, if there is one.
+        numerics: a document of `mpplan numerics --json`; None: the user's newest such run, else the shipped results.
+        watch: called with the number of claims; returns a callback for the number judged so far, or None.
 
     Raises:
         UsageError: no such claim or topic, or a file cannot be read.
-        InputFileError: no line of the record can be used, or the document is none.
+        InputFileError: no line of the record can be used, or the document is not a numerics document.
     """
     from planner.claims.ledger import verdict_on
 
@@ -49,7 +49,7 @@ def claims(
 
 
 def chosen_claims(only: Iterable[str], topics: Iterable[str]) -> list[Claim]:
-    """The claims of some ids and topics, each once.
+    """Return the claims with these ids and topics, each once.
 
     Raises:
         UsageError: no such claim or topic.
@@ -65,7 +65,7 @@ def chosen_claims(only: Iterable[str], topics: Iterable[str]) -> list[Claim]:
 
 
 def known_here(records: str | None = None, numerics: str | None = None) -> Known:
-    """The evidence at hand: the planner, what ships, a record, and training in lower precisions.
+    """Return the evidence at hand: the planner, shipped data, a record, and training runs in lower precisions.
 
     Raises:
         UsageError, InputFileError: as `claims`.
@@ -84,9 +84,9 @@ def known_here(records: str | None = None, numerics: str | None = None) -> Known
 
 
 def _records(records: str | None) -> list[StoredRecord]:
-    """The record named; else the newest of the user's own and the newest that was measured for claims.
+    """Return the named record; else the user's newest record and the newest record measured for claims.
 
-    A record of training alone holds no device's rates: it would stand before one that does.
+    Records of training alone are skipped: they hold no rates, and would take precedence over a record that does.
     """
     from mpplan.api.claims.record import newest_claims_record
     from planner.errors import InputFileError
@@ -111,7 +111,7 @@ def _records(records: str | None) -> list[StoredRecord]:
 
 
 def to_claims_document(judged: Iterable[Judged]) -> dict[str, Any]:
-    """The document `mpplan.claims/1`, worded in English.
+    """Return the document `mpplan.claims/1`, worded in English.
 
     Raises:
         InternalError: a range in it is out of order.

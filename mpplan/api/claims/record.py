@@ -1,4 +1,4 @@
-"""The user's own evidence for claims: what `mpplan claims --measure` measures, and what `mpplan numerics` trained."""
+"""The user's own evidence for claims: measurements of `mpplan claims --measure` and training of `mpplan numerics`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ READ_BY = {
     "gemm": ("c09", "c11"),
     "optimizer": ("c32",),
 }
-"""Claims that read the points of each workload (`planner/claims/decided`)."""
+"""For each workload, the claims that read its points (`planner/claims/decided`)."""
 BUDGET_S = 240.0
-"""Default time: about what the whole suite takes on two cores."""
+"""Default time limit in seconds: about the duration of the whole suite on two cores."""
 
 
 def claims_dir() -> Path:
-    """Where such records are kept: plans must not rest on them, since they hold few kernels.
+    """Return the folder of these records. Plans must not rest on them, because they hold few kernels.
 
     Raises:
-        UsageError: there is no place for data.
+        UsageError: no data folder can be determined.
     """
     from planner.records.home import data_dir
 
@@ -35,7 +35,7 @@ def claims_dir() -> Path:
 
 
 def workloads_for(claims: Iterable[str]) -> tuple[str, ...]:
-    """The workloads whose points some claims read, in the order in which they are measured.
+    """Return the workloads whose points the given claims read, in the order in which they are measured.
 
     Raises:
         CannotMeasureError: none of the claims reads a measurement.
@@ -56,13 +56,13 @@ def workloads_for(claims: Iterable[str]) -> tuple[str, ...]:
 def measure_claims(
     device: str, budget_s: float, listener: Listener, workloads: tuple[str, ...] = ()
 ) -> tuple[str, tuple[str, ...]]:
-    """Measure in a process of its own; returns the path of the record and the groups for which no time was left.
+    """Measure in a separate process; return the path of the record and the groups for which no time was left.
 
     Args:
-        workloads: of `workloads_for`; empty: all.
+        workloads: from `workloads_for`; empty: all.
         device: `gpu` or `cpu`.
-        budget_s: time that it may take.
-        listener: told of what happens.
+        budget_s: time limit in seconds.
+        listener: receives the events of the measurement.
 
     Raises:
         CannotMeasureError: PyTorch is missing, the device is not there, or nothing was measured.
@@ -85,7 +85,7 @@ def measure_claims(
 
 
 def newest_claims_record() -> StoredRecord | None:
-    """The newest record that `mpplan claims --measure` left here; None where there is none."""
+    """Return the newest usable record of `mpplan claims --measure`, or None."""
     from planner.records.home import has_data_dir
     from planner.records.store import list_records, open_record
 
@@ -98,11 +98,11 @@ def newest_claims_record() -> StoredRecord | None:
 
 
 def named_training(name: str) -> Trained:
-    """What `mpplan numerics --json` printed.
+    """Read the training results in a document printed by `mpplan numerics --json`.
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: it is not such a document, or holds no training.
+        InputFileError: it is not such a document, or it holds no training.
     """
     from mpplan.ui.schema import check_schema
     from planner.answer.document import read_document
@@ -127,9 +127,9 @@ def named_training(name: str) -> Trained:
 
 
 def newest_training() -> Trained | None:
-    """The user's newest run of `mpplan numerics` that tells anything; None where there is none that can be read.
+    """Return the user's newest run of `mpplan numerics` with a finding, or None if no such run can be read.
 
-    It is read from the parts beside its record, which hold what the record has no columns for.
+    The run is read from the parts beside its record, which hold data for which the record has no columns.
     """
     from planner.records.home import any_records
     from planner.records.store import list_records
@@ -148,7 +148,7 @@ def newest_training() -> Trained | None:
 
 
 def _recorded(record: Path) -> Trained | None:
-    """What the parts beside a record tell; what cannot be read was not asked for and is passed over."""
+    """Read the parts beside a record; return None if they cannot be read, since the user did not ask for them."""
     from mpplan.ui.schema import check_schema
     from planner.claims.evidence.trained import trained_of
     from planner.safety.document import NUMERICS_SCHEMA

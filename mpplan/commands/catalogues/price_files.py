@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pricing.sources.skypilot import Imported
 
 MOST_FINDINGS = 100
-"""Rows at fault, or old, that are printed; the others are counted."""
+"""Maximum number of bad or old rows that are printed; the rest are counted."""
 MOST_IN_JSON = 1000
-"""The same for the JSON document."""
+"""Maximum number of bad or old rows in the JSON document."""
 
 Dated = Annotated[str | None, typer.Option("--date", metavar="DATE", help="Day of the prices. Default today.")]
 Currency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 code, where a file has none.")]

@@ -1,4 +1,4 @@
-"""What the price commands share: the day, the JSON document, and what is said of rows that were left out."""
+"""Shared parts of the price commands: the day, the JSON document, and messages about rows that were left out."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from pricing.book.check import PriceFinding
 
 MOST_LINES = 20
-"""Lines that a command prints of one kind; the others are counted."""
+"""Maximum number of lines of one kind that a command prints; the rest are counted."""
 
 
 def read_day(text: str | None, flag: str = "--as-of") -> date:
-    """The day that a flag names; today, in UTC, where it is not given.
+    """Parse the day that a flag names; without a value, return today in UTC.
 
     Raises:
-        UsageError: it is no date.
+        UsageError: the text is not a date.
     """
     if text is None:
         return today()
@@ -43,10 +43,10 @@ def read_day(text: str | None, flag: str = "--as-of") -> date:
 
 
 def read_price_day(text: str | None) -> date:
-    """The day that `--date` gives to prices; today, in UTC, where it is not given.
+    """Parse the day that `--date` gives to prices; without a value, return today in UTC.
 
     Raises:
-        UsageError: it is no date, or after today.
+        UsageError: the text is not a date, or the date is after today.
     """
     day = read_day(text, "--date")
     if day > today():
@@ -55,11 +55,11 @@ def read_price_day(text: str | None) -> date:
 
 
 NOT_LATER = "date a price by the day on which it was seen, in UTC; check the year, and the clock"
-"""The hint for a price of a day that has not come."""
+"""The hint for a price dated in the future."""
 
 
 def entry(row: PriceRow) -> dict[str, Any]:
-    """A row as JSON."""
+    """Return a row as JSON values."""
     return {key: str(value) if isinstance(value, date | Decimal) else value for key, value in asdict(row).items()}
 
 
@@ -67,14 +67,14 @@ def print_document(kind: str, document: dict[str, Any]) -> None:
     """Print a JSON document of the prices commands.
 
     Args:
-        kind: what its schema is called: each shape has an id of its own.
-        document: the rest of it.
+        kind: name of the schema; each document shape has its own id.
+        document: the other keys of the document.
     """
     typer.echo(dumps({"schema": f"mpplan.{kind}/1", **document}, indent=2, ensure_ascii=False))
 
 
 def warn_of_bad_rows(book: PriceBook) -> None:
-    """Warn once of the bad rows of the user's book, by file and line."""
+    """Warn once about the bad rows of the user's book, by file and line."""
     from reports.text.messages import word
 
     for message in book.set_aside.warnings():
@@ -82,7 +82,7 @@ def warn_of_bad_rows(book: PriceBook) -> None:
 
 
 def note_counts(skipped: dict[str, int], counts: dict[str, int], what: str) -> None:
-    """Say what was added, and what was left out and why."""
+    """Report how many rows were added, and how many were left out and why."""
     for text in first_of([f"left out {number}: {shortened(reason, 200)}" for reason, number in skipped.items()]):
         note(text)
     if counts["conflicts"]:
@@ -92,12 +92,12 @@ def note_counts(skipped: dict[str, int], counts: dict[str, int], what: str) -> N
 
 
 def first_of(lines: Iterable[str], count: int | None = None, most: int = MOST_LINES) -> list[str]:
-    """The first lines, and how many more there are.
+    """Return the first lines, and a line that counts the rest.
 
     Args:
-        lines: all of them, or the first ones.
-        count: how many there are in all; None: as many as `lines`.
-        most: how many are kept.
+        lines: all lines, or only the first ones.
+        count: total number of lines; None: the length of `lines`.
+        most: maximum number of lines to keep.
     """
     every = list(lines)
     more = (len(every) if count is None else count) - most
@@ -105,10 +105,10 @@ def first_of(lines: Iterable[str], count: int | None = None, most: int = MOST_LI
 
 
 def finding_lines(findings: Sequence[PriceFinding], book: PriceBook, day: date) -> tuple[list[str], list[str]]:
-    """What was found in a book: what somebody can act on, a row to a line, and shipped rows that are merely old.
+    """Word the findings in a book: first the actionable rows, one per line, then old shipped rows by provider.
 
-    The first are those that are wrong or unusual, the user's own before shipped ones, and then the user's own old rows.
-    The second have one line per provider: a release or a refresh replaces them all.
+    Actionable rows are wrong or unusual ones, the user's own before shipped ones, followed by the user's own old rows.
+    Old shipped rows get one line per provider, because a release or a refresh replaces all of them.
     """
     shipped = shipped_by_id()
     mine = {finding.row_id for finding in findings if finding.row_id not in shipped}

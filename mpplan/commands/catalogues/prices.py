@@ -1,4 +1,4 @@
-"""`mpplan prices`: the price book, shipped rows and the user's: list, show, add, check, import, refresh."""
+"""`mpplan prices`: list, show, add, check, import and refresh the rows of the price book, shipped and the user's."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def show(
 
 
 def _meant(name: str) -> str:
-    """The id of a GPU as a plan takes its name, which is told where it is that of several parts."""
+    """Return the id of a GPU, resolved as a plan resolves its name; print a note if the name covers several parts."""
     usual = taken_for("gpu", name, load_gpus())
     if usual is None:
         return find_gpu(name).id
@@ -153,7 +153,7 @@ def _show_price(price: GpuPrice) -> None:
     if price.gap is not None:
         warn("{}: {}; {}".format(*(word(text) for text in (price.gap.what, price.gap.why, price.gap.effect))))
     for warning in price.warnings:
-        vague = warning.key == "price.warning.vague_date"  # elsewhere it says that this command lists them
+        vague = warning.key == "price.warning.vague_date"  # elsewhere this warning refers to the present command
         warn(word(Message.of("price.warning.vague_date_shown") if vague else warning))
 
 

@@ -24,9 +24,9 @@ from planner.records.summary import WORKLOAD_OF_KIND, ranks_of
 SCHEMA = "mpplan.check/1"
 
 SHOWN_FAULTS = 20
-"""Faults of lines that are named; lines with others are counted."""
+"""Maximum number of distinct faults that are shown; lines with other faults are counted."""
 SHOWN_LINES = 5
-"""Lines that are named of those with one fault."""
+"""Maximum number of line numbers shown for one fault."""
 
 NameOrFile = Annotated[
     str, typer.Argument(metavar="RECORD", help="A record file (.jsonl or .jsonl.gz), or the name of a record.")
@@ -54,7 +54,7 @@ def check(record: NameOrFile, json: options.JsonFlag = False, strict: options.St
 
 
 def _path(name: str) -> Path:
-    """The file of that name, else of the record of that name."""
+    """Return the file with this name, else the file of the record with this name."""
     path = user_path(name)
     return path if path.exists() or name.endswith(RECORD_SUFFIXES) else find_record(name).path
 
@@ -71,9 +71,9 @@ def _what_helps(stored: StoredRecord) -> str:
 
 
 def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
-    """The command that measures the doubtful points of a record again, or all of it where that is not enough.
+    """Return the command that measures the doubtful points of a record again, or the whole record if need be.
 
-    None where there is no record, or it can be trusted as it is and `--resume` would measure nothing.
+    Returns None without a record, or if the record can be trusted as it is and `--resume` would measure nothing.
     """
     if not file.measurements:
         return None
@@ -83,7 +83,7 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
         return "measure the doubtful points again in the records that this one was merged from, then merge them again"
     spoilt = [point for point in file.latest() if doubtful(point)]
     whole = path.with_suffix("") if path.suffix == ".gz" else path
-    if not spoilt and not file.damage:  # `--resume` keeps every point
+    if not spoilt and not file.damage:  # `--resume` would keep every point
         if verdict.trustworthy:
             return None
         command = [*_probe(file), "-o", str(whole.with_name(f"{whole.stem}-again.jsonl"))]
@@ -98,14 +98,14 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
 
 
 def _unpacked(path: Path, whole: Path, *, cut: bool) -> str:
-    """The command that unpacks a record; of a packed file that ends early, `gunzip` keeps nothing."""
+    """Return the command that unpacks a record; `gunzip` would keep nothing of a truncated file."""
     if not cut:
         return f"`{shlex.join(['gunzip', str(path)])}`"
     return f"`gzip -dc {shlex.quote(str(path))} > {shlex.quote(str(whole))}`"
 
 
 def _probe(file: MeasurementFile) -> list[str]:
-    """The command that measures on such a device, with as many threads or ranks."""
+    """Return the command that measures on the same kind of device, with as many threads or ranks."""
     first = file.measurements[0].device
     device = ["--device", "cpu"] if first.kind == "cpu" else []
     if device and (first.threads or 1) > 1:
@@ -129,7 +129,7 @@ def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> lis
 
 
 def _faults(path: Path, damaged: list[RecordProblem], left_out: int) -> list[str]:
-    """What is wrong with lines, each fault once with the lines that have it."""
+    """Describe what is wrong with lines, each fault once with its lines."""
     same: dict[tuple[str | None, str], list[RecordProblem]] = {}
     for problem in damaged:
         same.setdefault((problem.key, problem.what), []).append(problem)
@@ -140,7 +140,7 @@ def _faults(path: Path, damaged: list[RecordProblem], left_out: int) -> list[str
 
 
 def _also(others: list[RecordProblem]) -> str:
-    """The other lines with a fault."""
+    """List the other lines with the same fault."""
     if not others:
         return ""
     lines = ", ".join(f"{problem.line}" for problem in others[:SHOWN_LINES])

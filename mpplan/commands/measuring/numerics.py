@@ -1,4 +1,4 @@
-"""`mpplan numerics`: train for real in lower precisions, and say what they do to the numbers."""
+"""`mpplan numerics`: train real models in lower precisions, and report the effect on the numbers."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _options(
     seeds: int | None, size: str | None, gpu_index: int, budget: str | None, resume: bool, threads: int | None,
     output: str | None, quiet: bool,
 ) -> NumericsOptions:  # fmt: skip
-    """The flags, checked before anything is started.
+    """Parse the flags, checking them before anything is started.
 
     Raises:
         UsageError: a value is not allowed.
@@ -169,19 +169,19 @@ def _writable(output: str, *, resume: bool) -> str:
 
 
 def _has_begun(record: Path) -> bool:
-    """Whether there is a record, or what a run that was ended early left beside it."""
+    """Return whether there is a record, or parts that an interrupted run left beside it."""
     from probes.numerics.session.parts import parts_path
 
     return any(path.exists() and path.stat().st_size for path in (record, parts_path(record)))
 
 
 def _newest(kind: str) -> str:
-    """The user's newest record of such a run, also one that was ended before it had a line.
+    """Return the user's newest record of such a run, including runs that were interrupted before they had a line.
 
-    Only their data directory is looked through: a run that was begun with `-o` keeps its parts beside that file.
+    Only the user's data directory is searched: a run that was started with `-o` keeps its parts beside that file.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such record.
     """
     from planner.records.store import PARTS_SUFFIX
 
@@ -211,7 +211,7 @@ def _run(settings: NumericsOptions, *, quiet: bool) -> Ended:
 
 
 def _report(ended: Ended, *, json: bool, quiet: bool) -> dict[str, Any]:
-    """Print the answer on stdout, and what was cut short on stderr."""
+    """Print the answer on stdout, and a notice of anything that was cut short on stderr."""
     from mpplan.commands.measuring.numerics_tables import is_empty, numerics_text
     from planner.answer.invariants import require_ordered
     from probes.numerics.session.document import HEAD, numerics_document

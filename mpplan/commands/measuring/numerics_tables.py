@@ -1,4 +1,4 @@
-"""What `mpplan numerics` found, as tables that a reader understands without the manual."""
+"""The findings of `mpplan numerics`, as tables that need no manual."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mpplan.ui.listing import UNKNOWN, counted, figure, folding, power_of_two, w
 Plain = Mapping[str, Any]
 
 MOST_LAYERS = 8
-"""Most sensitive layers that are shown; the document has all."""
+"""Maximum number of the most sensitive layers that are shown; the document has all of them."""
 VERDICTS = {
     "equivalent": "equivalent", "not_equivalent": "NOT equivalent", "cannot_tell": "cannot tell",
     "not_applied": "not applied", "not_run": "not run",
 }  # fmt: skip
 SETTLED_STEPS = 20
-"""Steps of dynamic scaling from which anything is said of a long run."""
+"""Minimum number of steps with dynamic scaling before a statement about a long run is made."""
 
 
 def numerics_text(document: Plain) -> str:
-    """The whole answer, section by section."""
+    """Return the whole answer, section by section."""
     tasks = "".join(_task(task) for task in document["tasks"])
     head = f"{document['device_name']}, {document['size']} tasks\n{tasks}"
     sections = (_scaling, _exponents, _parity, _layers, _schedule)
@@ -28,7 +28,7 @@ def numerics_text(document: Plain) -> str:
 
 
 def is_empty(document: Plain) -> bool:
-    """Whether nothing was measured that anybody could go by."""
+    """Return whether nothing useful was measured."""
     scales = any(row["static"] or row["why_not_applied"] for row in document["loss_scaling"])
     pairs = any(pair["verdict"] != "not_run" for row in document["parity"] for pair in row["pairs"])
     return not (scales or pairs or any(row["layers"] for row in document["histograms"]))
@@ -41,7 +41,7 @@ def _task(task: Plain) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """A share in percent, a dash where it is not known, `<0.01 %` where it is small but there."""
+    """Format a share in percent: a dash if it is unknown, `<0.01 %` if it is small but not zero."""
     if ratio is None:
         return UNKNOWN
     return "<0.01 %" if 0.0 < ratio < 1e-4 else f"{100.0 * ratio:.3g} %"
@@ -63,7 +63,7 @@ def _scaling(document: Plain) -> str:
 
 
 def _block(title: str, body: str, told: list[str]) -> str:
-    """A section: its title, its table, and sentences below."""
+    """Return a section: its title, its table, and the sentences below."""
     return f"{wrapped(title)}\n{body}{''.join(wrapped(text, 2) + chr(10) for text in told)}"
 
 
@@ -92,7 +92,7 @@ def _scaling_row(row: Plain) -> tuple[str, ...]:
 
 
 def _long_run(usual: Plain) -> str:
-    """The steps that a long run skips and what says so; a dash where these steps have not settled."""
+    """Format the share of steps that a long run skips, with its basis; a dash if dynamic scaling has not settled."""
     basis, late = usual["steady_basis"], usual["late_skipped_step_ratio"]
     if basis is None or usual["steps"] < SETTLED_STEPS or (basis == "arithmetic" and late):
         return UNKNOWN
@@ -181,23 +181,23 @@ def _parity(document: Plain) -> str:
 
 
 def _fp32_broke_down(pair: Plain) -> bool:
-    """Whether runs of FP32 itself ended without a figure, so that nothing could be held against them."""
+    """Return whether FP32 runs themselves ended without a result, so that some pairs could not be compared."""
     return len(pair.get("differences", ())) > int(pair["pairs"]) + int(pair["diverged"])
 
 
 def _reached(pair: Plain) -> str:
-    """Matrix parameters that the precision lowers, of all."""
+    """Format how many of the matrix parameters the precision lowers."""
     return UNKNOWN if pair["matrices"] is None else f"{pair['lowered_matrices']} of {pair['matrices']}"
 
 
 def _between(row: Plain, figure_name: str) -> str:
-    """An interval; a dash where it is not known."""
+    """Format an interval; a dash if it is unknown."""
     low, high = row[f"{figure_name}_low"], row[f"{figure_name}_high"]
     return UNKNOWN if low is None else f"{_signed(low)} … {_signed(high)}"
 
 
 def _errors(document: Plain) -> list[str]:
-    """How many tests there were, since each may err."""
+    """Report the number of tests and the joint risk of an error, since each test may err."""
     count = sum(row["tests"] for row in document["parity"])
     alpha = max(row["alpha"] for row in document["parity"])
     if count < 2:
@@ -209,7 +209,7 @@ def _errors(document: Plain) -> list[str]:
 
 
 def mode_text(row: Plain) -> str:
-    """`real`, `emulated`, or which share of the layers is real."""
+    """Return `real`, `emulated`, or how many of the layers are real."""
     return (
         f"mixed, {row['real_layers']} of {row['lowered_layers']} real" if row["mode"] == "mixed" else str(row["mode"])
     )
@@ -259,7 +259,7 @@ def _runs(row: Plain) -> str:
 
 
 def _change(row: Plain) -> str:
-    """A change of the loss by its interval; a dash where it was not measured."""
+    """Format the interval of a change of the loss; a dash if it was not measured."""
     if row["diverged"]:
         return f"{counted(row['diverged'], 'run')} not finite"
     return _between(row, "loss_change")

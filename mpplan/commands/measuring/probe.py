@@ -135,7 +135,7 @@ def probe(
 
 
 def _again(settings: Options, output: str | None) -> str:
-    """The command that goes on with an interrupted probe: on the same device, with what was asked for."""
+    """Return the command that resumes an interrupted probe on the same device and with the same options."""
     several = ["--ranks", str(settings.ranks)] if settings.ranks * settings.nnodes > 1 else []
     if settings.nnodes > 1:
         several += ["--nnodes", str(settings.nnodes), "--rdzv-endpoint", settings.rdzv_endpoint or "HOST:PORT"]
@@ -161,7 +161,7 @@ def _options(
     resume: bool, verify: bool, verify_from: str | None, threads: int | None, seed: int, output: str | None,
     several: Several,
 ) -> Options:  # fmt: skip
-    """The flags, checked before anything is started.
+    """Parse the flags, checking them before anything is started.
 
     Raises:
         UsageError: a value is not allowed.
@@ -204,10 +204,12 @@ def _has_begun(record: Path) -> bool:
 
 
 def _newest(kind: str, several: Several) -> str:
-    """The user's newest record of this kind of device, of one process or of several; of a CPU, of this one if any is.
+    """Return the user's newest record of this kind of device, by one process or by several.
+
+    For a CPU, a record of this CPU model is preferred.
 
     Raises:
-        UsageError: there is none, or no place where it could be.
+        UsageError: there is no such record, or no data directory.
     """
     from probes.device.device import cpu_name
 
@@ -271,10 +273,10 @@ def _report(ended: Ended, settings: Options, *, json: bool, quiet: bool, to_stdo
 
 
 def _used_instead(facts: RecordFacts) -> str | None:
-    """The record of this device that plans use since the one just written lacks what it measured; else None."""
+    """Return the record that plans still use because the new one lacks some of its measurements; else None."""
     try:
         listed = list_records()
-    except UsageError:  # where the store cannot be read, no plan uses it
+    except UsageError:  # plans cannot use an unreadable store either
         return None
     gpu = facts.gpu or ""
     part, used = newer_part(gpu, listed), newest_record(gpu, listed)

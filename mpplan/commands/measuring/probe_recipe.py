@@ -1,4 +1,4 @@
-"""`mpplan probe --recipe`: the job file that runs the probe on a cluster, instead of measuring here."""
+"""`mpplan probe --recipe`: write a job file that runs the probe on a cluster, instead of measuring here."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PANEL = "On a cluster"
 CARRIED = ("suite", "device", "precision", "workload", "budget", "seed", "verify", "ranks", "nnodes")
 """Parameters of `mpplan probe` that go into the job."""
 HERE = ("output", "quiet")
-"""Those that are about the job file itself."""
+"""Parameters of `mpplan probe` that concern the job file itself."""
 
 
 def with_recipe(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `mpplan probe` the flag `--recipe` and those of its settings: with it the job file is written instead.
+    """Give `mpplan probe` the flag `--recipe` and its settings; with the flag, the command writes the job file instead.
 
     Args:
-        command: its annotations resolve at run time.
+        command: a function whose annotations resolve at run time.
     """
     own = list(inspect.signature(command, eval_str=True).parameters.values())
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
@@ -72,17 +72,17 @@ def _flag(name: str, metavar: str, help_text: str) -> inspect.Parameter:
 
 
 def _refuse_settings(given: Mapping[str, str]) -> None:
-    """Settings of a cluster mean nothing to a probe that starts here.
+    """Raise for cluster settings, which have no meaning for a probe that starts here.
 
     Raises:
-        UsageError: there are some.
+        UsageError: a setting was given.
     """
     for name in given:
         raise UsageError(f"{flag_of(name)} is for a job file", hint="add `--recipe slurm`, `skypilot` or `kubernetes`")
 
 
 def _write(recipe: str, values: Mapping[str, Any], given: Mapping[str, str], *, typed: list[str]) -> None:
-    from probes.launchers.asked import make_job  # knows all workloads, which only a recipe needs
+    from probes.launchers.asked import make_job  # this import loads all workloads, which only a recipe needs
 
     launcher = launcher_by_name(recipe)
     for name in typed:
@@ -100,7 +100,7 @@ def _write(recipe: str, values: Mapping[str, Any], given: Mapping[str, str], *, 
 
 
 def _asked(values: Mapping[str, Any]) -> Options:
-    """What the job measures.
+    """Return the options of the measurement in the job.
 
     Raises:
         UsageError: a value is not allowed.

@@ -1,4 +1,4 @@
-"""`mpplan records`: the measurement records at hand, the user's own and the shipped ones."""
+"""`mpplan records`: the available measurement records, both the user's own and the shipped ones."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _origin(record: RecordSummary) -> str:
 
 
 def _is_stored(file: str) -> bool:
-    """Whether the store holds a file of this name."""
+    """Return whether the store holds a file of this name."""
     return any(record.path.name == file for record in list_records())
 
 
@@ -130,7 +130,7 @@ def _is_wanted(record: RecordSummary) -> bool:
     """Ask whether to remove a record.
 
     Raises:
-        UsageError: nobody is there to answer.
+        UsageError: nobody can answer.
         typer.Abort: the question was interrupted.
     """
     try:
@@ -138,7 +138,7 @@ def _is_wanted(record: RecordSummary) -> bool:
     except typer.Abort:
         if sys.stdin is not None and sys.stdin.isatty():
             raise
-        typer.echo(err=True)  # the question is still on its line
+        typer.echo(err=True)  # end the line of the question
         raise UsageError(f"nobody answered whether to remove `{record.name}`", hint="`--yes` does not ask") from None
 
 
@@ -184,9 +184,9 @@ def _line(point: Measurement) -> tuple[str, ...]:
 
 
 def _listed(record: RecordSummary) -> dict[str, Any]:
-    """A record of the list; one that cannot be opened with the reason alone."""
+    """Return a record for the list; if it cannot be opened, only the reason."""
     try:
-        if record.path.is_file():  # a pipe would wait for somebody to write
+        if record.path.is_file():  # opening a pipe would wait for a writer
             return _entry(open_record(record.path, shipped=record.shipped))
         raise UsageError(str(record.facts.problem))
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""`mpplan records import`: what other tools measured, as a record that says so."""
+"""`mpplan records import`: turn measurements of other tools into a record that names them as its source."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def import_record(
 def _training(
     model: str | None, precision: str | None, gpus: str | None, seq_len: str | None, batch: str | None
 ) -> Training:
-    """What was trained, of what was typed."""
+    """Build the description of the training from what was typed."""
     from planner.imported.reading import Training
     from planner.models.catalogue import model_named
 
@@ -136,7 +136,7 @@ def _training(
 
 
 def _text(imported: Imported) -> list[str]:
-    """The answer for people: the files with their doubts, then the points."""
+    """Return the answer for people: the files with their doubts, then the points."""
     device = imported.device
     gpu = device.gpu or "no row of the catalogue"
     parts = [f"Imported {counted(len(imported.measurements), 'point')} of {device.name} ({gpu})", ""]
@@ -155,7 +155,7 @@ def _text(imported: Imported) -> list[str]:
 
 
 def _own_doubts(imported: Imported, sha256: str) -> list[str]:
-    """Doubts of a file's points that are not those of the file."""
+    """Return the doubts about a file's points that are not already doubts about the file."""
     file = next(file for file in imported.files if file.source.sha256 == sha256)
     points = (point for point in imported.measurements if point.imported.sha256 == sha256)
     doubts = dict.fromkeys(doubt for point in points for doubt in point.imported.doubts)
@@ -182,5 +182,5 @@ def _points(imported: Imported) -> str:
 
 
 def _range(relative_sd: float | None) -> str:
-    """Half of a 95 % range, in percent."""
+    """Return half the width of a 95 % interval, in percent."""
     return figure(None if relative_sd is None else 196.0 * relative_sd, digits=2)

@@ -1,4 +1,4 @@
-"""`mpplan records merge`: one record per node becomes that of the fleet, and the GPUs that hold it up are named."""
+"""`mpplan records merge`: join one record per node into that of the fleet, and name the GPUs that slow it down."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.fleet.outliers import KeepingCost, Member, Outlier
 
 SHOWN_MEMBERS = 64
-"""Rows of the table; a larger fleet shows its outliers and its slowest members."""
+"""Maximum number of rows in the table; a larger fleet shows its outliers and its slowest members."""
 SHOWN_MISSING = 3
 
 Files = Annotated[
@@ -78,7 +78,7 @@ def merge_records(
 
 
 def _members(fleet: Fleet) -> str:
-    """The members, slowest first where there are too many for a screen."""
+    """Return the table of members; if there are too many for the table, outliers first and then the slowest."""
     shown = list(fleet.members)
     if len(shown) > SHOWN_MEMBERS:
         shown = sorted(shown, key=lambda member: (not member.why, -(member.pace_ratio or 0.0)))[:SHOWN_MEMBERS]
@@ -105,7 +105,7 @@ def _row(member: Member) -> tuple[str, ...]:
 
 
 def _sentences(fleet: Fleet) -> Iterator[str]:
-    """What was joined, who stands out and what keeping them costs, and what is missing."""
+    """Yield what was joined, which members stand out and what keeping them costs, and which points are missing."""
     from planner.fleet.pace import LEAST_MEMBERS
 
     points = sum(point.status == "ok" for point in fleet.measurements)
@@ -128,7 +128,7 @@ def _sentences(fleet: Fleet) -> Iterator[str]:
 
 
 def _sentence(outlier: Outlier, own: int, *, several: bool) -> str:
-    """What sets a member (or a record of `own` members) apart, and what keeping it costs."""
+    """Say how a member (or a record of `own` members) stands out, and what keeping it costs."""
     why = "; ".join(reason.what for reason in outlier.why)
     if outlier.left_out:
         return f"{outlier.name} is left out: {why}. Keeping it would cost: {_cost(outlier.cost)}."
@@ -145,7 +145,7 @@ def _cost(cost: KeepingCost) -> str:
 
 
 def _missing(fleet: Fleet) -> Iterator[str]:
-    """Points that not everybody has, those that were left out first."""
+    """Yield the points that some members lack, first those left out of the record."""
     for kept, words in ((False, "left out of the record"), (True, "merged without those who lack them")):
         listed = [missing for missing in fleet.missing if missing.kept is kept]
         if listed:

@@ -1,4 +1,4 @@
-"""How many ranks a probe has, by its flags or by torchrun, and the record of fewer that predicts its steps."""
+"""The number of ranks of a probe, from its flags or torchrun, and the smaller run whose record predicts its steps."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class Several:
     """The ranks of a run."""
 
     ranks: int
-    """On this node."""
+    """Ranks on this node."""
     nnodes: int
     rdzv_endpoint: str | None
     join_s: float
     rank: int = 0
-    """Of this process, where torchrun started it."""
+    """Rank of this process, if torchrun started it."""
 
 
 def ranks_asked_for(
     ranks: int | None, nnodes: int, rdzv_endpoint: str | None, join_timeout: str, gpu_index: int
 ) -> Several:
-    """The ranks that were asked for, or that torchrun says.
+    """Return the ranks that the flags or torchrun's environment ask for.
 
     Raises:
-        UsageError: flags that contradict each other or torchrun.
+        UsageError: flags contradict each other or torchrun.
     """
     from probes.process.torchrun import is_rank, ranks_of
 
@@ -58,11 +58,11 @@ def ranks_asked_for(
 
 
 def record_of_fewer(path: str, several: Several, kind: str) -> str:
-    """The record that `--verify-from` names, as a path; rank 0 reads it.
+    """Return the path of the record that `--verify-from` names; only rank 0 checks it.
 
     Raises:
-        UsageError: there is one rank alone, or the file cannot be read.
-        InputFileError: it holds no steps of ranks alone, those of as many ranks or more, or another kind of device.
+        UsageError: there is only one rank, or the file cannot be read.
+        InputFileError: it holds no steps of single ranks, has at least as many ranks, or is of another device kind.
     """
     ranks = several.ranks * several.nnodes
     if ranks < 2:

@@ -1,4 +1,4 @@
-"""`mpplan calibrate`: learn from runs of your own, and say what they taught."""
+"""`mpplan calibrate`: learn from the user's own runs, and report what was learned."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def calibrate(
 
 
 def _json(document: Mapping[str, Any]) -> str:
-    """The document as JSON, each row of the posterior's matrix on one line: indented, it would take thousands."""
+    """Return JSON with each row of the posterior's matrix on one line; indented, it would take thousands."""
     import json
 
     factor = document["posterior"]["factor"]

@@ -1,4 +1,4 @@
-"""`mpplan claims`: the claims of the literature, each with a verdict and what it rests on."""
+"""`mpplan claims`: the claims of the literature, each with a verdict and its evidence."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def claims(
 
 
 def _measured(chosen: list[str], records: str | None, device: str, budget: str | None, *, quiet: bool) -> str:
-    """Measure what the chosen claims read, and name the record to judge by."""
+    """Measure the points that the chosen claims read; return the record to judge by."""
     from mpplan.api.claims.record import BUDGET_S, measure_claims, workloads_for
     from mpplan.ui.probe_display import display
     from planner.units import parse_duration_s
@@ -118,7 +118,7 @@ def _measured(chosen: list[str], records: str | None, device: str, budget: str |
 
 
 def _listed(judged: list[Judged]) -> str:
-    """Every claim with its verdict and the reason."""
+    """List every claim with its verdict and the reason."""
     from reports.text.judged import counts, verdict_words
     from reports.text.messages import word
 
@@ -132,7 +132,7 @@ def _listed(judged: list[Judged]) -> str:
 
 
 def _none(judged: list[Judged]) -> str:
-    """That none of the named claims has the verdict that was asked for, and which they have."""
+    """Say that no named claim has the requested verdict, and which verdicts they have."""
     from reports.text.judged import verdict_words
 
     verdicts = "; ".join(f"{entry.claim.id}: {verdict_words(entry.verdict)}" for entry in judged)
@@ -140,7 +140,7 @@ def _none(judged: list[Judged]) -> str:
 
 
 def _one(entry: Judged) -> str:
-    """One claim with everything behind its verdict."""
+    """Describe one claim with all evidence for its verdict."""
     from reports.text.judged import source_of, verdict_words
     from reports.text.messages import word
 
@@ -163,7 +163,7 @@ def _one(entry: Judged) -> str:
 
 
 def _row(entry: Judged, case: Case) -> tuple[str, ...]:
-    """What decides first: a terminal cuts the end of a line, and the names stand in full beside their sources."""
+    """Return the cells of a row, most decisive first, because a terminal cuts the end of a line."""
     from reports.text.judged import ends, stands_words
 
     figures = tuple(end or "-" for end in ends(entry.claim, case))

@@ -1,4 +1,4 @@
-"""`mpplan compare`: the log of a real run, beside its plan."""
+"""`mpplan compare`: compare the log of a real run with its plan."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _shown(document: Document, lang: str, *, json: bool) -> str:
 
 
 def _tell(document: Document, place: Output | None, lang: str, *, quiet: bool) -> None:
-    """What became of the row, on stderr."""
+    """Report on stderr what happened to the row."""
     from planner.errors import Message
     from reports.text.messages import word
 
@@ -115,7 +115,7 @@ def _tell(document: Document, place: Output | None, lang: str, *, quiet: bool) -
         none = Message.of("compare.row.conflict") if conflict else Message.of("compare.row.none")
         warn(word(none, lang), quiet=quiet)
         return
-    if held is not None and held["verdict"] != "agrees":  # the text, which stdout may not have, begins with it
+    if held is not None and held["verdict"] != "agrees":  # first line of the text output, which may not be shown
         warn(word(document["findings_message"][0], lang), quiet=quiet)
     if document["row_missing"]:
         columns = tuple(document["row_missing"])

@@ -86,26 +86,26 @@ def estimate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Delivery:
-    """How the answer is given, checked before any work."""
+    """How the answer is delivered; all of it is checked before any work starts."""
 
     form: str
     """Format of stdout."""
     page: Output | None
-    """Where the report goes, besides stdout."""
+    """Destination of the report, in addition to stdout."""
     limits: Limits
     page_form: str
-    """Its format."""
+    """Format of the report."""
     full: bool
-    """Every table in the terminal, not only the short answer."""
+    """Whether the terminal shows every table, and not only the short answer."""
     quiet: bool
     strict: bool
 
 
 def _answer(ask: Ask, delivery: _Delivery) -> None:
-    """Answer, print, then report what is wrong with the answer.
+    """Answer, print, then report problems with the answer.
 
     Raises:
-        MpplanError: see `mpplan.api.answer.estimate`, and `_verdict` for what comes after the answer is printed.
+        MpplanError: see `mpplan.api.answer.estimate`, and `_verdict` for errors raised after the answer is printed.
     """
     from mpplan.api.answer import answer_question
     from mpplan.api.document import to_document
@@ -128,12 +128,12 @@ def _answer(ask: Ask, delivery: _Delivery) -> None:
 
 
 def _verdict(result: Result, delivery: _Delivery) -> None:
-    """Raise for what is wrong with an answer that was given all the same.
+    """Raise for problems with an answer that was printed all the same.
 
     Raises:
         LimitError: the plan is above a limit.
         InputFileError: lines of the measurements that the user named could not be used.
-        IncompleteError: something is missing, and `--strict`.
+        IncompleteError: something is missing, and `--strict` was given.
     """
     from reports.text.messages import word
 
@@ -153,7 +153,7 @@ def _verdict(result: Result, delivery: _Delivery) -> None:
 
 
 def _output(*, json: bool, form: str | None, report: str | None) -> tuple[str, Output | None]:
-    """The format of stdout, and where the report goes besides it.
+    """Return the format of stdout, and the destination of the report.
 
     Raises:
         UsageError: two flags contradict each other, the format is unknown, or the report cannot be written.
@@ -172,7 +172,7 @@ def _output(*, json: bool, form: str | None, report: str | None) -> tuple[str, O
 
 
 def _rendered(document: dict[str, Any], form: str, *, brief: bool = False, color: bool | None = None) -> str | bytes:
-    if form == "json":  # as it is: only the formats for people need a view
+    if form == "json":  # printed as it is, because only the formats for people need a view
         import json
 
         return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""`mpplan explain`: from a number of a saved answer down to its inputs and their sources."""
+"""`mpplan explain`: trace a number in a saved answer to its inputs and their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mpplan export`: a saved answer for other programs: its bill for finance, or a plan to launch."""
+"""`mpplan export`: convert a saved answer for other programs, as a bill for finance or a plan to launch."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _launch(
 ) -> None:
     from reports.launch import find_framework, launch_file
 
-    framework = find_framework(name)  # before the answer is read: a wrong name is said at once
+    framework = find_framework(name)  # before the answer is read, so that a wrong name is reported at once
     place = open_output(output if output is not None else "-")
     document = _cleaned(plan)
     compressed = (document["question"].get("grad_compression") or {}).get("value")

@@ -1,4 +1,4 @@
-"""`mpplan fit`: does a fine-tuning fit, and what would make it."""
+"""`mpplan fit`: report whether a fine-tuning run fits, and what would make it fit."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 SEQ_LENS = replace(
     SEQ_LEN, metavar="N,...", help="Sequence lengths in tokens; several are compared.", default="1024, 2048 and 4096"
 )
-"""One length or several, where the other commands take one."""
+"""`--seq-len` for one length or several; the other commands take one."""
 
 METHODS = replace(
     METHOD,
     help="sft (full fine-tuning), freeze, lora, qlora, dora, qdora, dpo, dpo-lora or dpo-qlora.",
     default="sft, freeze, dora, lora and qlora",
 )
-"""One method, where the default compares several."""
+"""`--method` for one method; the default compares several."""
 ONE_PRECISION = replace(
     PRECISION, help="The precision to fine-tune in: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4).", default="bf16"
 )
@@ -73,17 +73,17 @@ FIT_INPUTS = (
     TRAINED_LAYERS, LOSS, COMPARED_GPUS, GPUS, GPUS_PER_NODE, ZERO, MICRO_BATCH, MEMORY_RISK, PRICE, PRICE_LIKE,
     PROVIDER, REGION, COMMITMENT, AS_OF, RECORDS, CALIBRATION, SEED,
 )  # fmt: skip
-"""What the ways that are compared have in common; the rest is what they differ in."""
+"""Inputs that are common to all compared ways of training. The other inputs are what the ways differ in."""
 
 HEADERS = (
     "way to fine-tune", "sequence", "act ckpt", "batch", "GiB", "range", "risk", "host GiB", "tokens/s", "$/M tokens",
 )  # fmt: skip
 KEYS = 2
-"""Of them, the first, which say what a row is."""
+"""Number of leading columns that identify a row."""
 MENTIONED_GIB = 8.0
-"""Memory of a host from which a way says that it takes it: less is there on every machine."""
+"""Host memory in GiB above which it is mentioned; every machine has less than that."""
 HOST = HEADERS.index("host GiB")
-"""The column that is left out where nothing is offloaded."""
+"""Index of the column that is left out if nothing is offloaded."""
 
 Full = Annotated[
     bool,
@@ -124,7 +124,7 @@ fit.__name__ = "fit"
 
 
 def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
-    """One kind of GPU: what it answers in a sentence, then the table."""
+    """Describe one kind of GPU: the answer in a sentence, then the table."""
     from reports.text.names import pretty_gpu
 
     many = f"{entry.gpus} × " if entry.gpus > 1 else ""
@@ -149,7 +149,7 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
 
 
 def _verdict(entry: GpuFit) -> str:
-    """Which methods fit safely at the shortest length, the one that changes the most weights first."""
+    """Say which methods fit safely at the shortest length, from the most to the fewest trained weights."""
     from planner.training.method import find_method
 
     shortest = min((row.seq_len for row in entry.rows), default=0)
@@ -173,7 +173,7 @@ def _verdict(entry: GpuFit) -> str:
 
 
 def _better(rows: tuple[FitRow, ...]) -> list[FitRow]:
-    """Of the ways to checkpoint the fastest that is safe; where none is, the one that needs the least memory."""
+    """Keep one way of checkpointing per variant and length: the fastest safe one, else that with least memory."""
     best: dict[tuple[object, int], FitRow] = {}
     for row in rows:
         key = (row.variant, row.seq_len)
@@ -183,10 +183,10 @@ def _better(rows: tuple[FitRow, ...]) -> list[FitRow]:
 
 
 def _telling(rows: list[FitRow]) -> list[FitRow]:
-    """The rows without those that tell nothing new.
+    """Return the rows without uninformative ones.
 
-    Left out are longer sequences of a way that does not even fit at the shortest, and offloading where the same way is
-    safe without.
+    These are longer sequences of a variant that does not fit even at the shortest length, and offloading where the same
+    way is safe without it.
     """
     shortest = min((row.seq_len for row in rows), default=0)
     hopeless = {row.variant for row in rows if row.seq_len == shortest and not row.fits}

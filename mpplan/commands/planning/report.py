@@ -1,4 +1,4 @@
-"""`mpplan report`: a saved answer, or two compared, in any form."""
+"""`mpplan report`: render a saved answer, or a comparison of two, in any format."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def report(
 
 
 def _form(given: str | None, output: str | None) -> str:
-    """The format given, else the one that the output's name ends in; HTML where it has no ending."""
+    """Return the given format, else the one of the output's suffix; HTML without a suffix."""
     form = given or format_by_name(output, instead=f"; or give --format, one of {', '.join(FORMATS)}")
     if form not in FORMATS:
         raise UsageError(f"--format: unknown `{form}`", hint=f"one of {', '.join(FORMATS)}")
@@ -80,6 +80,6 @@ def _form(given: str | None, output: str | None) -> str:
 
 
 def _names(plan: str, other: str) -> tuple[str, str]:
-    """Names of the two answers: of their files, or A and B where those are the same or stdin."""
+    """Return names for the two answers: their file names, or A and B if those are equal or stdin."""
     first, second = Path(plan).stem, Path(other).stem
     return (first, second) if first != second and "-" not in (plan, other) else ("A", "B")

@@ -1,4 +1,4 @@
-"""Files of runs, as `mpplan validate` and `mpplan calibrate` read them: text by column, with strange columns named."""
+"""Read files of runs for `mpplan validate` and `mpplan calibrate` as text by column; warn about unknown columns."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from planner.files import read_bytes
 from planner.records.home import user_path
 
 SHOWN_COLUMNS = 5
-"""Unknown columns that one warning names."""
+"""Maximum number of unknown columns that one warning names."""
 
 
 def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> list[dict[str, str]]:
-    """Rows of a CSV file of runs as text by column; columns that no file of runs has are warned about.
+    """Read the rows of a CSV file of runs as text by column; warn about unknown columns.
 
-    Cells may be separated by commas, semicolons or tabs, as the header tells, whose names may be in capitals.
+    Cells may be separated by commas, semicolons or tabs, as detected from the header, whose names may be in capitals.
 
     Args:
         name: the file; `-` is stdin, None the runs that mpplan ships.
-        own: it is to hold the user's own runs, which an error's hint then says.
-        quiet: without warnings.
+        own: whether the file should hold the user's own runs; the hint of an error then says so.
+        quiet: suppress warnings.
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: it is empty, no CSV, lacks a column that every row needs, or a row has more cells than columns.
+        InputFileError: the file is empty or not CSV, lacks a required column, or a row has more cells than columns.
     """
     from planner.rows import CATALOG
 
@@ -58,7 +58,7 @@ def read_runs(name: str | None, *, own: bool = False, quiet: bool = False) -> li
 
 
 def _columns(lines: Iterator[list[str]], shown: str, own: bool) -> list[str]:
-    """The names of the header line; of two columns of one name, the second is called as pandas calls it, `name.1`."""
+    """Return the names of the header line; a duplicate is renamed as pandas does it, to `name.1`."""
     from planner.validation.runs import COLUMNS, REQUIRED
 
     header = [cell.strip() for cell in next((cells for cells in lines if cells), [])]
@@ -79,7 +79,7 @@ def _columns(lines: Iterator[list[str]], shown: str, own: bool) -> list[str]:
 
 
 def _warn_of_unknown(columns: Iterable[str], shown: str, quiet: bool) -> None:
-    """Name the columns that no run has, each with the column or metric that may be meant."""
+    """Warn about columns that no run has, each with the column or metric that may be meant."""
     from planner.rows import near_names
     from planner.validation.runs import COLUMNS, METRICS
 
@@ -97,9 +97,9 @@ def _warn_of_unknown(columns: Iterable[str], shown: str, quiet: bool) -> None:
 
 
 def _cells(columns: list[str], cells: list[str], place: str, quote: str) -> dict[str, str]:
-    """The cells of a row that hold something; a text that stands in many rows is kept once.
+    """Return the non-empty cells of a row; text that repeats over many rows is stored once.
 
-    A row may end early, or in separators with nothing between them, as spreadsheets write it.
+    A row may be short, or may end in empty cells, as spreadsheets write it.
     """
     if any(cell.strip() for cell in cells[len(columns) :]):
         raise InputFileError(f"{place}: expected {len(columns)} cells, found {len(cells)}", hint=quote)
@@ -107,7 +107,7 @@ def _cells(columns: list[str], cells: list[str], place: str, quote: str) -> dict
 
 
 def _without_comments(text: str) -> tuple[int, str]:
-    """How many lines of comments a file of runs begins with (`mpplan calibrate --template`), and the rest of it."""
+    """Return the number of leading comment lines of a file of runs (`mpplan calibrate --template`), and the rest."""
     lines = begin = 0
     while text.startswith("#", begin):
         end = text.find("\n", begin)

@@ -1,4 +1,4 @@
-"""`mpplan validate`: predict published runs, then compare with what really happened."""
+"""`mpplan validate`: predict published runs, then compare the predictions with the results."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ Records = Annotated[
 Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows.")]
 
 SHOWN_UNREAD = 20
-"""Rows that cannot be read and are named; the others are counted."""
+"""Maximum number of unreadable rows that are named; the rest are counted."""
 FAR_OFF = 1e4
-"""Errors from a million percent on are written with a power of ten."""
+"""Relative errors from here on (a million percent) are written with a power of ten."""
 SHOWN_MISSES = 15
 SHOWN_GROUPS = 12
 TABLES = {
@@ -108,7 +108,7 @@ def validate(
             measured_of=measured_of,
         )
     took_s, count = time.perf_counter() - started, len(rows)
-    del rows  # of very many rows the document takes their place
+    del rows  # free memory: with very many rows, the document needs the space
     if json:
         from mpplan.api.document import worded
 
@@ -127,11 +127,11 @@ def validate(
 
 
 CHUNKS = 100_000
-"""Pieces of JSON, a few letters each, that are joined at a time: all of them take several times what the text takes."""
+"""Number of JSON pieces joined at a time. All pieces, a few letters each, take several times the text's memory."""
 
 
 def _json(document: Any) -> str:
-    """A document as `json.dumps` writes it."""
+    """Return a document as `json.dumps` writes it."""
     import json
 
     chunks = json.JSONEncoder(ensure_ascii=False, indent=2, allow_nan=False).iterencode(document)
@@ -146,9 +146,9 @@ def _calibration(name: str) -> ReadCalibration:
 
 
 def _warn_of_the_impossible(runs: Sequence[ScoredRun], quiet: bool, *, own: bool) -> None:
-    """Name the rows that no card can have measured, and of own files those whose batch cannot be on their GPUs.
+    """Name the rows that no GPU can have measured and, for the user's files, rows whose batch does not fit their GPUs.
 
-    They are scored like any other.
+    These rows are scored like any other.
     """
     from planner.validation.possible import why_impossible, why_no_such_batch, why_uneven_batch
     from reports.text.messages import word
@@ -168,7 +168,7 @@ def _warn_of_the_impossible(runs: Sequence[ScoredRun], quiet: bool, *, own: bool
 
 
 def _warn_of_unknown_words(rows: Sequence[Mapping[str, str]], quiet: bool) -> None:
-    """Of the user's own rows; those that mpplan ships quote their sources."""
+    """Warn about unknown words in the user's rows; the shipped rows quote their sources and are not checked."""
     from mpplan.api.calibrations import unknown_words_told
 
     for words in unknown_words_told(rows):
@@ -176,7 +176,7 @@ def _warn_of_unknown_words(rows: Sequence[Mapping[str, str]], quiet: bool) -> No
 
 
 def _of_the_calibration(calibration: ReadCalibration | None, gpus: Collection[str]) -> list[Message]:
-    """That it is of another mpplan, or says nothing of some of the GPUs, as a plan with it is told."""
+    """Warn if the calibration is of another mpplan version or does not cover some of the GPUs, as a plan would."""
     if calibration is None:
         return []
     learned_on = calibration.facts.gpus
@@ -188,10 +188,10 @@ def _of_the_calibration(calibration: ReadCalibration | None, gpus: Collection[st
 def _measured(
     rows: list[dict[str, str]], records: str | None, calibration: ReadCalibration | None, quiet: bool
 ) -> MeasuredOf:
-    """What was measured of the GPUs of the rows, as a plan on them takes it.
+    """Return the measured terms of the rows' GPUs, as a plan on these GPUs would use them.
 
     Raises:
-        UsageError, InputFileError: the records that were named cannot be used.
+        UsageError, InputFileError: the named records cannot be used.
     """
     from mpplan.api.run_records import run_records, told_twice
     from planner.validation.runs import parse_run
@@ -220,7 +220,7 @@ def _learned(
 
 
 def _learning(learned: LearnedValidation) -> str:
-    """What learning changed: each lineage, then the mean over lineages."""
+    """Describe what learning changed: first each lineage, then the mean over lineages."""
     cells = [
         (score.lineage or "the file", score.figure.value, str(score.rows), *_change(score.before, score.after))
         for score in learned.scores
@@ -317,7 +317,7 @@ def _skips(validation: Validation) -> str:
 
 
 def _all(runs: Sequence[ScoredRun]) -> str:
-    """Every row that could be read, and the first of those that could not."""
+    """List every readable row, and the first of the unreadable ones."""
     unread = [row for row in runs if row.run is None]
     left_out = {id(row) for row in unread[SHOWN_UNREAD:]}
     text = _runs([row for row in runs if id(row) not in left_out])

@@ -1,1 +1,1 @@
-"""What a figure is made of: parts of a step, of memory, of energy, of the bill."""
+"""The breakdown of figures: parts of a step, of memory, of energy, of the bill."""

@@ -1,4 +1,4 @@
-"""Beside the plan: the same run elsewhere, on owned machines, at other hours, under other power limits; more carbon."""
+"""Alternatives to the plan: elsewhere, on owned machines, at other hours, under power limits; also more carbon."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_PLACES = 8
 
 
 def beside(facts: Facts, words: Words) -> Section | None:
-    """The tables of `money` and `power_caps` that have rows for the leading GPU, and further carbon of its plan."""
+    """Return tables of `money` and `power_caps` with rows for the leading GPU, and more carbon figures of its plan."""
     held = facts.doc.get("money") or {}
     own = {
         name: [row for row in held.get(name) or () if row.get("gpu") == facts.gpu] for name in held if name != "here"
@@ -38,7 +38,7 @@ def beside(facts: Facts, words: Words) -> Section | None:
 
 
 def _change(saved: float | None, kind: str, words: Words) -> Cell:
-    """The amount saved, negative if it costs more."""
+    """Return the amount saved, negative if it costs more."""
     if saved is None:
         return none_cell(words)
     figure = words.figure(kind, saved)
@@ -48,7 +48,7 @@ def _change(saved: float | None, kind: str, words: Words) -> Cell:
 
 
 def _compared(here: float | None, there: float | None, rung: Rung, decimals: int, words: Words) -> tuple[Cell, Cell]:
-    """A figure of another place, and what it saves of that here: the difference of the two as they are shown."""
+    """Return another place's figure, and the saving over here: the difference of the two figures as displayed."""
     unknown = none_cell(words)
     if there is None:
         return unknown, unknown
@@ -62,7 +62,7 @@ def _compared(here: float | None, there: float | None, rung: Rung, decimals: int
 
 
 def _carbon_here(places: list[Doc]) -> float | None:
-    """Carbon of the plan as it is; None where no place can be compared with it."""
+    """Return the carbon of the plan as it is; None if no place can be compared with it."""
     known = (place["carbon_tco2e"] + place["saved_tco2e"] for place in places if place["saved_tco2e"] is not None)
     return next(known, None)
 
@@ -101,7 +101,7 @@ def _owned(rows: list[Doc], words: Words) -> Table:
     owned = rows[0]
     hour = words.figure("unit_price", owned["usd_per_gpu_h"])
     assert hour is not None
-    unknown = {"electricity"} if hour.at_least else set()  # without its price: no zero
+    unknown = {"electricity"} if hour.at_least else set()  # without its price, do not show zero
     bounds = {"utilisation_ratio": "{}", "break_even_utilisation_ratio": words("at_least") if hour.at_least else "{}"}
     built = [
         TableRow(cells=(Cell(text=words.name("owned_item", name)),
@@ -190,7 +190,7 @@ def _caps(rows: list[Doc], words: Words) -> Table:
 
 FOOTPRINT = (("embodied_tco2e", "carbon", 1.0), ("carbon_with_embodied_tco2e", "carbon", 1.0),
              ("sci_kg_per_run", "carbon", 1e-3), ("sci_kg_per_1e21_flop", "carbon", 1e-3))  # fmt: skip
-"""Further figures of carbon with what turns them into tonnes, which the ladder counts in."""
+"""Further carbon figures, with the factors that convert them to tonnes, the unit of the ladder."""
 
 
 def _footprint(facts: Facts, words: Words) -> Table | None:

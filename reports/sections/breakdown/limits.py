@@ -1,4 +1,4 @@
-"""The power limits that were searched for: as sold, the cheapest, the greenest, from `power_limit_search`."""
+"""The power limits from `power_limit_search`: the default one, the cheapest and the greenest."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from reports.view import Cell, Column, Prose, Section, Table, TableRow
 from reports.view.cells import count_cell, none_cell
 
 CHOICES = {"sold": "limits.sold", "cheapest": "limits.cheapest", "greenest": "limits.greenest"}
-"""The limits shown, in order, and what they are called."""
+"""The limits shown, in order, with the keys of their names."""
 FIGURES = (("duration_days", "days"), ("energy_mwh", "energy"), ("cost_usd", "money"))
-"""Figures of a limit and the units they are written in."""
+"""Figures of a limit, with the ladders of their units."""
 NAMES = {"days": "limits.of_days", "energy": "limits.of_energy", "money": "limits.of_money"}
-"""What they are called in a sentence, by their unit."""
+"""Keys of the figures' names in a sentence, by unit ladder."""
 HARDLY = 0.005
-"""A change below this share is not told in the sentence."""
+"""Changes below this share are not mentioned in the sentence."""
 
 
 def limits(facts: Facts, words: Words) -> Section | None:
-    """What the cheapest and the greenest limit of each GPU cost in time, money and energy against the one as sold."""
+    """Compare the time, cost and energy at each GPU's cheapest and greenest limits with those at the default limit."""
     searches = facts.doc.get("power_limit_search") or ()
     if not searches:
         return None
@@ -30,7 +30,7 @@ def limits(facts: Facts, words: Words) -> Section | None:
 
 
 def short_limits(facts: Facts, words: Words) -> Prose | None:
-    """The limit that is planned on the leading GPU, and what it saves against the one as sold, in a sentence."""
+    """Return a sentence on the planned limit of the leading GPU and its savings compared with the default limit."""
     search = next((s for s in facts.doc.get("power_limit_search") or () if s["gpu"] == facts.gpu), None)
     if search is None:
         return None
@@ -52,13 +52,13 @@ def short_limits(facts: Facts, words: Words) -> Prose | None:
 
 
 def _planned(search: Doc) -> Doc:
-    """The limit that is planned with: the cheapest, without prices the one of the least energy."""
+    """Return the limit used for planning: the cheapest, or without prices the one with the least energy."""
     planned: Doc = search.get("cheapest") or search["greenest"]
     return planned
 
 
 def _changes(point: Doc, sold: Doc, words: Words) -> str:
-    """`13% less energy and 30% more money`: how one limit differs from the one as sold."""
+    """Return `13% less energy and 30% more money`: the changes at one limit compared with the default limit."""
     parts = []
     for key, kind in reversed(FIGURES):
         if point.get(key) is None or not sold.get(key):
@@ -97,7 +97,7 @@ def _row(name: str, search: Doc, words: Words) -> TableRow:
 
 
 def _figure(kind: str, value: float | None, sold: float | None, words: Words) -> Cell:
-    """A figure, with its change against the limit as sold."""
+    """Return a figure with its change compared with the default limit."""
     if value is None or not sold:
         return none_cell(words)
     change = value / sold - 1.0

@@ -1,4 +1,4 @@
-"""What an offer bills beyond the hours that the plan uses, for the short answer."""
+"""The part of an offer's minimum bill that the plan does not use, for the short answer."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from reports.text.language import Words
 from reports.view import Cell
 
 LINE = "minimum_term"
-"""Id of the line of a bill with these hours."""
+"""Id of the bill's line for these hours."""
 WORK = ("failed_work", "experiments")
-"""Ids of the lines with GPU-hours beside the run."""
+"""Ids of the lines with GPU-hours besides the run."""
 WORTH_TELLING = 0.01
-"""Of the cost: less changes no decision."""
+"""Minimum share of the cost; a smaller one changes no decision."""
 SAME_COST_RATIO = 0.005
-"""A bill that is higher by less is the same one."""
+"""Two bills count as equal if the higher one exceeds the other by less than this share."""
 
 
 def unused(facts: Facts, words: Words) -> Cell | None:
-    """How much of the cost is the offer's minimum that the plan does not use; None where it is little or nothing."""
+    """Return how much of the cost is the offer's unused minimum; None if it is little or nothing."""
     plan = facts.answer
     if plan is None or plan[COST] is None:
         return None
@@ -37,20 +37,20 @@ def unused(facts: Facts, words: Words) -> Cell | None:
 
 
 def _beside(plan: Doc, unused_usd: float) -> float:
-    """What failed work and experiments cost beside hours that are paid for unused, where these could hold them."""
+    """Return the cost of failed work and experiments that could have used the unused paid hours."""
     work = sum(row["usd"]["mid"] for row in plan["cost_lines"] or () if row["id"] in WORK)
     return float(min(work, unused_usd))
 
 
 def _least(quote: Doc, words: Words) -> str:
-    """The offer's minimum: GPUs, time, or both."""
+    """Describe the offer's minimum: GPUs, time, or both."""
     days, gpus = quote["minimum_term_days"], quote["minimum_gpus"]
     key = "brief.least_both" if days > 0 and gpus > 1 else "brief.least_days" if days > 0 else "brief.least_gpus"
     return words(key, gpus=f"{gpus:,}", days=f"{days:g}")
 
 
 def _sooner(plan: Doc, most: int, points: list[Doc]) -> int | None:
-    """The GPUs within the offer's minimum that were planned, cost no more and end soonest; None where none do."""
+    """Return the planned GPU count within the offer's minimum that ends soonest at no higher cost; None without one."""
     cost = plan[COST]
     same = [
         point

@@ -1,4 +1,4 @@
-"""Where each dollar, each kilowatt-hour and each kilogram goes."""
+"""Where each dollar, each kilowatt-hour and each kilogram of carbon goes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from reports.view import Block, Cell, Column, Prose, Section, Table, TableRow
 from reports.view.cells import figure_cell
 
 KG_PER_T = 1000.0
-"""Or g per kWh of t per MWh."""
+"""Also converts t per MWh to kg per MWh, which equals g per kWh."""
 MACHINES = ("gpu", "host", "network")
-"""Items of the energy besides the building's own loads."""
+"""Items of the energy other than the building's own loads."""
 
 
 def money(facts: Facts, words: Words) -> Section | None:
-    """The cost tree of the requested precision, the energy of every precision, power and carbon."""
+    """Show the cost tree of the requested precision, the energy of every precision, power and carbon."""
     answer = facts.answer
     plans = facts.fitting()
     if answer is None:
@@ -42,7 +42,7 @@ def money(facts: Facts, words: Words) -> Section | None:
 
 
 def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
-    """Energy, power and carbon in words, with the PUE and the grid factor by which a reader can check them."""
+    """Describe energy, power and carbon, with the PUE and the grid factor for the reader to check them."""
     carbon, items = words.figure("carbon", answer[CARBON]), answer["energy_items_mwh"]
     parts: tuple[Span, ...] = ()
     if energy and energy.value and items:
@@ -63,11 +63,11 @@ def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
 
 
 MOST_LINES = 4
-"""Lines of a bill that the short answer names, the largest first; the others are added up."""
+"""Maximum number of bill lines in the short answer, largest first; the rest are added up."""
 
 
 def bill_in_words(facts: Facts, words: Words) -> Prose | None:
-    """What the cost of the requested precision is made up of, for the short answer; None where it is one line."""
+    """Describe the parts of the requested precision's cost for the short answer; None if it has only one line."""
     lines = (facts.answer or {}).get("cost_lines") or []
     if len(lines) == 1:
         lines = lines[0].get("children") or []
@@ -83,13 +83,13 @@ def bill_in_words(facts: Facts, words: Words) -> Prose | None:
 
 
 def _line_in_words(label: str, usd: float, words: Words) -> str:
-    """A line within a sentence: its label does not begin one, unless it begins with an abbreviation."""
+    """Describe a bill line within a sentence: its label starts in lower case, unless it begins with an abbreviation."""
     begins = label[:1].lower() + label[1:] if label[1:2].islower() else label
     return words("brief.bill_line", label=begins, usd=words.value("money", usd))
 
 
 def more_carbon(facts: Facts, words: Words) -> Prose | None:
-    """The second figures of carbon that were asked for, for the short answer."""
+    """Describe the additional carbon figures that were requested, for the short answer."""
     plan = facts.answer or {}
     embodied, market = plan.get("carbon_with_embodied_tco2e"), plan.get("carbon_market_tco2e")
     if not plan.get(CARBON) or (embodied is None and market is None):
@@ -109,7 +109,7 @@ def _carbon(estimate: Doc, words: Words) -> str:
 
 
 def _usd(line: Doc) -> Decimal:
-    """The amount of a line in whole cents: the sum of its own lines, else its quantity at its unit price."""
+    """Return the amount of a line in whole cents: the sum of its sub-lines, else its quantity at its unit price."""
     children = line.get("children") or []
     price = line["unit_price_usd"] or {}
     if not children:
@@ -118,14 +118,14 @@ def _usd(line: Doc) -> Decimal:
 
 
 def _walk(lines: list[Doc], depth: int = 0) -> Iterator[tuple[int, Doc]]:
-    """Every line with its depth."""
+    """Yield every line with its depth."""
     for line in lines:
         yield depth, line
         yield from _walk(line.get("children") or [], depth + 1)
 
 
 def _amount_cell(amount: Decimal, usd: Doc, rung: Rung, words: Words) -> Cell:
-    """An amount to the cent, and its range as ranges are shown."""
+    """Return an amount to the cent, and its range in the usual format."""
     ranged = words.figure("money", usd, rung)
     assert ranged is not None
     bound = words("at_least") if ranged.at_least else "{}"
@@ -197,7 +197,7 @@ def _energy_stack(plans: list[Doc], words: Words) -> StackedItems:
 
 
 def _as_shown(items: Doc, unit: Decimal) -> Doc:
-    """Items in whole units of what is shown, so that they sum to the total; one too small for a unit stays as it is."""
+    """Round items to the displayed unit so that they sum to the total; items that round to zero stay unchanged."""
     sizes = {name: Decimal(repr(float(size))) for name, size in items.items()}
     total = (sizes.pop("total") / unit).to_integral_value(ROUND_HALF_UP) * unit
     shown = dict(zip(sizes, apportioned(list(sizes.values()), unit, total), strict=True))

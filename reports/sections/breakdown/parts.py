@@ -1,4 +1,4 @@
-"""Where the time of a step goes and what fills the memory, each as a chart with its table."""
+"""The parts of a step's time and of the memory, each as a chart with its table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reports.view.cells import figure_cell
 
 
 def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) -> Table:
-    """A row per item, a column per precision; with shares for the requested one."""
+    """Return a row per item and a column per precision, with shares for the requested precision."""
     rows = []
     for number, name in enumerate([*stack.names, "total"]):
         cells = []
@@ -39,7 +39,7 @@ def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) ->
 
 
 def step_time(facts: Facts, words: Words) -> Section | None:
-    """Where the time of a step goes."""
+    """Show the parts of a step's time."""
     plans = [plan for plan in facts.fitting() if plan["step_s"]]
     if not plans:
         return None
@@ -75,11 +75,11 @@ RATES = (
     ("goodput_ratio", "percent"),
     ("gpu_power_w", "power_w"),
 )
-"""Further figures of a plan and the ladders of their units."""
+"""Further figures of a plan, with the ladders of their units."""
 
 
 def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
-    """Utilisation, goodput and power, with the definitions under the table."""
+    """Return utilisation, goodput and power, with the definitions under the table."""
     present = [(name, kind) for name, kind in RATES if any(plan.get(name) is not None for plan in plans)]
     rungs = {name: words.shared(kind, [plan.get(name) for plan in plans]) for name, kind in present}
     rows = []
@@ -97,7 +97,7 @@ def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
 
 
 def memory(facts: Facts, words: Words) -> Section | None:
-    """What fills the memory of a GPU, against its capacity, including plans that do not fit if they are itemised."""
+    """Show the parts of a GPU's memory and its capacity, including plans that do not fit if they are itemised."""
     plans = [plan for plan in facts.plans() if plan["memory_gib"]]
     if not plans:
         return None

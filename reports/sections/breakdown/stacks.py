@@ -1,4 +1,4 @@
-"""Bars made of parts, for the time of a step, the memory of a GPU and the energy of a run."""
+"""Stacked bars for the time of a step, the memory of a GPU and the energy of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reports.text.numbers import Rung, axis_labels, magnitude
 from reports.view import Cell, StackChart
 
 Reader = Callable[[Doc], Doc]
-"""The items of a plan by name, with their `total`."""
+"""Returns the items of a plan by name, with their `total`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class StackedItems:
     """Items that at least one plan has, in order."""
     rung: Rung
     decimals: int
-    """Decimals of every value, so that parts line up with their total."""
+    """Number of decimals of every value, so that parts align with their total."""
 
 
 def stack_of(plans: list[Doc], read: Reader, group: str, order: Sequence[str], rung: Rung) -> StackedItems:
@@ -47,12 +47,12 @@ def stack_of(plans: list[Doc], read: Reader, group: str, order: Sequence[str], r
 
 
 def shown(stack: StackedItems, size: float, words: Words) -> str:
-    """A size with its unit, with the decimals of its stack."""
+    """Format a size with its unit and the decimals of its stack."""
     return stack.rung.text.format(words.fixed(size, stack.rung, stack.decimals))
 
 
 def size_cell(stack: StackedItems, size: float, words: Words, detail: str = "") -> Cell:
-    """A size in a column whose head has the unit."""
+    """Return a size for a column whose header has the unit."""
     text = words.fixed(size, stack.rung, stack.decimals) if size else words("nothing")
     return Cell(text=text, detail=detail, sort=size)
 
@@ -60,7 +60,7 @@ def size_cell(stack: StackedItems, size: float, words: Words, detail: str = "") 
 def stack_chart(
     facts: Facts, stack: StackedItems, title: str, words: Words, capacity: float | None = None
 ) -> StackChart:
-    """The bars; a reference that dwarfs the others is named instead of drawn."""
+    """Return the bars; a reference that dwarfs the others is named instead of drawn."""
     totals = [stack.read(plan)["total"] for plan in stack.plans]
     own = [total for plan, total in zip(stack.plans, totals, strict=True) if not facts.is_reference(plan)]
     others = [total for plan, total in zip(stack.plans, totals, strict=True) if facts.is_reference(plan)]

@@ -1,4 +1,4 @@
-"""The requested precision over numbers of GPUs: time, cost and energy, the knee, and where the targets fall."""
+"""The requested precision over GPU counts: time, cost and energy, the knee, and the positions of the targets."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from reports.view.cells import count_cell, figure_cell, none_cell
 METRICS = (DURATION, COST, ENERGY)
 DRAWN = (DURATION, COST)
 TARGETS = {"in_time": "column.in_time", "in_budget": "column.in_budget"}
-"""What a point may say of the targets, and the heads of these columns."""
+"""Flags of a point about the targets, with the headers of their columns."""
 MARKS = {"chosen": "curve.is_chosen", "knee": "curve.is_knee"}
-"""What a point may be, and what it is called."""
+"""Flags of a point, with their labels."""
 LIMITS = {DURATION: ("deadline", "chart.deadline"), COST: ("budget", "chart.budget")}
-"""The target of a figure, and the text at its line."""
+"""The target of each figure, with the key of the text at its line."""
 DIGITS = 3
 """Significant digits of a position: a panel is a hundred pixels high."""
 NEAR_LIMIT = 1.5
-"""A target up to this many times above the highest point is drawn; beyond, it would squeeze the curve."""
+"""A target is drawn up to this ratio to the highest point; a higher one would squeeze the curve."""
 
 
 def curve(facts: Facts, words: Words) -> Section | None:
-    """Cost and time over numbers of GPUs, as a chart with its table; absent without at least two points."""
+    """Show cost and time over GPU counts as a chart with its table; None for fewer than two points."""
     points = facts.curve
     if len(points) < 2:
         return None
@@ -51,7 +51,7 @@ def curve(facts: Facts, words: Words) -> Section | None:
 
 
 def short_curve(facts: Facts, words: Words) -> Table | None:
-    """The plan, and what about half and double the GPUs would take and cost, and those of the knee."""
+    """Compare the plan with points at about half and double its GPUs, and with the knee."""
     points = facts.curve
     around = _around(points)
     if len(around) < 2:
@@ -62,7 +62,7 @@ def short_curve(facts: Facts, words: Words) -> Table | None:
 
 
 def _around(points: Sequence[Doc]) -> list[Doc]:
-    """The plan, and the points nearest to half and to double its GPUs; empty without a plan."""
+    """Return the plan, and the points nearest to half and to double its GPUs; empty without a plan."""
     chosen = next((point for point in points if point["chosen"]), None)
     if chosen is None:
         return []
@@ -87,7 +87,7 @@ def _knee(points: Sequence[Doc], words: Words) -> tuple[Span, ...]:
 
 
 def _beyond(points: Sequence[Doc], knee: int, words: Words) -> tuple[Span, ...]:
-    """What the plan costs and saves against about half its GPUs, where it lies beyond the knee."""
+    """Compare the time and cost of the plan with those at about half its GPUs, if the plan is beyond the knee."""
     around = _around(points[knee:])
     if len(around) < 2 or around[0]["chosen"]:
         return ()
@@ -106,7 +106,7 @@ def _beyond(points: Sequence[Doc], knee: int, words: Words) -> tuple[Span, ...]:
 
 
 def _rungs(facts: Facts, points: Sequence[Doc], metrics: tuple[str, ...], words: Words) -> dict[str, Rung]:
-    """Unit of each figure that a point has."""
+    """Return the unit of each figure that any point has."""
     return {
         metric: column_unit(facts, metric, [point[metric] for point in points], words)
         for metric in metrics
@@ -204,7 +204,7 @@ def _panel(
 
 
 def _limit(facts: Facts, metric: str, words: Words) -> tuple[float | None, str]:
-    """The target that a figure has, and its name with the value."""
+    """Return the target of a figure, and its label with the value."""
     target, key = LIMITS[metric]
     if facts.probability(target) is None:
         return None, ""
@@ -216,14 +216,14 @@ def _limit(facts: Facts, metric: str, words: Words) -> tuple[float | None, str]:
 
 
 def _count_ticks(points: list[Doc], places: list[float]) -> tuple[Tick, ...]:
-    """Counts that have room on a narrow screen: the ends, the plan, then others."""
+    """Return the GPU counts whose labels fit on a narrow screen: the ends, the plan, then others."""
     chosen = [n for n, point in enumerate(points) if point["chosen"]]
     shown = spaced(places, [0, len(points) - 1, *chosen])
     return tuple(Tick(at=places[n], label=f"{points[n]['gpus']:,}", anchor=end_anchor(n, len(points))) for n in shown)
 
 
 def spaced(places: Sequence[float], first: Sequence[int], least: float = 24.0) -> list[int]:
-    """Indices of the places, in percent, whose labels have room beside each other; `first` are served first."""
+    """Return indices of places (in percent) whose labels do not overlap; indices in `first` take precedence."""
     kept: list[int] = []
     for index in dict.fromkeys([*first, *range(len(places))]):
         if all(abs(places[index] - places[other]) >= least for other in kept):

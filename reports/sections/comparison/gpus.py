@@ -17,11 +17,11 @@ from reports.view.cells import count_cell, figure_cell
 
 
 def gpus(facts: Facts, words: Words) -> Section | None:
-    """The requested precision on each GPU, and the whole comparison for each of the others."""
+    """Show the requested precision on each GPU, and the whole comparison for each GPU other than the leading one."""
     if len(facts.gpus) < 2:
         return None
     asked = [plan for gpu in facts.gpus if (plan := facts.plan(facts.asked, gpu)) is not None]
-    fitting = [plan for plan in asked if plan["fits"]]  # one that lacks the precision trains something else: no bar
+    fitting = [plan for plan in asked if plan["fits"]]  # no bar for a GPU that trains in another precision
     metric = COST if any(plan[COST] for plan in fitting) else "gpu_hours"
     blocks: list[Block] = []
     if any(plan[metric] for plan in fitting):
@@ -38,7 +38,7 @@ def gpus(facts: Facts, words: Words) -> Section | None:
 
 
 def _first(facts: Facts, words: Words) -> str:
-    """Which GPU the first screen shows (`planner.answer.leading`)."""
+    """Say why the first screen shows this GPU (`planner.answer.leading`)."""
     answer = facts.answer
     if answer is None or not answer[COST]:
         return words("gpus.first_asked")
@@ -87,19 +87,19 @@ def _table(facts: Facts, words: Words) -> Table:
 
 
 def _risks(facts: Facts, words: Words) -> tuple[str, ...]:
-    """What the mark of a risky plan means, for each GPU whose plan has it."""
+    """Explain the mark of a risky plan, for each GPU whose plan has it."""
     plans = [plan for gpu in facts.gpus if (plan := facts.plan(facts.asked_on(gpu), gpu)) is not None]
     return risk_notes([(pretty_gpu(plan["gpu"]), plan) for plan in plans], facts, words)
 
 
 def _is_unranked(facts: Facts, gpu: str) -> bool:
-    """Whether a GPU cannot be compared in money: it has no price, another precision, or no plan."""
+    """Return whether a GPU cannot be ranked by cost: it has no price, another precision, or no plan."""
     plan = facts.plan(facts.asked, gpu)
     return plan is None or not plan[COST]
 
 
 def _row(facts: Facts, gpu: str, metrics: list[tuple[str, Rung]], words: Words) -> TableRow:
-    """A GPU with the requested precision, or with its best one and what it lacks."""
+    """Return a GPU with the requested precision, or with its best alternative and a note."""
     plan, lacking = facts.plan(facts.asked_on(gpu), gpu), facts.lacks(gpu)
     note = ""
     if lacking is not None and plan is not None:
@@ -115,7 +115,7 @@ def _row(facts: Facts, gpu: str, metrics: list[tuple[str, Rung]], words: Words) 
 
 
 def _cell(plan: Doc, metric: str, rung: Rung, words: Words) -> Cell:
-    """A figure; a cost that is not known says why, and has no rank among those that are."""
+    """Return a figure; an unknown cost is labelled as such and is not ranked."""
     if metric == COST and plan[metric] is None:
         return Cell(text=words("gpus.unpriced"), tone="quiet")
     return figure_cell(words.figure(QUANTITY[metric], plan[metric], rung), words)

@@ -1,4 +1,4 @@
-"""How the model is split over the GPUs, for each precision, and the layouts that were not chosen."""
+"""The layout of the model over the GPUs for each precision, and the layouts that were not chosen."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reports.view import Block, Cell, Column, Section, Table, TableRow
 AXES = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
 """Keys of a layout, in the order of the table."""
 ALWAYS = ("tp", "pp", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
-"""Keys that are shown whatever the layouts have; the others only where one has more than 1."""
+"""Keys that are always shown; the others only if a layout has a value above 1."""
 MOST_LOST = 8
 
 
 def layout(facts: Facts, words: Words) -> Section | None:
-    """The chosen layouts and the runners-up of the requested precision."""
+    """Show the chosen layouts, and the runners-up of the requested precision."""
     plans = [plan for plan in facts.fitting() if plan["layout"]]
     if not plans:
         return None
@@ -30,7 +30,7 @@ def layout(facts: Facts, words: Words) -> Section | None:
 
 
 def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
-    """The layout, and what it is of those that were evaluated: the best, or the simplest of nearly the best."""
+    """Describe the layout and its rank among those evaluated: the best, or the simplest of the nearly best."""
     told = {
         "precision": words.name("precision", answer["precision"]),
         "layout": layout_text(answer["layout"]),
@@ -48,7 +48,7 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
 
 
 def _apart(layout: Doc, chosen: Doc, words: Words) -> str:
-    """A layout in short, with its batch and checkpointing where these differ from the chosen one's."""
+    """Describe a layout briefly, with its batch and checkpointing if they differ from the chosen layout's."""
     parts = [layout_text(layout)]
     batch, other = _batch(layout), _batch(chosen)
     if batch != other:
@@ -59,18 +59,18 @@ def _apart(layout: Doc, chosen: Doc, words: Words) -> str:
 
 
 def _batch(layout: Doc) -> int:
-    """Sequences or images per step."""
+    """Return the sequences or images per step."""
     return int(layout["dp"] * layout["micro_batch"] * layout["grad_accum"])
 
 
 def global_batch(plan: Doc) -> int | None:
-    """Sequences or images per step of a plan; None where it has no layout."""
+    """Return the sequences or images per step of a plan; None if it has no layout."""
     chosen = plan.get("layout")
     return _batch(chosen) if chosen else None
 
 
 def layout_text(chosen: Doc) -> str:
-    """A layout in short: `TP8 PP4 DP16 ZeRO-1 MB1×64` (micro-batch × accumulation); degrees of 1 are left out."""
+    """Describe a layout as `TP8 PP4 DP16 ZeRO-1 MB1×64` (micro-batch × accumulation), without degrees of 1."""
     axes = [f"{axis.upper()}{chosen[axis]}" for axis in ("tp", "pp", "vp", "cp", "ep", "dp") if chosen[axis] > 1]
     if chosen["zero"]:
         axes.append(f"ZeRO-{chosen['zero']}")

@@ -26,7 +26,7 @@ ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
 
 
 def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", gpu: str | None = None) -> RangeChart:
-    """Bars of one metric over the precisions that fit; the others are named, in a word or two, without a bar."""
+    """Return bars of one metric for the precisions that fit; the others are named briefly, without a bar."""
     plans = facts.plans(gpu, view)
     shown = [plan for plan in plans if plan["fits"] and plan[metric]]
     rung = column_unit(facts, metric, [plan[metric] for plan in shown], words)
@@ -68,7 +68,7 @@ def _bar(facts: Facts, plan: Doc, metric: str, top: float, rung: Rung, words: Wo
 def metric_columns(
     facts: Facts, plans: list[Doc], metrics: tuple[str, ...], words: Words
 ) -> list[tuple[str, Column, Rung]]:
-    """Metrics that at least one of some plans that fit has, each with its column and the column's unit."""
+    """Return the metrics that at least one of the plans has, each with its column and the column's unit."""
     columns = []
     for metric in metrics:
         values = [plan[metric] for plan in plans if plan[metric]]
@@ -80,7 +80,7 @@ def metric_columns(
 
 
 def overview_table(facts: Facts, words: Words) -> Table | None:
-    """Cost, time and energy of each precision on the same GPUs."""
+    """Return cost, time and energy of each precision on the same GPUs."""
     if not facts.plans():
         return None
     metrics = metric_columns(facts, facts.fitting(), OVERVIEW, words)
@@ -104,14 +104,14 @@ def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words)
 
 
 def _risks(facts: Facts, plans: list[Doc], words: Words) -> tuple[str, ...]:
-    """What the mark of a risky plan means, for each of some plans that has it."""
+    """Explain the mark of a risky plan, for each of the plans that has it."""
     return risk_notes([(words.name("precision", plan["precision"]), plan) for plan in plans], facts, words)
 
 
 def left_out_rows(
     facts: Facts, words: Words, gpu: str | None = None, only: tuple[str, ...] | None = None
 ) -> list[TableRow]:
-    """Precisions that the GPU does not support, each with the reason; `only` some of them, where given."""
+    """Return the precisions that the GPU does not support, each with the reason; `only` restricts the precisions."""
     return [
         TableRow(
             cells=(
@@ -129,11 +129,11 @@ def left_out_rows(
 
 
 COMPARED = ("bf16", "fp8", "tf32")
-"""What people compare with: the usual precision, the one below, and what most who say FP32 run."""
+"""Usual comparisons: the standard precision, the next lower one, and the one that "FP32" runs mostly use."""
 
 
 def short_table(facts: Facts, words: Words) -> Table:
-    """The requested precision beside those that people and the headline compare it with."""
+    """Return the requested precision beside those with which people and the headline compare it."""
     lead = facts.lead_metric()
     metrics = OVERVIEW if lead in OVERVIEW else (*OVERVIEW, lead)
     told = (facts.asked, facts.narrowest, *facts.compared(lead))
@@ -150,16 +150,16 @@ def comparison_table(
     metrics: tuple[str, ...] = ALL_METRICS,
     only: tuple[str, ...] | None = None,
 ) -> Table:
-    """Figures of the precisions of one view, with the saving of the requested one against each.
+    """Return the figures of the precisions of one view, with the saving of the requested precision over each.
 
     Args:
         facts: the document.
         view: `plans` or `same_deadline`.
-        words: the language.
-        gpu: None: the leading one.
-        caption: empty: that of the view.
-        metrics: the figures shown.
-        only: the precisions shown; None: all.
+        words: words of the language.
+        gpu: GPU to show; None: the leading one.
+        caption: caption of the table; empty: that of the view.
+        metrics: figures to show.
+        only: precisions to show; None: all.
     """
     plans = [plan for plan in facts.plans(gpu, view) if only is None or plan["precision"] in only]
     columns = metric_columns(facts, [plan for plan in plans if plan["fits"]], metrics, words)
@@ -188,7 +188,7 @@ def comparison_table(
 
 
 def _batches(facts: Facts, plans: list[Doc], view: str, words: Words, gpu: str | None) -> tuple[str, ...]:
-    """Which plans have another batch than that of the requested precision, and why."""
+    """Say which plans have a different batch from the requested precision's plan, and why."""
     asked = facts.plan(facts.asked_on(gpu), gpu, view)
     usual = None if asked is None else global_batch(asked)
     return tuple(
@@ -203,12 +203,12 @@ def _batches(facts: Facts, plans: list[Doc], view: str, words: Words, gpu: str |
 
 
 def _with_saving(heads: Sequence[T], figures: Sequence[T], saving: T, first: int) -> tuple[T, ...]:
-    """The cells of a row, or the columns, in their order: the saving stands behind the first few figures."""
+    """Return the cells of a row, or the columns, with the saving inserted after the first few figures."""
     return (*heads, *figures[:first], saving, *figures[first:])
 
 
 def _setting(facts: Facts, view: str, words: Words) -> dict[str, str]:
-    """GPUs and deadline of a view, for its sentences."""
+    """Return the GPUs and the deadline of a view, for its sentences."""
     first, deadline = facts.plans(view=view)[0], facts.doc.get("deadline_days")
     return {
         "gpus": f"{first['gpus']:,}",
@@ -218,7 +218,7 @@ def _setting(facts: Facts, view: str, words: Words) -> dict[str, str]:
 
 
 def _deadline(facts: Facts, deadline_days: float, words: Words) -> str:
-    """The deadline of the view; where nobody set one, whose time it is: that of the first GPU's requested plan."""
+    """Return the deadline of the view; if the user set none, also which plan's duration it is."""
     days, confidence = words.duration(deadline_days), facts.doc.get("confidence")
     if facts.given("deadline") is not None or not isinstance(confidence, int | float):
         return days
@@ -234,7 +234,7 @@ def _caption(facts: Facts, view: str, words: Words) -> str:
 
 
 def _throughputs(facts: Facts) -> tuple[tuple[str, str, Callable[[Doc], Any]], ...]:
-    """Columns of the throughput: images/s, tokens/s, or for an encoder tokens/s and sequences/s."""
+    """Return the columns of throughput: images/s, tokens/s, or for an encoder tokens/s and sequences/s."""
     tokens = ("tokens", "tokens_per_s", lambda p: p["tokens_per_s_per_gpu"])
     if facts.sees_images:
         return (("tokens", "images_per_s", lambda p: p["samples_per_s_per_gpu"]),)
@@ -244,7 +244,7 @@ def _throughputs(facts: Facts) -> tuple[tuple[str, str, Callable[[Doc], Any]], .
 
 
 def runs_table(facts: Facts, words: Words) -> Table:
-    """How each precision runs: layout, step time, rates, memory."""
+    """Return how each precision runs: layout, step time, rates, memory."""
     plans = facts.fitting()
     kinds = (("step", "seconds", _step), *_throughputs(facts),
              ("tflops", "tflops", lambda p: p["tflops_per_gpu"]), ("mfu", "percent", lambda p: p["mfu"]))  # fmt: skip
@@ -272,12 +272,12 @@ def runs_table(facts: Facts, words: Words) -> Table:
 
 
 def narrow_notes(plans: Sequence[Doc], words: Words) -> tuple[str, ...]:
-    """What each narrow type gains at the largest product of its plan, and from which hidden size on it pays."""
+    """Return each narrow type's gain for its plan's largest product, and the hidden size from which it pays off."""
     notes = []
     for plan in plans:
         gain = plan.get("narrow_gain")
         if not gain or not gain.get("hidden"):
-            continue  # an older answer tells the sizes of another product
+            continue  # an older answer has the sizes of another product
         pays = gain["pays_from_hidden"]
         key = "gains" if gain["gain_ratio"] >= 1.0 else "loses" if pays is None else "pays_later"
         values = {name: f"{gain[name]:,.0f}" for name in ("m", "n", "k")}
@@ -306,7 +306,7 @@ def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, 
 
 
 def views(facts: Facts, words: Words) -> Section | None:
-    """The comparison, fair in two ways: on the same GPUs, and by the same deadline."""
+    """Show the comparison in two fair views: on the same GPUs, and by the same deadline."""
     if not facts.plans():
         return None
     blocks: list[Block] = [comparison_table(facts, "plans", words)]

@@ -1,4 +1,4 @@
-"""Plans that run out of memory more often than is allowed: their mark in a table, and the note that explains it."""
+"""Plans that run out of memory more often than allowed: their mark in a table, and the note that explains it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from reports.text.language import Words
 
 
 def marked(name: str, plan: Doc | None, facts: Facts, words: Words) -> str:
-    """The name of a row, with the mark where its plan is risky; None: the row has no plan."""
+    """Return the name of a row, marked if its plan is risky; None means that the row has no plan."""
     return words("risky.mark", name=name) if plan is not None and facts.is_risky(plan) else name
 
 
 def risk_notes(rows: Iterable[tuple[str, Doc]], facts: Facts, words: Words) -> tuple[str, ...]:
-    """What the mark means, for each row (its name and its plan) that has it."""
+    """Return the explanation of the mark, for each row (its name and its plan) that has it."""
     return tuple(
         words("risky.note", name=name, risk=words.chance(plan["memory_risk"]))
         for name, plan in rows

@@ -1,1 +1,1 @@
-"""What the answer is based on: sources, assumptions, gaps, what drives the range, records and accuracy."""
+"""The basis of the answer: sources, assumptions, gaps, drivers of the range, records and accuracy."""

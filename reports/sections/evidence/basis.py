@@ -1,4 +1,4 @@
-"""What the answer is based on: assumptions and gaps in plain words, every input, every source, how to read it."""
+"""The basis of the answer: assumptions and gaps in plain words, all inputs, all sources, and a guide to the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METHOD = ("work", "memory", "time", "run", "energy", "cost", "carbon", "ranges")
 
 
 def assumptions(facts: Facts, words: Words) -> Section | None:
-    """What is missing, what was assumed, and which flag replaces each assumption."""
+    """Show what is missing, what was assumed, and the flag that replaces each assumption."""
     doc = facts.doc
     blocks: list[Block] = []
     gaps = [gap_cell(gap, words) for gap in doc["gaps"]]
@@ -44,14 +44,14 @@ def _cell(worded: Sentence, detail: str = "") -> Cell:
 
 
 def gap_cell(gap: dict[str, Any], words: Words) -> Cell:
-    """What is missing, why, and its effect, in one sentence."""
+    """Return one sentence on a gap: what is missing, why, and its effect."""
     parts = {name: sentence(gap, name, words.lang) for name in ("what", "why", "effect")}
     text = words("gap", **{name: part.text for name, part in parts.items()})
     return Cell(text=text, foreign=any(part.foreign for part in parts.values()))
 
 
 def question(facts: Facts, words: Words) -> Section | None:
-    """Every input with its value and where it came from."""
+    """Show every input with its value and its origin."""
     asked = facts.doc["question"]
     if not asked:
         return None
@@ -84,7 +84,7 @@ def question(facts: Facts, words: Words) -> Section | None:
 
 
 def _source_of(entry: dict[str, Any], words: Words) -> Cell:
-    """Where an input came from, with its note."""
+    """Return the origin of an input, with its note."""
     note = sentence(entry, "note", words.lang)
     return Cell(text=words.name("given", str(entry["source"])), detail=note.text)
 
@@ -119,7 +119,7 @@ _INPUT_QUANTITY = {
 
 
 def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
-    """The value of an input as it is shown."""
+    """Format the value of an input."""
     value = entry["value"]
     if isinstance(value, bool):
         return words("yes") if value else words("no")
@@ -137,7 +137,7 @@ def _number(value: float) -> str:
 
 
 def sources(facts: Facts, words: Words) -> Section | None:
-    """Every source that was used, a table per kind, best kind first."""
+    """Show every source that was used, in one table per kind, best kind first."""
     evidence = sorted(facts.doc["evidence"], key=lambda source: rung_of(source["kind"]))
     if not evidence:
         return None
@@ -173,7 +173,7 @@ def _source_table(kind: str, own: list[dict[str, Any]], evidence: list[dict[str,
 
 
 LONG_SOURCE = 80
-"""A source at least this long that another one ends with is referred to there instead of repeated."""
+"""If a source at least this long is the end of another source, the other one refers to it instead of repeating it."""
 
 
 def _source_cell(source: dict[str, Any], evidence: list[dict[str, Any]], words: Words) -> Cell:
@@ -187,7 +187,7 @@ def _source_cell(source: dict[str, Any], evidence: list[dict[str, Any]], words: 
 
 
 def _date_cell(date: object, words: Words) -> Cell:
-    """A day or a year; for an interval, its months."""
+    """Return a day or a year; for an interval, its months."""
     text = clean(date) if date else words("undated")
     first, dash, last = text.partition("/")
     return Cell(text=words("range.dates", first=first[:7], last=last[:7]) if dash else text)
@@ -204,11 +204,11 @@ _FOLLOWS = {
     "energy_mwh": ("gpu_power_w", "gpu_hours", "duration_days", "step_s"),
     "carbon_tco2e": ("energy_mwh", "gpu_hours", "duration_days", "step_s"),
 }
-"""Figures that follow from others: a source of those is implicitly a source of these."""
+"""Figures that are derived from others; a source for an original figure is implicitly a source for the derived ones."""
 
 
 def direct(used_in: list[str]) -> list[str]:
-    """The figures that a source affects directly, without their items and without derived figures."""
+    """Return the figures that a source affects directly, without their items and without derived figures."""
     figures = list(dict.fromkeys(name.partition(".")[0] for name in used_in))
     return [name for name in figures if not set(figures).intersection(_FOLLOWS.get(name, ()))]
 
@@ -223,7 +223,7 @@ def _used(name: str, words: Words) -> str:
 
 
 def reading(_facts: Facts, words: Words) -> Section | None:
-    """How to read the page, and what would make it wrong."""
+    """Explain how to read the page, and what would make it wrong."""
     pairs = tuple((words(f"reading.{key}.term"), words(f"reading.{key}.text")) for key in READING)
     wrong = Items(
         title=words("reading.wrong"),
@@ -234,12 +234,12 @@ def reading(_facts: Facts, words: Words) -> Section | None:
 
 
 def method(_facts: Facts, words: Words) -> Section | None:
-    """The model in eight sentences."""
+    """Describe the performance model in eight sentences."""
     pairs = tuple((words(f"method.{key}.term"), words(f"method.{key}.text")) for key in METHOD)
     return Section(id="method", title=words("method.title"), lead=(), blocks=(Pairs(pairs=pairs),))
 
 
 def glossary(_facts: Facts, words: Words) -> Section | None:
-    """Technical terms, each explained in a sentence."""
+    """Explain each technical term in a sentence."""
     pairs = tuple((words(f"glossary.{key}.term"), words(f"glossary.{key}.text")) for key in GLOSSARY)
     return Section(id="glossary", title=words("glossary.title"), lead=(), blocks=(Pairs(pairs=pairs),))

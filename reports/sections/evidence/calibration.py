@@ -1,4 +1,4 @@
-"""What the user's own runs changed, from `calibration`."""
+"""The effect of the user's own runs, from `calibration`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reports.view import Cell, Column, Section, Table, TableRow
 
 
 def calibration(facts: Facts, words: Words) -> Section | None:
-    """How much narrower each range became, and each term that moved."""
+    """Show how much narrower each range became, and each term that changed."""
     learned = facts.doc.get("calibration")
     if not learned:
         return None

@@ -1,4 +1,4 @@
-"""What the literature claims of plans such as this one, with the shipped verdicts (`mpplan claims`)."""
+"""Claims of the literature about plans like this one, with the shipped verdicts (`mpplan claims`)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from reports.text.messages import word
 from reports.view import Cell, Column, Section, Table, TableRow
 
 MOST = 3
-"""Claims that are shown: the page has to stay short."""
+"""Maximum number of claims shown, to keep the page short."""
 TONES = {"holds": "good", "does_not_hold": "bad"}
 ORDER = ("precision", "model", "optimizer", "gpu", "act_ckpt", "zero")
-"""What a claim can have in common with a plan, the most telling first: a reader asks what the precision is worth."""
+"""Properties that a claim can share with a plan, most relevant first: readers care most about the precision."""
 
 
 def claims(facts: Facts, words: Words) -> Section | None:
-    """Claims that touch this plan's precision, model, optimizer, GPU or layout."""
+    """Show claims about this plan's precision, model, optimizer, GPU or layout."""
     common = touching(facts)
     if not common:
         return None
@@ -45,7 +45,7 @@ def claims(facts: Facts, words: Words) -> Section | None:
 
 
 def touching(facts: Facts) -> list[ShippedVerdict]:
-    """The claims that have something in common with the asked plan, the most telling first."""
+    """Return the claims that share a property with the requested plan, most relevant first."""
     tags = _tags(facts)
     ranked = []
     for entry in load_verdicts().values():
@@ -56,7 +56,7 @@ def touching(facts: Facts) -> list[ShippedVerdict]:
 
 
 def _tags(facts: Facts) -> set[str]:
-    """The plan in the words of the claims' column `shown_with`."""
+    """Return the plan's properties as tags, in the terms of the claims' column `shown_with`."""
     plan = facts.answer
     if plan is None:
         return set()

@@ -1,4 +1,4 @@
-"""What matters most: the inputs that determine the range."""
+"""The inputs that determine the width of the range."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reports.view.bars import range_chart
 
 
 def drivers(facts: Facts, words: Words) -> Section | None:
-    """Shares of the variance of the requested plan."""
+    """Show each input's share of the variance of the requested plan."""
     answer = facts.answer
     shares = answer["uncertainty"] if answer else []
     if not shares:
@@ -29,7 +29,7 @@ def drivers(facts: Facts, words: Words) -> Section | None:
 
 
 def driver_name(driver: Doc, words: Words) -> str:
-    """The name of an uncertain input: the report's own if the term is known, else the planner's."""
+    """Return the name of an uncertain input: the report's own if the term is known, else the planner's."""
     term = str(driver["term"])
     key = f"driver.{term if words.has(f'driver.{term}') else term.partition('.')[0]}"
     return words(key) if words.has(key) else clean(driver["label"])
@@ -70,7 +70,7 @@ def _share_table(shares: list[Doc], words: Words) -> Table:
 
 
 def _narrowing(share: Doc, words: Words) -> Cell:
-    """What would narrow the range of an input."""
+    """Return what would narrow the range of an input."""
     if not share["measure_with"]:
         return Cell(text=words("none"))
     narrowing = sentence(share, "measure_with", words.lang)

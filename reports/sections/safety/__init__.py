@@ -1,1 +1,1 @@
-"""Is it safe: what is known of the loss in lower precisions, and what training showed of them."""
+"""Safety of the precisions: the known effects of lower precisions on the loss, and the results of training in them."""

@@ -1,4 +1,4 @@
-"""What training in lower precisions showed, as charts: from `numerics` of the document."""
+"""The results of training in lower precisions as charts, from `numerics` in the document."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from reports.text.numbers import power_of_two
 from reports.view import HistogramChart, IntervalChart, TraceChart
 
 OF_ALL = 1e-6
-"""Share of the values of a tensor below which an exponent is not drawn."""
+"""Share of a tensor's values below which an exponent is not drawn."""
 FEWEST_STEPS = 5.0
-"""Steps that the axis of a scale has at least: there are no fractions of one."""
+"""Minimum number of steps on the axis of a scale, which needs whole numbers."""
 SHOWN_FORMATS = ("fp16", "e5m2", "e4m3", "e2m1")
-"""BF16 holds every exponent that FP32 does, so that its range says nothing."""
+"""BF16 is left out: it holds every exponent of FP32, so its range is uninformative."""
 IN_BLOCKS = "e2m1"
-"""The format that recipes scale in small blocks: one scale for a layer does not help it."""
+"""The format that recipes scale in small blocks, so that one scale per layer does not help it."""
 
 
 def histograms(shown: Doc, words: Words) -> HistogramChart | None:
-    """Exponents of weights, activations and gradients, above the ranges of the narrow formats."""
+    """Draw exponents of weights, activations and gradients above the ranges of the narrow formats."""
     rows = [row for row in shown["magnitudes"] if sum(row["counts"])]
     if not rows:
         return None
@@ -72,7 +72,7 @@ def histograms(shown: Doc, words: Words) -> HistogramChart | None:
 
 
 def _span(form: Doc, low: float, high: float, words: Words) -> Span:
-    """A format's range, with the share of the gradients that it loses."""
+    """Return a format's range, labelled with the share of gradients that it flushes to zero."""
     label = words("exponents.span", format=clean(form["label"]), share=_share(form["flushed_ratio"], words))
     return span_on(label, form["least_log2"], form["most_log2"], low, high, _scaled(form, words))
 
@@ -82,7 +82,7 @@ def _flushed(form: Doc, words: Words) -> str:
 
 
 def _scaled(form: Doc, words: Words) -> str:
-    """What remains of that with a scale, as recipes have one; empty where that is not known."""
+    """Describe the share still flushed to zero with the scaling that recipes use; empty if unknown."""
     ratio = form.get("flushed_scaled_ratio")
     if ratio is None:
         return ""
@@ -95,14 +95,14 @@ def _share(ratio: float, words: Words) -> str:
 
 
 def _kept(row: Doc) -> tuple[int, list[int]]:
-    """The first exponent that is drawn, and the counts from there to the last."""
+    """Return the first exponent to draw, and the counts from there to the last."""
     counts, least = row["counts"], OF_ALL * sum(row["counts"])
     there = [place for place, count in enumerate(counts) if count >= least and count]
     return row["least_exponent"] + there[0], counts[there[0] : there[-1] + 1]
 
 
 def scale(shown: Doc, words: Words) -> TraceChart | None:
-    """The path of the dynamic loss scale: of the default, and of the stress test beside it."""
+    """Draw the path of the dynamic loss scale: the default path, and the stress test beside it."""
     paths = [shown[name] for name in ("scale_path", "scale_stress") if shown.get(name) and shown[name]["path"]]
     if not paths:
         return None
@@ -128,12 +128,12 @@ def scale(shown: Doc, words: Words) -> TraceChart | None:
 
 
 def _bottom(paths: list[Doc]) -> float:
-    """Where the axis of the scale begins: at 2⁰, or below, in tens, where a scale fell further."""
+    """Return the bottom of the scale's axis: 2⁰, or a lower multiple of ten if a scale fell further."""
     return 10.0 * floor(min(0.0, *(float(log2) for path in paths for _, log2 in path["path"])) / 10.0)
 
 
 def _stairs(path: Doc) -> list[tuple[float, float]]:
-    """Step and scale: the scale stays until it changes, the last one until the end."""
+    """Return points of step and scale as a step function; the last scale holds until the end."""
     points = [(float(step), float(log2)) for step, log2 in path["path"]]
     line = [points[0]]
     for before, after in pairwise(points):
@@ -150,13 +150,13 @@ def _path_told(path: Doc, words: Words) -> str:
 
 
 def _axis(task: str, metric: str) -> str:
-    """What a difference is in: the loss of a task of the user's own may be in anything."""
+    """Return the axis of a difference; the loss of a user's own task may be in any unit."""
     loss = "axis.loss" if task == "own" else "axis.nats"
     return loss if metric == "loss" else "axis.accuracy"
 
 
 def intervals(shown: Doc, words: Words) -> IntervalChart | None:
-    """Each precision's difference with its interval, over what counts as equal: of the first task."""
+    """Draw the difference of each precision on the first task with its interval, over the equivalence margin."""
     pairs = [pair for pair in shown["pairs"] if pair["task"] == shown["task"] and pair["low"] is not None]
     if not pairs:
         return None
@@ -190,7 +190,7 @@ def _at(value: float, reach: float) -> float:
 
 
 def layers(shown: Doc, words: Words) -> IntervalChart | None:
-    """How far each layer alone, lowered, turns the first gradient: in the document's order."""
+    """Draw how far each layer turns the first gradient when only that layer is lowered, in the document's order."""
     rows = shown["layers"]
     errors = [row["gradient_error_ratio"] for row in rows if row["gradient_error_ratio"] is not None]
     if not errors:

@@ -1,4 +1,4 @@
-"""Policies and schedules: loss against the time of the plan, a front for those that were trained alike."""
+"""Policies and schedules: loss against the plan's duration, with a front for those that were trained alike."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from reports.view import Block, Cell, Column, Prose, ScatterChart, Table, TableR
 from reports.view.cells import figure_cell
 
 KINDS = ("policy", "schedule")
-"""What is trained from one start for one number of steps, and so has one front."""
+"""Kinds of points; points of one kind share their start and their number of steps, and therefore a front."""
 LEAST_DRAWN = 4
-"""Points from which a chart says more than a table: a policy has two to be held against."""
+"""Minimum number of points for a chart; with fewer (two of them single plans), a table says more."""
 PLANS = ("all_high", "all_low")
-"""Points that are one plan each, not a mixture."""
+"""Points that are a single plan and not a mixture."""
 
 
 def fronts(shown: Doc, words: Words, planned: Collection[str] = ()) -> list[Block]:
-    """Policies and schedules as a table each, under a chart of many points; without a plan, what would give one.
+    """Return a table each for policies and schedules, under a chart if there are many points; hints without a plan.
 
     Args:
         shown: a task of the document.
         words: of the language.
-        planned: precisions that the plan has a row of which fits.
+        planned: precisions for which the plan has a row that fits.
     """
     blocks: list[Block] = []
     for kind in KINDS:
@@ -56,7 +56,7 @@ def _no_plan(point: Doc, words: Words, planned: Collection[str]) -> Prose:
 
 
 def told_apart(points: list[Doc]) -> bool | None:
-    """Whether any two losses differ by more than the error of both together; None where no error is known."""
+    """Return whether any two losses differ by more than their joint error; None if no error is known."""
     known = [(point["loss_change"], _half(point["loss_range"])) for point in points if point["loss_range"] is not None]
     if not any(half for _, half in known):
         return None
@@ -68,7 +68,7 @@ def _half(interval: Doc) -> float:
 
 
 def _trained(kind: str, points: list[Doc], words: Words) -> str:
-    """From what start, for how many steps and how often."""
+    """Describe the start, the number of steps and the number of runs."""
     steps = words.count("steps_of_training", points[0]["steps"])
     seeds = max(point["seeds"] or 1 for point in points)
     return words(f"mixture.trained_{kind}", steps=steps, runs=words.count("runs_each", seeds))
@@ -125,7 +125,7 @@ def _name(point: Doc, words: Words) -> str:
 
 
 def _change(point: Doc, words: Words) -> str:
-    """The change of the loss with its interval; of runs that ended in NaN how many did."""
+    """Describe the change of the loss with its interval, or how many runs ended in NaN."""
     change, known = point["loss_change"], point["loss_range"]
     if change is None:
         runs = point["seeds"] or max(point["diverged"], 1)
@@ -139,7 +139,7 @@ def _change(point: Doc, words: Words) -> str:
 
 
 def _change_cell(point: Doc, words: Words) -> Cell:
-    """The same for a column, in which the interval may take a line of its own."""
+    """Return the change of the loss for a column, with the interval on a separate line."""
     known = point["loss_range"]
     if known is None or known["low"] == known["high"]:
         return Cell(text=_change(point, words), sort=point["loss_change"])

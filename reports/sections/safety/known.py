@@ -1,4 +1,4 @@
-"""What is known of the loss of each precision: as sentences of the short answer, and as a table."""
+"""Known effects of each precision on the loss, as sentences of the short answer and as a table."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from reports.view import Block, Cell, Column, Items, Prose, Table, TableRow
 
 KNOWN = ("measured", "published")
 UNKNOWN = {"not_tested": "parity.not_tested", "reference": "parity.reference"}
-"""What stands for a precision of which nothing is known, by its basis."""
+"""Text for a precision without results, by its basis."""
 HEADS = ("precision", "parity", "verdict", "parity_of")
 UNTESTED_HEADS = ("precision", "parity")
-"""Columns of the table where nothing is known of any precision."""
+"""Columns of the table if nothing is known about any precision."""
 
 
 def parity_rows(facts: Facts) -> list[Doc]:
-    """What is known of each precision of the leading GPU, lowest precision first."""
+    """Return the parity row of each precision on the leading GPU, lowest precision first."""
     own = {row["precision"]: row for row in facts.doc.get("parity") or () if row["gpu"] == facts.gpu}
     return [own[plan["precision"]] for plan in facts.plans() if plan["precision"] in own]
 
 
 def signed(value: float, like: float | None = None) -> str:
-    """A difference with its sign, with two digits of its own size or of that of `like`."""
+    """Format a difference with its sign and two digits, relative to its own size or to that of `like`."""
     size = abs(value if like is None else like)
     decimals = min(max(2, 1 - magnitude(size)), 6) if size else 2
     text = grouped(value, decimals)
@@ -33,19 +33,19 @@ def signed(value: float, like: float | None = None) -> str:
 
 
 def signed_ends(interval: Doc) -> tuple[str, str, str]:
-    """Low, middle and high of a difference with their signs, all with the digits of the larger end."""
+    """Return low, middle and high of a difference with signs, all with the decimals of the larger end."""
     size = max(abs(interval["low"]), abs(interval["high"]))
     low, mid, high = (signed(interval[end], size) for end in ("low", "mid", "high"))
     return low, mid, high
 
 
 def ended_in_nan(runs: int, of: int, words: Words) -> str:
-    """How many runs ended without a finite figure."""
+    """Say how many runs ended without a finite value."""
     return words("parity.diverged_of", runs=f"{runs:,}", of=words.count("runs", of))
 
 
 def difference(measured: Doc, words: Words) -> str:
-    """A measured difference with its interval, and how many runs ended in NaN."""
+    """Describe a measured difference with its interval, and how many runs ended in NaN."""
     interval, diverged, pairs = measured["difference"], measured.get("diverged"), measured["seeds"]
     nan = ended_in_nan(diverged, max(pairs or 0, diverged), words) if diverged else ""
     if interval is None:
@@ -56,13 +56,13 @@ def difference(measured: Doc, words: Words) -> str:
 
 def _with_interval(measured: Doc, interval: Doc, words: Words) -> str:
     low, mid, high = signed_ends(interval)
-    loss = "parity.loss" if measured.get("task") == "own" else "parity.nats"  # nobody knows what their loss is in
+    loss = "parity.loss" if measured.get("task") == "own" else "parity.nats"  # the unit of their loss is unknown
     unit = loss if measured["metric"] == "loss" else "parity.accuracy"
     return words(unit, text=words("parity.interval", low=low, mid=mid, high=high))
 
 
 def skipped_text(untrained: Doc, words: Words) -> str:
-    """How many steps the loss scale skipped where a precision does not train."""
+    """Say how many steps loss scaling skipped in a precision that does not train."""
     if untrained["steps"] is None or untrained["skipped"] is None:
         return words("untrained.all")
     steps = words.count("steps_of_training", int(untrained["steps"]))
@@ -70,19 +70,19 @@ def skipped_text(untrained: Doc, words: Words) -> str:
 
 
 def failed(row: Doc) -> Doc | None:
-    """The training that shows that a precision does not train; None where there is none."""
+    """Return the training run that shows that a precision does not train; None if there is none."""
     tried: Doc | None = row.get("untrained")
     return tried
 
 
 def verdict(measured: Doc, words: Words) -> str:
-    """The verdict with its margin."""
+    """Return the verdict with its margin."""
     margin = measured["margin"]
     return words(f"verdict.{measured['verdict']}", margin=f"{margin:g}" if margin is not None else "–")
 
 
 def tested_on(measured: Doc, words: Words) -> str:
-    """What was trained, for how long and on what."""
+    """Describe what was trained, for how long and on which device."""
     task = words("parity.own_task") if measured["task"] == "own" else clean(measured["task"])
     parts = [task if measured.get("like_plan", True) else words("parity.other_kind", task=task)]
     if measured["steps"] is not None:
@@ -96,7 +96,7 @@ def tested_on(measured: Doc, words: Words) -> str:
 
 
 def published_text(published: Doc, words: Words) -> str:
-    """A published difference with what it is of."""
+    """Describe a published difference with its setting."""
     steps = published["steps"]
     return words(
         "parity.published" if steps is not None else "parity.published_unknown_steps",
@@ -108,7 +108,7 @@ def published_text(published: Doc, words: Words) -> str:
 
 
 def per_nat_text(per_nat: Doc | None, words: Words) -> str:
-    """What is saved, for how much loss, and so how much per nat, in money or else GPU-hours; empty where not known."""
+    """Describe the saving, the loss paid for it, and the rate per nat, in money or else GPU-hours; empty if unknown."""
     if per_nat is None:
         return ""
     usd, saved = per_nat["usd_per_nat"], per_nat["saved_usd"]
@@ -124,7 +124,7 @@ def per_nat_text(per_nat: Doc | None, words: Words) -> str:
 
 
 def rates(row: Doc) -> dict[str, Doc | None]:
-    """What a nat costs by the measured loss and by the published one."""
+    """Return the saving per nat by the measured loss and by the published one."""
     per_nat = row["per_nat"]
     own = per_nat if per_nat and per_nat["basis"] == "measured" else None
     others = row.get("published_per_nat") or (per_nat if own is None else None)
@@ -132,7 +132,7 @@ def rates(row: Doc) -> dict[str, Doc | None]:
 
 
 def closing(facts: Facts, words: Words) -> Block:
-    """The end of the short answer: what lower precision is known to do to the result, and what nobody tested."""
+    """Return the end of the short answer: known effects of lower precisions on the result, and untested precisions."""
     rows = parity_rows(facts)
     lines = [line for row in rows for line in _lines(row, words)]
     names = untested(rows, words)
@@ -149,26 +149,26 @@ def closing(facts: Facts, words: Words) -> Block:
 
 
 def compression_text(facts: Facts, words: Words) -> str:
-    """What the plan's compression of gradients sends, and what its paper found; empty without one."""
+    """Describe the plan's compression of gradients and its paper's finding; empty without compression."""
     given = facts.given("grad_compression")
     compression = load_grad_compressions().get(str(given).split(OF_RANK)[0]) if given else None
     return "" if compression is None else words(f"compression.{compression.id}", name=compression.name)
 
 
 UNTRAINED = "tf32"
-"""What `mpplan numerics` does not train in."""
+"""The precision in which `mpplan numerics` does not train."""
 
 
 def untested(rows: list[Doc], words: Words) -> str:
-    """The precisions that `mpplan numerics` would tell of, in words; empty where it has, or others have."""
+    """Name the untested precisions that `mpplan numerics` could test; empty if there are none."""
     names = [row["precision"] for row in rows if row["basis"] == "not_tested" and row["precision"] != UNTRAINED]
     return words.join([words.name("precision", name) for name in names])
 
 
 def _lines(row: Doc, words: Words) -> list[str]:
-    """One line of what was measured, with what a nat costs, and one of what is published.
+    """Return one line on the measured effect, with the rate per nat, and one on the published effect.
 
-    What a nat of the published loss costs is in the full answer: that loss is another model's.
+    The rate per nat of the published loss is only in the full answer, because that loss is of another model.
     """
     name, lines = words.name("precision", row["precision"]), []
     measured, published, untrained = row["measured"], row["published"], failed(row)
@@ -188,7 +188,7 @@ def _lines(row: Doc, words: Words) -> list[str]:
 
 
 def parity_table(facts: Facts, words: Words) -> Table | None:
-    """Every precision with what is known of it; None where the document says nothing of any."""
+    """Return all precisions with their known effects; None if the document has no such rows."""
     rows = parity_rows(facts)
     if not rows:
         return None
@@ -230,13 +230,13 @@ def parity_table(facts: Facts, words: Words) -> Table | None:
 
 
 def _price(row: Doc, basis: str, rate: Doc, words: Words) -> str:
-    """What a nat costs by one of the losses, under the table: a column for it would be too wide for a phone."""
+    """Describe the rate per nat for one loss; it goes below the table, since a column is too wide for a phone."""
     key = "parity.priced_measured" if basis == "measured" else "parity.priced_published"
     return words(key, precision=words.name("precision", row["precision"]), text=per_nat_text(rate, words))
 
 
 def _rate(row: Doc, rate: Doc, words: Words) -> str:
-    """A published speed where no loss was compared."""
+    """Describe a published speed for which no loss was compared."""
     named = rate["gpus"] is not None and rate["gpu"] is not None
     gpus = words("gpus.row", gpus=f"{rate['gpus']:,}", gpu=pretty_gpu(rate["gpu"])) if named else ""
     return words(

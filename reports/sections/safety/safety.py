@@ -1,4 +1,4 @@
-"""Is it safe: what lower precision is known to do to the loss, drawn where `mpplan numerics` was run."""
+"""Safety of the precisions: their known effects on the loss, with charts if `mpplan numerics` was run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reports.view import Block, Prose, Section
 
 
 def safety(facts: Facts, words: Words) -> Section | None:
-    """Parity beside what a nat costs; histograms, the path of the scale, sensitive layers and the front of mixtures."""
+    """Show parity, the rate per nat, histograms, the loss scale's path, sensitive layers and the mixtures' front."""
     table = parity_table(facts, words)
     if table is None:
         return None

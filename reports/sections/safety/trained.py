@@ -1,4 +1,4 @@
-"""Every task and precision that was trained, as a table: what the charts of the first task leave out."""
+"""All tasks and precisions that were trained, as a table, since the charts cover only the first task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reports.view import Cell, Column, Table, TableRow
 
 
 def trained_table(shown: Doc, words: Words) -> Table | None:
-    """The pairs of all tasks; None where there are none."""
+    """Return the pairs of all tasks; None if there are none."""
     pairs = shown["pairs"]
     if not pairs:
         return None

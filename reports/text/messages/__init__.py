@@ -1,11 +1,10 @@
-"""The wording of messages: what the planner and pricing emit as a key with values, as a sentence in each language.
+"""Word messages: the planner and pricing emit a key with values, which becomes a sentence in each language.
 
-`en.py` and `zh.py` have one template per key, filled by `str.format`. Beside Python's format specifications there are
-those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), uncertain inputs
-(`driver`), GPUs (`gpu`), precisions (`precision`), probabilities (`chance`), days told in the unit that fits
-(`duration`) and as they are typed (`time`), years told in days (`years_in_days`), every quantity with a ladder of units
-(`tokens`, `params` …), every noun with a plural (`providers`), and lists (`and`, `semicolon`, `space`; commas
-otherwise).
+`en.py` and `zh.py` have one template per key, filled by `str.format`. `_Template` adds format specifications to those
+of Python: three significant figures without an exponent (`sig`), flags (`flag`), uncertain inputs (`driver`), GPUs
+(`gpu`), precisions (`precision`), probabilities (`chance`), days in the unit that fits (`duration`) or as typed
+(`time`), years in days (`years_in_days`), every quantity with a unit ladder (`tokens`, `params` …), every noun with a
+plural (`providers`), and lists (`and`, `semicolon`, `space`; commas otherwise).
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ from reports.text.names import pretty_gpu
 from reports.text.numbers import magnitude
 
 YEAR_DAYS = 365
-"""Days of the years of a message."""
+"""Number of days in a year, as messages count them."""
 SIBLING = "_message"
-"""A worded field `x` of a document has its message beside it, as `x_message`."""
+"""Suffix of the field with the message of a worded field: the message of `x` is in `x_message`."""
 
 
 @lru_cache
 def templates(lang: str) -> Mapping[str, str]:
-    """The templates of a language by key."""
+    """Return the templates of a language by key."""
     table: Mapping[str, str] = import_module(f"reports.text.messages.{lang}").TEMPLATES
     return table
 
 
 def word(message: Message | Mapping[str, Any] | str, lang: str = "en") -> str:
-    """A message as a sentence.
+    """Word a message as a sentence.
 
     Args:
-        message: a message, or its JSON shape `{"key", "values"}`; text is given back as it is.
+        message: a message, or its JSON form `{"key", "values"}`; text is returned unchanged.
         lang: one of `reports.text.language.LANGUAGES`.
 
     Raises:
-        KeyError: the language has no template for the key, or a value that the template names is missing.
+        KeyError: the language has no template for the key, or a value in the template is missing.
     """
     if isinstance(message, str):
         return message
@@ -60,12 +59,12 @@ def _parts(message: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 def is_message(value: object) -> bool:
-    """Whether a JSON value has the shape of a message."""
+    """Return whether a JSON value has the form of a message."""
     return isinstance(value, Mapping) and value.keys() == {"key", "values"} and isinstance(value["values"], Mapping)
 
 
 CHANCE = "chance"
-"""Format of a probability, with a number of decimals behind it if any."""
+"""Format specification of a probability, optionally followed by a number of decimals."""
 
 
 class _Template(Formatter):
@@ -101,20 +100,20 @@ class _Template(Formatter):
         return str(super().format_field(value, format_spec))
 
     def _chance(self, ratio: float, decimals: int) -> str:
-        """A probability; decimals are there where without them it would read like one that it is compared with."""
+        """Format a probability; decimals are given if it would otherwise look equal to one that it is compared with."""
         return f"{ratio:.{decimals}%}" if decimals else self._words.chance(ratio)
 
     def _duration(self, days: Any) -> str:
-        """A time in days, or as it was typed: `30d`."""
+        """Format a time in days, or a time as typed, for example `30d`."""
         if not isinstance(days, str):
             return self._words.duration(float(days))
         try:
             return self._words.duration(parse_duration_s(days, "duration") / DAY_S)
-        except UsageError:  # left out of a copy
+        except UsageError:  # it was left out of a copy
             return days
 
     def _years_in_days(self, years: Any) -> str:
-        """Years in days, to about as many digits as the answer tells the same time with."""
+        """Format years in days, with about as many digits as the answer uses for the same time."""
         days = float(years) * YEAR_DAYS
         ladder = self._words.ladder("days")
         return self._words.number(days, days, days, ladder[-1], decimals=1 - magnitude(days)).text
@@ -133,29 +132,29 @@ class Sentence:
 
     text: str
     foreign: bool = False
-    """True where it is English in a report of another language: the key is newer than the tables."""
+    """True if the text is English in a report of another language, because the key is newer than the tables."""
 
 
 def sentence(document: Mapping[str, Any], field: str, lang: str) -> Sentence:
-    """A field of a cleaned document in a language: from its message where the tables have it, else its English text."""
+    """Word a field of a cleaned document: from its message if the tables have the key, else use its English text."""
     message = document.get(f"{field}{SIBLING}")
     return _worded(message, document.get(field), lang)
 
 
 def sentences(document: Mapping[str, Any], field: str, lang: str) -> list[Sentence]:
-    """The same for a field that holds a list of texts."""
+    """Word a field that holds a list of texts, as `sentence` does for a single text."""
     return [_worded(message, text, lang) for text, message in with_messages(document, field)]
 
 
 def with_messages(document: Mapping[str, Any], field: str) -> list[tuple[Any, Any]]:
-    """The texts of a field that holds a list of them, each with its message; None where it has none."""
+    """Return the texts of a list field, each with its message, or None for a text without one."""
     texts = document.get(field) or []
     messages = document.get(f"{field}{SIBLING}") or [None] * len(texts)
     return list(zip(texts, messages, strict=True))
 
 
 def as_fields(field: str, worded: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
-    """Texts with their messages as the fields of a document; without any, there is no field of messages."""
+    """Return texts with their messages as fields of a document; without texts, there is no message field."""
     messages = {f"{field}{SIBLING}": [message for _, message in worded]} if worded else {}
     return {field: [text for text, _ in worded], **messages}
 
@@ -164,6 +163,6 @@ def _worded(message: Any, text: object, lang: str) -> Sentence:
     if is_message(message):
         try:
             return Sentence(text=word(message, lang))
-        except (KeyError, ValueError, TypeError):  # a newer document, or one that was written by hand
+        except (KeyError, ValueError, TypeError):  # the document is newer, or was written by hand
             pass
     return Sentence(text=clean(text), foreign=lang != "en" and bool(text))

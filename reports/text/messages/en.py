@@ -17,7 +17,7 @@ TEMPLATES: dict[str, str] = {
     "flag.deadline_days": "--deadline {deadline_days:time}",
     "flag.budget_usd": "--budget {budget_usd:.0f}",
     "flag.with_value": "{input:flag} {value}",
-    # what was taken for granted
+    # assumptions
     "assumption.tokens": "The run trains on {value:tokens}{note}.",
     "assumption.examples": "The data set has {value:,.0f} examples{note}.",
     "assumption.lengths": "An example has {value:,.0f} tokens on average{note}.",
@@ -120,7 +120,7 @@ TEMPLATES: dict[str, str] = {
     "note.electricity": "USD per kWh: {what}",
     "note.grid_market": "g CO2e per kWh, market-based",
     "note.grid_given": "g CO2e per kWh, location-based",
-    # what is missing
+    # gaps
     "gap.power.what": "power",
     "gap.power.why": "no power figures are known for {gpu}",
     "gap.power.effect": "energy and carbon are unknown, not zero",
@@ -294,14 +294,14 @@ TEMPLATES: dict[str, str] = {
     "why.as_fast": "as fast at the central estimate",
     "why.slower": "{slower_ratio:.1%} slower",
     "why.over_cap": "{gpus:,} × {gpu:gpu} draw {peak_mw:power_mw} at the peak, {over_mw:power_mw} more than the cap of {cap_mw:power_mw}",
-    # what would narrow a range
+    # advice on narrowing a range
     "narrow.probe": "`mpplan probe` on this GPU",
     "narrow.network_between_nodes": "nccl-tests between nodes, then `--network-file`",
     "narrow.network_in_node": "nccl-tests inside one node, then `--network-file`",
     "narrow.run_on_two_nodes": "a short run on two nodes",
     "narrow.run_on_one_node": "a short run of this model on one node",
     "narrow.own_runs": "one to three of your own runs: `mpplan calibrate`",
-    # what own runs say
+    # calibration by the user's runs
     "learned.more": "{label:driver}: {change_ratio:.0%} more than with most teams",
     "learned.less": "{label:driver}: {change_ratio:.0%} less than with most teams",
     "learned.perhaps_more": "{label:driver}: perhaps {change_ratio:.0%} more than with most teams",
@@ -407,7 +407,7 @@ TEMPLATES: dict[str, str] = {
     "error.dp_batch": "data parallel {dp} ({gpus:,} GPUs / {inner}) does not divide the global batch of {global_batch:,} sequences",
     "error.dp_batch_images": "{gpus:,} GPUs do not divide the global batch of {global_batch:,} images",
     "error.no_shape": "--params: no shape can be derived for {params:.3g} parameters",
-    # what to do next
+    # hints
     "hint.later_deadline_or_gpus": "allow `--deadline {deadline_days:time}`, or more GPUs with --max-gpus",
     "hint.part_of_a_node": "allow `--max-gpus {node}`, or take part of a machine with `--gpus {most}`",
     "hint.later_deadline_or_batch": "allow `--deadline {deadline_days:time}`, or `--global-batch {global_batch}`: more GPUs can share a step",
@@ -507,7 +507,7 @@ TEMPLATES: dict[str, str] = {
     "skipped.above_power": "value: a mean of {value:,.10g} W is more than the power limit of one {gpu:gpu}, {limit_w:,.0f} W",
     "skipped.unknown_word": "{column}: `{text}` is not known: taken as blank",
     "skipped.reasons": "{reasons:semicolon}",
-    # a run beside its plan: `mpplan compare`
+    # a run compared with its plan: `mpplan compare`
     "compare.attention.causal": "the causal half of attention",
     "compare.attention.full": "full attention",
     "compare.attention.none": "no attention",

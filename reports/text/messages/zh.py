@@ -17,7 +17,7 @@ TEMPLATES: dict[str, str] = {
     "flag.deadline_days": "--deadline {deadline_days:time}",
     "flag.budget_usd": "--budget {budget_usd:.0f}",
     "flag.with_value": "{input:flag} {value}",
-    # what was taken for granted
+    # assumptions
     "assumption.tokens": "训练 {value:tokens}{note}。",
     "assumption.examples": "数据集有 {value:,.0f} 个样本{note}。",
     "assumption.lengths": "每条样本平均 {value:,.0f} 个词元{note}。",
@@ -120,7 +120,7 @@ TEMPLATES: dict[str, str] = {
     "note.electricity": "美元/千瓦时：{what}",
     "note.grid_market": "克 CO₂e/千瓦时，基于市场",
     "note.grid_given": "克 CO₂e/千瓦时，基于位置",
-    # what is missing
+    # gaps
     "gap.power.what": "功率",
     "gap.power.why": "没有 {gpu} 的功率数据",
     "gap.power.effect": "能耗与碳排放未知，并非为零",
@@ -294,14 +294,14 @@ TEMPLATES: dict[str, str] = {
     "why.as_fast": "按中值同样快",
     "why.slower": "慢 {slower_ratio:.1%}",
     "why.over_cap": "{gpus:,} 张 {gpu:gpu} 的峰值功率为 {peak_mw:power_mw}，比 {cap_mw:power_mw}的封顶多 {over_mw:power_mw}",
-    # what would narrow a range
+    # advice on narrowing a range
     "narrow.probe": "在这款 GPU 上运行 `mpplan probe`",
     "narrow.network_between_nodes": "在节点之间运行 nccl-tests，再用 `--network-file`",
     "narrow.network_in_node": "在单个节点内运行 nccl-tests，再用 `--network-file`",
     "narrow.run_on_two_nodes": "在两个节点上短跑一次",
     "narrow.run_on_one_node": "在一个节点上短跑一次这个模型",
     "narrow.own_runs": "一到三次自己的训练：`mpplan calibrate`",
-    # what own runs say
+    # calibration by the user's runs
     "learned.more": "{label:driver}：比多数团队高 {change_ratio:.0%}",
     "learned.less": "{label:driver}：比多数团队低 {change_ratio:.0%}",
     "learned.perhaps_more": "{label:driver}：可能比多数团队高 {change_ratio:.0%}",
@@ -406,7 +406,7 @@ TEMPLATES: dict[str, str] = {
     "error.dp_batch": "数据并行 {dp}（{gpus:gpu_count} / {inner}）不能整除 {global_batch:,} 条序列的全局批量",
     "error.dp_batch_images": "{gpus:gpu_count} 不能整除 {global_batch:,} 张图像的全局批量",
     "error.no_shape": "--params：{params:.3g} 个参数推算不出形状",
-    # what to do next
+    # hints
     "hint.later_deadline_or_gpus": "放宽到 `--deadline {deadline_days:time}`，或用 --max-gpus 允许更多 GPU",
     "hint.part_of_a_node": "--max-gpus {node}，或用 --gpus {most} 只用机器的一部分",
     "hint.later_deadline_or_batch": "放宽到 `--deadline {deadline_days:time}`，或用 `--global-batch {global_batch}`，让更多 GPU 分担一步",
