@@ -1,1 +1,3 @@
-"""The price book: its rows, the user's own rows, which of them count on a given day, and checks of their quality."""
+"""The price book: its rows, the user's own rows, the selection of rows that count on a given day, and quality
+checks.
+"""
