@@ -57,9 +57,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """Result for a left-out lineage's rows of one figure after learning from some of them, averaged over the
-    repeats.
-    """
+    """Result for a left-out lineage's rows of one figure after learning from some, averaged over the repeats."""
 
     lineage: str
     figure: Figure

@@ -27,8 +27,7 @@ def at_shift(parameters: Parameters, ids: Sequence[str], shift: Floats) -> Param
 
 
 def slope_ratios(before: Parameters, after: Parameters, ids: Sequence[str]) -> Floats:
-    """Return the size of a small shift counted from the new value over the same shift counted from the old,
-    `[parameter]`.
+    """Return the ratio of a small shift counted from the new value to the same shift from the old one, `[parameter]`.
 
     It is 1 except for shares, which bend as they approach 1, so that a shift moves them less.
     """

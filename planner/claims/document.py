@@ -15,8 +15,9 @@ CLAIMS_SCHEMA = "mpplan.claims/1"
 
 
 def to_document(judged: Iterable[Judged]) -> dict[str, Any]:
-    """Return the document as plain JSON values; messages are `{"key", "values"}`, which `mpplan.api` puts into
-    words.
+    """Return the document as plain JSON values.
+
+    Messages are `{"key", "values"}`, which `mpplan.api` puts into words.
     """
     return {"schema": CLAIMS_SCHEMA, "claims": [_claim(entry) for entry in judged]}
 

@@ -224,9 +224,7 @@ SHAPE = ("n_layers", "hidden", "n_heads", "ffn_hidden", "vocab", "n_experts", "t
 
 
 def model_of_settings(log: RunLog) -> ModelShape | None:
-    """Return the shape that Megatron-LM's arguments describe; None where the log lacks them or they do not define
-    it.
-    """
+    """Return the shape that Megatron-LM's arguments describe; None where they are missing or do not define it."""
     if "other_shape" in log.facts:  # its numbers would also describe a plain model, of another size
         return None
     whole = {name: _whole(log, name) for name in SHAPE}
@@ -251,8 +249,7 @@ def model_of_settings(log: RunLog) -> ModelShape | None:
 
 
 def _with_experts(log: RunLog, shape: ModelShape) -> ModelShape | None:
-    """Add the layers with experts and the shared experts to a shape; None where the sizes of these differ from the
-    others.
+    """Add the layers with experts and the shared experts to a shape; None where their sizes do not match.
 
     Which layers have no experts makes no difference to their cost, so these are placed first.
     """

@@ -295,9 +295,7 @@ def reveal_mfu(basis: Basis, printed: Floats, tflops: Floats, tokens_rate: Float
 
 
 def _lacks(basis: Basis, timed: npt.NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return the missing inputs of a count: model and sequence length, and without a printed rate also batch and
-    GPUs.
-    """
+    """Return the missing inputs of a count: model and sequence length, and without a printed rate batch and GPUs."""
     names = ("model", "seq_len") if np.any(timed) else ("model", "seq_len", "global_batch", "gpus")
     return tuple(name for name in names if getattr(basis, name) is None)
 
@@ -321,9 +319,7 @@ def _verdict(figure: str, printed: float, readings: Sequence[Reading], tolerance
 
 
 def rounding_ratio(values: Floats) -> float:
-    """Return half of the last printed digit over the median value, with the decimals estimated from the first
-    values.
-    """
+    """Return half of the last printed digit over the median, with the decimals estimated from the first values."""
     few = values[:50]
     for decimals in range(MOST_DECIMALS):
         if np.allclose(np.round(few, decimals), few, rtol=0.0, atol=10.0 ** -(decimals + 4)):

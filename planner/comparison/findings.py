@@ -161,9 +161,7 @@ def _printed_rate(comparison: Comparison) -> list[Message]:
 
 
 def _beyond(comparison: Comparison) -> list[Message]:
-    """Return messages about impossible figures: FLOP/s beyond the GPU's, a peak it does not have, more time than
-    passed.
-    """
+    """Return messages about impossible figures: too many FLOP/s, a peak that the GPU lacks, more time than passed."""
     told: list[Message] = []
     basis, use = comparison.basis, comparison.use
     mfu = comparison.utilisations[0].mfu_dense_ratio if comparison.utilisations else None

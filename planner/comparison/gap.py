@@ -63,9 +63,7 @@ class Gap:
 
     @property
     def main(self) -> GapRow | None:
-        """The part that accounts for more than half of the excess time; None where there is no excess or no such
-        part.
-        """
+        """The part with more than half of the excess time; None where there is no excess or no such part."""
         behind = sum(row.excess_s for row in self.rows if row.excess_s > 0 and row.part != "step")
         parts = [row for row in self.rows if row.part != "step" and row.excess_s > 0]
         return parts[0] if parts and behind > 0 and parts[0].excess_s > behind / 2 else None

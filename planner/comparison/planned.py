@@ -56,8 +56,9 @@ class Planned:
         return self.steps_of(self.recipe.tokens_per_step)
 
     def steps_of(self, tokens_per_step: float) -> int:
-        """Return the steps of the whole run with another batch, the last one whole, as in its launch files and
-        `explain`.
+        """Return the steps of the whole run with another batch.
+
+        The last step is whole, as in the plan's launch files and in `explain`.
         """
         return max(ceil(round(self.tokens / tokens_per_step, STEP_DIGITS)), 1)
 
@@ -107,9 +108,7 @@ STATED = {
 
 
 def _stated(document: Document) -> dict[str, object]:
-    """Return the requested machine and attention; values from the catalogue are left out, as a blank cell implies
-    them.
-    """
+    """Return the requested machine and attention, without values from the catalogue, which a blank cell implies."""
     entries = {column: document["question"].get(name, {}) for name, column in STATED.items()}
     known = {column: entry.get("value") for column, entry in entries.items() if entry.get("source") != "catalogue"}
     return {column: value for column, value in known.items() if isinstance(value, int | float | str)}
@@ -135,8 +134,9 @@ def _asked(document: Document, name: str) -> Any:
 
 
 def batch_of_plan(plan: Mapping[str, Any], asked: int) -> int:
-    """Return the sequences per step of a plan's layout: a search may replace the batch by one that divides among the
-    GPUs.
+    """Return the sequences per step of a plan's layout.
+
+    A search may replace the requested batch by one that divides among the GPUs.
     """
     layout = plan.get("layout") or {}
     own = int(layout.get("dp") or 0) * int(layout.get("micro_batch") or 0) * int(layout.get("grad_accum") or 0)

@@ -55,9 +55,7 @@ class PrintedRate:
 
 
 def step_rates(log: RunLog, basis: Basis, durations: Durations) -> Floats:
-    """Return the tokens per second and GPU of each line from its step time, `[line]`; NaN where something is
-    unknown.
-    """
+    """Return the tokens per second and GPU of each line from its step time, `[line]`; NaN where unknown."""
     if basis.tokens_per_step is None or basis.gpus is None or basis.tokens_per_sequence is None:
         return np.full(len(log.steps), np.nan)
     seconds = log.steps.duration_s if log.durations_from == "printed" else durations.seconds
@@ -80,8 +78,9 @@ def printed_rates(log: RunLog, basis: Basis, durations: Durations, held: Printed
 
 
 def hold(log: RunLog, basis: Basis, planned: Planned | None, durations: Durations) -> tuple[Basis, PrintedRate | None]:
-    """Correct the basis by the printed rate and return the verdict; None where no rate is printed or too much is
-    unknown.
+    """Correct the basis by the printed rate and return the verdict.
+
+    The verdict is None where no rate is printed or too much is unknown.
     """
     steady = durations.steady
     printed, of_steps = log.steps.tokens_per_s_per_gpu[steady], step_rates(log, basis, durations)[steady]

@@ -70,9 +70,7 @@ def parse_sharding(text: str) -> Sharding | None:
 
 
 def parse_ckpt(text: str) -> str | None:
-    """Return the way of `ACT_CKPT` with which a text starts; None where it is blank or names a way that no plan
-    knows.
-    """
+    """Return the way of `ACT_CKPT` with which a text starts; None where it is blank or no plan knows the way."""
     return next((name for name in ACT_CKPT if text.lower().startswith(name)), None)
 
 

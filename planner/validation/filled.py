@@ -26,9 +26,7 @@ class Default:
 
     @property
     def decisive(self) -> bool:
-        """Whether it widens the range of the prediction; it does so only once, however many of its inputs are
-        decisive.
-        """
+        """Whether it widens the range of the prediction; it does so only once, however many inputs are decisive."""
         return not DECISIVE.isdisjoint(self.inputs)
 
 

@@ -73,9 +73,7 @@ def replicas(partial: PartialLayout, dp: int, cp: int, tp: int, ep: int) -> int:
 
 
 def _chunks(recipe: Recipe, partial: PartialLayout, pp: int, filled: Filled) -> list[int]:
-    """Return the candidate layer chunks per stage: as stated, or all even ones where a tuned stack's pipeline states
-    none.
-    """
+    """Return the candidate layer chunks per stage: as stated, else all even ones for a tuned stack's pipeline."""
     layers = recipe.model.layers
     if partial.vp is not None or pp == 1 or recipe.kernels != "tuned" or layers % pp:
         vp = partial.vp or 1

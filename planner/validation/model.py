@@ -1,6 +1,4 @@
-"""The shape of a published run's model, as its row states it, completed from the catalogue of models and by
-arithmetic.
-"""
+"""The shape of a published run's model: as its row states it, completed from the catalogue and by arithmetic."""
 
 from __future__ import annotations
 
@@ -26,8 +24,9 @@ class CannotPredictError(Exception):
 
 
 def catalogue_model(name: str) -> ModelShape | None:
-    """Return the catalogue model with which a name starts; trailing words (`LoRA`, `(debug)`, `proxy-21L`) are
-    dropped.
+    """Return the catalogue model with which a name starts.
+
+    Trailing words (`LoRA`, `(debug)`, `proxy-21L`) are dropped.
     """
     return _starting(name, model_named)
 

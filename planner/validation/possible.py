@@ -29,8 +29,7 @@ SAME_BATCH_RATIO = 1e-6
 
 
 def model_flop_per_s(prepared: Prepared, value: float) -> float | None:
-    """Return the model FLOP/s per GPU that a value implies, without recomputation; None where the metric is not a
-    speed.
+    """Return the model FLOP/s per GPU that a value implies, without recomputation; None for a metric other than speed.
 
     Args:
         prepared: the run, set up.
@@ -100,9 +99,7 @@ def why_no_such_batch(prepared: Prepared) -> Message | None:
 
 
 def why_uneven_batch(prepared: Prepared) -> Message | None:
-    """Return that the row's batch does not divide over its GPUs, and the batch predicted instead; None where it
-    divides.
-    """
+    """Return that the batch does not divide over the GPUs, with the batch predicted instead; None where it divides."""
     run, layout = prepared.run, prepared.layouts.at(0)
     taken = layout.dp * layout.micro_batch * layout.grad_accum
     if run.global_batch_seqs is None or abs(run.global_batch_seqs / taken - 1.0) < SAME_BATCH_RATIO:
@@ -133,9 +130,7 @@ def _above_limit(prepared: Prepared, value_w: float) -> Message | None:
 
 
 def checked(prepared: Prepared | Rejected, result: PublishedResult | Rejected) -> PublishedResult | Rejected:
-    """Return the result of a row, or a rejection where it is impossible; flagged rows, which are not scored, are
-    unchanged.
-    """
+    """Return the result of a row, or a rejection where it is impossible; flagged rows, never scored, are unchanged."""
     if isinstance(prepared, Rejected) or isinstance(result, Rejected) or not result.value or prepared.run.flag:
         return result
     reason = why_impossible(prepared, result.value)

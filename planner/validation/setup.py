@@ -330,8 +330,9 @@ nobody uses them for a smaller gain."""
 def _sharded_to_fit(
     recipe: Recipe, cluster: Cluster, partial: PartialLayout, filled: Filled, rates: Rates
 ) -> PartialLayout:
-    """Return the layout with the lowest ZeRO stage that fits, from the framework's default upwards, since the run did
-    fit.
+    """Return the layout with the lowest ZeRO stage that fits, from the framework's default upwards.
+
+    A published run did fit.
 
     Where none fits, the layout is returned unchanged.
     """

@@ -37,9 +37,7 @@ class Elsewhere:
 
 
 def _same_scope_factor(place: str, region: str, provider: str, here: GridRow) -> GridRow | None:
-    """Return the grid factor of a place in the same scope as the one here, from its region, its state or its
-    country.
-    """
+    """Return the grid factor of a place in the same scope as the one here, by region, by state or by country."""
     zones = grid_rows()
     rows: Iterable[GridRow | None] = (zone_named(region, provider), zones.get(place), zones.get(country_of(place)))
     return next((row for row in rows if row is not None and row.scope == here.scope), None)

@@ -126,9 +126,7 @@ def measured_limits(points: Iterable[Measurement], gpu: str) -> dict[tuple[str, 
 def limits_beside(
     plan: Plan, priced: Priced, cluster: Cluster, money: MoneyInputs, points: Iterable[Measurement]
 ) -> Iterator[LimitBeside]:
-    """Yield the effect of each measured limit at the plan's prices and power cap, with the plan's host and network
-    power.
-    """
+    """Yield the effect of each measured limit at the plan's prices, power cap, and host and network power."""
     assert plan.peak_power_mw is not None
     assert plan.energy_items_mwh is not None
     limit_w, pue = cluster.limit_w, priced.site.pue.mid

@@ -1,3 +1,1 @@
-"""The price book: its rows, the user's own rows, the selection of rows that count on a given day, and quality
-checks.
-"""
+"""The price book: its rows, the user's own rows, the choice of rows that count on a day, and quality checks."""

@@ -84,8 +84,9 @@ def is_historic(row: PriceRow, as_of: date) -> bool:
 
 
 def votes(rows: Iterable[PriceRow], as_of: date, rates: tuple[ExchangeRate, ...]) -> tuple[Vote, ...]:
-    """Return one vote per provider, cheapest first; rows in a currency without a rate on or before the day have no
-    vote.
+    """Return one vote per provider, cheapest first.
+
+    Rows in a currency without a rate on or before the day have no vote.
     """
     best: dict[str, Vote] = {}
     for row in rows:
@@ -104,9 +105,7 @@ def votes(rows: Iterable[PriceRow], as_of: date, rates: tuple[ExchangeRate, ...]
 
 
 def quantile(ordered: tuple[Decimal, ...], share: Decimal) -> Decimal:
-    """Return a quantile by linear interpolation between order statistics (Hyndman and Fan 1996, type 7), like numpy's
-    default.
-    """
+    """Return a quantile with linear interpolation (Hyndman and Fan 1996, type 7), like numpy's default."""
     position = share * (len(ordered) - 1)
     below = int(position)
     above = min(below + 1, len(ordered) - 1)

@@ -191,8 +191,7 @@ def _in_one_line(row: Row) -> Row:
 
 
 def price_row(row: Row) -> PriceRow:
-    """Return the price in a line that has all of `COLUMNS`; line ends and control characters in its cells become
-    blanks.
+    """Return the price in a line that has all of `COLUMNS`; line ends and control characters become blanks.
 
     Raises:
         InputFileError: a cell is missing or is invalid for its column.

@@ -81,9 +81,7 @@ def depreciation_usd_per_h(owned: Owned, price_usd: float) -> float:
 
 
 def financing_usd_per_h(owned: Owned, price_usd: float) -> float:
-    """Return the interest per wall-clock hour on the mean book value (straight-line) or the current value
-    (economic).
-    """
+    """Return the interest per wall-clock hour on the mean book value (straight-line) or current value (economic)."""
     if owned.depreciation == "economic":
         tied_up = value_usd(price_usd, owned.age_years)
     else:
@@ -100,9 +98,7 @@ def housing_usd_per_h(owned: Owned) -> float:
 
 
 def electricity_usd_per_h(owned: Owned, load_ratio: float, pue: float, usd_per_kwh: float) -> float:
-    """Return the electricity cost per hour of one GPU with its share of the server, at a load, metered at the
-    facility.
-    """
+    """Return the electricity cost per hour of one GPU with its share of the server, metered at the facility."""
     return float(owned.server_power.kw) * load_ratio * pue * usd_per_kwh
 
 

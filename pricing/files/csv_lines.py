@@ -1,6 +1,4 @@
-"""Read a user's CSV line by line: a bad line is separated from the good ones and keeps its text, so that none is
-lost.
-"""
+"""Read a user's CSV line by line: a bad line is kept apart from the good ones with its text, so none is lost."""
 
 from __future__ import annotations
 

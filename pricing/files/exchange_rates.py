@@ -55,8 +55,9 @@ def _rate(row: Row) -> ExchangeRate:
 
 
 def _usd_per_unit(row: Row) -> Decimal:
-    """Read a rate; a comma is a decimal mark, as in the price book, except before three digits (`1,100` may be
-    thousands).
+    """Read a rate, whose comma is a decimal mark as in the price book.
+
+    A comma before three digits is refused, since `1,100` may mean thousands.
     """
     if _MAY_BE_THOUSANDS.fullmatch(row.cell("usd_per_unit")):
         raise row.fail("usd_per_unit", "a number with a point as decimal mark and none for thousands")

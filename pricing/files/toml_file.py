@@ -96,8 +96,7 @@ class TomlFile:
         return figure
 
     def parsed(self, key: str, parse: Callable[[str, str], float], default: float = 0.0) -> float:
-        """Return a size or a duration with a unit, parsed by a function of `planner.units`; `default` where the key is
-        missing.
+        """Return a size or a duration with a unit, read by a parser of `planner.units`; `default` where it is missing.
 
         Raises:
             InputFileError: it cannot be parsed, or exceeds `LARGEST_PARSED`.

@@ -90,9 +90,7 @@ def check_names(query: PriceQuery) -> None:
 
 
 def _is_place(region: str, provider: str | None) -> bool:
-    """Return whether a name is a place; a region's name is one for its own provider, or where no provider is
-    requested.
-    """
+    """Return whether a name is a place; a region's name is one for its own provider, or with no provider given."""
     owner, colon, _ = region.strip().lower().partition(":")
     foreign = bool(colon) and provider not in (None, owner)
     return not foreign and place_named(region, provider) is not None

@@ -85,8 +85,7 @@ MEMORY_SHARE, PER_YEAR = 0.5, 0.05
 
 
 def _distance(gpu: Gpu, other: Gpu) -> float:
-    """Return the distance of two GPUs: the log ratios of their rates and memories, and the years between them,
-    weighted.
+    """Return the distance of two GPUs: the weighted log ratios of their rates and memories, and years between them.
 
     An MI325X has the memory of a B300, but the rate and the year of an H200, whose price is closer to its own.
     """

@@ -28,8 +28,7 @@ class Embodied:
     evidence: Evidence
 
     def per_gpu_h(self, life_years: float = LIFE_YEARS) -> EmbodiedRate:
-        """Return the carbon of one hour: the total over the hours of the service life, used or not, as the SCI counts
-        it.
+        """Return the carbon of one hour: the total over all hours of the service life, used or not, as in the SCI.
 
         Args:
             life_years: service life.

@@ -71,8 +71,7 @@ def site_facts(
     live_grid: Fact | None = None,
     electricity: Fact | None = None,
 ) -> SiteFacts:
-    """Return PUE, electricity price and grid factor of a site: each as given, else from a row, else the documented
-    default.
+    """Return PUE, electricity price and grid factor of a site: each as given, else from a row, else a default.
 
     The defaults are a PUE of 1.25 (1.1 to 1.5) and the US averages of the industrial price and of the grid factor.
 

@@ -131,8 +131,7 @@ class Server:
         self._bytes_left = MOST_BYTES
 
     def get_json(self, url: str) -> Any:
-        """GET a JSON document in up to three tries with growing pauses; a 4xx status other than 408 and 429 is not
-        retried.
+        """GET a JSON document in up to three tries with growing pauses; 4xx except 408 and 429 is not retried.
 
         Raises:
             FetchError: the address is elsewhere, there is no answer, an HTTP error, or an answer that is not JSON, or

@@ -1,3 +1,1 @@
-"""The evidence that decides each claim, by subject: memory, speed, cost and energy, number formats, training
-quality.
-"""
+"""The evidence that decides each claim, by subject: memory, speed, cost and energy, number formats, quality."""

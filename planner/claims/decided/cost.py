@@ -106,9 +106,7 @@ def v100_hour(known: Known) -> Decision:
 
 
 def start_up(known: Known) -> Decision:
-    """c16: the saving of an unnamed firm cannot be looked up; what such a model would save is shown beside the
-    verdict.
-    """
+    """c16: an unnamed firm's saving cannot be looked up; what its model would save is shown beside the verdict."""
     question: dict[str, object] = {"params": "1B", "gpus": 8, "tokens": "2e10"}
     asked = (("fp32", "fp16", planned.V100), ("fp32", "bf16", planned.A100), ("tf32", "bf16", planned.A100),
              ("tf32", "bf16", planned.H100))  # fmt: skip

@@ -109,9 +109,7 @@ def zero3_saved(devices: int) -> Case:
 
 
 def run_flop(model: str, tokens: float) -> list[Case]:
-    """Return the FLOP of a run: matrices only, with causal attention, with full attention, and with full
-    recomputation.
-    """
+    """Return the FLOP of a run: matrices only, with causal attention, with full attention, with full recomputation."""
     shape = find_model(model)
     causal, full = (model_flop_per_token(shape, shape.context, causal_half=half) * tokens for half in (True, False))
     source = "planner/performance/operations.py: 6 FLOP per matrix parameter and token, and attention"

@@ -1,6 +1,4 @@
-"""The planner's answers as evidence, each with its range: savings, memory, checkpointing, the largest model that
-fits.
-"""
+"""The planner's answers as evidence, each with its range: savings, memory, checkpointing, what fits."""
 
 from __future__ import annotations
 
@@ -140,8 +138,9 @@ def energy_of_gpus(known: Known, precision: str, question: dict[str, object], **
 
 
 def sharded(known: Known, question: dict[str, object], gpus: int) -> Case:
-    """Return the share of the whole peak per GPU that ZeRO-3 saves in BF16 with full recomputation and micro-batch
-    1.
+    """Return the share of the whole peak per GPU that ZeRO-3 saves.
+
+    The plans are in BF16 with full recomputation and micro-batch 1.
     """
     inputs: dict[str, object] = {
         **question, "gpus": gpus, "tp": 1, "pp": 1, "micro_batch": 1, "act_ckpt": "full", "global_batch": 64,
