@@ -96,7 +96,7 @@ def main(rounds: int) -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     for name, asked in QUESTIONS.items():
         case, layouts = make(asked)
-        everything(case, layouts)  # once unmeasured
+        everything(case, layouts)  # a first run without measuring
         ours = per_second(len(layouts), lambda case=case, layouts=layouts: everything(case, layouts), rounds)  # type: ignore[misc]
         some = layouts.take(np.linspace(0, len(layouts) - 1, SAMPLE).astype(np.intp))
         loop = per_second(SAMPLE, lambda case=case, some=some: plain(case, some), 3)  # type: ignore[misc]

@@ -274,7 +274,7 @@ class LineageVote:
     """Mean over lineages of the median absolute error."""
     median_error: float
     coverage: float
-    """Median over lineages of the median absolute error."""
+    """Mean over lineages of the share inside the 90 % range."""
 
 
 VOTED = {"throughput": "throughput", "precision_pair": "throughput", "memory": "memory", "energy": "energy",

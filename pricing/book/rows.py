@@ -62,7 +62,7 @@ class PriceRow:
     region: str
     """The provider's own name of the region; `all` where one price applies everywhere; empty where unknown."""
     instance: str
-    """Slug, for example `aws`."""
+    """The provider's own name of the machine; empty where unknown."""
     gpus_per_instance: int
     commitment: str
     """One of `COMMITMENTS`."""

@@ -21,7 +21,7 @@ def largest(known: Known) -> Decision:
 
 
 def smallest(known: Known) -> Decision:
-    """c26: the largest finite value of FP16 and where overflow starts."""
+    """c27: the smallest normal value of FP16."""
     return Decision(cases=[smallest_normal_fp16()])
 
 
