@@ -20,8 +20,7 @@ class Searched:
 
     id: str
     gain: float
-    """Step time of the published layout over that of the best found, both by the model; at least 1 if the search is as
-    fast."""
+    """Step time of the published layout over that of the best found, both by the model; 1 or more: at least as fast."""
     rank: int
     """1 plus the number of splits (tp, pp, cp, ep) that are faster than the published split, each at its best."""
     layouts: int

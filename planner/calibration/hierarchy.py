@@ -63,8 +63,7 @@ AGREEING = 3
 
 
 FAR = 2.0
-"""Standard deviations from the prediction beyond which a deviation that all rows share does not count as each row's
-error."""
+"""Standard deviations beyond which a deviation that all rows of a team share does not count as each row's error."""
 
 
 def apart_from_team(residual: Floats, sd: Floats) -> Floats:

@@ -45,8 +45,7 @@ CROWD_POWER = 0.6
 CHANGED = 0.02
 """Shift in standard deviations below which a parameter whose range does not narrow noticeably stays as shipped."""
 LEAST_SHARE = 1e-6
-"""Share of the information about a row's prediction that comes from the other rows, below which it is rounding
-error."""
+"""Share of the information on a row's prediction that comes from other rows, below which it is rounding error."""
 HARDLY_NARROWER = 0.99
 """Standard deviation after over before, above which a range does not count as narrowed."""
 

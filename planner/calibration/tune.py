@@ -52,7 +52,7 @@ LEAST_LINEAGES = 20
 LARGEST_STANDSTILL = 0.3
 """Upper limit of the spread between lineages in the downtime of runs, set by hand: seven lineages cannot determine it.
 
-Without this limit the search chooses 0.5, at which the upper end of a run is 2.5 times its steps.
+Without this limit the search chooses 0.5, at which the upper end of a run's time is 2.5 times that of its steps.
 """
 LEAST_RUN_ERROR = 0.22
 """Lower limit of the error of a single whole run, set by hand: of seven lineages only one has several runs, all alike.
@@ -133,8 +133,8 @@ def conformal(hierarchy: Hierarchy, log: Log) -> Parameters:
     """Return parameters whose ranges, with every draw computed, cover `COVERAGE` of left-out rows.
 
     If coverage is too low, the spread between teams is widened. The error of a single run is widened until the ranges
-    after learning cover `LEARNED_COVERAGE`. If coverage is too high, that error is narrowed as long as the same
-    condition holds.
+    after learning cover `LEARNED_COVERAGE`. If coverage is too high, that error is narrowed as far as neither coverage
+    falls below its lower limit; with fewer than `LEAST_LINEAGES` lineages it is not narrowed.
     """
     parameters, given = hierarchy.parameters, leave_out(hierarchy)
     for figure, team in TEAM.items():

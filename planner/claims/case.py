@@ -36,7 +36,7 @@ class Case:
     stands_in: bool = False
     """Whether it concerns something smaller than the claim does: it can contradict the claim but not settle it."""
     own: bool = False
-    """Whether it is derived from the claim's own figures: they can contradict each other, but cannot support the
+    """Whether it follows from the claim's own figures: these can contradict each other, but cannot support the
     claim."""
     beside: bool = False
     """Whether it is only shown beside the verdict, as context, and does not count."""

@@ -16,8 +16,7 @@ MOST_BRIEF = 2
 NARROW = 0.02
 """Width of a range over its middle up to which the range is not shown."""
 LEAST_BYTES = 0.1
-"""Bytes of state per parameter below which an optimizer keeps only rows and columns, or nothing: shown as an upper
-bound."""
+"""Bytes of state per parameter below which an optimizer keeps only rows and columns, or nothing: shown as a bound."""
 LABELS = {
     "power per GPU": Message.of("claim.label.gpu_power"),
     "smallest value that overflows": Message.of("claim.label.overflow"),

@@ -207,8 +207,7 @@ def _model(log: RunLog, planned: Planned | None, given: Given, sources: dict[str
 
 
 OTHER_MODEL_RATIO = 0.05
-"""Difference in parameters beyond which models count as different; padded vocabularies and task heads differ by
-less."""
+"""Difference in parameters beyond which models are different ones; padded vocabularies and task heads differ less."""
 
 
 def _is_other_model(log: RunLog, planned: Planned) -> bool:

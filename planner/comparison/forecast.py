@@ -24,11 +24,9 @@ Floats = npt.NDArray[np.float64]
 
 DRAWS = 4000
 FEWEST_RECENT = 40
-"""Fewest recent lines that a forecast uses, where the log has as many; otherwise it uses the later half of the
-lines."""
+"""Fewest recent lines that a forecast uses, where the log has as many; of more, it uses the later half."""
 FEWEST_BLOCKS, MOST_BLOCKS, BLOCK_LINES = 5, 20, 25
-"""Blocks of lines whose means give the error of the mean; they are long because a slow line often precedes slow
-lines."""
+"""Blocks of lines whose means give the error of the mean; they are long, since slow lines often follow each other."""
 REGULAR, IRREGULAR = ("checkpoint", "evaluation"), ("stops", "replayed", "other")
 """Kinds of time outside steps that occur on a schedule, and at random."""
 CLUSTER = 1.5
@@ -55,8 +53,7 @@ class Forecast:
     cost_usd: Estimate | None
     """Remaining cost; None where GPUs or price are unknown."""
     spent_days: float | None
-    """Time until the end of the log: wall-clock time, or without times the sum of its steps; None where the log has
-    neither."""
+    """Time until the end of the log: wall-clock time, else that of its steps and pauses or its closing line; else None."""
     spent_usd: Estimate | None
     stops_expected: float
     """Mean number of remaining stops."""

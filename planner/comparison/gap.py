@@ -25,8 +25,7 @@ class GapRow:
     """One part of the time per kept step."""
 
     part: str
-    """`step`; `data`, `compute`, `communication`, `optimizer` or `rest` of a step; or `outside`, all time outside
-    steps."""
+    """`step`; `data`, `compute`, `communication`, `optimizer` or `rest` of a step; or `outside`, all other time."""
     outside: bool
     log_s: float
     """Seconds per kept step."""

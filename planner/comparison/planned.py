@@ -38,11 +38,10 @@ class Planned:
     plan: Mapping[str, Any]
     """The plan as in the document, with its figures."""
     model: ModelShape
-    """The model as in the answer; the recipe's model includes the modules of multi-token prediction among its
-    layers."""
+    """The model as in the answer; the recipe's model counts modules of multi-token prediction among its layers."""
     recipe: Recipe
     """What the plan trains: method, model, lengths and the plan's own batch, which may differ from the requested
-    one."""
+    batch."""
     tokens: float
     """Tokens of the whole run, without padding."""
     stack: str

@@ -33,8 +33,7 @@ SHAPE = {
     "n_kv_heads": "kv_heads", "ffn_hidden": "ffn_hidden", "vocab": "vocab", "n_experts": "experts", "top_k": "top_k",
     "n_shared_experts": "shared_experts", "expert_ffn": "expert_ffn",
 }  # fmt: skip
-"""Shape columns, filled for a model without a name in the catalogue: one derived, from a config.json or from the
-log."""
+"""Shape columns, filled for a model without a catalogue name: derived, or from a config.json or the log."""
 FAMILY = {"encoder": "bert", "encoder-decoder": "encdec"}
 """Value of the column `family` by the kind of model; blank: a decoder."""
 

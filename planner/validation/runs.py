@@ -123,7 +123,7 @@ class PublishedRun:
     in_backward: str = ""
     """`y`: the optimizer steps inside the backward pass, and each gradient is freed once it is used."""
     mean_tokens: float | None = None
-    """Mean tokens of an example where examples are padded to the longest of their micro-batch; None: sequences are
+    """Mean tokens of an example, where examples are padded to the longest of a micro-batch; None: sequences are
     full."""
     lora_rank: int | None = None
     lora_targets: str = ""
@@ -135,8 +135,7 @@ class PublishedRun:
     policy: str = ""
     """Id of the precision policy; blank: the framework's policy for the precision."""
     loss: str = ""
-    """One of `recipe.LOSSES`, where `fused_loss` only separates the first from the others; blank: as `fused_loss`
-    states."""
+    """One of `recipe.LOSSES`; `fused_loss` only separates the first from the others; blank: as `fused_loss` states."""
 
 
 LABELS = ("id", "group", "pair", "series", "tier", "flag", "source_kind", "lineage")
@@ -215,8 +214,7 @@ def _number(text: str, *, with_suffix: bool) -> float:
 @dataclass(frozen=True, slots=True)
 class _Cells:
     given: Mapping[str, str]
-    """Text by column, without surrounding blanks; blank columns are left out, since most columns of most files are
-    blank."""
+    """Text by column, without surrounding blanks; blank columns, which are the majority in most files, are left out."""
     problems: list[str] = field(default_factory=list)
 
     @classmethod

@@ -56,8 +56,7 @@ TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
 TASK_HEAD_RATIO = 1e-4
 """Output layer of a classification task over a vocabulary's: two or three classes over a vocabulary of 30 522."""
 RAN_RATIO = 1.25
-"""A published run did fit, so a candidate is ruled out only where it exceeds the memory by more than the model's
-error."""
+"""A published run did fit: a candidate is ruled out only if it exceeds the memory by more than the model's error."""
 NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
@@ -164,8 +163,7 @@ def _seq_len(run: PublishedRun, model: ModelShape, filled: Filled) -> int:
 UNPADDED_SHARE = ((128, 0.84), (512, 0.50))
 """Mean over longest length of BERT's Wikipedia sequences, by the longest length (Krell et al., arXiv 2107.02027)."""
 BINNED_SHARE = ((128, 0.89), (512, 0.55))
-"""`UNPADDED_SHARE` after padding to bins of an eighth (a quarter at 128): half a bin more for sequences that are not
-full."""
+"""`UNPADDED_SHARE` after padding to bins of an eighth (a quarter at 128): half a bin more for sequences not full."""
 
 
 def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq_len: int, filled: Filled) -> int:
@@ -349,5 +347,4 @@ def _sharded_to_fit(
 
 MOST_ZERO = 3
 MOST_ZERO_OF_STAGES = 1
-"""Highest ZeRO stage under a pipeline: gradients are needed whole until its end, so only optimizer states are
-sharded."""
+"""Highest ZeRO stage under a pipeline, which needs whole gradients until its end: only optimizer states are sharded."""

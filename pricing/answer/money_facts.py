@@ -136,8 +136,7 @@ def _elsewhere(plan: Plan, money: MoneyInputs, here: str | None) -> tuple[PlaceB
 
 
 REPLACED = frozenset({"gpu_rental", "gpu_owned", "electricity", "minimum_term", "setup_fee"})
-"""Lines of a bill that renting elsewhere replaces, since the rent includes electricity: GPUs, electricity, an offer's
-terms."""
+"""Lines of a bill replaced by rent elsewhere, which includes electricity: GPUs, electricity, an offer's terms."""
 
 
 def _usd_here(plan: Plan) -> float | None:

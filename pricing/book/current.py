@@ -20,8 +20,7 @@ from pricing.book.rows import STALE_AFTER_DAYS, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate
 
 HISTORIC_AFTER_DAYS = 548
-"""18 months: AWS cut its on-demand prices by 33 to 44 percent between two snapshots that were closer together than
-that."""
+"""18 months: AWS cut its on-demand prices by 33 to 44 percent between two snapshots less than 18 months apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

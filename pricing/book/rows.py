@@ -43,8 +43,7 @@ HIGHEST_PLAUSIBLE_PER_GPU_H = Decimal(200)
 HIGHEST_PER_GPU_H = 10**9
 """Limit in any currency: 200 USD in the currency with the least valuable unit, with room for that to fall."""
 MOST_CHARACTERS = 10_000
-"""Length limit of a cell; a longer text was pasted by mistake, and ten times as long exceeds what CSV readers
-accept."""
+"""Length limit of a cell; a longer text was pasted by mistake, and CSV readers refuse one ten times as long."""
 MOST_NAMED = 20
 """Number of bad rows that are named individually; the others are only counted."""
 

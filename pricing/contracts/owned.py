@@ -13,8 +13,7 @@ from planner.lazy import dataclass
 from planner.units import MONTH_H, YEAR_H
 
 PRICE_PERFORMANCE_OOM_PER_YEAR = 0.14
-"""Orders of magnitude by which GPU price-performance improves per year (Epoch AI): hardware loses 27.6 % of its value a
-year."""
+"""Orders of magnitude by which GPU price-performance improves per year (Epoch AI): 27.6 % of value lost a year."""
 
 ITEMS = ("server", "network", "storage", "financing", "housing", "electricity", "staff")
 """Items of an owned GPU-hour; they sum to its cost."""

@@ -17,8 +17,7 @@ RATE_COLUMNS = ("currency", "usd_per_unit", "date", "source")
 
 _MAY_BE_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}")
 LARGEST_USD_PER_UNIT = Decimal(10_000)
-"""Upper limit of a rate: the most valuable unit of a currency is worth a few USD, the least valuable some
-millionths."""
+"""Upper limit of a rate: the most valuable unit of a currency is worth a few USD, the least some millionths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

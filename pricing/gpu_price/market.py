@@ -21,8 +21,7 @@ FEW_PROVIDERS = 5
 MOST_NAMED = 12
 """Number of providers that a sentence names."""
 TYPICAL_FROM_PROVIDERS = 5
-"""GPUs with at least this many votes determine the typical spread, to which a narrower range of fewer votes is
-widened."""
+"""GPUs with at least this many votes set the typical spread, to which a narrower range of fewer votes is widened."""
 TYPICAL_OF = "on-demand"
 """Commitment whose typical spread is used where no GPU has enough votes in the requested one."""
 
