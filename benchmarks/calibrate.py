@@ -1,4 +1,4 @@
-"""Time of learning from 20 own runs over predicting the same 20 rows: `python -m benchmarks.calibrate`."""
+"""Time of learning from 20 own runs, as a ratio to predicting the same 20 rows: `python -m benchmarks.calibrate`."""
 
 from __future__ import annotations
 

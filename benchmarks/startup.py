@@ -1,4 +1,4 @@
-"""Cold start of the program over `python -c "import numpy"`: the target is at most 2 for help, 4 for estimate.
+"""Cold start of the program as a ratio to `python -c "import numpy"`: the aim is at most 2 for help, 4 for estimate.
 
 Each command runs in a fresh process, interleaved round by round so that a drifting machine affects all commands alike;
 the medians are compared. Run it with the interpreter that has mpplan: `python -m benchmarks.startup [rounds]`.

@@ -1,4 +1,4 @@
-"""The time of the two gradient products over a layer's forward product, by precision, at sizes of real layers.
+"""The time of the two gradient products relative to a layer's forward product, by precision, at real layer sizes.
 
     python -m benchmarks.h200.measure_gradients OUT.json [--device cuda]
 

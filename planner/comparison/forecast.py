@@ -53,7 +53,7 @@ class Forecast:
     cost_usd: Estimate | None
     """Remaining cost; None where GPUs or price are unknown."""
     spent_days: float | None
-    """Time until the end of the log: wall-clock time, else that of its steps and pauses or its closing line; else None."""
+    """Time until the end of the log: wall-clock time, else from steps and pauses or the closing line, else None."""
     spent_usd: Estimate | None
     stops_expected: float
     """Mean number of remaining stops."""

@@ -321,8 +321,8 @@ def _choose(
 
 
 WORTH_CHUNKS = 1.02
-"""Step time over the fastest at which fewer layer chunks are still preferred: chunks hold more activations, so
-nobody uses them for a smaller gain."""
+"""Step time over the fastest up to which a layout with fewer layer chunks is preferred: chunks hold more activations,
+so nobody uses them for a smaller gain."""
 
 
 def _sharded_to_fit(
