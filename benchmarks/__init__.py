@@ -1,1 +1,1 @@
-"""What measures: accuracy against published runs, speed against named baselines, the probe against itself."""
+"""Benchmarks: accuracy against published runs, speed against named baselines, and the probe against itself."""

@@ -1,6 +1,6 @@
 """Write `docs/accuracy.md` and its chart from the shipped published runs: `make accuracy`.
 
-What is fitted and what is predicted with its whole lineage left out stand side by side; the latter comes from
+Fitted results and predictions without the row's lineage are shown side by side; the latter come from
 `benchmarks/calibration.json`, which `make calibrate` writes.
 """
 
@@ -58,23 +58,23 @@ LABELS = {
 }  # fmt: skip
 _FIGURE = re.compile(r"[-+–0-9][0-9.,]*(e\+?\d+)?( [%x])?( / [0-9.]+ %)?")
 FEWEST = 5
-"""Groups of fewer rows are not listed."""
+"""Groups with fewer rows are not listed."""
 
 
 def read(name: str) -> list[dict[str, str]]:
-    """Rows of a CSV file of this folder or the catalogue."""
+    """Return the rows of a CSV file of this folder or the catalogue."""
     path = BENCHMARKS / name if (BENCHMARKS / name).exists() else ROOT / "planner" / "catalog" / name
     with path.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A ratio as a percentage."""
+    """Return a ratio as a percentage."""
     return "–" if value is None else f"{100 * value:.{digits}f} %"
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; columns of figures stand right."""
+    """Return a Markdown table with columns of figures aligned right."""
     cells = [list(row) for row in rows]
     figures = [all(_FIGURE.fullmatch(row[i]) for row in cells) for i in range(len(headers))]
     marks = "|".join("---:" if right else "---" for right in figures)
@@ -82,12 +82,12 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Text in lines of 120 characters."""
+    """Return text wrapped at 120 characters."""
     return textwrap.fill(text, 120) + "\n"
 
 
 class LeftOut:
-    """Residuals of rows under parameters that were fitted without the row's lineage, and the spread stated."""
+    """Residuals of rows under parameters fitted without the row's lineage, and the stated spread."""
 
     def __init__(self) -> None:
         self.report = json.loads((BENCHMARKS / "calibration.json").read_text(encoding="utf-8"))
@@ -96,12 +96,12 @@ class LeftOut:
         self.sd: dict[str, float] = {name: pair[1] for name, pair in self.report["left_out"].items()}
 
     def errors(self, rows: Iterable[ScoredRun]) -> tuple[np.ndarray, list[ScoredRun]]:
-        """Signed errors `[row]` of those rows that have a residual."""
+        """Return the signed errors, `[row]`, and the rows that have a residual."""
         scored = [row for row in rows if row.counts and row.id in self.by_id]
         return np.array([math.expm1(self.by_id[row.id]) for row in scored]), scored
 
     def quantiles(self, rows: Iterable[ScoredRun]) -> tuple[float | None, float | None]:
-        """Weighted median and 90th percentile of the absolute error."""
+        """Return the weighted median and 90th percentile of the absolute error."""
         errors, scored = self.errors(rows)
         if not scored:
             return None, None
@@ -109,7 +109,7 @@ class LeftOut:
         return weighted_quantile(np.abs(errors), weight, 0.5), weighted_quantile(np.abs(errors), weight, 0.9)
 
     def coverage(self, rows: Iterable[ScoredRun]) -> float | None:
-        """Share inside the range, had the prediction been made without the row's lineage."""
+        """Return the share inside the range for predictions made without the row's lineage."""
         _, scored = self.errors(rows)
         if not scored:
             return None
@@ -118,7 +118,7 @@ class LeftOut:
         return float((inside * weight).sum() / weight.sum())
 
     def pair_error(self, pair: ScoredPair) -> float | None:
-        """Absolute error of the ratio between two rows of one lineage, both predicted without it."""
+        """Return the absolute error of the ratio between two rows of one lineage, both predicted without it."""
         first, second = (self.by_id.get(row) for row in pair.ids)
         if first is None or second is None:
             return None
@@ -126,7 +126,7 @@ class LeftOut:
         return abs(math.expm1(turned * (second - first)))
 
     def whole_runs(self, rows: Iterable[ScoredRun]) -> list[WholeRun]:
-        """Published totals against what was predicted for them without their lineage."""
+        """Return published totals with the predictions made for them without their lineage."""
         return [
             WholeRun(lineage=row.run.lineage, log_error=self.by_id[row.id], log_sd=self.sd[row.id])
             for row in rows
@@ -135,7 +135,7 @@ class LeftOut:
 
 
 def summary_row(name: str, rows: list[ScoredRun], left: LeftOut) -> list[str]:
-    """One line of a breakdown."""
+    """Return one line of a breakdown."""
     fit, (median, p90) = summarize(rows), left.quantiles(rows)
     return [
         name, str(fit.n), percent(fit.median_abs_error), percent(fit.p90_abs_error), percent(median), percent(p90),
@@ -150,7 +150,7 @@ HEADERS = (
 
 
 def breakdown(validation: Validation, key: Callable[[Prepared], str], left: LeftOut, label: str) -> str:
-    """A table of one property."""
+    """Return a table of one property."""
     groups: dict[str, list[ScoredRun]] = defaultdict(list)
     for row in validation.runs:
         if row.counts and row.prepared is not None:
@@ -160,7 +160,7 @@ def breakdown(validation: Validation, key: Callable[[Prepared], str], left: Left
 
 
 def speed_pairs(validation: Validation) -> list[ScoredPair]:
-    """Pairs of speeds with a published ratio."""
+    """Return the pairs of speeds with a published ratio."""
     return [
         pair
         for pair in validation.pairs
@@ -169,13 +169,13 @@ def speed_pairs(validation: Validation) -> list[ScoredPair]:
 
 
 def median_of(errors: Iterable[float | None]) -> str:
-    """Median of those that are known, as a percentage."""
+    """Return the median of the known errors, as a percentage."""
     present = [error for error in errors if error is not None]
     return percent(float(np.median(present)) if present else None)
 
 
 def pairs_table(validation: Validation, left: LeftOut) -> str:
-    """Ratio between two precisions of the same work."""
+    """Return a table of the ratios between two precisions of the same work."""
     groups: dict[tuple[str, str], list[ScoredPair]] = defaultdict(list)
     for pair in speed_pairs(validation):
         groups[pair.frm, pair.to].append(pair)
@@ -194,12 +194,12 @@ def pairs_table(validation: Validation, left: LeftOut) -> str:
 
 
 def of_group(validation: Validation, *groups: str) -> list[ScoredRun]:
-    """Rows of these groups."""
+    """Return the rows of these groups."""
     return [row for row in validation.runs if row.run is not None and row.run.group in groups]
 
 
 def targets(validation: Validation, left: LeftOut) -> str:
-    """What was aimed for and what is reached."""
+    """Return a table of the targets and the results."""
     rows = []
 
     def line(what: str, aim: str, members: list[ScoredRun], second: bool = True) -> None:
@@ -227,7 +227,7 @@ def targets(validation: Validation, left: LeftOut) -> str:
 
 
 def constant_baseline(validation: Validation) -> str:
-    """The best single TFLOP/s per GPU for A100 clusters, against the planner on the same rows."""
+    """Compare the best single TFLOP/s per GPU for A100 clusters with the planner on the same rows."""
     rows = [
         row for row in of_group(validation, "throughput")
         if row.counts and row.prepared and row.prediction and row.run
@@ -256,7 +256,7 @@ def constant_baseline(validation: Validation) -> str:
 
 
 def peers_table(validation: Validation) -> str:
-    """Us against each peer on the rows that it can take."""
+    """Return a table of mpplan and each peer on the rows that the peer supports."""
     scored = {row.id: row for row in validation.runs}
     pairs = {pair.ids: pair for pair in validation.pairs}
     rows = []
@@ -279,7 +279,7 @@ def peers_table(validation: Validation) -> str:
 
 
 def reason(row: ScoredRun, reasons: list[dict[str, str]]) -> tuple[str, str]:
-    """Kind and text of the first reason whose patterns all match."""
+    """Return kind and text of the first reason whose patterns all match."""
     assert row.run is not None
     values = {
         "source": row.id.rsplit("-", 1)[0], "model": row.run.model, "gpu": row.run.gpu, "metric": row.metric,
@@ -293,7 +293,7 @@ def reason(row: ScoredRun, reasons: list[dict[str, str]]) -> tuple[str, str]:
 
 
 def misses_table(validation: Validation) -> str:
-    """Rows that miss by more than 30 %, together by configuration and reason."""
+    """Return a table of rows that miss by more than 30 %, grouped by configuration and reason."""
     reasons = read("miss_reasons.csv")
     groups: dict[tuple[str, ...], list[ScoredRun]] = defaultdict(list)
     for row in validation.runs:
@@ -314,7 +314,7 @@ def misses_table(validation: Validation) -> str:
 
 
 def search_text(validation: Validation) -> str:
-    """What the layout search finds on the same questions."""
+    """Return what the layout search finds on the same questions."""
     predicted = (row.prepared for row in validation.runs if row.prepared is not None and row.prediction is not None)
     results = search_all(predicted)
     gains = np.array([search.gain for search in results])
@@ -328,7 +328,7 @@ def search_text(validation: Validation) -> str:
 
 
 def points(validation: Validation) -> list[Point]:
-    """Tokens (samples of an encoder, images) per second and GPU of every scored speed."""
+    """Return tokens (samples of an encoder, images) per second and GPU of every scored speed."""
     result: list[Point] = []
     for row in validation.runs:
         if not row.counts or row.prepared is None or row.prediction is None or not row.published:
@@ -346,7 +346,7 @@ def points(validation: Validation) -> list[Point]:
 
 
 def budget(validation: Validation, left: LeftOut) -> str:
-    """What the figures of the page mean for somebody who sets money aside."""
+    """Return what the figures of the page mean for somebody who budgets a run."""
     whole = left.whole_runs(of_group(validation, "run_total"))
     money = table(("", f"of ${PLANNED_USD:,} in the plan"), budget_rows(whole))
     trust = table(("", "whole runs", "speeds"), trust_rows(left.report))
@@ -354,7 +354,7 @@ def budget(validation: Validation, left: LeftOut) -> str:
 
 
 def run_totals_text(validation: Validation, left: LeftOut) -> str:
-    """The row that an answer states beside its high figures (`planner.answer.run_totals`)."""
+    """Return the row that an answer states beside its high figures (`planner.answer.run_totals`)."""
     whole = left.whole_runs(of_group(validation, "run_total"))
     runs, lineages, below_high = len(whole), len({run.lineage for run in whole}), sum(run.below_high for run in whole)
     source = (

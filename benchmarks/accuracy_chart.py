@@ -1,4 +1,4 @@
-"""Predicted against published speed as one SVG: a point per run, a colour per precision, bands of 10 and 30 %."""
+"""Chart of predicted against published speed as SVG: a point per run, a colour per precision, bands of 10 and 30 %."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLOURS = {
     "fp32": "#7a5195", "tf32": "#bc5090", "fp16": "#ef5675", "bf16": "#0072b2", "fp8": "#e69f00", "mxfp8": "#009e73",
     "nvfp4": "#56b4e9",
 }  # fmt: skip
-"""By precision; told apart in grey and by the colour-blind as far as seven can be."""
+"""Colour by precision, chosen to be distinguishable in grey and for colour-blind readers as far as seven can be."""
 WIDTH, HEIGHT, LEFT, TOP, SIDE = 720, 700, 80, 40, 600
 DECADES = (1, 6)
 """Axes from 10 to a million tokens per second and GPU."""
@@ -49,7 +49,7 @@ def _axes() -> list[str]:
 
 
 def draw(points: Iterable[Point]) -> str:
-    """The chart of these points; what lies outside the axes is left out."""
+    """Return the chart of these points; points outside the axes are left out."""
     low, high = 10.0 ** DECADES[0], 10.0 ** DECADES[1]
     groups: dict[str, list[str]] = defaultdict(list)
     for precision, published, predicted in points:

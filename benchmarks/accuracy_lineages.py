@@ -1,4 +1,4 @@
-"""The part of the page on lineages: left out whole, after learning, how far two are apart, what it is to a budget."""
+"""The part of the page on lineages: left out, after learning, how much two differ, and what that means for a budget."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from planner.validation.score import ScoredRun
 
 FIGURES = {"time": "throughput", "memory": "memory", "power": "power", "run": "run totals and their energy"}
 ENOUGH = 3
-"""Rows that a lineage on the learning curve has to have learned from."""
+"""Number of rows from which a lineage on the learning curve must have learned."""
 HEADERS = ("", "lineages", "error: mean", "error: median", "in the range", "width of the range")
 
 Entry = Mapping[str, Any]
-"""A lineage, figure and count of learned rows of `benchmarks/calibration.json`."""
+"""Result of a lineage, figure and number of learned rows in `benchmarks/calibration.json`."""
 
 
 PLANNED_USD = 100_000
-"""What the plan says in the examples for a budget."""
+"""Cost in the plan of the budget examples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeRun:
-    """The published GPU time of a whole run against that predicted without its lineage."""
+    """The published GPU time of a whole run compared with the prediction without its lineage."""
 
     lineage: str
     log_error: float
     """Logarithm of predicted over published."""
     log_sd: float
-    """Standard deviation that was stated with the prediction, of its logarithm."""
+    """Standard deviation stated with the prediction, in its logarithm."""
 
     @property
     def taken(self) -> float:
-        """What it took over the middle of its range."""
+        """GPU time of the run over the middle of its range."""
         return float(np.exp(-self.log_error))
 
     @property
@@ -49,7 +49,7 @@ class WholeRun:
 
     @property
     def below_high(self) -> bool:
-        """Whether it took no more than the high end."""
+        """Whether the run took no more than the high end."""
         return -self.log_error <= Z90 * self.log_sd
 
 
@@ -58,7 +58,7 @@ def _percent(value: float, digits: int = 1) -> str:
 
 
 def votes(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """One vote a lineage: number, mean and median error, coverage, width."""
+    """Return the scores with one vote per lineage: number, mean and median error, coverage, width."""
     errors, inside, widths = (np.array([entry[name] for entry in entries]) for name in ("error", "coverage", "width"))
     return (
         str(len(entries)), _percent(float(errors.mean())), _percent(float(np.median(errors))),
@@ -67,13 +67,13 @@ def votes(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def left_out_rows(report: Entry) -> list[tuple[str, ...]]:
-    """Lineages left out whole with nothing learned, every draw through the equations, by figure."""
+    """Return scores by figure for left-out lineages with nothing learned and every draw put through the equations."""
     groups = _by(report["drawn"], "figure")
     return [(label, *votes(groups[name])) for name, label in FIGURES.items() if name in groups]
 
 
 def lineage_rows(report: Entry) -> list[tuple[str, ...]]:
-    """The same of every lineage with two rows or more."""
+    """Return the left-out scores of every lineage with at least two rows."""
     rows: list[tuple[str, ...]] = []
     for name, label in FIGURES.items():
         entries = [entry for entry in report["drawn"] if entry["figure"] == name and entry["rows"] > 1]
@@ -86,7 +86,7 @@ def lineage_rows(report: Entry) -> list[tuple[str, ...]]:
 
 
 def curve_rows(report: Entry) -> list[tuple[str, ...]]:
-    """The learning curve of the lineages that have enough rows to learn from three."""
+    """Return the learning curve of the lineages that have enough rows to learn from three."""
     rows: list[tuple[str, ...]] = []
     for name, label in FIGURES.items():
         entries = [entry for entry in report["curve"] if entry["figure"] == name]
@@ -105,9 +105,9 @@ def _by(entries: Iterable[Entry], name: str) -> dict[Any, list[Entry]]:
 
 
 def apart(runs: Iterable[ScoredRun]) -> list[float]:
-    """How far two lineages are apart on one question: absolute logarithm of the ratio of their speeds, for each pair.
+    """Return the distance of two lineages on one question, for each pair: the absolute log ratio of their speeds.
 
-    One question is one model (by its shape), GPU, precision, number of GPUs, sequence length and kind of training; the
+    One question is one model (by its shape), GPU, precision, number of GPUs, sequence length and kind of training. The
     speed is tokens per second and GPU, the median of a lineage's rows.
     """
     speeds: dict[tuple[object, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -143,12 +143,12 @@ def _tokens_per_s_per_gpu(row: ScoredRun) -> float | None:
 
 
 def floor_text(runs: Iterable[ScoredRun]) -> str:
-    """How far apart two lineages are, and what that means for a planner that knows nothing of the team, in words."""
+    """Return, in words, how much two lineages differ, and what that means for a planner that does not know the team."""
     distances = apart(runs)
     if not distances:
         return "No two lineages report one question."
     typical = float(np.expm1(np.median(distances)))
-    # The best answer to both stands between them: each is half of their distance away.
+    # The best answer for both is halfway, at half of their distance from each.
     best = float(np.expm1(np.median(distances) / 2.0))
     return (
         f"In {len(distances)} pairs, two lineages report results for the same question (model, GPU, precision, number "
@@ -159,7 +159,7 @@ def floor_text(runs: Iterable[ScoredRun]) -> str:
 
 
 def budget_text(whole: Sequence[WholeRun]) -> str:
-    """What to set aside, in words."""
+    """Return, in words, how much to set aside."""
     below, teams = sum(run.below_high for run in whole), len({run.lineage for run in whole})
     high = float(np.median([run.high for run in whole]))
     worst = max(run.taken for run in whole)
@@ -174,7 +174,7 @@ def budget_text(whole: Sequence[WholeRun]) -> str:
 
 
 def budget_rows(whole: Sequence[WholeRun]) -> list[tuple[str, str]]:
-    """What whole runs would have cost whose plan said the same, in words and dollars."""
+    """Return, in words and dollars, the costs of whole runs if the plan of each had stated the same cost."""
     taken = np.array([run.taken for run in whole])
     return [
         ("the high end of such a plan, typically: set this aside", _usd(float(np.median([run.high for run in whole])))),
@@ -186,7 +186,7 @@ def budget_rows(whole: Sequence[WholeRun]) -> list[tuple[str, str]]:
 
 
 def trust_rows(report: Entry) -> list[tuple[str, str, str]]:
-    """How sure whole runs and speeds are for a team that nobody measured, and after runs of its own; one vote each."""
+    """Return how reliable whole runs and speeds are for a new team, and after runs of its own; one vote per team."""
     drawn = _by(report["drawn"], "figure")
     before, after = ([_learned(report, figure, count) for figure in ("run", "time")] for count in (0, ENOUGH))
     lines = (
@@ -210,12 +210,12 @@ def trust_rows(report: Entry) -> list[tuple[str, str, str]]:
 
 
 def _learned(report: Entry, figure: str, count: int) -> list[Entry]:
-    """The entries of the learning curve at a count, of lineages that have enough rows."""
+    """Return the entries of the learning curve at a count, for lineages that have enough rows."""
     entries = [entry for entry in report["curve"] if entry["figure"] == figure]
     able = {entry["lineage"] for entry in entries if entry["learned"] == ENOUGH}
     return [entry for entry in entries if entry["learned"] == count and entry["lineage"] in able]
 
 
 def _usd(ratio: float) -> str:
-    """A multiple of what the plan says, in thousands."""
+    """Return a multiple of the plan's cost, in thousands."""
     return f"${round(ratio * PLANNED_USD, -3):,.0f}"

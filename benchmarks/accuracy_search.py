@@ -1,4 +1,4 @@
-"""The layout search on published runs: is its layout at least as fast, and is the published one among its best."""
+"""The layout search on published runs: is its layout at least as fast, and is the published one among its best?"""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from planner.validation.setup import NO_PRICES, Prepared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """What the search finds for one published run."""
+    """Result of the search for one published run."""
 
     id: str
     gain: float
-    """Step of the published layout over that of the best found, both by the model; from 1 on: at least as fast."""
+    """Step time of the published layout over that of the best found, both by the model; 1 or more: at least as fast."""
     rank: int
-    """Splits (tp, pp, cp, ep) that are faster than the published one, each at its best, plus one."""
+    """1 plus the number of splits (tp, pp, cp, ep) that are faster than the published split, each at its best."""
     layouts: int
 
 
 def searchable(prepared: Prepared) -> bool:
-    """Whether the run states its split, and is a decoder on more than one GPU."""
+    """Return whether the run states its split, and is a decoder on more than one GPU."""
     run = prepared.run
     return (
         run.group in ("throughput", "precision_pair")
@@ -39,7 +39,7 @@ def searchable(prepared: Prepared) -> bool:
 
 
 def search(prepared: Prepared) -> Searched | None:
-    """Search all layouts on the run's own GPUs and batch; None where none is even."""
+    """Search all layouts on the run's own GPUs and batch; None where no layout divides evenly."""
     recipe, cluster = prepared.recipe, prepared.cluster
     published = prepared.layouts.at(0)
     try:
@@ -51,7 +51,7 @@ def search(prepared: Prepared) -> Searched | None:
     rates = resolve_rates(cluster, recipe).sample()
     own = score(recipe, cluster, prepared.layouts, rates, NO_PRICES, recipe.tokens_per_step)
     scores = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
-    limit = max(cluster.gpu.memory_bytes, float(own.memory_bytes[0]))  # it ran: the search may use as much
+    limit = max(cluster.gpu.memory_bytes, float(own.memory_bytes[0]))  # the run fitted: the search may use as much
     step = np.where(scores.memory_bytes <= limit * (1 + 1e-9), scores.step_s, np.inf)
     best: dict[tuple[int, ...], float] = {}
     for split, time in zip(zip(layouts.tp, layouts.pp, layouts.cp, layouts.ep, strict=True), step, strict=True):
@@ -65,7 +65,7 @@ def search(prepared: Prepared) -> Searched | None:
 
 
 def search_all(runs: Iterable[Prepared]) -> list[Searched]:
-    """One search per distinct question (model, machines, batch, precision, published split)."""
+    """Search once per distinct question (model, machines, batch, precision, published split)."""
     done: dict[object, Searched | None] = {}
     searches = []
     for prepared in runs:

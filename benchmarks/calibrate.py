@@ -17,7 +17,7 @@ REPEATS = 5
 
 
 def best_s(work: Callable[[], object]) -> float:
-    """Seconds of the quickest of a few runs."""
+    """Return the seconds of the fastest of a few runs."""
     times = []
     for _ in range(REPEATS):
         started = time.perf_counter()
@@ -30,7 +30,7 @@ def main() -> None:
     """Time both in one process, and print the ratio."""
     with (CATALOG / "published_runs.csv").open(encoding="utf-8", newline="") as lines:
         rows = [row for row in csv.DictReader(lines) if row["lineage"] == LINEAGE and row["value"]][:ROWS]
-    validate(rows)  # fill the caches of both
+    validate(rows)  # fill the caches that both use
     predicting, learning = best_s(lambda: validate(rows)), best_s(lambda: calibration_of(rows, source="runs.csv"))
     sys.stdout.write(
         f"{len(rows)} rows: predicted in {predicting:.2f} s, learned from in {learning:.2f} s, "

@@ -1,9 +1,10 @@
-"""Write `docs/checked.md`: well-known runs, asked as a person would ask, against what was published: `make checked`.
+"""Write `docs/checked.md`: well-known runs, asked as a person would ask, compared with what was published.
 
-The totals go to `planner/catalog/asked_totals.csv` as well, which an answer states beside its high figures.
+Run it with `make checked`. The totals also go to `planner/catalog/asked_totals.csv`, which an answer states beside its
+high figures.
 
-The questions are rows of `checked.csv`: flags of `mpplan estimate` that name the model, the GPU, how many, the tokens
-and the precision, and the row of the published runs that the answer is held against.
+The questions are rows of `checked.csv`: the flags of `mpplan estimate` that give the model, the GPU, the number of
+GPUs, the tokens and the precision, and the published run with which the answer is compared.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ PAGE, TEMPLATE = ROOT / "docs" / "checked.md", Path(__file__).with_suffix(".temp
 QUESTIONS, RUNS = Path(__file__).with_suffix(".csv"), CATALOG / "published_runs.csv"
 ASKED_TOTALS = CATALOG / "asked_totals.csv"
 A_MONTH = "a month"
-"""In the column `gpus_from`: the row does not say how many GPUs there were."""
+"""Value of the column `gpus_from` where the row does not state the number of GPUs."""
 INSIDE_AIM, ERROR_AIM = 0.9, 0.15
-"""Share inside the range, and median error, that are aimed for."""
+"""Targets for the share inside the range and for the median error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +44,13 @@ class Metric:
 
     unit: str
     fact: Callable[[dict[str, str]], float]
-    """Of a row of the published runs, in the unit."""
+    """Figure of a row of the published runs, in the unit."""
     answer: Callable[[Plan], Estimate | None]
-    """Of a plan, in the unit."""
+    """Figure of a plan, in the unit."""
 
 
 def _step_tokens_per_s(row: dict[str, str]) -> float:
-    """Tokens per second and GPU of a row that states the seconds of a step."""
+    """Return the tokens per second and GPU of a row that states the seconds of a step."""
     tokens = float(row["global_batch_seqs"]) * float(row["seq_len"])
     return tokens / float(row["value"]) / float(row["n_gpus"])
 
@@ -63,32 +64,32 @@ METRICS = {
     ),
     "step_time_s": Metric(unit="tokens/s/GPU", fact=_step_tokens_per_s, answer=lambda plan: plan.tokens_per_s_per_gpu),
 }
-"""By the metric of the row."""
+"""Metrics by the name in the row."""
 SPEEDS = frozenset({METRICS["step_time_s"].unit})
 """Units in which more is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """One run: what was asked, what was published, and the answer."""
+    """One run with its question, its published figure and the answer."""
 
     question: dict[str, str]
     """The row of `checked.csv`."""
     unit: str
     fact: float
     answer: Estimate | None
-    """In the same unit; None where the planner refused."""
+    """Answer in the same unit; None where the planner refused."""
     refused: str | None
-    """Why, in words."""
+    """Reason for the refusal, in words."""
 
     @property
     def inside(self) -> bool:
-        """Whether the fact lies within the answer's 90 % range; never where the planner refused."""
+        """Whether the fact is inside the answer's 90 % range; never where the planner refused."""
         return self.answer is not None and self.answer.low <= self.fact <= self.answer.high
 
     @property
     def below_high(self) -> bool:
-        """Whether the run took no more GPU time than the answer's high; of a speed that is its low."""
+        """Whether the run took no more GPU time than the answer's high end; for a speed, no less than the low end."""
         if self.answer is None:
             return False
         return self.fact >= self.answer.low if self.unit in SPEEDS else self.fact <= self.answer.high
@@ -100,19 +101,19 @@ class Checked:
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """Rows of a CSV file."""
+    """Return the rows of a CSV file."""
     with path.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 
 
 def texts_of(asked: str) -> dict[str, str]:
-    """What was typed, by the name of the input: `--gpus 8` is `gpus` and `8`."""
+    """Return the typed texts by the name of the input: `--gpus 8` is `gpus` and `8`."""
     words = shlex.split(asked)
     return {flag.removeprefix("--").replace("-", "_"): text for flag, text in zip(words[::2], words[1::2], strict=True)}
 
 
 def ask(asked: str) -> Plan:
-    """The plan of the asked precision; no measurement of this machine has a part in it.
+    """Return the plan in the requested precision, without any measurement of this machine.
 
     Raises:
         MpplanError: the planner refuses the question.
@@ -122,7 +123,7 @@ def ask(asked: str) -> Plan:
 
 
 def check(question: dict[str, str], runs: dict[str, dict[str, str]]) -> Checked:
-    """Ask one question and put the fact beside the answer.
+    """Ask one question and compare the answer with the fact.
 
     Args:
         question: a row of `checked.csv` that has flags.
@@ -139,28 +140,28 @@ def check(question: dict[str, str], runs: dict[str, dict[str, str]]) -> Checked:
 
 
 def check_all() -> list[Checked]:
-    """Every question that has flags, in the order of the file."""
+    """Check every question that has flags, in the order of the file."""
     runs = {row["id"]: row for row in read(RUNS)}
     return [check(question, runs) for question in read(QUESTIONS) if question["asked"]]
 
 
 def counted(checked: Iterable[Checked]) -> list[Checked]:
-    """Those whose fact is what was asked."""
+    """Return the entries whose fact is exactly what was asked."""
     return [entry for entry in checked if not entry.question["apart"]]
 
 
 def inside_ratio(checked: Sequence[Checked]) -> float:
-    """Share whose fact lies inside the range, 0..1; a refusal counts as outside."""
+    """Return the share of facts inside the range, 0..1; a refusal counts as outside."""
     return sum(entry.inside for entry in checked) / len(checked)
 
 
 def median_error(checked: Iterable[Checked]) -> float:
-    """Median of the absolute error of the middle, over those that were answered."""
+    """Return the median absolute error of the middle, over the answered questions."""
     return float(np.median([abs(entry.error_ratio) for entry in checked if entry.error_ratio is not None]))
 
 
 def figure(value: float) -> str:
-    """Three significant digits, with separators of thousands."""
+    """Return three significant digits, with thousands separators."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:g}"
 
@@ -180,13 +181,13 @@ def _line(entry: Checked, remark: str) -> list[str]:
 
 
 def runs_table(checked: Iterable[Checked], remark: str) -> str:
-    """One line for each run; its last cell is the column `remark` of the question."""
+    """Return one line for each run; its last cell is the column `remark` of the question."""
     heads = ("run (row)", "asked", "fact", "answer", "inside", "error", "")
     return table(heads, (_line(entry, entry.question[remark]) for entry in checked)).rstrip()
 
 
 def summary(checked: Sequence[Checked]) -> str:
-    """The shares in words."""
+    """Return the shares in words."""
     inside = sum(entry.inside for entry in checked)
     refused = sum(entry.answer is None for entry in checked)
     errors = [entry.error_ratio for entry in checked if entry.error_ratio is not None]
@@ -199,7 +200,7 @@ def summary(checked: Sequence[Checked]) -> str:
 
 
 def page(checked: Sequence[Checked], questions: Iterable[dict[str, str]]) -> str:
-    """The page in Markdown."""
+    """Return the page in Markdown."""
     scored = counted(checked)
     left_out = ([f"{q['run']} ({q['row']})", q["apart"]] for q in questions if not q["asked"])
     return TEMPLATE.read_text(encoding="utf-8").format(
@@ -212,7 +213,7 @@ def page(checked: Sequence[Checked], questions: Iterable[dict[str, str]]) -> str
 
 
 def asked_totals_text(scored: Sequence[Checked], date: str) -> str:
-    """The row that an answer states beside its high figures (`planner.answer.run_totals`)."""
+    """Return the row that an answer states beside its high figures (`planner.answer.run_totals`)."""
     inside, below_high = sum(entry.inside for entry in scored), sum(entry.below_high for entry in scored)
     source = "benchmarks/checked.csv, asked with the model, the GPUs and the tokens alone (docs/checked.md)"
     return f'runs,inside,below_high,source,date\n{len(scored)},{inside},{below_high},"{source}",{date}\n'

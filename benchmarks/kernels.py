@@ -36,15 +36,15 @@ from tools.surfaces import (
 Floats = npt.NDArray[np.float64]
 
 ROWS = (512.0, 2048.0, 8192.0)
-"""Values of m that are held out, each alone."""
+"""Values of m that are held out, one at a time."""
 TRAINING_ROWS = 256
-"""Fewer tokens than these at a time are inference."""
+"""Number of tokens below which a product is taken for inference."""
 LENGTHS = (1024.0, 4096.0)
-"""Lengths of sequences that are held out, each alone."""
+"""Sequence lengths that are held out, one at a time."""
 TRAINING_HEADS = 8
-"""Fewer heads times sequences at a time are inference."""
+"""Number of heads times sequences below which attention is taken for inference."""
 DEGREE = 5
-"""Of the polynomial in the logarithms of m, n and k: 56 coefficients."""
+"""Degree of the polynomial in the logarithms of m, n and k, which gives 56 coefficients."""
 
 TEXT = """# Kernels by shape
 
@@ -137,12 +137,12 @@ reads low; so the law goes through the upper quartile. No reading was dropped.
 
 
 def error(miss: Floats) -> float:
-    """Median absolute relative error."""
+    """Return the median absolute relative error."""
     return float(np.median(np.abs(np.expm1(miss))))
 
 
 def polynomial_miss(products: Products) -> Floats:
-    """As `held_out_pairs`, with a polynomial of the logarithm of the time instead of a surface, `[point]`."""
+    """Return the errors as in `held_out_pairs`, `[point]`, with a polynomial of the log time instead of a surface."""
     logs = (np.log(products.sizes) - np.log(products.sizes).mean(axis=0)) / 2.0
     columns = [np.ones(len(logs))]
     for degree in range(1, DEGREE + 1):
@@ -156,7 +156,7 @@ def polynomial_miss(products: Products) -> Floats:
 
 
 def product_line(products: Products, folder: Path) -> tuple[list[str], Floats]:
-    """Errors of one GPU and type, and the misses of the held-out pairs."""
+    """Return the errors of one GPU and type as table cells, and the errors of the held-out pairs."""
     floor = floor_s(folder, products.gpu, products.compute)
     pairs, training = held_out_pairs(products, floor), products.m >= TRAINING_ROWS
     rows = np.concatenate([held_out_rows(products, floor, row) for row in ROWS])
@@ -166,7 +166,7 @@ def product_line(products: Products, folder: Path) -> tuple[list[str], Floats]:
 
 
 def attention_line(attention: Attention) -> list[str]:
-    """Errors of one GPU, biases by grouping, and the rate of large attention."""
+    """Return the errors of one GPU, the biases by grouping, and the rate of large attention."""
     miss, heads = held_out_heads(attention), attention.batch * attention.heads
     training = (heads >= TRAINING_HEADS) & (attention.length >= LENGTHS[0])
     lengths = np.concatenate(
@@ -183,7 +183,7 @@ def attention_line(attention: Attention) -> list[str]:
 
 
 def gain_line(narrow: Products, wide: Products, misses: Mapping[str, Floats]) -> list[str]:
-    """Error of the gain of a narrow type over BF16, by shape, both held out."""
+    """Return the error of the gain of a narrow type over BF16, by shape, with both held out."""
     places = {shape: place for place, shape in enumerate(map(tuple, wide.sizes))}
     both = [(i, places[shape]) for i, shape in enumerate(map(tuple, narrow.sizes)) if shape in places]
     here, there = np.array(both).T
@@ -194,18 +194,21 @@ def gain_line(narrow: Products, wide: Products, misses: Mapping[str, Floats]) ->
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a percentage."""
+    """Return a ratio as a percentage."""
     return f"{100 * ratio:.1f} %"
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; all columns but the first two are figures."""
+    """Return a Markdown table whose columns after the first two are figures."""
     marks = "|".join("---" if number < 2 else "---:" for number in range(len(headers)))
     return "\n".join([f"| {' | '.join(headers)} |", f"|{marks}|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def held_out_power(readings: Sequence[ProductWatts]) -> list[Floats]:
-    """Logarithm of predicted over measured watts of each reading of one architecture, its pair of n and k left out."""
+    """Return the log ratio of predicted to measured watts of each reading of one architecture.
+
+    The pair of n and k of each reading is left out of the fit.
+    """
     folds = [fold_of_pairs(watts) for watts in readings]
     misses = [np.zeros(len(watts.m)) for watts in readings]
     for part in range(FOLDS):
@@ -217,7 +220,7 @@ def held_out_power(readings: Sequence[ProductWatts]) -> list[Floats]:
 
 
 def power_line(watts: ProductWatts, miss: Floats) -> list[str]:
-    """Sustained watts, energy and error of one GPU, type and stack."""
+    """Return the sustained watts, energy and error of one GPU, type and stack."""
     large = watts.large if watts.large.any() else np.ones_like(watts.large)
     return [
         watts.gpu, f"{watts.compute} ({watts.stack})", f"{len(watts.m)}", f"{int(watts.large.sum())}",
@@ -228,14 +231,14 @@ def power_line(watts: ProductWatts, miss: Floats) -> list[str]:
 
 
 def energies(arch: str, readings: Sequence[ProductWatts]) -> str:
-    """The fitted energies of an architecture, in words."""
+    """Return the fitted energies of an architecture, in words."""
     fitted = ArchitecturePower(readings)
     each = ", ".join(f"{compute} {1e12 * fitted.j_per_flop(compute):.2f}" for compute in fitted.computes)
     return f"- {arch}: {each} pJ per FLOP, and {1e12 * fitted.j_per_byte:.0f} pJ per byte"
 
 
 def power_section(folder: Path) -> dict[str, str]:
-    """What the page says of watts: the table, the error of all large products, the energies."""
+    """Return the power part of the page: the table, the error of all large products, the energies."""
     lines, large = [], []
     grouped = by_architecture(read_power(folder))
     for readings in grouped.values():
@@ -250,7 +253,7 @@ def power_section(folder: Path) -> dict[str, str]:
 
 
 def page(folder: Path) -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     every, attentions = read_products(folder), read_attention(folder)
     lines, misses = [], dict[str, dict[str, Floats]]()
     for products in every:

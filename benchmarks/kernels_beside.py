@@ -16,11 +16,11 @@ from tools.kernel_rows import read_raw
 from tools.routed_rows import Routed, fit_factors, read_routed
 
 TRAINING_NODE = 10
-"""Node of 1 MiB: smaller messages decide nothing."""
+"""Index of the node of 1 MiB: smaller messages have no effect on training."""
 LEAST_S = 1e-7
-"""A line that dips below 0 takes this long."""
+"""Time assumed where a line falls below 0."""
 FOLDS = 5
-"""Parts of the models of routed layers, each left out once."""
+"""Parts into which the models of routed layers are divided, each left out once."""
 
 TEXT = """## Collectives inside a node
 
@@ -79,17 +79,20 @@ follows that with few GPUs, each with many experts, the busiest has less to carr
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a percentage."""
+    """Return a ratio as a percentage."""
     return f"{100 * ratio:.1f} %"
 
 
 def error(miss: Floats) -> float:
-    """Median absolute relative error."""
+    """Return the median absolute relative error."""
     return float(np.median(np.abs(np.expm1(miss))))
 
 
 def line_miss(collectives: Collectives, powers: Sequence[float]) -> Floats:
-    """As `held_out_sizes`, with a sum of powers of the size, least squares of the relative error, `[point]`."""
+    """Return the errors as in `held_out_sizes`, `[point]`, for a least-squares sum of powers of the size.
+
+    The fit minimises the relative error.
+    """
     misses, sizes = [], COLLECTIVE_SIZES
     design = np.column_stack([sizes**power for power in powers])
     for seconds in collectives.seconds:
@@ -103,7 +106,7 @@ def line_miss(collectives: Collectives, powers: Sequence[float]) -> Floats:
 
 
 def size_rows(every: Sequence[Collectives]) -> Iterator[list[str]]:
-    """Errors of each GPU, all operations and groups together."""
+    """Yield the errors of each GPU, over all operations and groups."""
     for gpu in dict.fromkeys(each.gpu for each in every):
         of_gpu = [each for each in every if each.gpu == gpu]
 
@@ -119,7 +122,7 @@ def size_rows(every: Sequence[Collectives]) -> Iterator[list[str]]:
 
 
 def transfer_rows(every: Sequence[Collectives]) -> Iterator[list[str]]:
-    """Errors of the surface of each GPU moved to the link of each other."""
+    """Yield the errors of each GPU's surface when transferred to the link of each other GPU."""
     surfaces = {(each.gpu, each.operation): collective_surface(each) for each in every}
     gpus = list(dict.fromkeys(each.gpu for each in every))
     for gpu in gpus:
@@ -136,7 +139,7 @@ def _transfer(surfaces: dict[tuple[str, str], Surface], source: str, target: str
 
 
 def routed_row(routed: Routed) -> tuple[list[str], Floats]:
-    """Errors of the law and of what was considered instead, models left out, and the law's misses."""
+    """Return the errors of the law and its alternatives, with models left out, and the errors of the law."""
     fold = np.random.default_rng(0).permutation(int(routed.shape.max()) + 1)[routed.shape] % FOLDS
     octave = np.floor(np.log2(routed.tokens_per_expert)).astype(np.intp)
     log_ratio = np.log(routed.seconds / routed.one_product_s)
@@ -160,7 +163,7 @@ def routed_row(routed: Routed) -> tuple[list[str], Floats]:
 
 
 def skew_rows(folder: Path, sd: float) -> Iterator[list[str]]:
-    """Penalties by expert parallel size: measured under two power laws, and as training is taken to be."""
+    """Yield penalties by expert-parallel size: measured under two power laws, and as assumed for training."""
     measured = {
         (row["distribution"], int(row["moe_ep_size"])): float(row["penalty_p50"])
         for row in read_raw(folder, "moe_imbalance_penalty.csv")
@@ -175,10 +178,10 @@ def skew_rows(folder: Path, sd: float) -> Iterator[list[str]]:
 
 
 def beside_text(folder: Path, table: Callable[..., str]) -> str:
-    """The parts of the page as Markdown.
+    """Return the parts of the page as Markdown.
 
     Args:
-        folder: of the raw files.
+        folder: folder of the raw files.
         table: writes headers and rows as a table.
     """
     every, routed = read_collectives(folder), read_routed(folder)

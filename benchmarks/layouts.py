@@ -1,11 +1,11 @@
-"""Layouts evaluated per second on one core: the aim is a million.
+"""Layouts evaluated per second on one core; the target is a million.
 
-Counted is every layout for which itemised memory, step time, energy and cost are computed, feasible or not; layouts
-that the enumeration leaves out and the draws of a range are not. Two named baselines make the figure comparable between
-machines:
+Every layout is counted for which itemised memory, step time, energy and cost are computed, feasible or not. Layouts
+that the enumeration omits and the draws of a range are not counted. Two named baselines make the figure comparable
+between machines:
 
 - `plain Python`: the same equations for one layout at a time (`tests/planner/brute_force.py`), on a sample;
-- `numpy copy`: copying 64-bit numbers within the cache: how many are copied in the time of one layout.
+- `numpy copy`: how many 64-bit numbers are copied within the cache in the time of one layout.
 
 Run it from the repository's root: `python -m benchmarks.layouts [rounds]`.
 """
@@ -38,11 +38,11 @@ QUESTIONS = {
 }
 FIXED = Evidence(id="fixed", kind=EvidenceKind.ASSUMED, what="a fixed value", source="this file")
 SAMPLE = 200
-"""Layouts that plain Python evaluates."""
+"""Number of layouts that plain Python evaluates."""
 
 
 def make(asked: dict[str, str]) -> tuple[Case, Layouts]:
-    """A question with a price and a place, and all layouts that the search would look at."""
+    """Return a question with a price and a place, and all layouts that the search would consider."""
     question = resolve(Ask(texts=asked))
     machine = question.clusters[0]
     basis = Message.of("price.basis.given")
@@ -60,7 +60,7 @@ def make(asked: dict[str, str]) -> tuple[Case, Layouts]:
 
 
 def per_second(count: int, work: Callable[[], object], rounds: int) -> float:
-    """Items per second, the median of some rounds."""
+    """Return items per second, as the median of some rounds."""
     taken = []
     for _ in range(rounds):
         start = time.perf_counter()
@@ -70,7 +70,7 @@ def per_second(count: int, work: Callable[[], object], rounds: int) -> float:
 
 
 def plain(case: Case, some: Layouts) -> None:
-    """The same figures for one layout after the other."""
+    """Compute the same figures in plain Python, one layout at a time."""
     prices = case.unit_prices()
     for i in range(len(some)):
         layout = OneLayout(case.recipe, case.cluster, some.at(i), case.mid)
@@ -79,7 +79,7 @@ def plain(case: Case, some: Layouts) -> None:
 
 
 def everything(case: Case, layouts: Layouts) -> Score:
-    """The figures of all layouts, also of those whose memory a search would not time."""
+    """Return the scores of all layouts, including those whose memory would exclude them from a search's timing."""
     return score(case.recipe, case.cluster, layouts, case.mid, case.unit_prices(), case.tokens)
 
 
@@ -96,7 +96,7 @@ def main(rounds: int) -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     for name, asked in QUESTIONS.items():
         case, layouts = make(asked)
-        everything(case, layouts)  # once unmeasured
+        everything(case, layouts)  # a first run without measuring
         ours = per_second(len(layouts), lambda case=case, layouts=layouts: everything(case, layouts), rounds)  # type: ignore[misc]
         some = layouts.take(np.linspace(0, len(layouts) - 1, SAMPLE).astype(np.intp))
         loop = per_second(SAMPLE, lambda case=case, some=some: plain(case, some), 3)  # type: ignore[misc]

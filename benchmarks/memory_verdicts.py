@@ -1,9 +1,9 @@
-"""How good the probability of fitting is: the Brier score on a sweep of 1,641 layouts, many of which ran out of memory.
+"""The quality of the probability of fitting: its Brier score on a sweep of 1,641 layouts, many of them out of memory.
 
-The sweep (`planner/catalog/sweep_runs.csv`) is nanotron's, of two models on 8 to 512 H100. A crash is not always for
-memory: scored are all points that finished, and the crashes whose peak commit 896cacd predicted above half of the GPU's
-memory. That set, and the peak predicted then, is `memory_verdicts.csv`, so that every later version is scored on the
-same points. A verdict of yes or no is the probability 1 or 0.
+The sweep (`planner/catalog/sweep_runs.csv`) is nanotron's, of two models on 8 to 512 H100. Not every crash is due to
+memory, so two kinds of points are scored: those that finished, and the crashes whose peak commit 896cacd predicted
+above half of the GPU's memory. This set, with the peak predicted then, is `memory_verdicts.csv`, so that every later
+version is scored on the same points. A yes-or-no verdict is a probability of 1 or 0.
 
 Run it from the repository's root: `python -m benchmarks.memory_verdicts`.
 """
@@ -26,24 +26,24 @@ from planner.validation.validate import predict_rows
 
 SWEEP = CATALOG / "sweep_runs.csv"
 POINTS = Path(__file__).with_suffix(".csv")
-"""The points that are scored, with the peak predicted by commit 896cacd."""
+"""The scored points, with the peak predicted by commit 896cacd."""
 LIKELY = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One point of the sweep: what happened and what was expected."""
+    """One point of the sweep: its outcome and its prediction."""
 
     cells: dict[str, str]
     finished: bool
     probability: float
-    """Predicted, 0..1, that it fits."""
+    """Predicted probability, 0..1, that it fits."""
     fitted_before: bool
     """Whether commit 896cacd predicted that it fits."""
 
 
 def read_verdicts() -> list[Verdict]:
-    """Every point that is scored, predicted by the code as it is now."""
+    """Return every scored point, predicted by the current code."""
     with POINTS.open(encoding="utf-8", newline="") as lines:
         before = {row["id"]: float(row["predicted_gib"]) for row in csv.DictReader(lines)}
     with SWEEP.open(encoding="utf-8", newline="") as lines:
@@ -69,7 +69,7 @@ def brier(verdicts: Iterable[Verdict], *, before: bool = False) -> float:
 
 
 def called_unlikely(verdicts: Iterable[Verdict]) -> float:
-    """Share of the finished points that were called unlikely."""
+    """Return the share of the finished points that were called unlikely to fit."""
     finished = [v.probability for v in verdicts if v.finished]
     return sum(p < LIKELY for p in finished) / len(finished) if finished else 0.0
 
@@ -82,11 +82,11 @@ GROUPS: dict[str, Callable[[dict[str, str]], str]] = {
     "pp": lambda row: row["pp"],
     "tp": lambda row: row["tp"],
 }
-"""By what the scores are told apart."""
+"""Groupings of the scores."""
 
 
 def table(verdicts: Sequence[Verdict]) -> list[str]:
-    """One line for each value of each group."""
+    """Return one line for each value of each grouping."""
     lines = [f"{'':24}{'points':>7}{'crashed':>8}{'Brier':>8}{'yes/no before':>15}{'finished, called unlikely':>27}"]
     for name, key in GROUPS.items():
         members: dict[str, list[Verdict]] = defaultdict(list)

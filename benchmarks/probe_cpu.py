@@ -1,8 +1,8 @@
-"""What the probe of this CPU takes and how well it predicts: `python -m benchmarks.probe_cpu [runs]`, about 25 minutes.
+"""Time and accuracy of the probe on this CPU: `python -m benchmarks.probe_cpu [runs]`, about 25 minutes.
 
-Each run is a fresh `mpplan probe --device cpu --verify`; first all runs on the machine as it is, then with another
-process that keeps one core busy half the time, in bursts of 0.1 to 1.5 s, then with one that never rests. Run it on an
-otherwise idle machine, with the interpreter that has mpplan[probe]. It prints a Markdown table, line by line.
+Each run is a fresh `mpplan probe --device cpu --verify`. First all runs are made on the machine as it is, then with
+another process that keeps one core busy half the time, in bursts of 0.1 to 1.5 s, then with one that never rests. Run
+it on an otherwise idle machine, with the interpreter that has mpplan[probe]. It prints a Markdown table, line by line.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HEAD = "| machine | time | points contended | `check` trusts it | error in time 
 
 @contextmanager
 def busy_core(share: float) -> Iterator[None]:
-    """Another process that has a core for this share of the time while the block runs."""
+    """Keep a core busy for this share of the time, in another process, while the block runs."""
     burner = subprocess.Popen([sys.executable, "-c", BUSY, str(share)]) if share else None
     try:
         yield
@@ -48,10 +48,10 @@ def busy_core(share: float) -> Iterator[None]:
 
 
 def answer(record: Path, *words: str) -> tuple[float, dict[str, Any]]:
-    """Seconds and document of one command, in a fresh process."""
+    """Return the seconds and the document of one command, in a fresh process."""
     start = time.perf_counter()
     command = [sys.executable, "-m", "mpplan", *words, "--json"]
-    apart = {**os.environ, "XDG_DATA_HOME": str(record.parent)}  # no records of the developer's own
+    apart = {**os.environ, "XDG_DATA_HOME": str(record.parent)}  # excludes the developer's own records
     done = subprocess.run(command, capture_output=True, text=True, env=apart)
     if done.returncode not in (0, 6):
         raise SystemExit(f"{' '.join(words)}: exit {done.returncode}\n{done.stderr}")
@@ -59,7 +59,7 @@ def answer(record: Path, *words: str) -> tuple[float, dict[str, Any]]:
 
 
 def one_run(folder: Path) -> dict[str, Any]:
-    """Suite, verification and judgement on one new record."""
+    """Run suite, verification and judgement on one new record."""
     record = folder / "cpu.jsonl"
     seconds, verified = answer(record, "probe", "--device", "cpu", "--verify", "-o", str(record))
     points = [json.loads(line) for line in record.read_text().splitlines()]
@@ -75,14 +75,14 @@ def one_run(folder: Path) -> dict[str, Any]:
 
 
 def error(summary: dict[str, Any]) -> str:
-    """`median % (largest %) of n`, or a dash."""
+    """Return `median % (largest %) of n`, or a dash."""
     if not summary["n"]:
         return "–"
     return f"{100 * summary['median_abs_error']:.1f} % (largest {100 * summary['max_abs_error']:.1f}) of {summary['n']}"
 
 
 def row(name: str, run: dict[str, Any]) -> str:
-    """One run as a line of the table."""
+    """Return one run as a line of the table."""
     cells = (
         name,
         f"{run['seconds']:.0f} s",
@@ -96,7 +96,7 @@ def row(name: str, run: dict[str, Any]) -> str:
 
 
 def main(repeats: int) -> None:
-    """All runs, quiet first; each line as soon as it is known."""
+    """Make all runs, quiet ones first, and print each line as soon as it is known."""
     sys.stdout.write(f"{HEAD}\n|{'---|' * HEAD.count(' |')}\n")
     for name, share in MACHINES.items():
         runs = []

@@ -1,4 +1,4 @@
-"""How long a report takes beyond start-up and how large it is: `python -m benchmarks.report [PLAN.json]`."""
+"""Rendering time of a report, without start-up, and its size: `python -m benchmarks.report [PLAN.json]`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDS = 15
 
 
 def main() -> None:
-    """One line per form and language: median milliseconds of rendering once the modules and templates are loaded."""
+    """Print per form and language the median milliseconds of rendering once modules and templates are loaded."""
     text = Path(sys.argv[1]).read_bytes() if len(sys.argv) > 1 else gzip.decompress(RECORDED.read_bytes())
     document = json.loads(text)
     for fmt in ("html", "terminal", "markdown", "csv"):

@@ -1,7 +1,7 @@
 """Cold start of the program as a ratio to `python -c "import numpy"`: the aim is at most 2 for help, 4 for estimate.
 
-Each command runs in a fresh process, interleaved round by round so that a drifting machine hits all alike; the medians
-are compared. Run it with the interpreter that has mpplan: `python -m benchmarks.startup [rounds]`.
+Each command runs in a fresh process, interleaved round by round so that a drifting machine affects all commands alike;
+the medians are compared. Run it with the interpreter that has mpplan: `python -m benchmarks.startup [rounds]`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AIMS = {"mpplan --help": 2.0, MAIN_JOB: 4.0}
 
 
 def seconds(arguments: tuple[str, ...]) -> float:
-    """Wall time of one fresh process in seconds.
+    """Return the wall-clock time of one fresh process in seconds.
 
     Raises:
         CalledProcessError: the command failed, so its time would mean nothing.
@@ -36,11 +36,11 @@ def seconds(arguments: tuple[str, ...]) -> float:
 
 def main(rounds: int) -> None:
     """Measure and print one line per command."""
-    os.environ.setdefault("XDG_DATA_HOME", tempfile.gettempdir())  # no records of the developer's own
+    os.environ.setdefault("XDG_DATA_HOME", tempfile.gettempdir())  # excludes the developer's own records
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # containers set it; an installed program has its byte code
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for arguments in COMMANDS.values():
-        seconds(arguments)  # once unmeasured: byte code and disk cache
+        seconds(arguments)  # a first run without measuring: byte code and disk cache
     for _ in range(rounds):
         for name, arguments in COMMANDS.items():
             times[name].append(seconds(arguments))

@@ -1,8 +1,8 @@
-"""The choice among layouts that the fit never saw: `python -m benchmarks.sweep_crossfit` (some ten minutes).
+"""The choice among layouts that the fit never saw: `python -m benchmarks.sweep_crossfit` (about ten minutes).
 
 For each model of the sweep, the parameters are fitted from their priors to every shipped run except the sweep's rows of
-that model, and those rows are then predicted. Writes `benchmarks/sweep_crossfit.csv`, which `make accuracy` reads; the
-shipped parameters stay as they are.
+that model, and those rows are then predicted. It writes `benchmarks/sweep_crossfit.csv`, which `make accuracy` reads;
+the shipped parameters stay as they are.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ DIGITS = 4
 
 
 def before_any_fit(parameters: Parameters) -> Parameters:
-    """Every row as its prior has it, so that nothing of a left-out row is left in the start of a fit."""
+    """Return every parameter row at its prior, so that the start of a fit contains nothing of a left-out row."""
     return replace(parameters.replaced(row.before_fit for row in parameters.rows.values()), joint=None)
 
 
 def left_out(corpus: Sequence[Observation], sweep_rows: Sequence[Mapping[str, str]], model: str) -> list[Observation]:
-    """The corpus without the sweep's rows of a model."""
+    """Return the corpus without the sweep's rows of a model."""
     dropped = {row["id"] for row in sweep_rows if row["model"] == model}
     return [observation for observation in corpus if observation.run.id not in dropped]
 
 
 def crossfit(sweep_rows: Sequence[Mapping[str, str]], start: Parameters, log: Log) -> dict[str, Scores]:
-    """Scores of each model of the sweep under a fit without it."""
+    """Return scores of each model of the sweep under a fit without it."""
     corpus, layouts = read_corpus(start), read_sweep(sweep_rows)
     result = {}
     for model in sorted({observation.run.model for observation in layouts}):
@@ -51,7 +51,7 @@ def crossfit(sweep_rows: Sequence[Mapping[str, str]], start: Parameters, log: Lo
 
 
 def main() -> None:
-    """Fit twice, score, write."""
+    """Fit once for each left-out model, score, and write."""
     with SWEEP.open(encoding="utf-8", newline="") as lines:
         sweep_rows = list(csv.DictReader(lines))
     result = crossfit(sweep_rows, before_any_fit(shipped_parameters()), lambda line: sys.stdout.write(line + "\n"))

@@ -1,4 +1,4 @@
-"""The pricing room: what a GPU-hour costs, what the place adds, what owning costs, and the exports for finance."""
+"""Pricing: the price of a GPU-hour, the costs of a place, the cost of owning machines, and the exports for finance."""
 
 from pricing.gpu_price.price import quote_gpu
 from pricing.place.site import site_facts

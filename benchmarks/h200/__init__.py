@@ -1,1 +1,1 @@
-"""Scripts of a measuring campaign on one GPU."""
+"""Scripts of a measurement campaign on one GPU."""

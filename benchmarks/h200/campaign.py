@@ -31,18 +31,18 @@ from benchmarks.h200.fitness import unfit  # noqa: E402
 from benchmarks.h200.workplace import Workplace, say  # noqa: E402
 
 REFUSED = 2
-"""Exit code of `mpplan probe` for a record that it does not go on with; also the campaign's own."""
+"""Exit code of `mpplan probe` for a record that it refuses to continue; also the campaign's own."""
 UNFIT = 4
-"""Exit code where what the machine reports makes the rest worthless."""
+"""Exit code where the state of the machine makes the rest worthless."""
 MINUTES = {"smoke": 3.0, "plans": 9.5, "products": 9.5, "limits": 1.5, "verify": 9.5, "again": 9.5, "short": 9.5}
-"""Of each command on a GPU."""
+"""Time limit of each command on a GPU, in minutes."""
 QUICK_S = 100.0
-"""Of the quick suite."""
+"""Time of the quick suite."""
 METER_S = {"cuda": 24.0, "cpu": 2.0}
-"""Of sustained work under the meter; it takes two and a half times as long in all."""
+"""Sustained work under the meter; the whole measurement takes two and a half times as long."""
 SHORT_METER_S = {"cuda": 10.0, "cpu": 2.0}
 LOOP_S = 30.0
-"""Of the limits by a loop."""
+"""Time of the limits by a loop."""
 FOR_PLANS = "idle,bandwidth,launch,attention,memory-ops,power,optimizer,block"
 FOR_PRODUCTS = "gemm,end-to-end"
 DRIVER_QUERY = (
@@ -51,7 +51,7 @@ DRIVER_QUERY = (
 
 
 def smoke(place: Workplace) -> int:
-    """Is this machine fit for the rest: driver, `mpplan doctor`, a quick suite, versions."""
+    """Check that this machine is fit for the rest: driver, `mpplan doctor`, a quick suite, versions."""
     if place.device == "cuda":
         place.run("driver", "nvidia-smi", f"--query-gpu={DRIVER_QUERY}", "--format=csv", limit_s=30.0)
     place.python(
@@ -66,19 +66,19 @@ def smoke(place: Workplace) -> int:
 
 
 def plans(place: Workplace) -> int:
-    """What plans need most: idle, bandwidth, launch, attention, memory operations, power, optimizers, layers."""
+    """Measure what plans need most: idle, bandwidth, launch, attention, memory, power, optimizers, layers."""
     return place.probe("what plans need", place.record, "--workload", FOR_PLANS, "--resume")
 
 
 def products(place: Workplace) -> int:
-    """Products and whole steps into the same record, the meter against a trace, the limits by a loop of its own."""
+    """Measure products and whole steps into the same record, then the limits by a loop and the meter by a trace."""
     meter_s = METER_S[place.device]
     code = place.probe("products", place.record, "--workload", FOR_PRODUCTS, "--resume", reserve_s=3 * meter_s + 90.0)
     return code if code == REFUSED else code or _limits(place, meter_s)
 
 
 def limits(place: Workplace) -> int:
-    """The limits by a loop of its own, the meter against a trace."""
+    """Measure the limits by a separate loop, and the meter against a trace."""
     return _limits(place, SHORT_METER_S[place.device])
 
 
@@ -94,14 +94,14 @@ def _limits(place: Workplace, meter_s: float) -> int:
 
 
 def short(place: Workplace) -> int:
-    """The suite and a verification in one process, a part of each; then the limits and the meter."""
+    """Run part of the suite and of a verification in one process, then measure the limits and the meter."""
     reserve_s = 3 * SHORT_METER_S[place.device] + LOOP_S
     code = place.probe("suite and verification", place.record, "--resume", "--verify", reserve_s=reserve_s)
     return code if code == REFUSED else code or limits(place)
 
 
 def verify(place: Workplace) -> int:
-    """Models that were not probed, predicted from the record and run; on the GPU of the record, or not at all."""
+    """Predict models that were not probed from the record and run them, only on the GPU of the record."""
     code = place.probe("verification", place.record, "--workload", "canary", "--resume", "--verify")
     if code == REFUSED:
         say("stop: the record is of another GPU, driver or torch than this one; begin with `plans` in a new folder")
@@ -109,7 +109,7 @@ def verify(place: Workplace) -> int:
 
 
 def again(place: Workplace) -> int:
-    """A second suite in another process, its agreement with the first, and the claims that one GPU can judge."""
+    """Run a second suite in another process, compare it with the first, and judge the claims about one GPU."""
     second = place.out / "suite-2.jsonl"
     code = place.probe("second suite", second, "--resume", reserve_s=75.0)
     agreement = (str(place.record), str(second), str(place.out / "agreement.json"))
@@ -131,7 +131,7 @@ COMMANDS: dict[str, Callable[[Workplace], int]] = {
 
 
 def main() -> int:
-    """Run one command; its exit code."""
+    """Run one command and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("--out", type=Path, required=True, help="the one folder that is written")

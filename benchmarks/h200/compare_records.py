@@ -1,8 +1,9 @@
-"""Do two records of one device agree within their own confidence intervals?
+"""Check whether two records of one device agree within their own confidence intervals.
 
     python benchmarks/h200/compare_records.py FIRST.jsonl SECOND.jsonl [OUT.json]
 
-Two medians agree when their difference is within the two intervals together, or within 1 % (session repeatability).
+Two medians agree if their difference is within the two intervals combined in quadrature, plus 1 % (session
+repeatability).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ REPEATABILITY_RATIO = 0.01
 
 
 def compare(first: Path, second: Path) -> dict[str, Any]:
-    """Every point that both hold with a time."""
+    """Compare every point that has a time in both records."""
     ours, theirs = _timed(first), _timed(second)
     rows = [_row(ours[name], theirs[name]) for name in ours if name in theirs]
     rows.sort(key=lambda row: -abs(row["difference_ratio"]))
@@ -62,7 +63,7 @@ def _row(first: Measurement, second: Measurement) -> dict[str, Any]:
 
 
 def _half(first: Measurement) -> float:
-    """Half the 95 % interval over the median."""
+    """Return half the 95 % interval over the median."""
     return 1.96 * (first.time_relative_sd or 0.0)
 
 

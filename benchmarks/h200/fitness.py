@@ -1,4 +1,4 @@
-"""Whether a machine is fit for the campaign, from the record of its quick suite."""
+"""Check whether a machine is fit for the campaign, from the record of its quick suite."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ EXPECTED = {
     "cuda": {"fp32": "ok", "tf32": "ok", "fp16": "ok", "bf16-autocast": "ok", "bf16-fsdp": "ok", "fp8": "ok"},
     "cpu": {"fp32": "ok", "tf32": "unsupported"},
 }
-"""Status of the support lines on the machines that the campaign is for: Hopper, and a CPU for rehearsal."""
+"""Status of the support lines on the machines for which the campaign is made: Hopper, and a CPU for rehearsal."""
 EXPECTED_KINDS = {
     "cuda": ("bandwidth", "attention", "power", "gemm", "block", "end_to_end"),
     "cpu": ("bandwidth",),
 }
-"""Kinds of points of which the quick suite must have one."""
+"""Kinds of points that the quick suite must contain."""
 
 
 def unfit(record: Path, device: str) -> list[str]:
-    """Why the rest of the campaign would be worthless, in sentences; empty where it is not.
+    """Return why the rest of the campaign would be worthless, in sentences; empty where it is not.
 
     Args:
-        record: of the quick suite.
+        record: record of the quick suite.
         device: `cuda` or `cpu`.
     """
     if not record.exists():
@@ -45,13 +45,13 @@ def _wrong_support(points: tuple[Measurement, ...], expected: dict[str, str]) ->
 
 
 def _missing_kinds(points: tuple[Measurement, ...], expected: tuple[str, ...]) -> list[str]:
-    """Kinds without a single point that could be used."""
+    """Return the kinds without a single usable point."""
     measured = {point.kind for point in points if point.status == "ok"}
     return [f"no point of kind `{kind}` was measured" for kind in expected if kind not in measured]
 
 
 def _no_energy(points: tuple[Measurement, ...]) -> list[str]:
-    """The counter must be read, and agree with the power field."""
+    """Return faults of the energy counter, which must be read and agree with the power field."""
     windows = [point for point in points if point.kind == "power" and point.status == "ok"]
     sources = {point.energy.source for point in windows}
     if windows and sources != {"counter"}:

@@ -1,9 +1,9 @@
-"""What a GPU draws at rest by what a process has done so far, and what products reach at first and after a second.
+"""Idle power of a GPU by the previous actions of a process, and the rate of products at first and after a second.
 
     python benchmarks/h200/measure_clocks.py OUT.json [--device cuda]
 
-Shares no code with the probe's clock, protocol or sensor: NVML's energy counter over spans of time, plain torch.
-Without a GPU it writes why there is nothing.
+It shares no code with the probe's clock, protocol or sensor: it uses NVML's energy counter over spans of time and plain
+torch. Without a GPU it writes the reason for the missing results.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SIZE = 8192
 RECIPES = ("bf16-autocast", "fp32", "tf32", "fp8")
 RUN_S, FIRST_S, LATER_S = 1.9, 0.4, 1.0
 BATCH = {"fp32": 4}
-"""Products between two looks at the clock; 60 where not listed."""
+"""Products between two readings of the clock; 60 where not listed."""
 REST_S, AFTER_S = 2.5, 0.5
 
 
 class Board:
-    """The first GPU, by NVML."""
+    """The first GPU, read through NVML."""
 
     def __init__(self) -> None:
         import pynvml
@@ -38,18 +38,18 @@ class Board:
         self._nvml, self._handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)
 
     def power_w(self, seconds: float) -> float:
-        """Mean power over a span that begins now."""
+        """Return the mean power over a span that begins now."""
         begun, before = time.monotonic(), self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)
         time.sleep(seconds)
         used = self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) - before
         return float(used * MILLI / (time.monotonic() - begun))
 
     def clock_mhz(self) -> int:
-        """Of the multiprocessors, now."""
+        """Return the current clock of the multiprocessors."""
         return int(self._nvml.nvmlDeviceGetClockInfo(self._handle, self._nvml.NVML_CLOCK_SM))
 
     def at_rest(self, what: str) -> dict[str, Any]:
-        """Power and clock, with what was done before."""
+        """Return power and clock at rest, with a note of what was done before."""
         return {"after": what, "power_w": self.power_w(REST_S), "sm_clock_mhz": self.clock_mhz()}
 
 
@@ -67,7 +67,7 @@ def main() -> None:
     if asked.only_context:
         write(asked.out, {"rest": _rise(board)})
         return
-    again = [sys.executable, __file__, str(asked.out), "--only-context"]  # in a process of its own, which ends
+    again = [sys.executable, __file__, str(asked.out), "--only-context"]  # in a separate process, which then ends
     subprocess.run(again, check=True)
     document = json.loads(asked.out.read_text(encoding="utf-8"))
     document["after_the_process"] = [
@@ -95,7 +95,7 @@ def _rise(board: Board) -> list[dict[str, Any]]:
 
 
 def _sustained(recipe: str, board: Board) -> dict[str, Any]:
-    """Rates and clocks of a square product that runs for two seconds."""
+    """Return rates and clocks of a square product that runs for two seconds."""
     import torch
 
     call = product(recipe, SIZE, SIZE, SIZE, "cuda")

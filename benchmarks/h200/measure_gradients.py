@@ -1,9 +1,9 @@
-"""What the products of the two gradients take beside a layer's own product, by precision, at the sizes of real layers.
+"""The time of the two gradient products relative to a layer's forward product, by precision, at real layer sizes.
 
     python -m benchmarks.h200.measure_gradients OUT.json [--device cuda]
 
-The suite measures this at one square for TF32, FP16, FP32 and FP8 with scales per row. The products are the probe's
-own, the clock is that of `measure_limits.py`.
+For TF32, FP16, FP32 and FP8 with row-wise scales the suite measures this at only one square size. The products are the
+probe's own; the clock is the one of `measure_limits.py`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
                     row["forward_tflop_per_s"] / row[f"{role}_tflop_per_s"] for role in ROLES[1:]
                 )
                 rows.append(row)
-                write(asked.out, {"products": rows})  # what follows may fail, or not be reached
+                write(asked.out, {"products": rows})  # later steps may fail, or not be reached
                 sys.stdout.write(f"{json.dumps(row)}\n")
 
 

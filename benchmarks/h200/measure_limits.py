@@ -1,10 +1,9 @@
-"""The limits by a loop written out by hand, to hold the probe's own rates against: at least 95 % of them should come
-out.
+"""The limits from a hand-written loop, to check the probe's own rates, which should reach at least 95 % of them.
 
     python benchmarks/h200/measure_limits.py OUT.json [--device cuda] [--record RECORD.jsonl]
 
-Shares no code with the probe's clock or protocol: plain torch, events around many launches, random data, median of
-rounds.
+It shares no code with the probe's clock or protocol: plain torch, events around many launches, random data, and the
+median of rounds.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ RECIPES = {
 
 
 def seconds_per_call(call: Callable[[int], object], kind: str, rounds: int = 7) -> float:
-    """Median over rounds of enough launches to last about 50 ms each."""
+    """Return the median over rounds of enough launches to last about 50 ms each."""
     for i in range(5):
         call(i)
     once = _region(call, kind, 3)
@@ -59,7 +58,7 @@ def _region(call: Callable[[int], object], kind: str, count: int) -> float:
 
 
 def product(recipe: str, m: int, n: int, k: int, kind: str) -> Callable[[int], object]:
-    """`x @ w.T` on three rotating sets of random operands."""
+    """Return a function that computes `x @ w.T` on three rotating sets of random operands."""
     torch.set_float32_matmul_precision("high" if recipe == "tf32" else "highest")
     high = [(torch.randn(m, k, device=kind), torch.randn(n, k, device=kind)) for _ in range(3)]
     if recipe.startswith("fp8"):
@@ -84,7 +83,7 @@ def _fp8(high: list[tuple[Any, Any]], *, rowwise: bool) -> Callable[[int], objec
 
 
 def copy_bytes_per_s(kind: str) -> float:
-    """Read plus write of a buffer far larger than any cache."""
+    """Return the bandwidth of reading and writing a buffer far larger than any cache."""
     size = 2**28 if kind == "cuda" else 2**25
     a = torch.randn(size, device=kind)
     b = torch.empty_like(a)
@@ -92,7 +91,7 @@ def copy_bytes_per_s(kind: str) -> float:
 
 
 def probed_rates(record: Path | None) -> dict[str, float]:
-    """Rate by probe id, FLOP/s or bytes/s, of a record."""
+    """Return the rates of a record by probe id, in FLOP/s or bytes/s."""
     if record is None or not record.exists():
         return {}
     rates = {}
@@ -134,7 +133,7 @@ def main() -> None:
             )  # fmt: skip
             sys.stdout.write(f"{rows[-1]}\n")
             document = {"products": rows}
-            write(asked.out, document)  # what follows may fail, or not be reached
+            write(asked.out, document)  # later steps may fail, or not be reached
     copy = copy_bytes_per_s(asked.device)
     own = probed.get("bandwidth/copy")
     document["copy"] = {
@@ -147,7 +146,7 @@ def main() -> None:
 
 
 def write(path: Path, document: dict[str, Any]) -> None:
-    """Write a document whole, or leave the earlier one."""
+    """Write a document completely, or leave the earlier one."""
     part = path.with_name(f"{path.name}.part")
     part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     part.replace(path)

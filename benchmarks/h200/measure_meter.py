@@ -2,7 +2,7 @@
 
     python benchmarks/h200/measure_meter.py OUT.json [--device cuda] [--seconds 24]
 
-Without an energy counter it writes why there is none. Changes no setting of the device.
+Without an energy counter it writes the reason. It changes no setting of the device.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def main() -> None:
         writer = RecordWriter(record)
         document |= _measure(device, opened.sensor, asked.seconds, writer)
         writer.close()
-        record.unlink()  # it has traces beside it, and no line
-    part = asked.out.with_name(f"{asked.out.name}.part")  # so that what is there is whole
+        record.unlink()  # it has traces beside it, and no lines
+    part = asked.out.with_name(f"{asked.out.name}.part")  # so that the final file is always complete
     part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     part.replace(asked.out)
     sys.stdout.write(json.dumps(document)[:600] + "\n")
@@ -67,7 +67,7 @@ def _measure(device: Device, sensor: Sensor, seconds: float, writer: RecordWrite
 
 
 def _poll_cost(sensor: Sensor) -> float:
-    """Mean time of one reading."""
+    """Return the mean time of one reading."""
     start = time.monotonic()
     for _ in range(50):
         sensor.read()
@@ -77,7 +77,7 @@ def _poll_cost(sensor: Sensor) -> float:
 def _steady(
     sensor: Sensor, seconds: float, run: Callable[[float], object], writer: RecordWriter, name: str
 ) -> dict[str, Any] | None:
-    """One kind of steady work, judged by window length and method."""
+    """Measure one kind of steady work and check it by window length and method."""
     with Sampler(sensor) as sampler:
         run(SETTLE_S)
         start = time.monotonic()
@@ -89,7 +89,7 @@ def _steady(
 
 
 def _switching(sensor: Sensor, seconds: float, run: Callable[[float], object], writer: RecordWriter) -> dict[str, Any]:
-    """Half a second of work, half a second of rest: do counter and field still agree?"""
+    """Alternate half a second of work and of rest, to see whether counter and power field still agree."""
     with Sampler(sensor) as sampler:
         start = time.monotonic()
         while time.monotonic() - start < seconds:

@@ -1,4 +1,4 @@
-"""One folder, one device and one deadline: where the commands of a campaign run and leave what they found."""
+"""One folder, one device and one deadline, within which the commands of a campaign run and leave their results."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 END_S = 20.0
-"""For a command to end by itself once it is told to."""
+"""Time for a command to end by itself after it is told to."""
 INSTALL_LIMIT_S = 120.0
 
 
 def say(text: str) -> None:
-    """A line at once, so that a log that is cut off holds it."""
+    """Print a line immediately, so that a log that is cut off contains it."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 class Workplace:
-    """Runs commands in time, with everything that they write inside one folder."""
+    """Runs commands within a deadline, with everything that they write inside one folder."""
 
     def __init__(self, out: Path, device: str, minutes: float, *, name: str, record: Path | None = None) -> None:
         """Make the folder.
@@ -32,9 +32,9 @@ class Workplace:
         Args:
             out: the folder.
             device: `cuda` or `cpu`.
-            minutes: until the deadline.
-            name: of the command, for the log.
-            record: an earlier record; copied into the folder where that holds none.
+            minutes: minutes until the deadline.
+            name: name of the command, for the log.
+            record: an earlier record, copied into the folder if that contains none.
         """
         self.end = time.monotonic() + 60.0 * minutes
         self.out, self.device = out.resolve(), device
@@ -51,11 +51,11 @@ class Workplace:
 
     @property
     def packages(self) -> Path:
-        """Where what the machine lacks is installed."""
+        """Folder for packages that the machine lacks."""
         return self.out / "packages"
 
     def install(self, wheels: Path | None) -> None:
-        """Install the wheels whose packages the machine lacks; without a network, into this folder."""
+        """Install the wheels of packages that the machine lacks, without a network, into this folder."""
         missing = [path for path in sorted(wheels.glob("*.whl")) if _is_missing(path)] if wheels else []
         if missing:
             target = ("--target", str(self.packages), "--no-index", "--no-deps", "--no-compile", "--upgrade")
@@ -63,7 +63,7 @@ class Workplace:
             self.python("install", "-m", "pip", "install", "--quiet", *target, *names, limit_s=INSTALL_LIMIT_S)
 
     def probe(self, name: str, record: Path, *more: str, reserve_s: float = 20.0, limit_s: float | None = None) -> int:
-        """`mpplan probe` into a record, with the time that is left as its budget; its exit code."""
+        """Run `mpplan probe` into a record, with the remaining time as its budget; return its exit code."""
         left_s = self.left_s - reserve_s if limit_s is None else limit_s
         budget = ("--budget", f"{max(left_s, 5.0):.0f}s")
         device = ("--device", "cpu" if self.device == "cpu" else "gpu")
@@ -80,7 +80,7 @@ class Workplace:
         limit_s: float | None = None,
         stdout: Path | None = None,
     ) -> int:
-        """A Python command; see `run`."""
+        """Run a Python command; see `run`."""
         return self.run(name, sys.executable, *words, reserve_s=reserve_s, limit_s=limit_s, stdout=stdout)
 
     def run(
@@ -91,7 +91,11 @@ class Workplace:
         limit_s: float | None = None,
         stdout: Path | None = None,
     ) -> int:
-        """Run a command with its output in the log, stopped in time; its exit code, 127 where it is not there."""
+        """Run a command within a time limit, with its output in the log.
+
+        Returns:
+            The exit code; 127 if the command cannot be run.
+        """
         limit = max(min(self.left_s - reserve_s, limit_s or float("inf")), 1.0)
         say(f"== {name}: at most {limit:.0f} s")
         self.note(f"== {name}")
@@ -109,7 +113,7 @@ class Workplace:
         return code
 
     def environment(self) -> dict[str, str]:
-        """Variables of a command: finds the packages, and writes caches and data into the folder."""
+        """Return the variables of a command, which find the packages and place caches and data in the folder."""
         path = os.pathsep.join(filter(None, [str(ROOT), str(self.packages), os.environ.get("PYTHONPATH")]))
         cache, scratch = self.out / "cache", self.out / "tmp"
         scratch.mkdir(exist_ok=True)
@@ -120,7 +124,7 @@ class Workplace:
             "TRITON_CACHE_DIR": cache / "triton",
             "CUDA_CACHE_PATH": cache / "cuda",
             "HF_HOME": cache / "huggingface",
-            "RUSTUP_HOME": cache / "rustup",  # pip asks rustc for its version, which makes this
+            "RUSTUP_HOME": cache / "rustup",  # pip asks rustc for its version, which creates this folder
             "TMPDIR": scratch,
         }
         fixed = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
@@ -132,13 +136,13 @@ class Workplace:
             log.write(text + "\n")
 
     def pack(self) -> None:
-        """Write a compressed copy of each record and trace beside it, as they are to be kept; list what there is."""
+        """Write a compressed copy of each record and trace next to it, for keeping, and list the files."""
         for path in sorted(self.out.glob("*.jsonl")):
             packed = path.with_name(f"{path.name}.gz")
             with path.open("rb") as source, gzip.open(_part(packed), "wb") as target:
                 shutil.copyfileobj(source, target)
             _part(packed).replace(packed)
-        for path in self.out.glob("*.part"):  # of a command that was cut off
+        for path in self.out.glob("*.part"):  # left by a command that was cut off
             path.unlink()
         shutil.rmtree(self.out / "tmp", ignore_errors=True)
         for path in sorted(path for path in self.out.iterdir() if path.is_file()):
@@ -146,12 +150,12 @@ class Workplace:
 
 
 def _part(path: Path) -> Path:
-    """Where a file is written until it is whole: a command may be cut off at any point."""
+    """Return the path for a file until it is complete, since a command may be cut off at any point."""
     return path.with_name(f"{path.name}.part")
 
 
 def _is_missing(wheel: Path) -> bool:
-    """Whether no version of a wheel's package is installed (PEP 427: the name ends at the first hyphen)."""
+    """Return whether no version of a wheel's package is installed (PEP 427: the name ends at the first hyphen)."""
     try:
         importlib.metadata.version(wheel.name.split("-", 1)[0])
     except importlib.metadata.PackageNotFoundError:
@@ -160,7 +164,7 @@ def _is_missing(wheel: Path) -> bool:
 
 
 def _wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
-    """Wait for a command; past the limit it is told to end, which the probe does with what it has."""
+    """Wait for a command; past the limit it is told to end, after which the probe finishes with what it has."""
     try:
         return process.wait(limit_s)
     except subprocess.TimeoutExpired:

@@ -1,1 +1,1 @@
-"""Timed training steps of vision models, and how close the planner is to them."""
+"""Timed training steps of vision models, and the planner's accuracy on them."""

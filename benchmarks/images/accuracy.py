@@ -1,7 +1,8 @@
-"""How close the planner is to timed training steps of vision models: `make images`.
+"""Accuracy of the planner on timed training steps of vision models: `make images`.
 
-Whole families of models are left out of the fit in turn (`resnet*`, `vit*`, ...) and predicted by what the others
-teach. The batch of each timed step is the largest of a series that fitted into the GPU: the memory is held against it.
+Families of models (`resnet*`, `vit*`, ...) are left out of the fit in turn and predicted from what the others teach.
+The batch of each timed step is the largest of a series that fitted on the GPU; the predicted memory is compared with
+that.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from tools.images.fit import (
 Floats = npt.NDArray[np.float64]
 
 FOLDS = 8
-"""Parts that the families are dealt into, the largest families first."""
+"""Number of folds into which the families are dealt, largest families first."""
 FEW_ITERATIONS = 4
-"""From the fit to all steps, from which a fold starts."""
+"""Iterations of a fold's fit, which starts from the fit to all steps."""
 BATCHES = tuple(sorted({2**power for power in range(10)} | {3 * 2**power for power in range(8)}))
 """Batches that the timing tried, from the largest down, until one fitted: 512, 384, 256, 192 ..."""
 
 
 def left_out_errors(steps: Sequence[TimedStep]) -> Floats:
-    """Prediction over measurement, less 1, of each step without its family, `[step]`."""
+    """Return prediction over measurement, less 1, of each step without its family, `[step]`."""
     start = fit(steps).log_values
     members: dict[str, list[int]] = defaultdict(list)
     for number, step in enumerate(steps):
@@ -58,7 +59,7 @@ def left_out_errors(steps: Sequence[TimedStep]) -> Floats:
 
 
 def kind_of(step: TimedStep) -> str:
-    """What most of a model's time goes into: wide convolutions, depthwise ones, or linear layers."""
+    """Return what takes most of a model's time: wide convolutions, depthwise convolutions, or linear layers."""
     network = step.network
     if not network.is_convolutional:
         return "transformers and mixers"
@@ -67,7 +68,7 @@ def kind_of(step: TimedStep) -> str:
 
 
 def memory_agreement(steps: Sequence[TimedStep]) -> Mapping[str, float]:
-    """How the predicted peak stands to the GPU: share of batches that fit, and of next larger ones that do not."""
+    """Compare the predicted peak with the GPU: the share of batches that fit, and of next larger ones that do not."""
     cluster = make_cluster(find_gpu("rtx-3090"))
     rates = resolve_rates(cluster, recipe_of(True)).sample()
     room, fits, larger = usable_bytes(cluster.gpu), [], []
@@ -89,7 +90,7 @@ def memory_agreement(steps: Sequence[TimedStep]) -> Mapping[str, float]:
 
 
 def coverage(steps: Sequence[TimedStep]) -> float:
-    """Share of the steps within the 5th to 95th percentile of the shipped parameters' draws."""
+    """Return the share of the steps within the 5th to 95th percentile of the shipped parameters' draws."""
     cluster, draws, inside = make_cluster(find_gpu("rtx-3090")), Draws(count=201, seed=0), []
     from planner.performance.images.step import image_step
 
@@ -108,7 +109,7 @@ def coverage(steps: Sequence[TimedStep]) -> float:
 
 
 def main() -> int:
-    """Leave families out, and say how close the predictions are."""
+    """Leave families out and print how close the predictions are."""
     steps = timed_steps()
     errors = left_out_errors(steps)
     lines = [f"families left out: {summary(errors)}"]

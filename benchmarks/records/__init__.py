@@ -1,1 +1,1 @@
-"""How the store of records bears many and large records."""
+"""How the store of records scales to many and large records."""

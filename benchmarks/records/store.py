@@ -1,6 +1,7 @@
-"""What a store of many records costs an estimate: a listing from the files against one from the index, in one run.
+"""The cost of a store with many records to an estimate: a listing from the files compared with one from the index.
 
-The store is made for it in a temporary folder: 100 records of 11 points and one large one. The figures are CPU time.
+Both are measured in one run. The store is made for it in a temporary folder: 100 records of 11 points and one large
+record. The figures are CPU time.
 
 Run it from the repository's root: `python -m benchmarks.records.store [MB of the large record]`.
 """
@@ -37,7 +38,7 @@ def fill(store: Path, large_mb: float) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """CPU time of some work."""
+    """Return the CPU time of `work`."""
     began = time.process_time()
     work()
     return time.process_time() - began

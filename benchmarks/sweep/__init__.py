@@ -1,1 +1,1 @@
-"""The sweep of layouts, measured beside predicted: its questions, what can be known of them, their part of the page."""
+"""The sweep of layouts, measured and predicted: its questions, the limits of predictability, its part of the page."""

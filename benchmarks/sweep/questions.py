@@ -1,7 +1,7 @@
-"""The part of the page on layouts, good and bad: the sweep of `catalog/sweep_runs.csv`, measured beside predicted.
+"""The part of the page on good and bad layouts: the sweep of `catalog/sweep_runs.csv`, measured and predicted.
 
-A question is a model on so many GPUs with one batch. The *loss* of a choice is what the layout that is predicted to be
-the fastest lost against the fastest that was measured.
+A question is a model on a number of GPUs with one batch. The *loss* of a choice is the speed that the layout predicted
+to be fastest loses against the fastest measured layout.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Numbers = npt.NDArray[np.float64]
 Question = tuple[str, int]
 """Model and number of GPUs."""
 FEWEST = 5
-"""Questions with fewer measured layouts have no ranks to speak of."""
+"""Number of measured layouts below which the ranks of a question mean little."""
 MAP = ("Llama-8.86B", 64)
-"""Question whose layouts the map shows: the largest model, and enough nodes for bad layouts to lose."""
+"""Question whose layouts the map shows: the largest model, and enough nodes for bad layouts to lose speed."""
 HEADERS = ("model", "GPUs", "layouts", "lost by the choice", "rank correlation", "error", "of the faster half")
 
 
@@ -41,32 +41,32 @@ class Sweep:
 
     @property
     def measured(self) -> Numbers:
-        """Published speeds."""
+        """Published speeds, `[layout]`."""
         return np.array([observation.value for observation in self.observations])
 
     @property
     def loss(self) -> float:
-        """Share of the fastest measured speed that the layout predicted to be the fastest does not reach."""
+        """Share of the fastest measured speed that the layout predicted to be fastest loses."""
         return float(1.0 - self.measured[self.predicted.argmax()] / self.measured.max())
 
     @property
     def rank_correlation(self) -> float:
-        """Spearman's, of predicted with measured speeds."""
+        """Spearman's correlation of predicted with measured speeds."""
         return rank_correlation(self.predicted, self.measured)
 
     @property
     def errors(self) -> Numbers:
-        """Absolute errors of the speeds."""
+        """Absolute relative errors of the speeds, `[layout]`."""
         return np.asarray(np.abs(self.predicted / self.measured - 1.0))
 
     @property
     def faster(self) -> npt.NDArray[np.bool_]:
-        """The better half of the layouts as measured."""
+        """Whether each layout is in the faster half as measured, `[layout]`."""
         return np.asarray(self.measured >= np.median(self.measured))
 
 
 def rank_correlation(first: Numbers, second: Numbers) -> float:
-    """Spearman's, of two figures of the same layouts."""
+    """Return Spearman's correlation of two figures of the same layouts."""
     return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
 
 
@@ -75,7 +75,7 @@ def _ranks(values: Numbers) -> npt.NDArray[np.intp]:
 
 
 def read_sweep(rows: Iterable[Mapping[str, str]]) -> list[Observation]:
-    """Layouts that finished, at the batch of most of the sweep's rows."""
+    """Return the layouts that finished, at the most frequent batch of the sweep's rows."""
     cells = list(rows)
     runs = prepare(parse_run(row) for row in cells)
     found = (observe(run, parse_result(row), row["lineage"]) for run, row in zip(runs, cells, strict=True))
@@ -86,7 +86,7 @@ def read_sweep(rows: Iterable[Mapping[str, str]]) -> list[Observation]:
 
 
 def predict_sweep(observations: Sequence[Observation], parameters: Parameters) -> list[Sweep]:
-    """Speeds of every question under some parameters, at mid."""
+    """Return the speeds of every question under given parameters, at mid."""
     groups: dict[Question, list[Observation]] = defaultdict(list)
     for observation in observations:
         groups[observation.run.model, observation.run.n_gpus or 0].append(observation)
@@ -104,7 +104,7 @@ def _speeds(observations: Sequence[Observation], parameters: Parameters) -> Numb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """A sweep in a few figures: over its questions, and over all of its layouts."""
+    """Summary scores of a sweep, over its questions and over all of its layouts."""
 
     loss_median: float
     loss_mean: float
@@ -114,7 +114,7 @@ class Scores:
 
 
 def scores(sweeps: Sequence[Sweep]) -> Scores:
-    """Median and mean over questions; errors are medians over layouts."""
+    """Return medians and means over questions; errors are medians over layouts."""
     losses = [sweep.loss for sweep in sweeps]
     return Scores(
         loss_median=float(np.median(losses)),
@@ -126,7 +126,7 @@ def scores(sweeps: Sequence[Sweep]) -> Scores:
 
 
 def crossed(observations: Sequence[Observation], shipped: Parameters) -> dict[str, Scores]:
-    """Scores of each model under what the layouts of the others teach, as `mpplan calibrate` learns it."""
+    """Return scores of each model after learning from the layouts of the others, as `mpplan calibrate` does."""
     models = sorted({observation.run.model for observation in observations})
     result = {}
     for model in models:
@@ -141,7 +141,7 @@ def _percent(value: float, digits: int = 0) -> str:
 
 
 def question_rows(sweeps: Iterable[Sweep]) -> list[tuple[str, ...]]:
-    """One line a question."""
+    """Return one line per question."""
     return [
         (
             sweep.question[0], str(sweep.question[1]), str(len(sweep.predicted)), _percent(sweep.loss),
@@ -153,7 +153,7 @@ def question_rows(sweeps: Iterable[Sweep]) -> list[tuple[str, ...]]:
 
 
 def read_crossfit(rows: Iterable[Mapping[str, str]]) -> dict[str, Scores]:
-    """Scores of each model under a fit without its layouts, as `benchmarks.sweep_crossfit` wrote them."""
+    """Return scores of each model under a fit without its layouts, as `benchmarks.sweep_crossfit` wrote them."""
     names = [field.name for field in fields(Scores)]
     return {row["model"]: Scores(**{name: float(row[name]) for name in names}) for row in rows}
 
@@ -161,11 +161,11 @@ def read_crossfit(rows: Iterable[Mapping[str, str]]) -> dict[str, Scores]:
 def summary_rows(
     observations: Sequence[Observation], shipped: Parameters, left_out: Mapping[str, Scores]
 ) -> list[tuple[str, ...]]:
-    """Each model under the shipped parameters, what the other model's layouts teach beside them, and a fit without it.
+    """Return three lines per model: shipped parameters, learned from the other model, and fitted without this model.
 
     Args:
-        observations: of the sweep.
-        shipped: the parameters of today.
+        observations: observations of the sweep.
+        shipped: the current shipped parameters.
         left_out: scores under a fit without the model's own layouts, by model.
     """
     sweeps = predict_sweep(observations, shipped)
@@ -191,7 +191,7 @@ def _cells(figures: Scores) -> tuple[str, ...]:
 
 
 def map_rows(sweep: Sweep) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Headers and rows of the best speed by tensor (down) and pipeline parallel (across): measured, then predicted."""
+    """Return a table of the best speeds by tensor (rows) and pipeline parallelism (columns), measured and predicted."""
     best: dict[tuple[int, int], tuple[float, float]] = {}
     for observation, predicted in zip(sweep.observations, sweep.predicted, strict=True):
         layout = observation.prepared.layouts.at(0)

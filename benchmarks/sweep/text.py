@@ -1,4 +1,4 @@
-"""The part of the page on layouts as it stands there: how the choice does, question by question, and what limits it."""
+"""The text of the page's part on layouts: the quality of the choice, question by question, and what limits it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from planner.rates.parameters import shipped_parameters
 def layouts_text(
     rows: Iterable[Mapping[str, str]], crossfit: Iterable[Mapping[str, str]], table: Callable[..., str]
 ) -> str:
-    """The whole part of the page.
+    """Return the whole part of the page.
 
     Args:
-        rows: of the sweep, text by column name.
-        crossfit: of `sweep_crossfit.csv`, text by column name.
+        rows: rows of the sweep, text by column name.
+        crossfit: rows of `sweep_crossfit.csv`, text by column name.
         table: writes headers and rows as a table.
     """
     observations, shipped = read_sweep(rows), shipped_parameters()

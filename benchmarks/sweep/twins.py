@@ -1,7 +1,7 @@
-"""How much of the sweep's speeds no prediction can know: layouts that differ in nothing but the ZeRO stage, 0 or 1.
+"""The unpredictable part of the sweep's speeds: layouts that differ only in the ZeRO stage, 0 or 1.
 
-Stage 1 sends the same bytes as stage 0 and shards the update, so that the two should run nearly alike. Where they were
-measured far apart, it was something else: the machines, the network, a job whose sends stall.
+Stage 1 sends the same bytes as stage 0 and shards the update, so the two should run at nearly the same speed. Where
+they were measured far apart, the cause was something else: the machines, the network, a job whose sends stall.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Numbers = npt.NDArray[np.float64]
 STAGES = (0, 1)
 """The two stages of a pair, in the order of the columns."""
 ENOUGH = 8
-"""Questions with fewer pairs have no ranks to speak of."""
+"""Number of pairs below which the ranks of a question mean little."""
 SLOW = 0.6
-"""Measured over predicted speed below which a layout counts as slow for no reason that the equations know."""
+"""Measured over predicted speed below which a layout counts as slow for a reason outside the equations."""
 HEADERS = (
     "model", "GPUs", "pairs", "rank correlation of the pairs: measured with measured", "predicted with measured",
     "lost by the choice: by the other's measurement", "by the prediction",
@@ -39,7 +39,7 @@ class Twins:
 
 
 def twins(sweep: Sweep) -> Twins:
-    """The pairs among the measured layouts of a question."""
+    """Return the pairs among the measured layouts of a question."""
     speeds: dict[tuple[object, ...], dict[int, tuple[float, float]]] = {}
     for observation, predicted in zip(sweep.observations, sweep.predicted, strict=True):
         layout = observation.prepared.layouts.at(0)
@@ -55,12 +55,12 @@ def _but_for_zero(layout: Layout) -> tuple[object, ...]:
 
 
 def times_apart(speeds: Numbers) -> Numbers:
-    """The faster over the slower of each pair, `[pair]`."""
+    """Return the faster over the slower speed of each pair, `[pair]`."""
     return np.asarray(speeds.max(axis=1) / speeds.min(axis=1))
 
 
 def lost(chosen_by: Numbers, measured: Numbers) -> float:
-    """Share of the fastest measured speed that the layout with the highest value does not reach."""
+    """Return the share of the fastest measured speed that the layout with the highest value of `chosen_by` loses."""
     return float(1.0 - measured[chosen_by.argmax()] / measured.max())
 
 
@@ -69,7 +69,7 @@ def _both(first: float, second: float, as_text: str) -> str:
 
 
 def twin_rows(groups: Iterable[Twins]) -> list[tuple[str, ...]]:
-    """One line a question with enough pairs: two figures are those of stage 0 and of stage 1."""
+    """Return one line per question with enough pairs; two figures in a cell are for stage 0 and stage 1."""
     rows: list[tuple[str, ...]] = []
     for pairs in groups:
         if len(pairs.measured) < ENOUGH:
@@ -85,7 +85,7 @@ def twin_rows(groups: Iterable[Twins]) -> list[tuple[str, ...]]:
 
 
 def without_slow(sweep: Sweep) -> tuple[float, float]:
-    """Rank correlation and loss of a question without the layouts that ran far slower than predicted."""
+    """Return rank correlation and loss of a question without the layouts that ran far slower than predicted."""
     usual = sweep.measured > SLOW * sweep.predicted
     predicted, measured = sweep.predicted[usual], sweep.measured[usual]
     return rank_correlation(predicted, measured), lost(predicted, measured)
@@ -98,7 +98,7 @@ def _model_left(model: str, sweeps: Iterable[Sweep]) -> str:
 
 
 def sentences(sweeps: Sequence[Sweep], groups: Sequence[Twins]) -> str:
-    """What the pairs say, and what is left without the slow layouts, in words."""
+    """Return, in words, what the pairs show, and the results without the slow layouts."""
     measured, predicted = (
         times_apart(np.concatenate([getattr(pairs, name) for pairs in groups])) for name in ("measured", "predicted")
     )

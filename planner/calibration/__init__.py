@@ -1,5 +1,5 @@
-"""What do runs that happened tell about the parameters?
+"""Calibration: what completed runs reveal about the parameters.
 
-The hierarchical model of lineages, its fit to published runs with every lineage left out in turn, and what a user's own
-runs change. It returns values; commands and `make calibrate` write them.
+It holds the hierarchical model of lineages, its fit to published runs with every lineage left out in turn, and the
+changes that a user's own runs make. It returns values; commands and `make calibrate` write them.
 """

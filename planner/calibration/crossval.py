@@ -1,4 +1,4 @@
-"""Lineages left out whole: how far off they are, and whether the ranges hold, with some of their own rows learned.
+"""Cross-validation by leaving out entire lineages: their error and coverage after learning from some of their own rows.
 
 Every lineage has one vote: the rows of a lineage are averaged first.
 """
@@ -30,24 +30,24 @@ from planner.rates.terms import Draws, Floats
 from planner.validation.predict import predict_prepared, run_rates
 
 DRAWS = Draws(count=401, seed=1)
-"""Common random numbers of the ranges of left-out rows."""
+"""Common random numbers for the ranges of left-out rows."""
 COUNTS = (0, 1, 3, 10)
-"""Own rows that are learned from, along the learning curve."""
+"""Numbers of own rows to learn from, along the learning curve."""
 REPEATS = 8
-"""Random choices of the rows to learn from, over which the figures are averaged while spreads are tried."""
+"""Random choices of the rows to learn from, over which results are averaged while spreads are tuned."""
 JUDGED_REPEATS = 64
-"""The same of the figures that are published: the luck of a choice then moves their means by some 0.1 %."""
+"""Random choices for published results: at this number the choice moves their means by about 0.1 %."""
 SCALE_FREEDOM = 6.0
-"""Degrees of freedom of the prior of how much a team's single rows scatter."""
+"""Degrees of freedom of the prior on the scatter of a team's single rows."""
 LARGEST_STANDARDISED = 4.0
-"""No single row counts as further off than this many standard deviations."""
+"""Cap on the standardised error of a single row."""
 MOST_ROWS = 240
-"""Rows of one lineage and figure that a learning curve looks at; a random sample where there are more."""
+"""Maximum rows of one lineage and figure that a learning curve uses; a random sample where there are more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Rows of one figure of a lineage, and what the other lineages tell about the parameters."""
+    """Rows of one figure of a lineage, and the population fitted to the other lineages."""
 
     lineage: str
     figure: Figure
@@ -57,26 +57,26 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """A left-out lineage's rows of one figure after learning from some of its own: the mean of the repeats."""
+    """Result for a left-out lineage's rows of one figure after learning from some, averaged over the repeats."""
 
     lineage: str
     figure: Figure
     count: int
     """Rows that were learned from."""
     rows: int
-    """Rows of the lineage in all."""
+    """Number of all rows of the lineage and figure."""
     error: float
     """Median absolute error, as a ratio."""
     coverage: float
-    """Share inside the 90 % range."""
+    """Share of rows inside the 90 % range."""
     width: float
-    """Median of the range over its middle."""
+    """Median of the width of the range over its middle."""
     score: float
-    """Mean logarithm of the predictive density."""
+    """Mean log predictive density."""
 
 
 def leave_out(hierarchy: Hierarchy) -> list[LeftOut]:
-    """Every lineage and figure, with the population of the other lineages."""
+    """Return every lineage and figure, with the population of the other lineages."""
     design, result = hierarchy.design, []
     for name, rows in design.lineages.items():
         others = hierarchy.population(without=name)
@@ -88,14 +88,15 @@ def leave_out(hierarchy: Hierarchy) -> list[LeftOut]:
 
 
 def own_scale(standardised: Floats, weight: Floats) -> Floats:
-    """Scatter of a team's single rows over that of most teams', `[...]`.
+    """Return the scatter of a team's single rows over that of most teams' rows, `[...]`.
 
-    A team's own variance has a scaled inverse chi-squared prior of `SCALE_FREEDOM` degrees around that of most teams
-    (Gelman et al. 2013, Bayesian Data Analysis, section 3.2): rows that agree make it smaller, others larger.
+    A team's own variance has a scaled inverse chi-squared prior with `SCALE_FREEDOM` degrees of freedom around the
+    variance of most teams (Gelman et al. 2013, Bayesian Data Analysis, section 3.2): rows that agree shrink it, others
+    enlarge it.
 
     Args:
-        standardised: error of each row predicted from the others, over the spread stated, `[..., row]`.
-        weight: how much each row counts, `[row]`.
+        standardised: error of each row predicted from the others, over the stated spread, `[..., row]`.
+        weight: weight of each row, `[row]`.
     """
     seen = (weight * np.minimum(np.abs(standardised), LARGEST_STANDARDISED) ** 2).sum(axis=-1)
     scale: Floats = np.sqrt((SCALE_FREEDOM + seen) / (SCALE_FREEDOM + weight.sum()))
@@ -103,16 +104,16 @@ def own_scale(standardised: Floats, weight: Floats) -> Floats:
 
 
 def condition(mean: Floats, shared: Floats, own_sd: Floats, known: Numbers) -> tuple[Floats, Floats]:
-    """What is left of residuals once some of them are seen, and its spread, `[..., row]` each.
+    """Return the remaining residuals once some of them are observed, and their spread, `[..., row]` each.
 
-    Rows that stay far off count less, as in `planner.calibration.learn` (Student's t, weighed anew a few times):
-    without that a single run, ten times slower than its neighbours, would teach that all of them are slow.
+    Rows that stay outliers are downweighted, as in `planner.calibration.learn` (Student's t with a few reweightings).
+    Without that, a single run ten times slower than its neighbours would teach that all of them are slow.
 
     Args:
         mean: the residuals, `[row]`.
-        shared: covariance of what rows share, `[row, row]`.
-        own_sd: spread of each row's own, `[row]`.
-        known: rows that are learned from, in any number of choices of them, `[..., known]`.
+        shared: covariance shared by the rows, `[row, row]`.
+        own_sd: spread of each row's own error, `[row]`.
+        known: rows to learn from, for any number of choices of them, `[..., known]`.
     """
     count = known.shape[-1]
     among = shared[known[..., :, None], known[..., None, :]]
@@ -132,7 +133,7 @@ def condition(mean: Floats, shared: Floats, own_sd: Floats, known: Numbers) -> t
 
 
 def log_density(error: Floats, sd: Floats) -> Floats:
-    """Of Student's t with the variance of a normal distribution, `[row]`."""
+    """Return the log density of Student's t, scaled to the given standard deviation, `[row]`."""
     scale = sd * math.sqrt((FREEDOM - 2.0) / FREEDOM)
     constant = math.lgamma((FREEDOM + 1) / 2) - math.lgamma(FREEDOM / 2) - 0.5 * math.log(FREEDOM * math.pi)
     density: Floats = constant - np.log(scale) - (FREEDOM + 1) / 2 * np.log1p((error / scale) ** 2 / FREEDOM)
@@ -165,7 +166,7 @@ def _learned(left_out: LeftOut, known: Numbers, mean: Floats, shared: Floats, ow
 
 @cache
 def _choices(rows: int, count: int, repeats: int) -> Numbers:
-    """Random choices of rows to learn from, `[repeat, known]`; a single one where none are."""
+    """Return random choices of rows to learn from, `[repeat, known]`; a single empty choice for a count of 0."""
     seeds = range(repeats if count else 1)
     return np.array([np.random.default_rng(seed).choice(rows, count, replace=False) for seed in seeds])
 
@@ -173,16 +174,16 @@ def _choices(rows: int, count: int, repeats: int) -> Numbers:
 def learning_curve(
     hierarchy: Hierarchy, given: Iterable[LeftOut], counts: Sequence[int] = COUNTS, repeats: int = REPEATS
 ) -> list[Learned]:
-    """Every left-out lineage after learning from each count of its rows, where it has enough."""
+    """Predict every left-out lineage after learning from each count of its rows, where it has enough rows."""
     return [entry for left_out in given for entry in predict_left_out(hierarchy, left_out, counts, repeats)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Drawn:
-    """Draws a row's range under the parameters that the other lineages give."""
+    """Draws a row's range under the parameters fitted to the other lineages."""
 
     parameters: dict[str, Parameters]
-    """By the lineage that is left out."""
+    """Parameters by the lineage that is left out."""
 
     def __call__(self, observation: Observation) -> tuple[float, float, float]:
         rates = run_rates(observation.prepared, self.parameters[observation.lineage])
@@ -191,12 +192,12 @@ class _Drawn:
 
 
 def drawn_left_out(hierarchy: Hierarchy, given: Iterable[LeftOut], most: int) -> list[Learned]:
-    """Left-out lineages as `mpplan validate` would predict them, with every draw through the equations.
+    """Predict left-out lineages as `mpplan validate` would, with every draw put through the equations.
 
     Args:
         hierarchy: the model.
-        given: what is left out.
-        most: rows of one lineage and figure that are looked at, a random part of the others.
+        given: the left-out lineages and figures.
+        most: maximum rows of one lineage and figure to predict; a random sample where there are more.
     """
     looked_at = list(given)
     parameters = {left_out.lineage: new_lineage(hierarchy, left_out.others) for left_out in looked_at}
@@ -227,14 +228,17 @@ def _sample(rows: Numbers, most: int) -> Numbers:
 
 
 def new_lineage(hierarchy: Hierarchy, others: Population) -> Parameters:
-    """The parameters of a lineage that nobody measured, by what other lineages tell."""
+    """Return the parameters of a lineage without measurements, given the population of the other lineages."""
     ids, covariance = hierarchy.design.joint, hierarchy.of_new_lineage(others)
     moved = at_shift(hierarchy.parameters, ids, others.shift)
     return replace(moved, joint=Joint(ids=tuple(ids), factor=cholesky(covariance)))
 
 
 def left_out_residuals(hierarchy: Hierarchy, given: Iterable[LeftOut]) -> dict[str, tuple[float, float]]:
-    """Logarithm of prediction over measurement of every row without its lineage, and the spread stated, by row id."""
+    """Return each row's log error without its lineage, with the stated spread, by row id.
+
+    The error is the logarithm of prediction over measurement.
+    """
     result: dict[str, tuple[float, float]] = {}
     for left_out in given:
         mean, shared = hierarchy.expected(left_out.rows, left_out.others)

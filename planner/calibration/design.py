@@ -1,6 +1,6 @@
-"""Linearised rows with what they have in common: all of the hierarchical model that its spreads do not touch.
+"""Linearised rows with the structure that they share: the parts of the hierarchical model that no spread affects.
 
-Tuning tries hundreds of spreads on the same rows; what stands here is worked out once for all of them.
+Tuning tries hundreds of spreads on the same rows, so these parts are computed once for all of them.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ from planner.validation.predict import decisive_defaults
 from planner.validation.runs import one_configuration
 
 Numbers = npt.NDArray[np.intp]
-"""Numbers of rows."""
+"""Row indices."""
 
 LINEAGE_POWER = 0.6
-"""A lineage with n series weighs n to this power among the others, so that no grid or table decides alone."""
+"""A lineage with n series weighs n to this power among the others, so that no grid or table dominates."""
 TIER_WEIGHT = {"A": 1.0, "B": 0.7, "C": 0.3}
-"""By how sure the reading of a row is; rows that do not say are the user's own."""
+"""Weight of a row by the confidence in its reading. Rows without a tier are the user's own and count as tier A."""
 
 
 def model_ids(parameters: Parameters) -> list[str]:
-    """Every row of parameters whose slopes the model needs."""
+    """Return the id of every parameter row whose slopes the model needs."""
     return [*joint_ids(parameters), *BY_PART, *RESIDUALS]
 
 
 def repeats(observations: Sequence[Observation]) -> list[list[int]]:
-    """Numbers of the rows of one series and metric, in the order of the first of each."""
+    """Return the indices of the rows of each series and metric, in the order of the first row of each."""
     return _alike((observation.series, observation.run.metric) for observation in observations)
 
 
 def own_repeats(observations: Sequence[Observation]) -> list[list[int]]:
-    """Numbers of the rows of one team that say one thing of one configuration, in the order of the first of each.
+    """Group the rows of one team that measure the same quantity of one configuration.
 
-    A speed in tokens per second is the same measurement as an MFU; rows need no series to be of one configuration.
+    Each group is a list of row indices; the groups are in the order of their first rows. A throughput in tokens per
+    second is the same measurement as an MFU. Rows need no series to belong to one configuration.
     """
     return _alike(
         (o.run.series or one_configuration(o.run), o.run.metric if o.run.metric in APART else o.figure)
@@ -52,7 +53,7 @@ def own_repeats(observations: Sequence[Observation]) -> list[list[int]]:
 
 
 APART = ("energy_mwh", "avg_node_power_w")
-"""Metrics that say something else than the others of their figure."""
+"""Metrics that measure something different from the other metrics of their figure."""
 
 
 def _alike(keys: Iterable[Hashable]) -> list[list[int]]:
@@ -63,11 +64,11 @@ def _alike(keys: Iterable[Hashable]) -> list[list[int]]:
 
 
 def vote_weight(groups: Iterable[Sequence[int]], count: int) -> Floats:
-    """One over the size of a row's group, `[row]`: a group weighs as one row.
+    """Return 1 over the size of each row's group, `[row]`, so that a group weighs as much as one row.
 
     Args:
-        groups: numbers of rows; each row is in one group.
-        count: of rows.
+        groups: row indices; each row is in one group.
+        count: number of rows.
     """
     weight = np.zeros(count)
     for members in groups:
@@ -76,36 +77,36 @@ def vote_weight(groups: Iterable[Sequence[int]], count: int) -> Floats:
 
 
 def count_defaults(observations: Sequence[Observation]) -> Floats:
-    """How many inputs that decide are defaults, `[row]`."""
+    """Return the number of decisive inputs that are defaults, `[row]`."""
     return np.array([float(decisive_defaults(observation.prepared)) for observation in observations])
 
 
 def part_labels(observations: Sequence[Observation], parameters: Parameters, name: str) -> npt.NDArray[np.str_]:
-    """GPU, architecture or model of each observation, as a row of `BY_PART` is drawn apart for it, `[row]`."""
+    """Return the GPU, architecture or model of each observation that a row of `BY_PART` distinguishes, `[row]`."""
     prepared = [observation.prepared for observation in observations]
     return np.array([part_label(parameters, name, run.cluster, run.recipe) for run in prepared])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latent:
-    """What the rows of one lineage have in common beyond the shared parameters."""
+    """Deviations that the rows of one lineage have in common beyond the shared parameters."""
 
     design: Floats
-    """How what the lineage, its GPUs and its models have of their own moves each row, `[row, latent]`."""
+    """Effect on each row of the deviations of the lineage, its GPUs and its models, `[row, latent]`."""
     spreads: tuple[str, ...]
-    """Name of the spread of each of these, `[latent]`."""
+    """Name of the spread of each latent deviation, `[latent]`."""
 
 
 class Design:
     """Linearised rows, grouped by lineage, and within it by GPU, architecture and model."""
 
     def __init__(self, observations: Sequence[Observation], linear: Linear, parameters: Parameters) -> None:
-        """Put the rows together.
+        """Combine the rows.
 
         Args:
             observations: the rows.
-            linear: their residuals and slopes by `model_ids`.
-            parameters: say which rows of parameters move, and which of them move together within a lineage.
+            linear: their residuals and slopes with respect to `model_ids`.
+            parameters: define which parameter rows move, and which of them move together within a lineage.
         """
         self.observations, self.residual = observations, linear.residual
         self.all_slopes: Floats = linear.slopes
@@ -117,7 +118,7 @@ class Design:
 
     @property
     def slopes(self) -> Floats:
-        """By the parameters with a joint posterior, `[row, parameter]`."""
+        """Slopes with respect to the parameters that have a joint posterior, `[row, parameter]`."""
         return self.all_slopes[:, : len(self.joint)]
 
     @cached_property
@@ -130,12 +131,12 @@ class Design:
 
     @cached_property
     def figures(self) -> npt.NDArray[np.str_]:
-        """The figure of each row."""
+        """Figure of each row, `[row]`."""
         return np.array([observation.figure for observation in self.observations])
 
     @cached_property
     def lineages(self) -> dict[str, Numbers]:
-        """Numbers of the rows of each lineage."""
+        """Row indices by lineage."""
         rows: dict[str, list[int]] = defaultdict(list)
         for number, observation in enumerate(self.observations):
             rows[observation.lineage].append(number)
@@ -143,7 +144,7 @@ class Design:
 
     @cached_property
     def weight(self) -> Floats:
-        """One over the size of a row's series, times its tier, less in large lineages, `[row]`."""
+        """Weight of each row, `[row]`: 1 over the size of its series, times the tier weight, less in large lineages."""
         tiers = [TIER_WEIGHT.get(o.run.tier or "A", TIER_WEIGHT["B"]) for o in self.observations]
         weight: Floats = vote_weight(repeats(self.observations), len(self.observations)) * np.array(tiers)
         for rows in self.lineages.values():
@@ -155,11 +156,11 @@ class Design:
 
     @cached_property
     def defaults(self) -> Floats:
-        """How many inputs that decide are defaults, `[row]`."""
+        """Number of decisive inputs that are defaults, `[row]`."""
         return count_defaults(self.observations)
 
     def latent(self, rows: Numbers) -> Latent:
-        """What rows of one lineage have in common."""
+        """Return the deviations that rows of one lineage have in common, cached by the rows."""
         key = rows.tobytes()
         if key not in self._latents:
             self._latents[key] = self._latent(rows)

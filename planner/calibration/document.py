@@ -1,7 +1,7 @@
-"""A calibration as a file: `mpplan.calibration/1`, written by `mpplan calibrate` and read by whoever plans with it.
+"""The calibration file `mpplan.calibration/1`, written by `mpplan calibrate` and read when planning with it.
 
-It holds the joint posterior as a difference from the shipped parameters, and says which these were: with others it has
-no meaning and is refused.
+It holds the joint posterior as a difference from the shipped parameters, together with a digest of them. With other
+shipped parameters it has no meaning and is refused.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from planner.units import today
 
 SCHEMA = "mpplan.calibration/1"
 LARGEST_BYTES = 64 * 2**20
-"""A larger file is not a calibration: one of 10 000 runs that contradict each other takes 5 MiB."""
+"""Size above which a file cannot be a calibration: with 10 000 runs that contradict each other it takes 5 MiB."""
 LARGEST_VALUE = 1e18
-"""Of a row, in its own unit; its inverse is the smallest."""
+"""Largest value of a row, in its own unit; the smallest is the inverse."""
 LARGEST_SD = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedRecord:
-    """A measurement record that a calibration was learned with."""
+    """A measurement record that was in use when a calibration was learned."""
 
     gpu: str
     """Catalogue id."""
     name: str
     digest: str
-    """Of the file's content: what was measured again, or more of it, is another record."""
+    """Digest of the file's content: a record measured again, or extended, is another record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +56,20 @@ class ReadCalibration:
     facts: CalibrationFacts
     parameters: Parameters
     terms: tuple[str, ...]
-    """Ids of the rows that it changed."""
+    """Ids of the rows that the calibration changed."""
     records: tuple[LearnedRecord, ...] = ()
-    """Records of its GPUs that it was learned with: what they say is not in it."""
+    """Records of its GPUs that were in use when it was learned; the calibration does not contain what they measured."""
     version: str = ""
-    """Of the mpplan that wrote it."""
+    """Version of mpplan that wrote it."""
     learned_terms: tuple[str, ...] = ()
     """Id of the row behind each entry of `facts.learned`."""
     stacks: tuple[str, ...] = ()
-    """Kernels of the runs; none where an older mpplan did not say."""
+    """Kernel stacks of the runs; empty where an older mpplan did not write them."""
     mixtures: tuple[bool, ...] = ()
-    """Whether their models are mixtures of experts; none where it did not say."""
+    """Whether the models of the runs are mixtures of experts; empty where an older mpplan did not write it."""
 
     def unlike(self, gpus: Sequence[str], stack: str, *, is_mixture: bool) -> tuple[Message, ...]:
-        """What to say where a plan is of other GPUs, software or models than the runs."""
+        """Return warnings where a plan has other GPUs, software or models than the runs."""
         told = []
         others = tuple(gpu for gpu in gpus if gpu not in self.facts.gpus)
         if others:
@@ -82,7 +82,7 @@ class ReadCalibration:
         return tuple(told)
 
     def of_other_version(self, version: str) -> tuple[Message, ...]:
-        """What to say where another mpplan wrote it; shipped parameters of the other version are refused already."""
+        """Return a warning where another version of mpplan wrote it; other shipped parameters are refused already."""
         if self.version == version:
             return ()
         return (
@@ -95,7 +95,7 @@ class ReadCalibration:
 
 @cache
 def shipped_digest() -> str:
-    """What tells the shipped parameters from those of another version."""
+    """Return a digest that distinguishes the shipped parameters from those of another version."""
     content = PARAMETERS.read_bytes() + (POSTERIOR.read_bytes() if POSTERIOR.exists() else b"")
     return hashlib.sha256(content).hexdigest()[:16]
 
@@ -103,13 +103,13 @@ def shipped_digest() -> str:
 def to_calibration_document(
     calibration: Calibration, *, source: str, version: str, records: Sequence[LearnedRecord] = ()
 ) -> Document:
-    """The document as plain JSON values; messages are keys with values.
+    """Return the document as plain JSON values; messages are keys with values.
 
     Args:
         calibration: what was learned.
         source: name of the file of runs.
-        version: of mpplan.
-        records: those whose terms it was learned with.
+        version: version of mpplan.
+        records: measurement records that were in use when it was learned.
     """
     joint = calibration.parameters.joint
     assert joint is not None
@@ -284,13 +284,13 @@ def _learned(entry: Mapping[str, Any]) -> LearnedFact:
 
 
 ROUNDED = 1e-5
-"""Relative difference that the digits of a file make."""
+"""Relative difference that rounding to the digits of a file makes."""
 NOT_LEARNED = "a number that no calibration learns"
 
 
 def _figure(value: object) -> float:
-    """A figure that is repeated in an answer; JSON in Python reads `NaN`, and `1e999` as infinity."""
-    figure = float(value)  # type: ignore[arg-type]  # as `_spread`
+    """Return a figure that an answer repeats; Python's JSON reads `NaN`, and `1e999` as infinity, which are refused."""
+    figure = float(value)  # see `_spread`
     if not math.isfinite(figure):
         raise ValueError(NOT_LEARNED)
     return figure
@@ -304,7 +304,7 @@ def _spread(value: object) -> float:
 
 
 def _base(shipped: Parameters, row_id: str) -> Parameter:
-    """The shipped row of an id; of a GPU's or model's own term, the row of all GPUs or models."""
+    """Return the shipped row of an id; for a term of one GPU or model, the general row that it derives from."""
     return shipped.rows[row_id] if row_id in shipped.rows else shipped.rows[row_id.partition(".")[0]]
 
 

@@ -1,4 +1,4 @@
-"""The population fit: the values that runs of many lineages agree on, what lineages differ in, and how sure that is.
+"""Population fit: parameter values common to many lineages, how lineages differ, and the uncertainty of both.
 
 Nothing is written here: `tools/calibrate.py` does that for the shipped parameters.
 """
@@ -33,36 +33,36 @@ from planner.validation.runs import parse_result, parse_run
 from planner.validation.setup import prepare
 
 CORPUS = (CATALOG / "published_runs.csv", CATALOG / "sweep_runs.csv")
-"""Runs of many teams, nearly all with good layouts, and one team's sweep over good and bad ones."""
+"""Runs of many teams, nearly all with good layouts, and one team's sweep over good and bad layouts."""
 ITERATIONS = 6
 TUNED_AFTER = (1, ITERATIONS - 1)
 """Iterations at which the spreads are tuned."""
 LONGEST_STEP = 0.6
-"""Of one iteration, in the logarithm of a parameter."""
+"""Largest step of one iteration, in the logarithm of a parameter."""
 
 Log = Callable[[str], object]
-"""Takes one line of progress."""
+"""Callback that takes one line of progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A population fit, and how it does on lineages left out whole."""
+    """A population fit, and its accuracy on lineages left out entirely."""
 
     parameters: Parameters
-    """Fitted values, ranges of a lineage that nobody measured, and their joint posterior."""
+    """Fitted values, ranges for a lineage without measurements, and the joint posterior."""
     curve: tuple[Learned, ...]
     """The learning curve of every left-out lineage."""
     drawn: tuple[Learned, ...]
-    """The same with nothing learned, and every draw through the equations."""
+    """Results of the left-out lineages with nothing learned and every draw put through the equations."""
     left_out: dict[str, tuple[float, float]]
-    """Logarithm of prediction over measurement without the row's lineage, and the spread stated, by row id."""
+    """Logarithm of prediction over measurement without the row's lineage, and the stated spread, by row id."""
 
 
 def read_corpus(parameters: Parameters) -> list[Observation]:
-    """Shipped rows that may teach, in the order of the file.
+    """Read the shipped rows that can be learned from, in the order of the files.
 
     Args:
-        parameters: where a row leaves its layout open, the fastest under these is taken.
+        parameters: parameters under which the fastest layout is chosen where a row leaves its layout open.
     """
     lines = [line for path in CORPUS for line in read_rows(path)]
     runs = prepare((parse_run(line.cells, line.line) for line in lines), parameters)
@@ -74,11 +74,11 @@ def read_corpus(parameters: Parameters) -> list[Observation]:
 
 
 def fit(observations: Sequence[Observation], start: Parameters, log: Log) -> Fit:
-    """Fit parameters and spreads to runs of many lineages, and see how lineages left out whole do.
+    """Fit parameters and spreads to runs of many lineages, and judge the fit on lineages left out entirely.
 
     Args:
         observations: rows of many lineages.
-        start: the values and spreads to begin with; the priors are those before any fit.
+        start: initial values and spreads; the priors are the values before any fit.
         log: takes lines of progress.
     """
     hierarchy = population_fit(observations, start, log)
@@ -87,11 +87,11 @@ def fit(observations: Sequence[Observation], start: Parameters, log: Log) -> Fit
 
 
 def judge(observations: Sequence[Observation], fitted: Parameters) -> Fit:
-    """How lineages left out whole do under the values and spreads of a fit, which stay as they are.
+    """Judge a fit on lineages left out entirely, with its values and spreads unchanged.
 
     Args:
         observations: the rows that were fitted.
-        fitted: the parameters that a fit gave.
+        fitted: the parameters of the fit.
     """
     priors = fitted.replaced(row.before_fit for row in fitted.rows.values())
     return _judged(_at(observations, replace(fitted, joint=None), priors), fitted)
@@ -108,7 +108,7 @@ def _judged(hierarchy: Hierarchy, parameters: Parameters) -> Fit:
 
 
 def population_fit(observations: Sequence[Observation], start: Parameters, log: Log) -> Hierarchy:
-    """Fit values and spreads alone, without a look at left-out lineages; arguments as in `fit`."""
+    """Fit values and spreads only, without judging left-out lineages; the arguments are as in `fit`."""
     priors = start.replaced(row.before_fit for row in start.rows.values())
     parameters, fitted = replace(start, joint=None), fitted_ids(start)
     last = np.zeros(len(fitted))
@@ -119,7 +119,7 @@ def population_fit(observations: Sequence[Observation], start: Parameters, log: 
         shift = np.clip(hierarchy.population().shift[: len(fitted)], -LONGEST_STEP, LONGEST_STEP)
         largest = int(np.abs(shift).argmax())
         log(f"iteration {turn + 1}: largest step {shift[largest]:+.3f} of {fitted[largest]}")
-        last = np.where(shift * last < 0, shift / 2.0, shift)  # a step back overshoots as the one before it did
+        last = np.where(shift * last < 0, shift / 2.0, shift)  # the step back would overshoot like the step before it
         parameters = at_shift(hierarchy.parameters, fitted, last)
     return _at(observations, parameters, priors)
 
@@ -130,7 +130,7 @@ def _at(observations: Sequence[Observation], parameters: Parameters, priors: Par
 
 
 def with_posterior(hierarchy: Hierarchy, population: Population) -> Parameters:
-    """The rows with their ranges for a lineage that nobody measured, and the joint posterior behind them."""
+    """Return the rows with their ranges for a lineage without measurements, and the joint posterior behind them."""
     parameters, ids = hierarchy.parameters, hierarchy.design.joint
     covariance = hierarchy.of_new_lineage(population)
     told = np.abs(hierarchy.design.slopes).sum(axis=0) > 0

@@ -1,14 +1,14 @@
-"""One hierarchical model of what runs tell about the parameters: all lineages, one lineage, its GPUs and models, a run.
+"""A hierarchical model of what runs reveal about the parameters, by lineage, by GPU and model within it, and by run.
 
-In logarithms, and linearised at some parameters, the residual of a row is
+In logarithms, and linearised at given parameters, the residual of a row is
 
     r = r0 + J theta + J_dev delta[lineage] + u[lineage, GPU] + v[lineage, model] + e[row]
 
-`theta` shifts the parameters of all lineages together, `delta` is what one lineage (a team and its software) has
-against the others, `u` and `v` what the equations leave out of one GPU and of one model within it, `e` of one row. All
-are normal, `e` robustly so (Student's t). The spreads of `delta`, `u`, `v` and `e` are part of the model: a lineage
-that nobody measured draws its own. Varying slopes: Gelman & Hill 2006, chapter 13; equations with a discrepancy:
-Kennedy & O'Hagan 2001 (doi:10.1111/1467-9868.00294), section 4.
+`theta` shifts the parameters of all lineages together. `delta` is the deviation of one lineage (a team and its
+software) from the others. `u` and `v` are the errors of the equations for one GPU and one model within a lineage, and
+`e` is the error of one row. All are normal, except that `e` is robust (Student's t). The spreads of `delta`, `u`, `v`
+and `e` are part of the model: a lineage without measurements draws its own deviations from them. Varying slopes: Gelman
+& Hill 2006, chapter 13; equations with a discrepancy: Kennedy & O'Hagan 2001 (doi:10.1111/1467-9868.00294), section 4.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from planner.rates.terms import Floats
 from planner.validation.predict import WIDENED
 
 FREEDOM = 5.0
-"""Degrees of freedom of the robust residual of a row."""
+"""Degrees of freedom of the Student's t distribution of a row's residual."""
 LEAST_SD = 1e-3
 LEAST_VARIANCE = 1e-12
 REWEIGHTINGS = 3
-"""How often rows far off are weighed anew within a lineage, each time at what it was just found to have of its own."""
+"""Iterations of the robust reweighting within a lineage, each at the lineage's own deviations as just estimated."""
 TURNS = 2
-"""How often the shifts are solved for, each time with rows weighed at the shifts of the turn before. Of the shipped
-runs a third turn moves no shift by more than 0.0001 of its standard deviation."""
+"""Number of times the shifts are solved for, each with rows weighted at the shifts of the turn before. On the
+shipped runs a third turn moves no shift by more than 0.0001 of its standard deviation."""
 
 
 def in_coordinate(prior: Parameter, value: float, *, share: bool) -> tuple[float, float]:
-    """Centre and standard deviation of a prior, as a shift from a value in its logarithm.
+    """Return the centre and standard deviation of a prior, as a shift from a value in its logarithm.
 
     Args:
-        prior: before the fit.
-        value: to count shifts from; above 0.
+        prior: the parameter before the fit.
+        value: value from which shifts are counted; above 0.
         share: whether it is a share of something, whose shifts bend so that it stays below 1.
     """
     before = min(prior.value, NEARLY_ALL) if share else prior.value
@@ -53,27 +53,30 @@ def in_coordinate(prior: Parameter, value: float, *, share: bool) -> tuple[float
 
 
 def robust_weight(residual: Floats, sd: Floats) -> Floats:
-    """Weight of residuals under Student's t: 1.2 in the middle, less far off."""
+    """Return the weight of residuals under Student's t: 1.2 at the centre, less for outliers."""
     weight: Floats = (FREEDOM + 1.0) / (FREEDOM + (residual / sd) ** 2)
     return weight
 
 
 AGREEING = 3
-"""Rows of a team from which on what they have in common tells which of them is far off."""
+"""Number of rows from which a team's median residual is trusted to tell its outliers."""
 
 
 FAR = 2.0
-"""Standard deviations from the prediction beyond which a deviation that all rows share is not held against each."""
+"""Standard deviations beyond which a deviation that all rows of a team share does not count as each row's error."""
 
 
 def apart_from_team(residual: Floats, sd: Floats) -> Floats:
-    """Residuals of one team and figure, less what they have in common beyond `FAR` standard deviations, `[..., row]`.
+    """Return the residuals of one team and figure, less their common deviation beyond `FAR` standard deviations.
 
-    Where all rows are far from the prediction alike, none is an outlier; of one or two nobody can tell.
+    Where all rows are equally far from the prediction, none is an outlier. One or two rows cannot show that.
 
     Args:
-        residual: of each row, `[..., row]`.
-        sd: its spread, `[..., row]`.
+        residual: residual of each row, `[..., row]`.
+        sd: spread of each row's residual, `[..., row]`.
+
+    Returns:
+        The remaining residuals, `[..., row]`.
     """
     if residual.shape[-1] < AGREEING:
         return residual
@@ -82,11 +85,11 @@ def apart_from_team(residual: Floats, sd: Floats) -> Floats:
 
 
 def own_sd(slopes: Floats, defaults: Floats, parameters: Parameters) -> Floats:
-    """Spread of what the equations leave out of each single row, `[row]`.
+    """Return the spread of the model error of each single row, `[row]`.
 
     Args:
-        slopes: of each row by the terms of `RESIDUALS`, `[row, residual]`.
-        defaults: inputs that decide and are defaults, `[row]`: each makes the spread wider.
+        slopes: slope of each row with respect to the terms of `RESIDUALS`, `[row, residual]`.
+        defaults: number of decisive inputs that are defaults, `[row]`; each widens the spread.
         parameters: hold the spreads.
     """
     variance = np.zeros(len(slopes))
@@ -100,34 +103,34 @@ def own_sd(slopes: Floats, defaults: Floats, parameters: Parameters) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Population:
-    """What lineages together tell about the joint rows."""
+    """What the lineages together reveal about the joint rows."""
 
     shift: Floats
-    """From the values at which the rows were linearised, in the logarithm, `[parameter]`."""
+    """Shift from the values at which the rows were linearised, in the logarithm, `[parameter]`."""
     covariance: Floats
-    """`[parameter, parameter]`."""
+    """Covariance of the shifts, `[parameter, parameter]`."""
 
 
 class Hierarchy:
-    """Linearised rows under the spreads that some parameters hold."""
+    """Linearised rows with the spreads that the given parameters hold."""
 
     def __init__(self, design: Design, parameters: Parameters, priors: Parameters) -> None:
-        """Put rows and spreads together.
+        """Combine rows and spreads.
 
         Args:
             design: the rows, linearised at the values of `parameters`.
-            parameters: hold the spreads, and the values from which shifts count.
-            priors: rows before any fit.
+            parameters: hold the spreads, and the values from which shifts are counted.
+            priors: parameter rows before any fit.
         """
         self.design, self.parameters, self.priors = design, parameters, priors
 
     def under(self, parameters: Parameters) -> Hierarchy:
-        """The same rows under other spreads."""
+        """Return the same rows with the spreads of other parameters."""
         return Hierarchy(self.design, parameters, self.priors)
 
     @cached_property
     def prior(self) -> tuple[Floats, Floats]:
-        """Centre and standard deviation of each joint row for all lineages together, `[parameter]` each."""
+        """Centre and standard deviation of the shift common to all lineages, for each joint row, `[parameter]` each."""
         known = [self._prior_of(name) for name in self.design.joint]
         return np.array([centre for centre, _ in known]), np.array([sd for _, sd in known])
 
@@ -140,23 +143,23 @@ class Hierarchy:
 
     @cached_property
     def own_sd(self) -> Floats:
-        """Spread of what the equations leave out of each single row, `[row]`."""
+        """Spread of the model error of each single row, `[row]`."""
         places = [self.design.place[name] for name in RESIDUALS]
         return own_sd(self.design.all_slopes[:, places], self.design.defaults, self.parameters)
 
     def latent(self, rows: Numbers) -> tuple[Floats, Floats]:
-        """What rows of one lineage have in common, `[row, latent]`, and the variance of each, `[latent]`."""
+        """Return the latent design of one lineage's rows, `[row, latent]`, and the latents' variances, `[latent]`."""
         latent = self.design.latent(rows)
         return latent.design, np.array([spread(self.parameters, name) ** 2 for name in latent.spreads])
 
     def information(self, rows: Numbers, theta: Floats) -> tuple[Floats, Floats]:
-        """What a lineage tells about the joint rows: precision `[parameter, parameter]` and gradient `[parameter]`.
+        """Return what a lineage adds to the joint rows' precision `[parameter, parameter]` and gradient `[parameter]`.
 
-        What the lineage has of its own is integrated out.
+        The lineage's own deviations are integrated out.
 
         Args:
-            rows: of the lineage.
-            theta: shifts at which rows far off are told from the others, `[parameter]`.
+            rows: rows of the lineage.
+            theta: shifts at which outliers are identified, `[parameter]`.
         """
         slopes, at_zero, own_sd = self.design.slopes[rows], self.design.residual[rows], self.own_sd[rows]
         latent, variance = self.latent(rows)
@@ -177,12 +180,12 @@ class Hierarchy:
 
     @cached_property
     def _information_at_zero(self) -> dict[str, tuple[Floats, Floats]]:
-        """Of each lineage before anything has moved: the first turn of every population, whoever is left out."""
+        """Information of each lineage at zero shift: the first turn of each population, whatever it leaves out."""
         zero = np.zeros(len(self.design.joint))
         return {name: self.information(rows, zero) for name, rows in self.design.lineages.items()}
 
     def population(self, without: str | None = None) -> Population:
-        """Maximum a posteriori of the shifts of all lineages together, and their covariance.
+        """Return the maximum a posteriori estimate of the shifts common to all lineages, and their covariance.
 
         Args:
             without: a lineage to leave out.
@@ -201,14 +204,14 @@ class Hierarchy:
         return Population(shift=theta, covariance=(covariance + covariance.T) / 2.0)
 
     def of_new_lineage(self, population: Population) -> Floats:
-        """Covariance of the joint rows in a lineage that nobody measured, `[parameter, parameter]`."""
+        """Return the covariance of the joint rows in a lineage without measurements, `[parameter, parameter]`."""
         design = self.design.moved_together
         variance = np.array([spread(self.parameters, holder) ** 2 for holder in self.design.groups])
         covariance: Floats = population.covariance + (design * variance) @ design.T
         return covariance
 
     def expected(self, rows: Numbers, population: Population) -> tuple[Floats, Floats]:
-        """Residuals of rows of one new lineage, `[row]`, and what they share, `[row, row]`."""
+        """Return the expected residuals of a new lineage's rows, `[row]`, and their shared covariance, `[row, row]`."""
         slopes, (latent, variance) = self.design.slopes[rows], self.latent(rows)
         shared = slopes @ population.covariance @ slopes.T + (latent * variance) @ latent.T
         return self.design.residual[rows] + slopes @ population.shift, shared

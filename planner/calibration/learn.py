@@ -1,8 +1,8 @@
-"""What a team's own runs say: the joint posterior of a lineage that nobody measured, conditioned on its rows.
+"""Learn from a team's own runs: the joint posterior of a new lineage, conditioned on the rows of that team.
 
-The prior is the shipped posterior for a new lineage, with a term of its own for each GPU and model of the rows. Rows
-are linearised anew at each step (Gauss-Newton), rows far off count less (Student's t), and no parameter is moved
-further than three of its standard deviations.
+The prior is the shipped posterior for a lineage without measurements, with an additional term for each GPU and model of
+the rows. Rows are linearised again at each step (Gauss-Newton), outliers are downweighted (Student's t), and no
+parameter moves by more than three of its standard deviations.
 """
 
 from __future__ import annotations
@@ -38,61 +38,62 @@ ITERATIONS = 3
 LIMIT = 3.0
 """Standard deviations beyond which no parameter is moved."""
 INDEPENDENT = 10
-"""Configurations up to which rows of a figure count in full; of more, each says less: one team's runs resemble."""
+"""Number of configurations up to which the rows of a figure count in full. Beyond it each counts less, because the
+runs of one team resemble each other."""
 CROWD_POWER = 0.6
-"""Beyond that, twice as many configurations weigh 2 to this power as much."""
+"""Beyond `INDEPENDENT`, twice as many configurations weigh 2 to this power as much."""
 CHANGED = 0.02
-"""Standard deviations: a parameter that moves by less and whose range hardly narrows stays as shipped."""
+"""Shift in standard deviations below which a parameter whose range does not narrow noticeably stays as shipped."""
 LEAST_SHARE = 1e-6
-"""Share of what a row's prediction learns from others, below which it is rounding error."""
+"""Share of the information on a row's prediction that comes from other rows, below which it is rounding error."""
 HARDLY_NARROWER = 0.99
-"""Standard deviation after over before, above which the range of a parameter hardly narrows."""
+"""Standard deviation after over before, above which a range does not count as narrowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What a team's own runs changed."""
+    """The changes that a team's own runs made."""
 
     parameters: Parameters
-    """With the joint posterior of this team's stack."""
+    """Parameters with the joint posterior of this team's stack."""
     rows: tuple[OwnRow, ...]
     terms: tuple[LearnedTerm, ...]
-    """Those that changed, the largest change in units of its spread first."""
+    """Terms that changed, in descending order of the change in units of the spread."""
     gpus: tuple[str, ...]
     stacks: tuple[str, ...]
     """Kernels of the runs, as `--stack` names them."""
     mixtures: tuple[bool, ...]
-    """Whether their models are mixtures of experts: of one kind, or of both."""
+    """Whether the models are mixtures of experts: one value if all are of one kind, else both."""
     figures: tuple[Figure, ...]
     width_ratio: dict[str, float] = field(default_factory=dict)
-    """Width of the range after over before, the mean of the rows, by figure."""
+    """Width of the range after over before, averaged over the rows, by figure."""
     totals: tuple[Total, ...] = ()
-    """What the rows say in all, by figure."""
+    """Overall result of the rows, by figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Solved:
-    """The prior conditioned on the rows, linearised where they left it."""
+    """The prior conditioned on the rows, which are linearised at the last iterate."""
 
     shift: Floats
-    """Of each parameter from its prior value, in the logarithm, `[parameter]`."""
+    """Shift of each parameter from its prior value, in the logarithm, `[parameter]`."""
     covariance: Floats
-    """Of these shifts, `[parameter, parameter]`."""
+    """Covariance of these shifts, `[parameter, parameter]`."""
     bounded: np.ndarray
     """Whether a parameter was kept at its limit, `[parameter]`."""
     slopes: Floats
-    """Of each row by the shifts, `[row, parameter]`."""
+    """Slope of each row with respect to the shifts, `[row, parameter]`."""
     precision: Floats
-    """How much each row counts, `[row]`."""
+    """Precision with which each row counts, `[row]`."""
 
 
 def learn(observations: Sequence[Observation], shipped: Parameters, source: str) -> Calibration:
-    """Condition on rows of one lineage.
+    """Condition the parameters on rows of one lineage.
 
     Args:
         observations: the rows; at least one.
         shipped: parameters with the joint posterior of a new lineage.
-        source: what to name as evidence of the parameters that change, for example `our-stack.json: 3 runs`.
+        source: source to name as evidence of the parameters that change, for example `our-stack.json: 3 runs`.
     """
     prior = extended(shipped, observations)
     assert prior.joint is not None
@@ -104,7 +105,7 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
     after = residuals(observations, at_shift(prior, ids, solved.shift))
     left_out, leverage, by_others = _left_out(observations, after, solved, prior.joint)
     scales = _scales(observations, left_out / sd * np.sqrt(np.maximum(1.0 - leverage, 1e-6)), weight)
-    if not by_others.any():  # leaving out all that was learned from leaves the prior, and not to first order only
+    if not by_others.any():  # without all rows that taught anything the prior remains: exactly, not just to first order
         left_out = first.residual
     calibrated = _scaled(_calibrated(prior, solved, source), scales, source)
     return Calibration(
@@ -125,14 +126,14 @@ def learn(observations: Sequence[Observation], shipped: Parameters, source: str)
 def _solved(
     observations: Sequence[Observation], prior: Parameters, first: Linear, weight: Floats, sd: Floats
 ) -> _Solved:
-    """Gauss-Newton from the prior's values; shifts are counted from these throughout.
+    """Solve by Gauss-Newton from the prior's values, from which all shifts are counted.
 
     Args:
         observations: the rows.
         prior: parameters with their joint spread.
-        first: the rows linearised there.
-        weight: of each row, `[row]`.
-        sd: what the equations leave out of each row, `[row]`.
+        first: the rows linearised at the prior's values.
+        weight: weight of each row, `[row]`.
+        sd: spread of the model error of each row, `[row]`.
     """
     assert prior.joint is not None
     ids, factor = prior.joint.ids, prior.joint.factor
@@ -157,7 +158,7 @@ def _solved(
 
 
 def _apart(observations: Sequence[Observation], residual: Floats, sd: Floats) -> Floats:
-    """How far each row is from what those of its figure have in common, `[row]`."""
+    """Return the deviation of each row from what the rows of its figure have in common, `[row]`."""
     figures = np.array([o.figure for o in observations])
     sign = slower(observations)
     result = sign * residual
@@ -168,7 +169,7 @@ def _apart(observations: Sequence[Observation], residual: Floats, sd: Floats) ->
 
 
 def _scales(observations: Sequence[Observation], standardised: Floats, weight: Floats) -> dict[Figure, float]:
-    """Scatter of this team's single rows over that of most teams', by figure."""
+    """Return the scatter of this team's single rows over the scatter of most teams' rows, by figure."""
     figures = np.array([o.figure for o in observations])
     return {
         figure: float(own_scale(standardised[figures == figure], weight[figures == figure]))
@@ -178,7 +179,7 @@ def _scales(observations: Sequence[Observation], standardised: Floats, weight: F
 
 
 def _scaled(parameters: Parameters, scales: Mapping[Figure, float], source: str) -> Parameters:
-    """The error of a single row, as wide as this team's rows scatter."""
+    """Scale the error of a single row to the scatter of this team's rows."""
     rows = (parameters.rows[name] for name, figure in RESIDUALS.items() if figure in scales)
     return parameters.replaced(
         as_learned_if_moved(
@@ -189,7 +190,7 @@ def _scaled(parameters: Parameters, scales: Mapping[Figure, float], source: str)
 
 
 def extended(shipped: Parameters, observations: Sequence[Observation]) -> Parameters:
-    """The shipped rows with one more for each GPU, architecture and model of the observations, all independent."""
+    """Return the shipped rows plus one for each GPU, architecture and model of the observations, all independent."""
     assert shipped.joint is not None
     rows = [
         replace(shipped.rows[name], id=f"{name}.{label}", meaning=f"{shipped.rows[name].meaning}: {label}")
@@ -205,7 +206,7 @@ def extended(shipped: Parameters, observations: Sequence[Observation]) -> Parame
 
 
 def _members(observations: Sequence[Observation], prior: Parameters) -> dict[str, str]:
-    """Name of the GPU, architecture or models of each row of parameters that is about one of them, by its id."""
+    """Return the GPU, architecture or models to which each specific parameter row applies, by id of the row."""
     models: dict[str, dict[str, None]] = defaultdict(dict)
     for name in BY_PART:
         (by,) = prior.families[prior.rows[name].family].by
@@ -215,7 +216,7 @@ def _members(observations: Sequence[Observation], prior: Parameters) -> dict[str
 
 
 def _weight(observations: Sequence[Observation]) -> Floats:
-    """One over the rows that say the same; less where a figure has very many configurations, `[row]`."""
+    """Return the weight of each row, `[row]`: 1 over its repeats, less for figures with many configurations."""
     weight, figures = (
         vote_weight(own_repeats(observations), len(observations)),
         np.array([o.figure for o in observations]),
@@ -231,22 +232,22 @@ def _weight(observations: Sequence[Observation]) -> Floats:
 def _left_out(
     observations: Sequence[Observation], residual: Floats, solved: _Solved, prior: Joint
 ) -> tuple[Floats, Floats, Floats]:
-    """What is left of each row where it and its repeats are not learned from, to first order, `[row]`.
+    """Return the remaining error of each row when it and its repeats are not learned from, to first order.
 
     Returns:
-        The residual; the leverage of the row; the share of what all rows teach of its prediction that the others teach
-        (by how much its variance shrinks), 0 where there are no others.
+        The residual, the leverage, and the share of the information about the row's prediction (the reduction of its
+        variance) that comes from the other rows: 0 where there are none. Each is `[row]`.
     """
     result, alone, by_others = residual.copy(), np.zeros(len(residual)), np.ones(len(residual))
     for members in own_repeats(observations):
         rows, at = np.unique(solved.slopes[members], axis=0, return_inverse=True)
         precision = solved.precision[members]
-        shared = rows @ solved.covariance @ rows.T  # a repeat has the slopes of the row that it repeats
+        shared = rows @ solved.covariance @ rows.T  # a repeat has the same slopes as the row that it repeats
         pooled = np.bincount(at, weights=precision, minlength=len(rows))
         moved = np.bincount(at, weights=precision * residual[members], minlength=len(rows))
         without = np.linalg.solve(np.eye(len(rows)) - shared * pooled, np.column_stack([shared, shared @ moved]))
         result[members] += without[:, -1][at]
-        alone[members] = (np.abs(shared) @ pooled)[at]  # a time and a speed of one run move against each other
+        alone[members] = (np.abs(shared) @ pooled)[at]  # a time and a throughput of one run have opposite signs
         at_first = np.square(rows @ prior.factor).sum(axis=1)
         by_all = at_first - np.diagonal(shared)
         share = np.divide(at_first - np.diagonal(without), by_all, out=np.ones(len(rows)), where=by_all > 0)
@@ -257,7 +258,7 @@ def _left_out(
 def _widths(
     observations: Sequence[Observation], joint: Joint, solved: _Solved, sd: Floats, scales: Mapping[Figure, float]
 ) -> dict[str, float]:
-    """Width of the range after over before, the mean of the rows, by figure."""
+    """Return the width of the range after over before, averaged over the rows, by figure."""
     figures, slopes = np.array([o.figure for o in observations]), solved.slopes
     own_after = sd * np.array([scales[o.figure] for o in observations])
     before, after = (
@@ -268,9 +269,9 @@ def _widths(
 
 
 def _calibrated(prior: Parameters, solved: _Solved, source: str) -> Parameters:
-    """The rows with their new values and ranges; those that the runs say nothing of stay as they are.
+    """Return the rows with new values and ranges; rows about which the runs say nothing stay as they are.
 
-    One that hardly moved moves with the others, since many small shifts add up, and keeps its evidence.
+    A row that changed very little moves with the others, since many small shifts add up, but keeps its evidence.
     """
     assert prior.joint is not None
     ids = prior.joint.ids

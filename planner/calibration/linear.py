@@ -1,8 +1,8 @@
-"""Rows of published or own runs, linearised: how far the prediction is off, and how each parameter moves it.
+"""Linearise rows of published or own runs: the error of the prediction and its slope in each parameter.
 
-One evaluation with an array of moved parameters gives a row's whole gradient, by central differences: the equations
-take arrays, so that a row costs about as much as a prediction with a hundred draws. Repeats of a row cost next to
-nothing: what differs in its labels and value alone is evaluated once.
+One evaluation with an array of moved parameters gives a row's whole gradient by central differences. The equations take
+arrays, so a row costs about as much as a prediction with a hundred draws. Repeats of a row cost almost nothing, since
+rows that differ only in labels and value are evaluated once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 STEP = 0.03
 """Finite difference in the logarithm of a parameter."""
 FEW = 64
-"""Fewer rows are not worth a second process."""
+"""Number of rows below which a second process does not pay off."""
 
 
 _FIGURES = {
@@ -43,42 +43,46 @@ _FIGURES = {
 
 
 def figure_of(metric: str) -> Figure:
-    """The figure of a metric, each of which has a residual of its own; speeds, step times and utilisations are time."""
+    """Return the figure of a metric; throughputs, step times and utilisations are all time.
+
+    Each figure has its own residual.
+    """
     return _FIGURES.get(metric, Figure.TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """A run that happened: its configuration, set up, and what was measured."""
+    """A measured run: its configuration, prepared for prediction, and the measured value."""
 
     prepared: Prepared
     value: float
     """In the unit of the run's metric; above 0."""
     lineage: str
-    """Team and software that it errs together with."""
+    """Team and software, whose runs share errors."""
     measured: Mapping[str, Term] = field(default_factory=dict, compare=False)
-    """Terms from records of its GPU: what they measured is not learned again."""
+    """Terms from measurement records of its GPU; what they measured is not learned again."""
 
     @property
     def run(self) -> PublishedRun:
-        """Its configuration."""
+        """Configuration of the run."""
         return self.prepared.run
 
     @property
     def figure(self) -> Figure:
-        """What its metric is about."""
+        """Figure of its metric."""
         return figure_of(self.run.metric)
 
     @property
     def series(self) -> str:
-        """What it is a repeat of: the series of its row, else the row itself."""
+        """Key that repeats share: the series of the row, else its own id."""
         return self.run.series or self.run.id
 
 
 def observe(prepared: object, result: object, lineage: str) -> Observation | None:
-    """A row that may teach: predicted, with a number, no flag, no power limit left unsaid; None for any other.
+    """Return a row that can be learned from, or None.
 
-    An out-of-memory statement is an inequality, not a number.
+    The row needs a prediction and a measured number, and may have neither a flag nor an unstated power limit. An
+    out-of-memory statement is an inequality, not a number.
     """
     if not isinstance(prepared, Prepared) or not isinstance(result, PublishedResult) or result.value is None:
         return None
@@ -89,7 +93,7 @@ def observe(prepared: object, result: object, lineage: str) -> Observation | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
-    """Rows linearised at some parameters."""
+    """Rows linearised at given parameters."""
 
     residual: Floats
     """Logarithm of prediction over measurement, `[row]`."""
@@ -98,12 +102,12 @@ class Linear:
 
 
 def linearize(observations: Sequence[Observation], parameters: Parameters, ids: Sequence[str]) -> Linear:
-    """Residuals and slopes of rows.
+    """Return residuals and slopes of rows.
 
     Args:
         observations: the rows.
-        parameters: where to linearise.
-        ids: the parameters whose slopes are wanted, in order.
+        parameters: values at which to linearise.
+        ids: parameters whose slopes are wanted, in order.
     """
     place = {name: number for number, name in enumerate(ids)}
     rows = _of_each(_Row(parameters=parameters, place=place), observations)
@@ -112,14 +116,14 @@ def linearize(observations: Sequence[Observation], parameters: Parameters, ids: 
 
 
 def residuals(observations: Sequence[Observation], parameters: Parameters) -> Floats:
-    """Logarithm of prediction over measurement, `[row]`."""
+    """Return the logarithm of prediction over measurement, `[row]`."""
     return np.array(_of_each(_Residual(parameters=parameters), observations)) - _log_values(observations)
 
 
 def drawn_residuals(observations: Sequence[Observation], parameters: Parameters) -> Floats:
-    """Logarithm of the middle of the predicted range over measurement, `[row]`: the error that a validation shows.
+    """Return the logarithm of the middle of the predicted range over measurement, `[row]`: the error of a validation.
 
-    It lies apart from `residuals`, since the middle of all draws is not the prediction at the middle of each input.
+    It differs from `residuals`, since the middle of all draws is not the prediction at the middle of each input.
     """
     return np.array(_of_each(_Drawn(parameters=parameters), observations)) - _log_values(observations)
 
@@ -129,7 +133,7 @@ def _log_values(observations: Sequence[Observation]) -> Floats:
 
 
 def _of_each(work: Callable[[Observation], Result], observations: Sequence[Observation]) -> list[Result]:
-    """`work` on every row, done once for the rows that differ in labels and value alone: they have one prediction."""
+    """Apply `work` to every row, but once for rows with the same prediction (only labels and value differ)."""
     places: dict[tuple[object, ...], int] = {}
     distinct: list[Observation] = []
     at = []
@@ -182,7 +186,7 @@ class _Row:
 
 
 def mapped(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """`work` on every item, in order; many items are shared by the cores where processes can be forked (Linux)."""
+    """Apply `work` to every item, in order; many items are shared among the cores where processes can fork (Linux)."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
     if len(items) < FEW or cores == 1:
         return [work(item) for item in items]
@@ -192,7 +196,7 @@ def mapped(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result
 
 
 _inherited: list[object] = []
-"""In a worker process only: its work and the items, handed down by fork."""
+"""Set only in a worker process: its function and the items, inherited through fork."""
 
 
 def _inherit(work: object, items: object) -> None:

@@ -1,4 +1,4 @@
-"""What a calibration says of each of the user's runs and of each parameter: before, after, and contradictions."""
+"""Report what a calibration found for each of the user's runs and each parameter: before, after and contradictions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from planner.rates.terms import Floats
 from planner.validation.runs import one_configuration
 
 NAMED = 5
-"""Rows that a contradiction names; the others are counted."""
+"""Number of rows that a contradiction names; the rest are only counted."""
 CONFLICT_SD = 3.0
-"""Standard deviations from what the other rows say at which a row contradicts them."""
+"""Distance from the prediction of the other rows, in standard deviations, beyond which a row contradicts them."""
 SAME_RATIO = 1.10
-"""Two rows of one configuration that lie further apart contradict each other: repeated runs differ by a few percent."""
+"""Two rows of one configuration that differ by more than this factor contradict each other: repeated runs differ by
+only a few percent."""
 ROUNDED = 1e-9
-"""What logarithms lose: rows that are just so far apart do not contradict each other."""
+"""Rounding error of the logarithms; two rows that differ by exactly `SAME_RATIO` do not contradict each other."""
 LEAST_CHANGE = 0.01
-"""Change of a value or of the width of its range below which it is not called learned."""
+"""Relative change of a value, or of the width of its range, below which the parameter does not count as learned."""
 LEAST_SHIFT = 0.25
-"""Standard deviations by which a parameter must move, or share by which its range must shrink, to be told of."""
+"""Shift in standard deviations, or relative narrowing of the range, from which a parameter is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,59 +43,59 @@ class OwnRow:
     error_before: float
     """`mid / measured - 1` without any of the rows."""
     error_after: float
-    """The same with all of them."""
+    """`mid / measured - 1` after learning from all rows."""
     error_left_out: float
-    """The same with all of them but this one (and its repeats)."""
+    """`mid / measured - 1` after learning from all rows except this one and its repeats."""
     by_others: float
-    """Share of what all rows teach of this one's prediction that the others teach, 0 to 1."""
+    """Share of the information about this row's prediction that comes from the other rows, 0 to 1."""
     conflicts_with: tuple[str, ...] = ()
-    """Rows of the same configuration that say something else, with their metric where it is another one; the farthest
-    `NAMED` of them."""
+    """Rows of the same configuration that disagree with this one, at most the `NAMED` farthest, each with its metric
+    where that differs."""
     conflicts: int = 0
-    """How many there are."""
+    """Number of conflicting rows, including those not named."""
     contradicts_all: bool = False
-    """Whether it is far from what all other rows say."""
+    """Whether the row is far from the prediction of all other rows."""
 
     @property
     def learned_share(self) -> float:
-        """How much of the row's distance to its prediction was learned, in the logarithm: 1 where all of it."""
+        """Share of the row's log error that learning removed: 1 where all of it."""
         before, after = math.log1p(self.error_before), math.log1p(self.error_after)
         return 1.0 - after / before if before else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedTerm:
-    """A parameter before and after learning; of parameters that move together, the one that changed most."""
+    """A parameter before and after learning; for parameters that move together, the one that changed most."""
 
     term: str
-    """Id of the row of parameters."""
+    """Id of the row in the parameter table."""
     name: str
-    """Of the term that the equations read."""
+    """Name of the term that the equations read."""
     label: str
     unit: str
     before: tuple[float, float, float]
     """Low, mid and high."""
     after: tuple[float, float, float]
     member: str = ""
-    """GPU, architecture or models that it is about; blank where it is about all of them."""
+    """GPU, architecture or models to which it applies; blank where it applies to all of them."""
     told_as: str
     """How its change is worded (`Family.told_as`)."""
     bounded: bool
-    """Whether the runs asked for more than three standard deviations, and it was kept at three."""
+    """Whether the runs asked for a shift of more than three standard deviations, to which it was limited."""
 
     @property
     def ratio(self) -> float:
-        """Middle after over middle before."""
+        """Middle after learning over middle before."""
         return self.after[1] / self.before[1]
 
 
 def as_learned(row: Parameter, before: Parameter, source: str) -> Parameter:
-    """A row whose value or range was learned from the user's runs.
+    """Mark a parameter row whose value or range was learned from the user's runs.
 
     Args:
-        row: with its new value and range.
-        before: as shipped.
-        source: what to name as its evidence.
+        row: the row with its new value and range.
+        before: the row as shipped.
+        source: source to name as its evidence.
     """
     return replace(
         row, source=f"{source}; before: {before.origin}", kind=EvidenceKind.MEASURED, prior=None, fitted_rows=None
@@ -102,14 +103,14 @@ def as_learned(row: Parameter, before: Parameter, source: str) -> Parameter:
 
 
 def as_learned_if_moved(row: Parameter, before: Parameter, source: str) -> Parameter:
-    """The same where value or width changed by `LEAST_CHANGE`; else the row with the evidence that it had."""
+    """Apply `as_learned` if value or width changed by at least `LEAST_CHANGE`; else keep the row's evidence."""
     wider = row.log_sd / before.log_sd if before.log_sd > 0 else 1.0
     hardly = all(abs(ratio - 1.0) < LEAST_CHANGE for ratio in (row.value / before.value, wider))
     return row if hardly else as_learned(row, before, source)
 
 
 def slower(observations: Sequence[Observation]) -> Floats:
-    """1 where more of the metric is faster, or means nothing for the speed; -1 of a step time, `[row]`."""
+    """Return the sign of each metric, `[row]`: -1 for a step time, where more is slower; 1 for every other metric."""
     return np.array([-1.0 if o.run.metric == "step_time_s" else 1.0 for o in observations])
 
 
@@ -121,19 +122,19 @@ def own_rows(
     apart: Floats,
     by_others: Floats,
 ) -> tuple[OwnRow, ...]:
-    """Each row before and after.
+    """Return each row before and after learning.
 
     Args:
         observations: the rows.
-        before: logarithm of prediction over measurement without any of them, `[row]`.
-        after: the same with all of them.
-        left_out: the same with all but the row and its repeats.
-        apart: how far each left-out row is from what all have in common, over the spread of a single row, `[row]`.
-        by_others: share of what all rows teach of a row's prediction that the others teach, `[row]`.
+        before: logarithm of prediction over measurement without any of the rows, `[row]`.
+        after: the same logarithm after learning from all of them, `[row]`.
+        left_out: the same logarithm after learning from all but the row and its repeats, `[row]`.
+        apart: deviation of each left-out row from what all rows share, over the spread of a single row, `[row]`.
+        by_others: share of the information about a row's prediction that comes from the other rows, `[row]`.
     """
     conflicts = _conflicts(observations, slower(observations) * before)
     figures = [o.figure for o in observations]
-    told = np.array([figures.count(figure) > 2 for figure in figures])  # of two rows nobody knows which is off
+    told = np.array([figures.count(figure) > 2 for figure in figures])  # of two rows, neither can be called the outlier
     far = (np.abs(apart) > CONFLICT_SD * np.sqrt(2.0)) & told
     return tuple(
         OwnRow(
@@ -147,13 +148,13 @@ def own_rows(
 
 
 def _conflicts(observations: Sequence[Observation], ratio: Floats) -> list[tuple[tuple[str, ...], int]]:
-    """Of each row the rows of its configuration that say something else: the names of the farthest, and how many.
+    """Return, for each row, the farthest rows of its configuration that disagree with it, and how many do.
 
-    A speed, an MFU and a step time of one run are compared by how far each is from its prediction.
+    A throughput, an MFU and a step time of one run are compared by the distance of each from its prediction.
 
     Args:
         observations: the rows.
-        ratio: logarithm of prediction over measurement, of a step time of the inverse, `[row]`.
+        ratio: logarithm of prediction over measurement, `[row]`; inverted for a step time.
     """
     same: dict[object, list[int]] = defaultdict(list)
     for number, o in enumerate(observations):
@@ -179,22 +180,22 @@ def _named(other: Observation, row: Observation) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """What the rows of one figure say in all, against most teams; the geometric mean over configurations."""
+    """Overall result of the rows of one figure against most teams: the geometric mean over configurations."""
 
     figure: Figure
     measured_ratio: float
-    """Time, memory or power of the runs over what is predicted of most teams."""
+    """Time, memory or power of the runs over the prediction for most teams."""
     learned_ratio: float
-    """What is predicted with the calibration over what is predicted of most teams."""
+    """Prediction with the calibration over the prediction for most teams."""
 
 
 def totals(observations: Sequence[Observation], before: Floats, after: Floats) -> tuple[Total, ...]:
-    """What the rows say in all, by figure; energy and the power of whole nodes are left out.
+    """Return the overall result of the rows by figure; energy and the power of whole nodes are left out.
 
     Args:
         observations: the rows.
-        before: logarithm of prediction over measurement without any of them, `[row]`.
-        after: the same with all of them.
+        before: logarithm of prediction over measurement without any of the rows, `[row]`.
+        after: the same logarithm after learning from all of them, `[row]`.
     """
     weight = vote_weight(own_repeats(observations), len(observations))
     figures = np.array([None if o.run.metric in APART else o.figure for o in observations])
@@ -212,15 +213,16 @@ def totals(observations: Sequence[Observation], before: Floats, after: Floats) -
 
 
 def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[OwnRow, ...]:
-    """The same rows with errors of other predictions: those at the middle of the draws.
+    """Return the rows with the errors of predictions at the middle of the draws.
 
-    They lie apart from those at the middle of each input, the more the wider the inputs are (of a whole run by several
-    percent). Without a row they are as wide as the others leave them: where there are none, as before.
+    These differ from predictions at the middle of each input, and by more the wider the inputs are: by several percent
+    for a whole run. The error without a row assumes inputs as wide as the other rows leave them: where there are no
+    other rows, as wide as before learning.
 
     Args:
-        rows: as learned.
-        before: logarithm of prediction over measurement without any of them, `[row]`.
-        after: the same with all of them.
+        rows: the rows as learned, with errors at the middle of each input.
+        before: logarithm of prediction over measurement without any of the rows, at the middle of the draws, `[row]`.
+        after: the same logarithm after learning from all of them, `[row]`.
     """
     return tuple(
         replace(
@@ -234,7 +236,7 @@ def restated(rows: Sequence[OwnRow], before: Floats, after: Floats) -> tuple[Own
 
 
 def _left_out(row: OwnRow, before: float, after: float) -> float:
-    """The logarithm of the left-out row's prediction over its measurement, at the middle of the draws."""
+    """Return the logarithm of the left-out row's prediction over its measurement, at the middle of the draws."""
     apart_before, apart_after = before - math.log1p(row.error_before), after - math.log1p(row.error_after)
     return math.log1p(row.error_left_out) + apart_before + row.by_others * (apart_after - apart_before)
 
@@ -242,15 +244,15 @@ def _left_out(row: OwnRow, before: float, after: float) -> float:
 def learned_terms(
     prior: Parameters, after: Parameters, bounded: np.ndarray, members: Mapping[str, str]
 ) -> tuple[LearnedTerm, ...]:
-    """One entry for each GPU, architecture and model that differs, and for each other family that changed.
+    """Return one entry for each GPU, architecture and model that differs, and one for each other family that changed.
 
-    Of the rows of such a family, which move together, it is the one that changed most in units of its spread.
+    The rows of such a family move together; its entry is the row that changed most in units of its spread.
 
     Args:
-        prior: parameters before, with their joint spread.
-        after: the same parameters after.
-        bounded: whether each was kept at its limit, `[parameter]`.
-        members: name of the GPU, architecture or models of a row that is about one of them, by id of the row.
+        prior: parameters before learning, with their joint spread.
+        after: the same parameters after learning.
+        bounded: whether each parameter was kept at its limit, `[parameter]`.
+        members: name of the GPU, architecture or models to which a row applies, by id of the row.
     """
     assert prior.joint is not None
     entries: dict[str, tuple[float, LearnedTerm]] = {}

@@ -1,4 +1,4 @@
-"""Parameters moved in their logarithms, their ranges there, and the factor of a covariance."""
+"""Move parameters and their ranges in the logarithm, and factorise a covariance."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from planner.rates.terms import Floats
 
 
 def is_share(parameters: Parameters, name: str) -> bool:
-    """Whether a row is a share of something, so that it stays below 1."""
+    """Return whether a row is a share of something, so that it must stay below 1."""
     return parameters.families[parameters.rows[name].family].bound == "share"
 
 
 def at_shift(parameters: Parameters, ids: Sequence[str], shift: Floats) -> Parameters:
-    """Parameters with rows moved in their logarithms, `[parameter]`; without a posterior."""
+    """Return the parameters with rows moved by `shift` in their logarithms, `[parameter]`, and without a posterior."""
     rows = [
         replace(row, value=float(moved(row.value, float(by), share=is_share(parameters, row.id))))
         for row, by in zip((parameters.rows[name] for name in ids), shift, strict=True)
@@ -27,9 +27,9 @@ def at_shift(parameters: Parameters, ids: Sequence[str], shift: Floats) -> Param
 
 
 def slope_ratios(before: Parameters, after: Parameters, ids: Sequence[str]) -> Floats:
-    """How far a small shift counted from the new value goes, over the same counted from the old one, `[parameter]`.
+    """Return the ratio of a small shift counted from the new value to the same shift from the old one, `[parameter]`.
 
-    1, except for shares: they bend on their way to 1, where a shift goes less far.
+    It is 1 except for shares, which bend as they approach 1, so that a shift moves them less.
     """
     ratios = np.ones(len(ids))
     for number, name in enumerate(ids):
@@ -40,10 +40,10 @@ def slope_ratios(before: Parameters, after: Parameters, ids: Sequence[str]) -> F
 
 
 def with_range(row: Parameter, value: float, sd: float, *, share: bool) -> Parameter:
-    """A row with another value and, around it, the 90 % range of a normal distribution of its shift.
+    """Return a row with another value and the 90 % range of a normal distribution of its shift around that value.
 
     Args:
-        row: to change.
+        row: row to change.
         value: its new value.
         sd: standard deviation of the logarithm.
         share: whether it is a share of something, whose range bends so that it stays below 1.
@@ -53,5 +53,5 @@ def with_range(row: Parameter, value: float, sd: float, *, share: bool) -> Param
 
 
 def cholesky(covariance: Floats) -> Floats:
-    """Lower triangular factor of a covariance."""
+    """Return the lower triangular factor of a covariance."""
     return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)

@@ -1,7 +1,7 @@
-"""The spreads that predict left-out lineages best, and the last widening until the ranges hold.
+"""Choose the spreads that best predict left-out lineages, then widen or narrow them until the ranges have coverage.
 
-Empirical Bayes by cross-validation: the spread between lineages is the one under which lineages that were left out
-whole are most probable, with nothing learned and with three or ten of their own rows.
+Empirical Bayes by cross-validation: the chosen spreads between lineages are those under which entire left-out lineages
+are most probable, with nothing learned and with three or ten of their own rows.
 """
 
 from __future__ import annotations
@@ -18,58 +18,59 @@ from planner.calibration.spreads import RESIDUALS, TEAM, deviation_groups, sprea
 from planner.rates.parameters import Figure, Parameters
 
 COVERAGE = (0.92, 0.95)
-"""Share of left-out rows that the ranges are to hold at least and at most, one vote a lineage.
+"""Lowest and highest share of left-out rows that the ranges should cover, with one vote per lineage.
 
-Above 90 %: the equations were built by people who knew most of these lineages, which no left-out fit shows. Of the
-three that came last (vTrain, MLPerf's steps, FlagPerf; 1,582 speeds) the ranges of the fit before, made to hold 90 % of
-sources left out, held 72, 31 and 65 %.
+The target is above 90 % because the authors of the equations knew most of these lineages, which no left-out fit can
+show. Of the three lineages that came last (vTrain, MLPerf's steps, FlagPerf; 1,582 throughputs) the ranges of the
+previous fit, tuned to cover 90 % of left-out sources, covered 72, 31 and 65 %.
 """
 LEARNED_COVERAGE = 0.88
-"""Share that the ranges are to hold at least after `LEARNED` of a lineage's own rows.
+"""Lowest share of rows that the ranges should cover after learning from `LEARNED` of a lineage's own rows.
 
-What runs of one team have in common is known then, and what is left out of a single run is nearly all of the range.
-With nothing learned it hardly shows, and could be taken for nothing.
+The deviations that the runs of one team share are known by then, so the error of a single run makes up nearly all of
+the range. With nothing learned that error is a small part of the range, and tuning could set it to nothing.
 """
 LEARNED = 3
 STEPS = (0.6, 1.5, 0.8, 1.25)
-"""Factors by which a spread is tried."""
+"""Factors tried on each spread."""
 LEAST_SPREAD = 0.005
-"""No spread is narrower, in the logarithm."""
+"""Lower limit of every spread, in the logarithm."""
 LEAST_GAIN = 1e-3
-"""Mean logarithm of the predictive density by which a wider spread must be better to be taken."""
+"""Gain in mean log predictive density from which a wider spread is accepted."""
 CLEAR_GAIN = 1e-2
-"""The same of a narrower one: a range that is too wide costs less than one that does not hold."""
+"""Gain from which a narrower spread is accepted: a range that is too wide costs less than one that fails to cover."""
 ROUNDS = 2
 """Passes over all spreads of a figure."""
 CONFORMAL_ROWS = 40
-"""Rows of each lineage and figure that it looks at."""
+"""Rows of each lineage and figure that the conformal step uses."""
 CONFORMAL_STEP = 0.02
-"""By which the conformal step widens the spread between teams, in the logarithm."""
+"""Amount by which the conformal step widens the spread between teams, in the logarithm."""
 CONFORMAL_RATIO = 0.93
-"""By which it narrows that of single rows, or widens it by the inverse."""
+"""Factor by which the conformal step narrows the spread of single rows; it widens the spread by the inverse."""
 LEAST_LINEAGES = 20
-"""With fewer a share between the ends of `COVERAGE` is luck: the ranges are not narrowed."""
+"""With fewer lineages a coverage between the ends of `COVERAGE` is luck, so the ranges are not narrowed."""
 LARGEST_STANDSTILL = 0.3
-"""Widest spread between lineages of the time that runs stand still, set by hand: seven lineages cannot tell it.
+"""Upper limit of the spread between lineages in the downtime of runs, set by hand: seven lineages cannot determine it.
 
-Without this bound the search takes 0.5, at which the upper end of a run is 2.5 times its steps.
+Without this limit the search chooses 0.5, at which the upper end of a run's time is 2.5 times that of its steps.
 """
 LEAST_RUN_ERROR = 0.22
-"""Narrowest error of a single whole run, set by hand: of seven lineages only one has several runs, all alike.
+"""Lower limit of the error of a single whole run, set by hand: of seven lineages only one has several runs, all alike.
 
-Without this bound the search takes 0.1, at which 32 of 39 well-known runs lie in their range (docs/checked.md), not 36.
+Without this limit the search chooses 0.1, at which 32 instead of 36 of 39 well-known runs are inside their range
+(docs/checked.md).
 """
 LARGEST = 1.0
-"""No spread is wider, in the logarithm."""
+"""Upper limit of every spread, in the logarithm."""
 
 Log = Callable[[str], object]
-"""Takes one line of progress."""
+"""Callback that takes one line of progress."""
 
 
 def tuned(hierarchy: Hierarchy, log: Log) -> Parameters:
-    """The parameters with the spreads that predict left-out lineages best, figure by figure.
+    """Return the parameters with the spreads that best predict left-out lineages, figure by figure.
 
-    A coordinate search; what the other lineages tell about the parameters is kept as it is.
+    This is a coordinate search. The populations fitted without each lineage are kept fixed.
     """
     parameters, given = hierarchy.parameters, leave_out(hierarchy)
     for figure in Figure:
@@ -102,9 +103,10 @@ def _tuned_figure(hierarchy: Hierarchy, figure: Figure, given: Sequence[LeftOut]
 
 
 def largest_spreads(priors: Parameters, names: Sequence[str]) -> dict[str, float]:
-    """The most that each spread may become, by name.
+    """Return the upper limit of each spread, by name.
 
-    No lineage differs by more than was thought possible before any fit; what is left out may be of any size.
+    A deviation between lineages may not exceed the largest spread of its rows before any fit; a model error may be as
+    large as `LARGEST`.
     """
     groups = deviation_groups(priors)
     return {name: _largest_spread(priors, name, groups.get(name, ())) for name in names}
@@ -120,7 +122,7 @@ def _largest_spread(priors: Parameters, name: str, moved_together: Sequence[str]
 
 
 def mean_score(hierarchy: Hierarchy, given: Sequence[LeftOut]) -> float:
-    """Predictive density with nothing, with three and with ten rows learned, one vote a lineage."""
+    """Return the log predictive density with 0, 3 and 10 rows learned: lineage means, summed over the three."""
     votes: dict[int, list[float]] = defaultdict(list)
     for entry in learning_curve(hierarchy, given, (0, 3, 10)):
         votes[entry.count].append(entry.score)
@@ -128,10 +130,11 @@ def mean_score(hierarchy: Hierarchy, given: Sequence[LeftOut]) -> float:
 
 
 def conformal(hierarchy: Hierarchy, log: Log) -> Parameters:
-    """The parameters with the spreads at which the ranges hold `COVERAGE` of left-out rows, every draw computed.
+    """Return parameters whose ranges, with every draw computed, cover `COVERAGE` of left-out rows.
 
-    Too few: what one team has against the others grows. Too many: what the equations leave out of a single run shrinks,
-    as long as the ranges after learning hold `LEARNED_COVERAGE`; it grows until they do.
+    If coverage is too low, the spread between teams is widened. The error of a single run is widened until the ranges
+    after learning cover `LEARNED_COVERAGE`. If coverage is too high, that error is narrowed as far as neither coverage
+    falls below its lower limit; with fewer than `LEAST_LINEAGES` lineages it is not narrowed.
     """
     parameters, given = hierarchy.parameters, leave_out(hierarchy)
     for figure, team in TEAM.items():
@@ -161,13 +164,13 @@ def conformal(hierarchy: Hierarchy, log: Log) -> Parameters:
 
 
 def _held(hierarchy: Hierarchy, given: Sequence[LeftOut], spreads: Mapping[str, float]) -> float:
-    """Share of left-out rows inside their ranges with other spreads, one vote a lineage."""
+    """Return the share of left-out rows inside their ranges under other spreads, with one vote per lineage."""
     trial = hierarchy.under(with_spreads(hierarchy.parameters, spreads))
     return float(np.mean([entry.coverage for entry in drawn_left_out(trial, given, most=CONFORMAL_ROWS)]))
 
 
 def _held_after_learning(hierarchy: Hierarchy, given: Sequence[LeftOut], spreads: Mapping[str, float]) -> float:
-    """The same after `LEARNED` of each lineage's own rows, linearised; 1 where no lineage has enough of them."""
+    """Return the share inside the ranges, linearised, after learning `LEARNED` rows; 1 without enough rows."""
     trial = hierarchy.under(with_spreads(hierarchy.parameters, spreads))
     entries = learning_curve(trial, given, (LEARNED,))
     return float(np.mean([entry.coverage for entry in entries])) if entries else 1.0

@@ -1,4 +1,4 @@
-"""Learn from some rows of each lineage of a file, predict the others, and compare with nothing learned."""
+"""Learn from some rows of each lineage in a file, predict the others, and compare with nothing learned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from planner.validation.validate import MeasuredOf, Validation, unmeasured, vali
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutScore:
-    """Of the rows of one lineage and figure that were not learned from."""
+    """Score on the held-out rows of one lineage and figure."""
 
     median_abs_error: float
     coverage: float
@@ -31,7 +31,7 @@ class HeldOutScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineageScore:
-    """One lineage and figure, with nothing and with some rows learned, on the same rows."""
+    """Scores of one lineage and figure before and after learning, on the same held-out rows."""
 
     lineage: str
     figure: Figure
@@ -43,7 +43,7 @@ class LineageScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedValidation:
-    """A validation under what each lineage's own rows taught, and what that changed."""
+    """A validation with parameters learned from each lineage's own rows, and the scores before and after."""
 
     validation: Validation
     count: int
@@ -51,7 +51,7 @@ class LearnedValidation:
     scores: tuple[LineageScore, ...]
 
     def mean(self, figure: Figure) -> tuple[HeldOutScore, HeldOutScore] | None:
-        """Before and after, the mean over lineages, one vote each; None where no lineage has the figure."""
+        """Return the scores before and after, one vote per lineage; None where no lineage has the figure."""
         scores = [score for score in self.scores if score.figure is figure]
         if not scores:
             return None
@@ -74,17 +74,17 @@ def learn_and_validate(
     progress: Callable[[int], None] | None = None,
     measured_of: MeasuredOf = unmeasured,
 ) -> LearnedValidation:
-    """For each lineage: learn from `count` rows of each figure, predict the others.
+    """For each lineage, learn from `count` rows of each figure and predict the others.
 
-    Rows of a series (one configuration measured again) are learned from or predicted together. A file without lineages
-    is one lineage.
+    Rows of a series (one configuration measured again) are either all learned from or all predicted. A file without
+    lineages is treated as one lineage.
 
     Args:
         rows: text by column name.
-        count: rows of each figure to learn from, at random; none of a figure of which less than two series were left.
-        seed: of the choice.
+        count: rows of each figure to learn from, chosen at random; none where fewer than two series would be left.
+        seed: seed of the random choice.
         shipped: parameters with the joint posterior of a new lineage.
-        progress: told the number of rows predicted so far.
+        progress: called with the number of rows predicted so far.
         measured_of: terms from records of a run's GPU, which are not learned again.
     """
     by_lineage = observations_by_lineage(rows)
@@ -104,7 +104,7 @@ def learn_and_validate(
 
 
 def observations_by_lineage(rows: Sequence[Mapping[str, str]]) -> dict[str, list[Observation]]:
-    """Rows that may teach, by lineage, in the order of the file."""
+    """Return the rows that can be learned from, by lineage, in the order of the file."""
     prepared = prepare([parse_run(cells, line=number + 2) for number, cells in enumerate(rows)])
     result: dict[str, list[Observation]] = defaultdict(list)
     for cells, item in zip(rows, prepared, strict=True):
@@ -116,7 +116,7 @@ def observations_by_lineage(rows: Sequence[Mapping[str, str]]) -> dict[str, list
 
 
 def choose(observations: Sequence[Observation], count: int, seed: int) -> list[Observation]:
-    """`count` rows of each figure, of different series, at random; none where less than two were left to predict."""
+    """Choose `count` rows of each figure at random, of different series; none if under two would be left."""
     random = np.random.default_rng(seed)
     chosen: list[Observation] = []
     for figure in Figure:
@@ -131,7 +131,7 @@ def choose(observations: Sequence[Observation], count: int, seed: int) -> list[O
 
 
 def _repeats(by_lineage: Mapping[str, Sequence[Observation]], chosen: Mapping[str, Sequence[Observation]]) -> set[str]:
-    """Rows that measure a learned configuration again."""
+    """Return the ids of rows that measure a learned configuration again."""
     return {
         observation.run.id
         for name, members in by_lineage.items()
@@ -170,7 +170,7 @@ def _score(rows: Sequence[ScoredRun]) -> HeldOutScore:
 
 
 def to_learning_document(learned: LearnedValidation) -> Document:
-    """The part `learning` of the document `mpplan.validate/1`."""
+    """Return the part `learning` of the document `mpplan.validate/1`."""
     means = {figure.value: learned.mean(figure) for figure in Figure}
     return {
         "count": learned.count,

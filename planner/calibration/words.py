@@ -1,4 +1,4 @@
-"""What a calibration says of what it learned, as sentences to be worded."""
+"""Messages that report what a calibration learned."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from planner.errors import Message
 from planner.rates.parameters import Figure
 
 HARDLY_OFF_RATIO = 0.005
-"""Difference from most teams that is told of as none: it would be written as 0 %."""
+"""Difference from most teams below which the message reports none: it would be written as 0 %."""
 HARDLY_MOVED_RATIO = 0.03
-"""Change of a parameter's middle, up or down, below which it is told of as being with most teams."""
+"""Relative change of a parameter's middle, up or down, below which the message says that it agrees with most teams."""
 
 PLANNED = (
     "calibrate.planned_less", "calibrate.planned_same", "calibrate.planned_more", "calibrate.planned_times",
@@ -25,22 +25,22 @@ TOTALS = {
     Figure.POWER: ("calibrate.power_less", "calibrate.power_same", "calibrate.power_more", "calibrate.power_times"),
     Figure.RUN: ("calibrate.run_less", "calibrate.run_same", "calibrate.run_more", "calibrate.run_times"),
 }
-"""Sentences of what the runs say in all: less, the same, more than with most teams, or twice as much and more."""
+"""Messages for the overall result of the runs: less, the same, more than most teams, or at least twice as much."""
 CHANGES = ("learned.less", "learned.more", "learned.perhaps_less", "learned.perhaps_more")
-"""Sentences of what changed, by `_told_change`."""
+"""Messages for a changed parameter, indexed by `_told_change`."""
 PART_CHANGES = (
     "learned.part_less", "learned.part_more", "learned.part_perhaps_less", "learned.part_perhaps_more",
 )  # fmt: skip
-"""The same of one GPU, architecture or model."""
+"""Messages for a changed parameter of one GPU, architecture or model, indexed by `_told_change`."""
 LEARNED = (
     *CHANGES, *PART_CHANGES,
     "learned.surer", "learned.hidden_better", "learned.hidden_worse", "learned.part_surer",
 )  # fmt: skip
-"""Keys of the sentences about what was learned."""
+"""Keys of the messages about what was learned."""
 
 
 def total_words(total: Total) -> Message:
-    """What the runs say in all of one figure, as a sentence to be worded."""
+    """Return the message for the overall result of one figure."""
     off, learned = total.measured_ratio - 1.0, total.learned_ratio - 1.0
     planned = Message.of(PLANNED[_side(learned)], change_ratio=abs(learned), times=total.learned_ratio)
     key = TOTALS[total.figure][_side(off)]
@@ -48,14 +48,14 @@ def total_words(total: Total) -> Message:
 
 
 def _side(change_ratio: float) -> int:
-    """0 where it is less, 1 where it is the same, 2 where it is more, 3 where it is twice as much or more."""
+    """Return 0 for less, 1 for the same, 2 for more and 3 for at least twice as much."""
     if abs(change_ratio) < HARDLY_OFF_RATIO:
         return 1
     return 0 if change_ratio < 0 else 2 if change_ratio < 1.0 else 3
 
 
 def words_of(term: LearnedTerm) -> Message:
-    """What was learned of a term, as a sentence to be worded."""
+    """Return the message for what was learned about a term."""
     ratio = term.ratio
     if term.member:
         return _part_words(term)
@@ -70,16 +70,16 @@ def words_of(term: LearnedTerm) -> Message:
 
 
 def _told_change(term: LearnedTerm) -> int:
-    """0 for less, 1 for more; 2 and 3 for perhaps, where what most teams have is still within the range.
+    """Return 0 for less and 1 for more; add 2 (perhaps) where the value of most teams is still within the range.
 
-    Rows that are alike cannot tell causes apart that have the same effect on them: each moves a little.
+    Similar rows cannot separate causes that have the same effect on them, so that each parameter moves a little.
     """
     low, _, high = term.after
     return 2 * (low <= term.before[1] <= high) + (term.ratio > 1.0)
 
 
 def _part_words(term: LearnedTerm) -> Message:
-    """The same of one GPU, architecture or model, which it names."""
+    """Return the message for a term of one GPU, architecture or model, which it names."""
     if abs(term.ratio - 1.0) < HARDLY_MOVED_RATIO:
         return Message.of("learned.part_surer", label=term.name, name=term.member)
     return Message.of(

@@ -1,1 +1,1 @@
-"""Claims of the literature on what lower precision saves: what each says, what decides it, and the verdict."""
+"""Claims of the literature on the savings of lower precision: the claims, the evidence on them, and the verdicts."""

@@ -1,4 +1,4 @@
-"""One claim as a row of `catalog/claims.csv`: what is said, in which unit, and how its figures are to be read."""
+"""One claim as a row of `catalog/claims.csv`: its statement, its unit, and how its figures are to be read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 READINGS = ("span", "at_least", "up_to")
-"""`span`: a usual value lies between the claim's figures; `at_least` and `up_to`: its one figure is a bound."""
+"""`span`: a usual value is between the claim's figures; `at_least` and `up_to`: its single figure is a bound."""
 
 UNITS = {
     "fraction_saved": "claim.unit.fraction_saved",
@@ -31,12 +31,12 @@ UNITS = {
     "days": "claim.unit.days",
     "nats": "claim.unit.nats",
 }
-"""Units of claims and cases, each with the message that words a quantity of it."""
+"""Units of claims and cases, each with the message for a quantity in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What the literature says, before anything is judged."""
+    """A statement of the literature, before it is judged."""
 
     id: str
     """For example `c14`."""
@@ -45,19 +45,19 @@ class Claim:
     text: Mapping[str, str]
     """The claim in the field's terms, by language."""
     low: float | None
-    """The lower figure; None where it names none."""
+    """The lower figure; None where the claim names none."""
     high: float | None
-    """The higher figure; the same as `low` where it names one."""
+    """The higher figure; equal to `low` where the claim names only one."""
     unit: str
     """One of `UNITS`."""
     reading: str
     """One of `READINGS`."""
     tolerance_ratio: float
-    """How far beside a figure still counts as the figure, 0..1: a rounded one is not exact."""
+    """Tolerance around a figure, as a share of it, 0..1: a rounded figure is not exact."""
     figures: Mapping[str, tuple[float, ...]]
-    """What else it states, by name: one value, or that before and that after."""
+    """Other figures that it states, by name: one value, or the values before and after."""
     decides: str
-    """What would decide it."""
+    """The evidence that would decide it."""
     shown_with: tuple[str, ...]
     """Plans beside which a report shows it, as `precision:fp8` or `model:gpt-3-175b`."""
     source: str
@@ -65,7 +65,7 @@ class Claim:
 
 
 def _figures(row: Row) -> dict[str, tuple[float, ...]]:
-    """`gpus 4096 2048; days 45 18` as numbers by name."""
+    """Parse `gpus 4096 2048; days 45 18` into numbers by name."""
     figures = {}
     for words in row.words("figures"):
         name, *values = words.split()
@@ -98,7 +98,7 @@ CLAIMS = Catalogue(CATALOG / "claims.csv", _claim, what="claim", listing="mpplan
 
 
 def load_claims() -> dict[str, Claim]:
-    """All claims by id, in the order of the file.
+    """Return all claims by id, in the order of the file.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
@@ -107,9 +107,9 @@ def load_claims() -> dict[str, Claim]:
 
 
 def find_claim(name: str) -> Claim:
-    """The claim of an id, whatever its case.
+    """Return the claim of an id, regardless of case.
 
     Raises:
-        UsageError: no such claim; similar ids are offered.
+        UsageError: there is no such claim; similar ids are suggested.
     """
     return CLAIMS.find(name)

@@ -15,7 +15,10 @@ CLAIMS_SCHEMA = "mpplan.claims/1"
 
 
 def to_document(judged: Iterable[Judged]) -> dict[str, Any]:
-    """The document as plain JSON values; messages are `{"key", "values"}`, which `mpplan.api` words."""
+    """Return the document as plain JSON values.
+
+    Messages are `{"key", "values"}`, which `mpplan.api` puts into words.
+    """
     return {"schema": CLAIMS_SCHEMA, "claims": [_claim(entry) for entry in judged]}
 
 
@@ -60,7 +63,7 @@ def _case(claim: Claim, case: Case) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A message, or what stands in one, as JSON values."""
+    """Convert a message, or a value within one, to JSON values."""
     if isinstance(value, Message):
         return {"key": value.key, "values": {name: plain(inner) for name, inner in value.values}}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The ledger: every claim with its verdict, from the evidence at hand."""
+"""The ledger: every claim with its verdict from the available evidence."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from planner.claims.verdict import Judged, judge
 from planner.errors import Message
 
 DECIDERS: dict[str, Decider] = memory.DECIDERS | speed.DECIDERS | cost.DECIDERS | numbers.DECIDERS | quality.DECIDERS
-"""What gathers the evidence of each claim, by its id."""
+"""Function that gathers the evidence on each claim, by the id of the claim."""
 
 
 def verdict_on(claim: Claim, known: Known) -> Judged:
-    """One claim with its verdict.
+    """Return one claim with its verdict.
 
     Raises:
         UsageError, NoPlanError: a question of the ledger cannot be answered.
@@ -30,12 +30,12 @@ def verdict_on(claim: Claim, known: Known) -> Judged:
 def verdicts(
     known: Known, claims: Iterable[Claim] | None = None, begin: Callable[[Claim], None] = lambda claim: None
 ) -> Iterator[Judged]:
-    """The claims with their verdicts, one after the other.
+    """Yield the claims with their verdicts, one after the other.
 
     Args:
-        known: the evidence at hand.
-        claims: those that are judged; None: all.
-        begin: called before each, for a display of progress.
+        known: the available evidence.
+        claims: claims to judge; None: all.
+        begin: called before each claim, for a progress display.
     """
     for claim in load_claims().values() if claims is None else claims:
         begin(claim)

@@ -1,4 +1,4 @@
-"""Cases in words: by name with their values, the first of many."""
+"""Put cases into words: by name with their values, at most the first few."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from planner.errors import Message
 from planner.lazy import dataclass
 
 MOST_NAMED = 4
-"""Cases that a sentence names; the others are counted."""
+"""Number of cases that a sentence names; the others are counted."""
 MOST_BRIEF = 2
-"""The same of the short sentence of a report."""
+"""Number of cases that the short sentence of a report names."""
 NARROW = 0.02
-"""Width of a range over its middle from which it is named."""
+"""Width of a range over its middle up to which the range is not shown."""
 LEAST_BYTES = 0.1
-"""Bytes of state per parameter below which an optimizer keeps rows and columns, or nothing: not a figure of its own."""
+"""Bytes of state per parameter below which an optimizer keeps only rows and columns, or nothing: shown as a bound."""
 LABELS = {
     "power per GPU": Message.of("claim.label.gpu_power"),
     "smallest value that overflows": Message.of("claim.label.overflow"),
 }
-"""Cases whose name is in words: each with the message that has them in every language."""
+"""Cases whose name is a phrase, each with its message, which exists in every language."""
 _PLACES = {
     "fraction_saved": 2, "fraction_added": 2, "memory_share": 2, "recovered": 3, "points": 2, "share_lost": 4,
     "scale": 0, "steps": 0,
 }  # fmt: skip
-"""Decimal places, as their messages show them: what rounds to nothing has no sign."""
+"""Decimal places in the messages of these units; a value that rounds to zero gets no sign."""
 
 
 def label(what: str) -> Message | str:
-    """The name of a case: a message where it is in words, else as it is in every language."""
+    """Return the name of a case: a message where it is a phrase, else the technical name itself."""
     return LABELS.get(what, what)
 
 
 def quantity(value: float, unit: str) -> Message:
-    """A value in its unit."""
+    """Return a value in its unit."""
     if unit == "bytes_per_param" and value < LEAST_BYTES:
         return Message.of("claim.unit.bytes_under", value=LEAST_BYTES)
     if unit == "points":
@@ -46,7 +46,7 @@ def quantity(value: float, unit: str) -> Message:
 
 
 def span(claim: Claim, cases: Sequence[Case]) -> dict[str, Message]:
-    """The smallest and the largest of cases in the unit of the claim, or, where none is, of the first."""
+    """Return the smallest and largest case in the unit of the claim, or in the first case's unit where none has it."""
     units = [case.unit or claim.unit for case in cases]
     unit = claim.unit if claim.unit in units else units[0]
     values = [case.mid for case, own in zip(cases, units, strict=True) if case.mid is not None and own == unit]
@@ -59,12 +59,12 @@ class Naming:
 
     claim: Claim
     most: int
-    """Cases that are named; the others are counted."""
+    """Number of cases that are named; the others are counted."""
     ranges: bool
-    """Whether with their ranges."""
+    """Whether cases are shown with their ranges."""
 
     def __call__(self, cases: Sequence[Case]) -> Message:
-        """The first cases by name with their values, and how many more there are."""
+        """Return the first cases by name with their values, and the number of the others."""
         first = tuple(self._worded(case) for case in cases[: self.most])
         more = len(cases) - self.most
         if more > 0:
@@ -72,7 +72,7 @@ class Naming:
         return Message.of("claim.cases", cases=first)
 
     def _worded(self, case: Case) -> Message:
-        """A case with its value, and with the range where it has one that can be seen."""
+        """Return a case with its value, and with its range where that is wide enough to show."""
         assert case.mid is not None
         unit, mid = case.unit or self.claim.unit, case.mid
         low, high = (mid if end is None else end for end in (case.low, case.high))

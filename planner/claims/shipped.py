@@ -1,6 +1,6 @@
-"""The verdicts that ship: those by the package's own evidence, which a report shows without judging anew.
+"""The shipped verdicts, from the package's own evidence, which a report shows without judging again.
 
-`make claims` writes `catalog/claim_verdicts.csv`; a test judges every claim again and holds the file to it.
+`make claims` writes `catalog/claim_verdicts.csv`; a test judges every claim again and compares with the file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ COLUMNS = ("id", "verdict", "decided_by", "words")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShippedVerdict:
-    """A claim with its verdict by what ships with the package."""
+    """A claim with its verdict from the evidence that ships with the package."""
 
     claim: Claim
     verdict: str
     """One of `verdict.VERDICTS`."""
     decided_by: str
     words: dict[str, Any]
-    """The reason in brief, as the JSON shape of a message."""
+    """The short reason, as the JSON form of a message."""
 
 
 def _verdict(row: Row) -> ShippedVerdict:
@@ -48,7 +48,7 @@ def _verdict(row: Row) -> ShippedVerdict:
 
 @cache
 def load_verdicts() -> dict[str, ShippedVerdict]:
-    """The shipped verdicts by claim, in the order of the claims.
+    """Return the shipped verdicts by claim, in the order of the claims.
 
     Raises:
         InputFileError: a row of the file is wrong.
@@ -57,7 +57,7 @@ def load_verdicts() -> dict[str, ShippedVerdict]:
 
 
 def table_of(judged: Iterable[Judged]) -> str:
-    """The file's text for some verdicts."""
+    """Return the text of the file for the given verdicts."""
     rows = (
         (entry.claim.id, entry.verdict, ", ".join(entry.decided_by),
          json.dumps(plain(entry.brief), ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""How a case stands to its claim: for it, against it, too wide to tell, or beside it."""
+"""How a case bears on its claim: for it, against it, inconclusive, or without counting."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from planner.claims.case import Case
 from planner.claims.claim import Claim
 
 STANDINGS = ("agrees", "includes", "disagrees", "beside", "not_found", "left_out")
-"""`agrees`: the middle lies within the claim's figures; `disagrees`: the whole range lies outside; `includes`: the
-range reaches into them, its middle does not: neither for the claim nor against it; `beside`: it does not count;
-`not_found`: a part of the claim that was looked at in vain; `left_out`: no case after all, and why."""
+"""`agrees`: the middle is within the claim's figures. `disagrees`: the whole range is outside. `includes`: the range
+overlaps them but its middle is outside, so it is neither for nor against. `beside`: it does not count. `not_found`: a
+part of the claim for which no value was found. `left_out`: it turned out to be no case, with the reason."""
 
 Ends = tuple[float | None, float | None]
 
 
 def figures(claim: Claim, case: Case) -> Ends:
-    """Between which figures a case agrees, as they are claimed; None: unbounded."""
+    """Return the bounds within which a case agrees, as claimed; None: unbounded."""
     if case.claimed is not None:
         return case.claimed
     return (
@@ -24,9 +24,10 @@ def figures(claim: Claim, case: Case) -> Ends:
 
 
 def band(claim: Claim, case: Case) -> Ends:
-    """The same widened by the claim's tolerance, which is a share of the figure; of a ratio a share of the gain.
+    """Return the bounds of `figures` widened by the claim's tolerance.
 
-    A claim of 1.10 to 1.25 times is one of 10 % to 25 %: a tenth of the whole ratio would take no gain at all for it.
+    The tolerance is a share of the figure, but for a ratio a share of the gain: a claim of 1.10 to 1.25 times means 10
+    % to 25 %, and a tenth of the whole ratio would accept no gain at all.
     """
     low, high = figures(claim, case)
     unit = case.unit or claim.unit
@@ -41,7 +42,7 @@ def _slack(claim: Claim, figure: float, unit: str) -> float:
 
 
 def standing(claim: Claim, case: Case) -> str:
-    """One of `STANDINGS`."""
+    """Return one of `STANDINGS`."""
     if case.mid is None:
         return "left_out" if case.beside else "not_found"
     if case.beside:
@@ -57,6 +58,6 @@ def standing(claim: Claim, case: Case) -> str:
 
 
 def reaches(claim: Claim, value: float) -> bool:
-    """Whether a value comes near the figure that a claim says something reaches `up to`."""
+    """Return whether a value comes near the figure of an `up_to` claim."""
     assert claim.high is not None
     return value >= claim.high - _slack(claim, claim.high, claim.unit)

@@ -1,10 +1,12 @@
-"""From cases to a verdict, by one rule for all claims; no verdict is written down anywhere else.
+"""Derive a verdict from cases, by one rule for all claims; no verdict is written down anywhere else.
 
-Each case stands for the claim, against it, or its range is too wide to tell (`standing`). Some for, none against: the
-claim holds; both: it holds under the conditions of those for it; none for, some against: it does not hold; neither: it
-cannot be judged. A claim that something reaches `up to` a figure needs a case that comes near it without going beyond.
-Cases that only stand in for what the claim is about can contradict it, but what they alone bear out holds under the
-condition of being so small; and where a part of the claim is open, the rest holds under the condition of leaving it.
+Each case is for the claim, against it, or inconclusive (`standing`). With cases only for it, the claim holds. With
+both, it holds under the conditions of the cases for it. With cases only against it, it does not hold. With neither, it
+cannot be judged. A claim that something reaches `up to` a figure needs a case that comes near the figure without
+exceeding it.
+
+Cases about something smaller than the claim can contradict it; if they alone support it, it holds under the condition
+of being so small. Where a part of the claim is open, the rest holds under the condition of leaving that part out.
 """
 
 from __future__ import annotations
@@ -20,54 +22,54 @@ from planner.lazy import dataclass
 
 VERDICTS = ("holds", "holds_under_conditions", "does_not_hold", "cannot_be_judged")
 _FIRST = ("measured", "published", "kernels", "planner", "datasheet", "trained", "arithmetic", "format")
-"""Bases in the order in which their cases are named: what really ran comes first."""
+"""Order in which the bases of cases are named: real runs come first."""
 _COUNTED = ("agrees", "includes", "disagrees")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A claim with its verdict and everything behind it."""
+    """A claim with its verdict and its evidence."""
 
     claim: Claim
     verdict: str
     """One of `VERDICTS`."""
     decided_by: tuple[str, ...]
-    """Bases of the cases that count, one of `case.BASES` each; of those looked at where none counts."""
+    """Bases of the cases that count, each one of `case.BASES`; where none counts, the bases of all cases."""
     words: Message
-    """The verdict's reason in a sentence or two."""
+    """Reason for the verdict in a sentence or two."""
     brief: Message
-    """The same with fewer cases and without their ranges."""
+    """The reason with fewer cases, without their ranges."""
     evidence: tuple[Case, ...]
-    """Cases, those that count first."""
+    """All cases, those that count first."""
     notes: tuple[Message, ...] = ()
-    """What a reader should know beside it: the arithmetic, the limits of what was measured."""
+    """What a reader should know besides: the arithmetic, the limits of what was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sides:
-    """Cases by what they say."""
+    """Cases by their standing."""
 
     inside: Sequence[Case]
     between: Sequence[Case]
-    """Those whose range is too wide to tell."""
+    """Inconclusive cases, whose range is too wide."""
     outside: Sequence[Case]
     rest: Sequence[Case]
-    """Those that do not count."""
+    """Cases that do not count."""
 
     @property
     def open_parts(self) -> tuple[Message, ...]:
-        """What was looked at in vain, and why."""
+        """Reasons why parts of the claim are open, each once."""
         whys = [case.looked for case in self.rest if case.looked is not None and not case.beside]
         return tuple(why for number, why in enumerate(whys) if why not in whys[:number])
 
 
 def judge(claim: Claim, cases: Sequence[Case], notes: Sequence[Message] = ()) -> Judged:
-    """The verdict on a claim.
+    """Judge a claim.
 
     Args:
-        claim: what is said.
-        cases: the evidence; those without a value were looked at in vain.
-        notes: what is said beside the verdict.
+        claim: the claim.
+        cases: the evidence; a case without a value records a fruitless search.
+        notes: notes to show beside the verdict.
     """
     ordered = sorted(cases, key=lambda case: _FIRST.index(case.basis))
     inside, between, outside = ([c for c in ordered if standing(claim, c) == name] for name in _COUNTED)
@@ -103,7 +105,7 @@ def _reached(claim: Claim, inside: Sequence[Case]) -> bool:
 
 
 def _words(claim: Claim, verdict: str, sides: _Sides, named: Naming) -> Message:
-    """The reason: a sentence about the cases that decide, one about those too wide to tell, one about what is open."""
+    """Return the reason, with a sentence each about the deciding cases, the inconclusive cases and the open parts."""
     inside, between, outside = sides.inside, sides.between, sides.outside
     said: list[Message] = []
     if not inside and not between and not outside:
@@ -128,7 +130,7 @@ def _words(claim: Claim, verdict: str, sides: _Sides, named: Naming) -> Message:
 
 
 def _refuted(claim: Claim, outside: Sequence[Case], named: Naming) -> Message:
-    """What is claimed, and on which side of it all cases lie: a claim that says too little misleads in another way."""
+    """Return the claimed figures and the side on which all cases are: a claim that says too little also misleads."""
     reach = span(claim, outside)
     own = [case for case in outside if case.claimed is not None or case.unit not in (None, claim.unit)]
     low, high = figures(claim, outside[0])
@@ -152,7 +154,7 @@ def _from_to(low: Message, high: Message) -> Message:
 
 
 def _undecided(sides: _Sides, named: Naming) -> Message:
-    """Nothing counts: why, or else what stands beside."""
+    """Return the reason where no case counts: why parts are open, else the values beside."""
     beside = [case for case in sides.rest if case.mid is not None]
     if not sides.open_parts and beside:
         return Message.of("claim.only_beside", cases=named(beside))
@@ -161,7 +163,7 @@ def _undecided(sides: _Sides, named: Naming) -> Message:
 
 
 def _unreached(claim: Claim, verdict: str, sides: _Sides, named: Naming) -> Message:
-    """Why `up to` a figure is not right: what goes beyond it, or that nothing comes near."""
+    """Return why an `up_to` figure is wrong: cases that exceed it, or that none comes near it."""
     if sides.outside:
         return Message.of("claim.beyond", inside=named(sides.inside), outside=named(sides.outside))
     if verdict == "cannot_be_judged":

@@ -1,1 +1,1 @@
-"""A real run beside its plan: what its log says of speed, utilisation, lost time, and the end."""
+"""Compare a real run with its plan: throughput, utilisation, lost time and end, as read from its log."""

@@ -1,4 +1,4 @@
-"""What a log's figures are held against: model, GPU, batch and precision, from flags, the log, or the plan."""
+"""The basis for a log's figures: model, GPU, batch and precision, from flags, the log or the plan."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from planner.validation.runs import PublishedRun
 T = TypeVar("T")
 
 MFU_INPUTS = ("model", "gpu", "gpus", "seq_len", "global_batch", "precision")
-"""What an MFU is worked out from, by the names of inputs."""
+"""Names of the inputs from which an MFU is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What the user says; None where they do not."""
+    """Values that the user gives; None where they do not."""
 
     model: ModelShape | None = None
     gpu: Gpu | None = None
@@ -41,48 +41,48 @@ class Given:
     precision: str | None = None
     price_usd_per_gpu_h: float | None = None
     method: str | None = None
-    """A training method's id."""
+    """Id of a training method."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What figures are held against; None where nothing says."""
+    """Settled inputs of a comparison; None where no source has a value."""
 
     model: ModelShape | None
     gpu: Gpu | None
     gpus: int | None
     seq_len: int | None
     global_batch: int | None
-    """Sequences per step: the log's median; of pairs of answers, both count."""
+    """Sequences per step: the log's median. Both sequences of a pair of answers count."""
     precision: str | None
     act_ckpt: str | None
     method: str
-    """Id of the training method; pre-training where nothing says."""
+    """Id of the training method; pre-training where no source has one."""
     recipe: Recipe | None
-    """What is trained, with its lengths; None without a model or a sequence length."""
+    """The trained recipe with its sequence lengths; None without a model or a sequence length."""
     sources: dict[str, str]
-    """`flag`, `log` or `plan`, by name, of those that are known."""
+    """Source (`flag`, `log` or `plan`) of each known input, by name."""
     differs: tuple[str, ...]
-    """Names of what the log says otherwise than the plan."""
+    """Names of the inputs for which the log, or the user, differs from the plan."""
 
     tokens_per_sequence: float | None
-    """Mean tokens of a sequence that are no padding; None where its length is unknown."""
+    """Mean tokens of a sequence without padding; None where its length is unknown."""
 
     @property
     def tokens_per_step(self) -> float | None:
-        """Of all GPUs, without padding."""
+        """Tokens per step over all GPUs, without padding."""
         if self.tokens_per_sequence is None or self.global_batch is None:
             return None
         return self.tokens_per_sequence * self.global_batch
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What an MFU lacks, as names of inputs."""
+        """Names of the inputs that an MFU lacks."""
         return tuple(name for name in MFU_INPUTS if getattr(self, name) is None)
 
 
 def precision_of(log: RunLog) -> str | None:
-    """The precision that the log's settings name: `--fp8-format` beside `--bf16` is FP8."""
+    """Return the precision that the log's settings name; `--fp8-format` beside `--bf16` is FP8."""
     if "fp8" in log.facts:
         return "fp8"
     stated = log.facts.get("precision")
@@ -90,7 +90,7 @@ def precision_of(log: RunLog) -> str | None:
 
 
 def settle(log: RunLog, planned: Planned | None, given: Given) -> Basis:
-    """What is known, the user's word before the log's and the log's before the plan's."""
+    """Settle each input: the user's value before the log's, and the log's before the plan's."""
     sources: dict[str, str] = {}
     differs: list[str] = []
 
@@ -138,9 +138,10 @@ def settle(log: RunLog, planned: Planned | None, given: Given) -> Basis:
 def _recipe(
     planned: Planned | None, model: ModelShape, method: str, precision: str | None, seq_len: int, global_batch: int
 ) -> Recipe:
-    """What the run trains: the plan's recipe, but for what the run does otherwise; without a plan, full sequences.
+    """Return the recipe of the run: the plan's, except where the run differs; without a plan, with full sequences.
 
-    Padding is the data's: sequences that are cut elsewhere than planned keep the plan's mean length where it fits.
+    Padding is a property of the data: sequences cut at another length than planned keep the plan's mean length where it
+    fits.
     """
     if planned is None:
         return Recipe(
@@ -155,7 +156,7 @@ def _recipe(
 
 
 def batch_of(log: RunLog, seq_len: int | None, method: Method) -> int | None:
-    """Sequences per step: the median of the lines, or what the log states.
+    """Return the sequences per step: the median over the lines, or the value that the log states.
 
     Args:
         log: the run; its batches count examples.
@@ -175,7 +176,7 @@ def batch_of(log: RunLog, seq_len: int | None, method: Method) -> int | None:
 
 
 def gpus_of(log: RunLog) -> int | None:
-    """GPUs of a run: as stated, else those that its batches divide over, as Hugging Face's Trainer prints them."""
+    """Return the GPUs of a run: as stated, or derived from the batch sizes that Hugging Face's Trainer prints."""
     stated = _whole(log, "n_gpus")
     if stated is not None or log.framework != "Hugging Face":
         return stated
@@ -191,10 +192,10 @@ def _whole(log: RunLog, key: str) -> int | None:
 
 
 def _model(log: RunLog, planned: Planned | None, given: Given, sources: dict[str, str]) -> ModelShape | None:
-    """The user's model, else the plan's, else the one that the log's settings describe.
+    """Return the user's model, else the plan's, else the model that the log's settings describe.
 
-    Its modules of multi-token prediction are those that the log states, else the plan's, else none: a model's name does
-    not say that a run trains them.
+    Its modules of multi-token prediction are those that the log states, else the plan's, else none: the name of a model
+    does not imply that a run trains them.
     """
     planned_model = None if planned is None else planned.model
     for source, model in (("flag", given.model), ("plan", planned_model), ("log", model_of_settings(log))):
@@ -206,11 +207,11 @@ def _model(log: RunLog, planned: Planned | None, given: Given, sources: dict[str
 
 
 OTHER_MODEL_RATIO = 0.05
-"""Parameters that lie further apart are those of another model: padded vocabularies and heads of tasks are nearer."""
+"""Difference in parameters beyond which models are different ones; padded vocabularies and task heads differ less."""
 
 
 def _is_other_model(log: RunLog, planned: Planned) -> bool:
-    """Whether the log states a model of another size than the plan's."""
+    """Return whether the log states a model of another size than the plan's."""
     shape, stated = model_of_settings(log), log.facts.get("params_total")
     params = float(shape.params_total) if shape is not None else stated
     if not isinstance(params, float):
@@ -222,8 +223,8 @@ SHAPE = ("n_layers", "hidden", "n_heads", "ffn_hidden", "vocab", "n_experts", "t
 
 
 def model_of_settings(log: RunLog) -> ModelShape | None:
-    """The shape that Megatron-LM's arguments describe; None where the log has none of them, or they do not tell it."""
-    if "other_shape" in log.facts:  # its numbers are those of a plain model as well, of another size
+    """Return the shape that Megatron-LM's arguments describe; None where they are missing or do not define it."""
+    if "other_shape" in log.facts:  # its numbers would also describe a plain model, of another size
         return None
     whole = {name: _whole(log, name) for name in SHAPE}
     if None in (whole["n_layers"], whole["hidden"], whole["n_heads"], whole["vocab"]):
@@ -247,9 +248,9 @@ def model_of_settings(log: RunLog) -> ModelShape | None:
 
 
 def _with_experts(log: RunLog, shape: ModelShape) -> ModelShape | None:
-    """With the layers that have experts, and the experts that every token passes; None where these are of other sizes.
+    """Add the layers with experts and the shared experts to a shape; None where their sizes do not match.
 
-    Which of the layers have none makes no difference to their cost: they stand first here.
+    Which layers have no experts makes no difference to their cost, so these are placed first.
     """
     if not shape.experts:
         return shape

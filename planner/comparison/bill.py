@@ -1,4 +1,4 @@
-"""What a run costs by its plan: what grows with its GPU-hours, and what is paid once."""
+"""The cost of a run by its plan: costs that grow with its GPU-hours, and costs paid once."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from planner.lazy import dataclass
 Line = Mapping[str, Any]
 
 HOURLY = ("gpu_rental", "gpu_owned", "electricity", "network", "cpu_hosts", "failed_work")
-"""Lines of a bill that grow with the run's GPU-hours. All others are paid once: fees, storage, experiments before."""
+"""Lines of a bill that grow with the run's GPU-hours. All others are paid once: fees, storage, prior experiments."""
 LABELS = {
     "minimum_term": Message.of("cost.minimum_term"), "setup_fee": Message.of("cost.setup_fee"),
     "storage": Message.of("cost.storage"), "egress": Message.of("cost.egress"),
     "experiments": Message.of("cost.experiments"),
 }  # fmt: skip
-"""Of lines that are paid once; another has the text of the plan."""
+"""Labels of lines that are paid once; other lines keep the plan's text."""
 RENTAL, MINIMUM = "gpu_rental", "minimum_term"
 
 
@@ -30,13 +30,13 @@ class OnceCost:
     """A cost of the plan that does not grow with the hours of the run."""
 
     id: str
-    """Of the plan's line, for example `setup_fee`."""
+    """Id of the plan's line, for example `setup_fee`."""
     label: Message | str
     usd: float
 
 
 def unit_price(planned: Planned | None, given: Given) -> Estimate | None:
-    """USD of a GPU-hour: the user's, else what grows with the plan's hours; None where neither has a price."""
+    """Return the USD per GPU-hour: the user's, else the plan's hourly costs; None where neither has a price."""
     if given.price_usd_per_gpu_h is not None:
         return Estimate.exactly(given.price_usd_per_gpu_h)
     if planned is None or planned.plan.get("cost_usd") is None or planned.plan.get("gpu_hours") is None:
@@ -53,14 +53,14 @@ def unit_price(planned: Planned | None, given: Given) -> Estimate | None:
 
 
 def once_costs(planned: Planned | None, given: Given, gpu_hours: float | None) -> tuple[OnceCost, ...]:
-    """What is paid once, whatever the run takes; none where the user's price stands for the plan's.
+    """Return the costs paid once, whatever the run takes; none where the user's price replaces the plan's.
 
-    A minimum that is not used is what the whole run leaves of it: hours beyond the plan's are within the minimum first.
+    An unused minimum is what the whole run leaves of it: hours beyond the plan's are first covered by the minimum.
 
     Args:
         planned: the plan; None without one.
-        given: what the user says.
-        gpu_hours: of the whole run; None where unknown, so that the plan's stand for them.
+        given: the user's own values.
+        gpu_hours: GPU-hours of the whole run; None where unknown, in which case the plan's are used.
     """
     if planned is None or unit_price(planned, given) is None or given.price_usd_per_gpu_h is not None:
         return ()
@@ -94,7 +94,10 @@ def _leaves(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _usd(line: Line, end: str) -> float:
-    """The plan's quantity at one end of its price; of a lump sum, whose ends hold those of the hours, the mid."""
+    """Return the plan's quantity at one end of its price.
+
+    A lump sum's ends already include those of the hours, so its mid is returned.
+    """
     if end == "mid" or line.get("unit_price_usd") is None or line.get("unit") == LUMP_SUM:
         return float(line["usd"]["mid"])
     return float(line["quantity"] * line["unit_price_usd"][end])

@@ -1,4 +1,4 @@
-"""A run read back: its pace, its MFU in each convention, where it lost time, its end and its bill (`compare`)."""
+"""Read back a run (`compare`): its pace, its MFU in each convention, its lost time, its end and its bill."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from planner.units import DAY_S, HOUR_S
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparison:
-    """What a log says of its run, beside the plan where there is one."""
+    """Findings from the log of a run, and from its plan where there is one."""
 
     log: RunLog
     planned: Planned | None
@@ -38,38 +38,38 @@ class Comparison:
     """None where the log has no time."""
     tokens_per_s_per_gpu: float | None
     printed_rate: PrintedRate | None
-    """What the printed tokens per second tell of GPUs and batch; None where none are printed."""
+    """Result of checking the printed tokens per second; None where none are printed."""
     utilisations: tuple[Utilisation, ...]
     revealed: tuple[Revealed, ...]
-    """Of the figures that the log prints: TFLOP/s, MFU."""
+    """Conventions of the figures that the log prints: TFLOP/s, MFU."""
     use: TimeUse
     parts: dict[str, float]
-    """Seconds of a step by part, where the log tells them."""
+    """Seconds of a step by part, where the log has timers."""
     gap: Gap | None
     last_step: int | None
     last_step_from: str
-    """`log`, `plan`, or empty."""
+    """Source of the last step: `log`, `plan`, or empty."""
     forecast: Forecast | None
     usd_per_gpu_h: Estimate | None
-    """What grows with the hours of the run."""
+    """Costs that grow with the hours of the run."""
     costs_once: tuple[OnceCost, ...]
-    """The plan's other costs, neither in the forecast nor in what is spent so far."""
+    """The plan's other costs, which are neither in the forecast nor in what has been spent so far."""
     row: CalibrationRow
 
     @property
     def remaining_steps(self) -> int | None:
-        """None where the length of the run is unknown."""
+        """Steps left; None where the length of the run is unknown."""
         return None if self.last_step is None else max(self.last_step - self.log.reached, 0)
 
 
 def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -> Comparison:
-    """Read a run back.
+    """Read back a run.
 
     Args:
         log: the run.
         planned: its plan; None without one.
-        given: what the user says beside them.
-        seed: of the draws of the forecast.
+        given: the user's own values.
+        seed: seed of the forecast's draws.
     """
     durations = durations_of(log)
     basis, held = hold(log, settle(log, planned, given), planned, durations)
@@ -120,8 +120,8 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
 
 
 def _length(log: RunLog, planned: Planned | None, basis: Basis) -> tuple[int | None, str]:
-    """Steps of the whole run and who says so; a plan's tokens are so many steps of the log's batch."""
-    if log.ended and log.reached:  # before its last step, where it was told to stop early
+    """Return the steps of the whole run and their source; a plan's tokens are converted to steps of the log's batch."""
+    if log.ended and log.reached:  # may be before the last step, if told to stop early
         return log.reached, "log"
     if log.last_step is not None:
         return log.last_step, "log"
@@ -131,24 +131,24 @@ def _length(log: RunLog, planned: Planned | None, basis: Basis) -> tuple[int | N
 
 
 def _goodput(planned: Planned | None, basis: Basis) -> Estimate | None:
-    """The plan's share of the time that is training; None where it has none, or the run has other GPUs."""
+    """Return the plan's share of time in training; None where the plan has none, or the run has other GPUs."""
     ratio = None if planned is None or {"gpu", "gpus"} & set(basis.differs) else planned.plan.get("goodput_ratio")
     return None if not ratio or not ratio["low"] > 0 else Estimate(**{e: ratio[e] for e in ("low", "mid", "high")})
 
 
 def _flagged(basis: Basis) -> bool:
-    """Whether the user says GPUs and batch."""
+    """Return whether the user gave both GPUs and batch."""
     return basis.sources.get("gpus") == basis.sources.get("global_batch") == "flag"
 
 
 def _gpu_hours(ahead: Forecast | None, basis: Basis) -> float | None:
-    """Of the whole run, at mid; None where GPUs or times are unknown."""
+    """Return the GPU-hours of the whole run at mid; None where GPUs or times are unknown."""
     if ahead is None or ahead.gpu_hours is None or ahead.spent_days is None or basis.gpus is None:
         return None
     return ahead.gpu_hours.mid + ahead.spent_days * DAY_S / HOUR_S * basis.gpus
 
 
 def _data_s(log: RunLog, durations: Durations) -> float | None:
-    """Mean seconds of a step that waited for data; None where the log does not say."""
+    """Return the mean seconds per step spent waiting for data; None where the log does not tell."""
     known = durations.steady & ~np.isnan(log.steps.data_s)
     return float(np.mean(log.steps.data_s[known])) if np.any(known) else None

@@ -1,11 +1,12 @@
-"""The MFU of a run in every convention, and which of them a printed figure reveals itself to be.
+"""The MFU of a run under every counting convention, and the convention that a printed figure follows.
 
-A framework's TFLOP/s are FLOP per token by its own count, times tokens per second; its MFU is that over a peak of its
-own choice. Counts differ by the recomputation of checkpointing (6N against 8N; Narayanan et al. 2021, arXiv
-2104.04473), by attention (the causal half, as Megatron-LM counts since 2025; all of it, as torchtitan; or none), and by
-which parameters are multiplied: matrices with the output layer, without it, or with the input embedding. A method that
-leaves weights frozen multiplies less than 6N, one with a reference more; some count 6N all the same. Peaks differ by
-structured sparsity, which datasheets print first, and by the type (FP8 runs held against BF16).
+A framework's TFLOP/s are FLOP per token by its own count, times tokens per second. Its MFU is that rate over a peak of
+its own choice. Counts differ in three ways. They may include the recomputation of checkpointing (8N instead of 6N;
+Narayanan et al. 2021, arXiv 2104.04473). They may count attention by its causal half (Megatron-LM since 2025), in full
+(torchtitan) or not at all. And they may multiply the matrices with the output layer, without it, or with the input
+embedding. A method with frozen weights multiplies less than 6N, and a method with a reference model more, although some
+frameworks count 6N in every case. Peaks differ by structured sparsity, which datasheets print first, and by type (FP8
+runs measured against BF16).
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from planner.units import TERA
 Floats = npt.NDArray[np.float64]
 
 ATTENTIONS = ("causal", "full", "none")
-"""The half of attention that a causal mask leaves; all of it; none."""
+"""Attention counted by the half that a causal mask leaves, in full, or not at all."""
 PARAMETERS = ("matrices", "layers", "all")
-"""Matrices with the output layer; without it; all parameters, the input embedding among them."""
+"""Parameters counted: matrices with the output layer, matrices without it, or all including the input embedding."""
 USUAL_PEAKS = ("bf16", "fp16")
-"""Types whose peaks frameworks divide by, whatever the run multiplies in."""
+"""Compute types whose peaks frameworks divide by, whatever the run multiplies in."""
 CLOSE_RATIO = 0.005
-"""How far two numbers may lie apart that count the same: padding of the vocabulary, norms and biases."""
+"""Tolerance within which two counts agree: they differ by vocabulary padding, norms and biases."""
 MOST_DECIMALS = 6
 
 
@@ -51,15 +52,15 @@ class Count:
     """A way of counting FLOP per token."""
 
     recompute: bool
-    """8N: the forward pass of the layers a second time; False: 6N."""
+    """8N, which adds a second forward pass of the layers; False: 6N."""
     attention: str
     """One of `ATTENTIONS`."""
     parameters: str
     """One of `PARAMETERS`."""
     flop_per_parameter: float = 6.0
-    """Of a parameter of the layers: 6 where every weight learns, 8 with recomputation, 4 of LoRA."""
+    """FLOP per parameter of the layers: 6 where every weight is trained, 8 with recomputation, 4 for LoRA."""
     method: str = PRETRAIN
-    """Id of the method that is counted; pre-training where every weight counts as if it learned."""
+    """Id of the counted method; pre-training where every weight counts as trained."""
 
     @property
     def rarity(self) -> int:
@@ -69,20 +70,20 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """The rate in an MFU's denominator."""
+    """The rate in the denominator of an MFU."""
 
     compute: str
-    """fp32, tf32, fp16, bf16, fp8 or fp4."""
+    """Compute type: fp32, tf32, fp16, bf16, fp8 or fp4."""
     sparse: bool
-    """With structured sparsity, which no training of dense weights uses."""
+    """Whether the rate is with structured sparsity, which no training of dense weights uses."""
     flop_per_s: float
     own: bool
-    """Whether it is of the type in which the run multiplies."""
+    """Whether it is the peak of the type in which the run multiplies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilisation:
-    """A run's rate in one way of counting."""
+    """A run's rate under one counting convention."""
 
     count: Count
     flop_per_token: float
@@ -97,33 +98,34 @@ class Reading:
     """A convention that a printed figure agrees with."""
 
     count: Count | None
-    """None where only the peak is told."""
+    """None where only the peak is identified."""
     peak: Peak | None
-    """None for TFLOP/s."""
+    """None where the figure is TFLOP/s."""
     error_ratio: float
-    """Printed over expected, less 1."""
+    """Printed figure over the expected one, less 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revealed:
-    """Which convention a printed figure is in."""
+    """The convention that a printed figure follows."""
 
     figure: str
     """`tflops_per_gpu` or `mfu`."""
     printed: float
-    """Median of the lines; an MFU as a ratio."""
+    """Median over the log's lines; an MFU as a ratio."""
     verdict: str
-    """`named`: one convention alone; `several`: some that look the same; `none`; `unknown`: too little to say."""
+    """`named`: exactly one convention agrees; `several`: several indistinguishable ones agree; `none`: none agrees;
+    `unknown`: too little is known."""
     readings: tuple[Reading, ...]
-    """Those that agree, the usual ones first; of `none`, the nearest."""
+    """Conventions that agree, usual ones first; for the verdict `none`, the nearest convention."""
     lacks: tuple[str, ...] = ()
-    """Of `unknown`: names of the inputs that are missing."""
+    """Names of the missing inputs, for the verdict `unknown`."""
 
 
 def counts_of(recipe: Recipe) -> list[Count]:
-    """Every way of counting that differs for a recipe, its own method first.
+    """Return every distinct count of FLOP per token for a recipe, with the recipe's own method first.
 
-    With tied embeddings, all parameters are the matrices; where a method does other work than 6N, both are counted.
+    With tied embeddings, all parameters are the matrices. Where a method does other work than 6N, both are counted.
     """
     model = recipe.model
     parameters = PARAMETERS[:2] if model.tied_embeddings else PARAMETERS
@@ -144,7 +146,10 @@ def counts_of(recipe: Recipe) -> list[Count]:
 
 
 def flop_per_token(recipe: Recipe, count: Count) -> float:
-    """FLOP of a token, all passes of a step, in one way of counting; those of plans where it counts as they do."""
+    """Return the FLOP of a token over all passes of a step under one count.
+
+    Under the count that plans use, it equals a plan's FLOP.
+    """
     way = recipe if count.method == recipe.method else replace(recipe, method=PRETRAIN)
     model, causal = way.model, count.attention == "causal"
     flop = matrix_flop_per_token(way) if count.attention == "none" else worked_flop_per_token(way, causal_half=causal)
@@ -161,9 +166,10 @@ def flop_per_token(recipe: Recipe, count: Count) -> float:
 
 
 def peaks_of(gpu: Gpu, precision: str) -> list[Peak]:
-    """Peaks that an MFU could be held against: the run's own type, then dense ones, then sparse ones.
+    """Return the peaks that an MFU could refer to: the run's own type, then dense peaks, then sparse peaks.
 
-    Of equal rates the first stands: an FP8 run's MFU over 989 TFLOP/s is over dense BF16, not over sparse TF32.
+    Of peaks with equal rates only the first is kept: an FP8 run's MFU over 989 TFLOP/s refers to dense BF16, not to
+    sparse TF32.
     """
     own = default_policy(precision).linear_compute
     ratio = find_architecture(gpu.arch).sparse_ratio
@@ -185,11 +191,11 @@ def _peak_order(compute: str, sparse: bool, own: str) -> tuple[bool, bool, int]:
 
 
 def utilisations(basis: Basis, rate: float | None) -> tuple[Utilisation, ...]:
-    """The rate of a run in every way of counting; empty where model or sequence length is unknown.
+    """Return a run's rate under every count; empty where the model or the sequence length is unknown.
 
     Args:
-        basis: what is known.
-        rate: tokens per second and GPU of a steady step; None where the log does not say.
+        basis: what is known about the run.
+        rate: tokens per second and GPU of a steady step; None where the log does not tell.
     """
     if basis.recipe is None:
         return ()
@@ -213,17 +219,17 @@ def utilisations(basis: Basis, rate: float | None) -> tuple[Utilisation, ...]:
 
 
 def tokens_per_s_per_gpu(basis: Basis, step_s: float | None) -> float | None:
-    """Of a steady step; None where a part of it is unknown."""
+    """Return the tokens per second and GPU of a steady step; None where a factor is unknown."""
     if step_s is None or basis.tokens_per_step is None or basis.gpus is None:
         return None
     return basis.tokens_per_step / step_s / basis.gpus
 
 
 def reveal_tflops(basis: Basis, printed: Floats, tokens_rate: Floats) -> Revealed | None:
-    """What the printed TFLOP/s count; None where none are printed.
+    """Identify the count behind the printed TFLOP/s; None where none are printed.
 
     Args:
-        basis: what is known.
+        basis: what is known about the run.
         printed: TFLOP/s per GPU, `[line]`.
         tokens_rate: tokens per second and GPU of the same lines, `[line]`; NaN where unknown.
     """
@@ -247,10 +253,10 @@ def reveal_tflops(basis: Basis, printed: Floats, tokens_rate: Floats) -> Reveale
 
 
 def reveal_mfu(basis: Basis, printed: Floats, tflops: Floats, tokens_rate: Floats) -> Revealed | None:
-    """What the printed MFU is held against, and where no TFLOP/s are printed, what it counts; None where none is.
+    """Identify the peak of the printed MFU and, where no TFLOP/s are printed, its count; None where no MFU is printed.
 
     Args:
-        basis: what is known.
+        basis: what is known about the run.
         printed: MFU as a ratio, `[line]`.
         tflops: TFLOP/s per GPU of the same lines, `[line]`; NaN where none are printed.
         tokens_rate: tokens per second and GPU of the same lines, `[line]`.
@@ -289,19 +295,19 @@ def reveal_mfu(basis: Basis, printed: Floats, tflops: Floats, tokens_rate: Float
 
 
 def _lacks(basis: Basis, timed: npt.NDArray[np.bool_]) -> tuple[str, ...]:
-    """What it takes to tell a count: model and sequence length, and where no rate is printed, batch and GPUs."""
+    """Return the missing inputs of a count: model and sequence length, and without a printed rate batch and GPUs."""
     names = ("model", "seq_len") if np.any(timed) else ("model", "seq_len", "global_batch", "gpus")
     return tuple(name for name in names if getattr(basis, name) is None)
 
 
 def _rarity(reading: Reading) -> int:
-    """How unusual a convention is: by its count, and by a peak of another type."""
+    """Return how unusual a convention is, by its count and by a peak of another type than the run's."""
     peak = 0 if reading.peak is None or reading.peak.own else 4
     return peak + (0 if reading.count is None else reading.count.rarity)
 
 
 def _verdict(figure: str, printed: float, readings: Sequence[Reading], tolerance: float) -> Revealed:
-    """Named where one usual convention agrees: a rarer one is taken only where no more usual one does."""
+    """Choose among the readings within the tolerance; a rarer convention counts only where no more usual one agrees."""
     agreeing = [reading for reading in readings if abs(reading.error_ratio) <= tolerance]
     if not agreeing:
         nearest = min(readings, key=lambda reading: abs(reading.error_ratio))
@@ -313,7 +319,7 @@ def _verdict(figure: str, printed: float, readings: Sequence[Reading], tolerance
 
 
 def rounding_ratio(values: Floats) -> float:
-    """Half of the last printed digit over the value, from how many decimals a few of the values have."""
+    """Return half of the last printed digit over the median, with the decimals estimated from the first values."""
     few = values[:50]
     for decimals in range(MOST_DECIMALS):
         if np.allclose(np.round(few, decimals), few, rtol=0.0, atol=10.0 ** -(decimals + 4)):
@@ -323,7 +329,7 @@ def rounding_ratio(values: Floats) -> float:
 
 
 def _error_ratio(values: Floats) -> float:
-    """Two standard errors of the median, over the median."""
+    """Return two standard errors of the median over the median, at most 0.02."""
     if len(values) < 3:
         return 0.0
     spread = float(np.subtract(*np.percentile(values, [75, 25])))

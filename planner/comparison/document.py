@@ -1,4 +1,4 @@
-"""The JSON document of a comparison, `mpplan.compare/1`. Its keys carry their units."""
+"""The JSON document of a comparison, `mpplan.compare/1`, whose keys carry their units."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPARE_SCHEMA = "mpplan.compare/1"
 
 
 def to_compare_document(comparison: Comparison, version: str) -> Document:
-    """The document as plain JSON values, its messages not yet worded."""
+    """Return the document as plain JSON values, its messages not yet worded."""
     gap, planned = comparison.gap, comparison.planned
     return {
         "schema": COMPARE_SCHEMA,

@@ -1,4 +1,4 @@
-"""What a comparison tells, and what its log cannot tell, as messages."""
+"""Messages about what a comparison found, and what its log does not show."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from planner.training.method import PRETRAIN, find_method
 from planner.units import TERA
 
 SHOWN_READINGS = 3
-"""Conventions that are named where several agree."""
+"""Number of conventions named where several agree."""
 SMALL_RATIO = 0.02
-"""Of a step: a smaller difference from the plan is none."""
+"""Fraction of a step below which a difference from the plan does not count."""
 SAME_PEAK_RATIO = 0.01
-"""How far a peak that a log states may lie from a datasheet's, which round differently."""
+"""Tolerance between a peak that a log states and a datasheet's, since they round differently."""
 TIMERS = {
     "Megatron-LM": "compare.timers.megatron", "DeepSpeed": "compare.timers.deepspeed",
     "torchtitan": "compare.timers.torchtitan",
@@ -25,7 +25,7 @@ TIMERS = {
 
 
 CLOCK_S = 2.0
-"""Times of day have whole seconds in some logs: one at either end."""
+"""Rounding of the clock: times of day have whole seconds in some logs, one at either end."""
 ATTENTION = {
     "causal": "compare.attention.causal", "full": "compare.attention.full", "none": "compare.attention.none",
 }  # fmt: skip
@@ -38,7 +38,7 @@ VERDICTS = {
     ("none", "tflops_per_gpu"): "compare.none.tflops_per_gpu", ("none", "mfu"): "compare.none.mfu",
     ("unknown", "tflops_per_gpu"): "compare.unknown.tflops_per_gpu", ("unknown", "mfu"): "compare.unknown.mfu",
 }  # fmt: skip
-"""Sentence by verdict and figure."""
+"""Message by verdict and figure."""
 PACES = {
     "as_planned": "compare.step.as_planned", "slower": "compare.step.slower", "faster": "compare.step.faster",
 }  # fmt: skip
@@ -54,7 +54,7 @@ PARTS = {
 
 
 def count_words(count: Count) -> Message:
-    """A way of counting FLOP."""
+    """Return the words for a count of FLOP."""
     passes = f"{count.flop_per_parameter:.3g}N"
     if count.method != PRETRAIN:
         key = "compare.count_again" if count.recompute else "compare.count_method"
@@ -71,13 +71,13 @@ def count_words(count: Count) -> Message:
 
 
 def peak_words(peak: Peak) -> Message:
-    """A peak."""
+    """Return the words for a peak."""
     key = "compare.peak.sparse" if peak.sparse else "compare.peak.dense"
     return Message.of(key, compute=peak.compute.upper(), tflops=peak.flop_per_s / TERA)
 
 
 def reading_words(reading: Reading) -> Message:
-    """A convention: what is counted, over which peak."""
+    """Return the words for a convention: what is counted, and over which peak."""
     if reading.count is None:
         assert reading.peak is not None
         return Message.of("compare.over", peak=peak_words(reading.peak))
@@ -87,7 +87,7 @@ def reading_words(reading: Reading) -> Message:
 
 
 def reveal_words(revealed: Revealed) -> Message:
-    """Which convention a printed figure is in."""
+    """Return the message about the convention of a printed figure."""
     key = VERDICTS[revealed.verdict, revealed.figure]
     if revealed.verdict == "unknown":
         return Message.of(key, printed=revealed.printed, flags=_flags(revealed.lacks))
@@ -103,7 +103,7 @@ def reveal_words(revealed: Revealed) -> Message:
 
 
 def once_words(cost: OnceCost) -> Message:
-    """A cost that is paid once."""
+    """Return the message about a cost paid once."""
     return Message.of("compare.once", label=cost.label, usd=cost.usd)
 
 
@@ -114,7 +114,7 @@ def _flags(names: tuple[str, ...]) -> tuple[Message, ...] | Message:
 
 
 def findings(comparison: Comparison) -> tuple[Message, ...]:
-    """What the log tells, the plan's side first."""
+    """Return the findings from the log, those about the printed rate first."""
     told = _printed_rate(comparison)
     told += [reveal_words(revealed) for revealed in comparison.revealed]
     told += _beyond(comparison)
@@ -139,13 +139,13 @@ RATES = {
     "gpus": "compare.rate.gpus", "global_batch": "compare.rate.global_batch", "total": "compare.rate.total",
     "differs": "compare.rate.differs", "impossible": "compare.rate.impossible",
 }  # fmt: skip
-"""Sentence by what the printed tokens per second tell."""
+"""Message by the verdict on the printed tokens per second."""
 SETTLE = ("gpus", "global_batch", "seq_len")
-"""Inputs that settle what the printed rate leaves open."""
+"""Inputs that would settle what the printed rate leaves open."""
 
 
 def _printed_rate(comparison: Comparison) -> list[Message]:
-    """What the printed tokens per second say otherwise than GPUs and batch; nothing where they agree."""
+    """Return the message where the printed tokens per second contradict GPUs and batch; none where they agree."""
     held, basis = comparison.printed_rate, comparison.basis
     if held is None or held.verdict not in RATES or basis.gpus is None:
         return []
@@ -161,7 +161,7 @@ def _printed_rate(comparison: Comparison) -> list[Message]:
 
 
 def _beyond(comparison: Comparison) -> list[Message]:
-    """What cannot be: more FLOP than the GPU can do, a peak that is none of the GPU's, more time than passed."""
+    """Return messages about impossible figures: too many FLOP/s, a peak that the GPU lacks, more time than passed."""
     told: list[Message] = []
     basis, use = comparison.basis, comparison.use
     mfu = comparison.utilisations[0].mfu_dense_ratio if comparison.utilisations else None
@@ -183,7 +183,7 @@ def _beyond(comparison: Comparison) -> list[Message]:
 
 
 def _before_clock_s(comparison: Comparison) -> float:
-    """Time that steps may have beyond the clock: its first time is that of the end of the first line's steps."""
+    """Return the time that steps may take beyond the clock: the clock starts at the end of the first line's steps."""
     steps, pace = comparison.log.steps, comparison.pace
     return CLOCK_S + (0.0 if pace is None or not len(steps) else pace.step_s.mid * float(steps.count[0]))
 
@@ -215,7 +215,7 @@ def _main(row: GapRow) -> Message:
 
 
 def cannot_tell(comparison: Comparison) -> tuple[Message, ...]:
-    """What the log does not say, and what would make it."""
+    """Return what the log does not show, and what would make it show that."""
     log, basis = comparison.log, comparison.basis
     told: list[Message] = []
     if comparison.pace is None:
@@ -239,7 +239,7 @@ def cannot_tell(comparison: Comparison) -> tuple[Message, ...]:
 
 
 def _end_and_bill(comparison: Comparison) -> list[Message]:
-    """What an end and a bill lack."""
+    """Return what the end and the bill lack."""
     told: list[Message] = []
     if not comparison.log.reached:
         told.append(Message.of("compare.lacks.numbers"))
@@ -253,7 +253,7 @@ def _end_and_bill(comparison: Comparison) -> list[Message]:
 
 
 def notes(comparison: Comparison) -> tuple[Message, ...]:
-    """How the file was read: what was left out of it."""
+    """Return notes on how the file was read: what was left out of it."""
     log = comparison.log
     told: list[Message] = []
     if log.cut:

@@ -1,9 +1,10 @@
-"""The end of a run and its bill from now on, with a range.
+"""Forecast the end of a run and its remaining bill, with a range.
 
-The mean step so far is uncertain (its error follows from the means of blocks of lines, which hold what is slow to
-change), so is the mean of the steps to come, and so are the stops: their number is negative binomial with a rate that
-the stops so far leave open (Jeffreys' prior), and their lengths are exponential with a mean that they leave open, too.
-Where none was seen in a log that is too short to show one, the goodput of the plan stands for them.
+Three quantities are uncertain. The first is the mean step time so far; its error follows from the means of blocks of
+lines, which capture slow changes. The second is the mean of the remaining steps. The third is the stops. Their number
+is negative binomial, with a rate whose uncertainty follows from the stops so far (Jeffreys' prior). Their durations are
+exponential, with a mean whose uncertainty also follows from the stops so far. If no stop was observed and the log is
+too short to show one, the goodput of the plan is used instead.
 """
 
 from __future__ import annotations
@@ -23,60 +24,61 @@ Floats = npt.NDArray[np.float64]
 
 DRAWS = 4000
 FEWEST_RECENT = 40
-"""Lines that a forecast looks back at least, where there are as many; of more, the later half."""
+"""Fewest recent lines that a forecast uses, where the log has as many; of more, it uses the later half."""
 FEWEST_BLOCKS, MOST_BLOCKS, BLOCK_LINES = 5, 20, 25
-"""Blocks of lines whose means tell the error of the mean: long, since what slows one line often slows the next."""
+"""Blocks of lines whose means give the error of the mean; they are long, since slow lines often follow each other."""
 REGULAR, IRREGULAR = ("checkpoint", "evaluation"), ("stops", "replayed", "other")
-"""Kinds of time outside steps that come by a schedule, and by chance."""
+"""Kinds of time outside steps that occur on a schedule, and at random."""
 CLUSTER = 1.5
-"""Variance of the number of stops over its mean: a bad node fails again, and steps done again stop again. Assumed: with
-1 (Poisson) the 90 % range held 82 % of simulated ends whose replayed steps can stop again, with this 86 to 90 %."""
+"""Variance of the number of stops over its mean: a bad node fails again, and replayed steps can stop again. Assumed:
+with 1 (Poisson) the 90 % range held 82 % of simulated ends whose replayed steps can stop again, with this value 86
+to 90 %."""
 QUIET = 3.0
-"""Mean times between stops that a log without one must last before the plan's stops are not believed: with so many, one
-run in twenty has none (exp(-3))."""
+"""Length of a log without a stop, in mean times between stops, from which the plan's stops are no longer assumed: at
+this length one run in twenty has none (exp(-3))."""
 MOST_STOPS = 1e6
-"""To come: a run with more does not come to its end."""
+"""Upper limit on the expected number of remaining stops; a run with more never ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is left of a run, from the end of its log on."""
+    """The rest of a run, from the end of its log."""
 
     remaining_steps: int
     remaining_tokens: float | None
     days: Estimate
     end_s: Estimate | None
-    """Seconds since 1970 (local where the log's times have no zone); None where the log has no times."""
+    """Seconds since 1970 (local time where the log's times have no zone); None where the log has no times."""
     gpu_hours: Estimate | None
     cost_usd: Estimate | None
-    """From now on; None where GPUs or price are unknown."""
+    """Remaining cost; None where GPUs or price are unknown."""
     spent_days: float | None
-    """Until the end of the log: wall time, or of a log without times the sum of its steps; None without either."""
+    """Time until the end of the log: wall-clock time, else from steps and pauses or the closing line, else None."""
     spent_usd: Estimate | None
     stops_expected: float
-    """Mean number of stops to come."""
+    """Mean number of remaining stops."""
     stops_from: str = "log"
-    """`plan` where the log is too short to have seen one: the plan's goodput stands for them, checkpoints included."""
+    """`plan` where the log is too short to have shown a stop: the plan's goodput then covers stops and checkpoints."""
     days_without_stops: float | None = None
-    """At mid, where the stops are the plan's."""
+    """Middle of the days without stops, where the stops are the plan's."""
 
 
 def forecast(
     log: RunLog, durations: Durations, use: TimeUse, *, remaining_steps: int, tokens_per_step: float | None,
     gpus: int | None, usd_per_gpu_h: Estimate | None, goodput_ratio: Estimate | None = None, seed: int = 0,
 ) -> Forecast | None:  # fmt: skip
-    """The rest of a run; None where the log has no time of a step, unless nothing is left.
+    """Forecast the rest of a run; None where steps remain but the log has no step time.
 
     Args:
         log: the run so far.
-        durations: of its lines.
-        use: its wall time.
-        remaining_steps: from `log.reached` on.
-        tokens_per_step: of all GPUs; None where unknown.
-        gpus: all of them; None where unknown.
+        durations: durations of its lines.
+        use: its wall-clock time.
+        remaining_steps: steps after `log.reached`.
+        tokens_per_step: tokens per step over all GPUs; None where unknown.
+        gpus: number of all GPUs; None where unknown.
         usd_per_gpu_h: price; None where unknown.
-        goodput_ratio: of the plan; None without one, or of another number of GPUs.
-        seed: of the draws.
+        goodput_ratio: goodput of the plan; None without a plan, or where it has another number of GPUs.
+        seed: seed of the draws.
     """
     draw = np.random.default_rng(seed)
     step_s = _step_draws(log, durations, remaining_steps, draw)
@@ -91,7 +93,7 @@ def forecast(
     calm_s, mid_s = middle(seconds), None
     seconds = seconds + stops_s
     if goodput_ratio is not None and remaining_steps and _is_quiet(log, use, sure, gpus):
-        mid_s = max(calm_s, middle(remaining_steps * step_s) / goodput_ratio.mid)  # as the plan's own end has it
+        mid_s = max(calm_s, middle(remaining_steps * step_s) / goodput_ratio.mid)  # computed like the plan's own end
         seconds = np.maximum(seconds, remaining_steps * step_s / _goodput(goodput_ratio, draw))
         mean_stops = mid_s / _between_stops_s(gpus)
     days = _ranged(seconds / DAY_S, mid_s, 1.0 / DAY_S)
@@ -116,30 +118,37 @@ def forecast(
 
 
 def _ranged(draws: Floats, mid_s: float | None, per_s: float, begin: float = 0.0) -> Estimate:
-    """The range of draws; where the seconds to come have a middle of their own, it is that of what follows from it."""
+    """Return the range of draws; its middle follows from `mid_s` where that is given.
+
+    Args:
+        draws: draws of the quantity, `[draw]`.
+        mid_s: middle of the remaining seconds; None: the middle of the draws.
+        per_s: quantity per remaining second.
+        begin: value at zero remaining seconds.
+    """
     return Estimate.of_draws(draws, mid=None if mid_s is None else begin + mid_s * per_s)
 
 
 def _seen(log: RunLog, use: TimeUse) -> int:
-    """Stops so far: restarts, and pauses that nothing explains."""
+    """Return the number of stops so far: restarts, and unexplained pauses."""
     other = use.of("other")
     return log.attempts - 1 + (0 if other is None else other.count)
 
 
 def _between_stops_s(gpus: int | None) -> float:
-    """Mean time between the failures that a plan assumes."""
+    """Return the mean time between failures that a plan assumes."""
     rate = interruptions_per_gpu_hour().rate_per_gpu_hour
-    assert rate is not None  # the row is one of a rate
+    assert rate is not None  # this row of the catalogue holds a rate
     return HOUR_S / (rate * (gpus or 1))
 
 
 def _is_quiet(log: RunLog, use: TimeUse, spent_s: float | None, gpus: int | None) -> bool:
-    """Whether no stop was seen, in a time too short for that to mean anything."""
+    """Return whether no stop was observed in a time too short to rule out the plan's stops."""
     return _seen(log, use) < 1 and (spent_s or 0.0) < QUIET * _between_stops_s(gpus)
 
 
 def _goodput(ratio: Estimate, draw: np.random.Generator) -> Floats:
-    """Draws of a goodput: its logarithm spreads to either side as its range does, and never over 1."""
+    """Draw a goodput: its logarithm spreads to either side as its range does, and it never exceeds 1."""
     normal = draw.standard_normal(DRAWS)
     up, down = np.log(ratio.high / ratio.mid) / Z90, np.log(ratio.mid / ratio.low) / Z90
     drawn = ratio.mid * np.exp(normal * np.where(normal > 0, up, down))
@@ -147,10 +156,10 @@ def _goodput(ratio: Estimate, draw: np.random.Generator) -> Floats:
 
 
 def _spent_s(log: RunLog, use: TimeUse) -> float | None:
-    """Time until the end of the log; None where it tells none.
+    """Return the time until the end of the log; None where the log has no times.
 
-    The closing line of a run has the time of its last session; what the steps and pauses sum up to is more where there
-    were others.
+    The closing line of a run has the time of its last session only. With earlier sessions, the sum of the steps and
+    pauses is larger.
     """
     if use.wall_s is not None:
         return use.wall_s
@@ -159,7 +168,7 @@ def _spent_s(log: RunLog, use: TimeUse) -> float | None:
 
 
 def _step_draws(log: RunLog, durations: Durations, ahead: int, draw: np.random.Generator) -> Floats | None:
-    """Draws of the mean of the steps to come, slow ones among them."""
+    """Draw the mean of the remaining steps, slow ones included."""
     seconds, count = durations.seconds[durations.steady], np.maximum(log.steps.count[durations.steady], 1.0)
     if not len(seconds):
         if log.closing is None or not log.closing.steps >= 1:
@@ -174,7 +183,7 @@ def _step_draws(log: RunLog, durations: Durations, ahead: int, draw: np.random.G
     cut = np.array_split(np.arange(len(seconds)), blocks)
     of_block = np.array([np.average(seconds[rows], weights=count[rows]) for rows in cut])
     steps_of_block = float(np.sum(count)) / blocks
-    variance = float(np.var(of_block, ddof=1)) * steps_of_block  # of the mean of n steps, times n
+    variance = float(np.var(of_block, ddof=1)) * steps_of_block  # variance of the mean of n steps, times n
     error = np.sqrt(variance / float(np.sum(count)))
     means = mean + error * draw.standard_t(blocks - 1, DRAWS)
     means += np.sqrt(variance / max(ahead, 1)) * draw.standard_normal(DRAWS)
@@ -182,23 +191,24 @@ def _step_draws(log: RunLog, durations: Durations, ahead: int, draw: np.random.G
 
 
 def _pauses(use: TimeUse, ratio: float, draw: np.random.Generator) -> Floats:
-    """Checkpoints and evaluations to come: as often a step as so far, each as long as so far."""
+    """Draw the time of the remaining checkpoints and evaluations: as frequent per step and as long as so far."""
     total = np.zeros(DRAWS)
     for kind in REGULAR:
         spent = use.of(kind)
         if spent is None:
             continue
         ahead, mean = spent.count * ratio, spent.seconds / spent.count
-        sd = max(spent.longest_s - mean, 0.0) / 2  # of a few, half of what the longest is beyond the mean
+        sd = max(spent.longest_s - mean, 0.0) / 2  # with few pauses: half of the distance of the longest from the mean
         spread = sd * np.sqrt(ahead + ahead**2 / spent.count)
         total += np.maximum(ahead * mean + spread * draw.standard_normal(DRAWS), 0.0)
     return total
 
 
 def _stops(log: RunLog, use: TimeUse, ahead: int, draw: np.random.Generator) -> tuple[Floats, float]:
-    """Seconds lost in stops to come, and how many are expected: none where none was seen.
+    """Draw the seconds lost in remaining stops, and return their expected number; zero where none was observed.
 
-    Stops come by the step that counts; lengths spread like an exponential, whose mean is as sure as the stops are many.
+    Stops occur at a rate per kept step. Their durations are exponential, with a mean that is more certain the more
+    stops were observed.
     """
     steps = use.of("steps")
     lost = sum(spent.seconds for kind in IRREGULAR if (spent := use.of(kind)) is not None)
@@ -214,7 +224,7 @@ def _stops(log: RunLog, use: TimeUse, ahead: int, draw: np.random.Generator) -> 
 
 
 def _price(price: Estimate, draw: np.random.Generator) -> Floats:
-    """Draws of a price: its logarithm spreads to either side as its range does."""
+    """Draw a price: its logarithm spreads to either side as its range does."""
     normal = draw.standard_normal(DRAWS)
     up, down = np.log(price.high / price.mid) / Z90, np.log(price.mid / price.low) / Z90
     return np.asarray(price.mid * np.exp(normal * np.where(normal > 0, up, down)), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Where a run is slower than its plan: in its steps, by part where timers tell, and outside them."""
+"""Where a run is slower than its plan: within its steps, by part where the log has timers, and outside them."""
 
 from __future__ import annotations
 
@@ -17,61 +17,62 @@ PLAN_PARTS = {
     "bubble": ("bubble",),
     "other": ("jitter", "allocator"),
 }
-"""Items of a plan's step by the part that timers tell."""
+"""Items of a plan's step by the part that timers measure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRow:
-    """One part of the time per step that counts."""
+    """One part of the time per kept step."""
 
     part: str
-    """`step`; `data`, `compute`, `communication`, `optimizer`, `rest` of one; or `outside`, of all that is no step."""
+    """`step`; `data`, `compute`, `communication`, `optimizer` or `rest` of a step; or `outside`, all other time."""
     outside: bool
     log_s: float
-    """Seconds per step that counts."""
+    """Seconds per kept step."""
     plan_s: float | None
-    """None where the plan has no such part of its own."""
+    """None where the plan does not have such a part."""
 
     @property
     def excess_s(self) -> float:
-        """Beyond the plan; of a part that the plan does not have, all of it."""
+        """Seconds beyond the plan; all seconds of a part that the plan does not have."""
         return self.log_s - (self.plan_s or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A run beside its plan, in seconds per step that counts."""
+    """A run beside its plan, in seconds per kept step (steps that were not replayed)."""
 
     step_s: float
-    """The log's median."""
+    """The log's median step time."""
     plan_step_s: Estimate
-    """The plan's, of the log's tokens per GPU."""
+    """The plan's step time, scaled to the log's tokens per GPU."""
     inside: bool
-    """Whether the log's step is in the plan's range."""
+    """Whether the log's step time is in the plan's range."""
     log_total_s: float | None
-    """Wall time per step that counts; None where the log has no times."""
+    """Wall-clock time per kept step; None where the log has no times."""
     plan_total_s: float
-    """The same of the plan: its step over its goodput."""
+    """The plan's wall-clock time per kept step: its step time over its goodput."""
     rows: tuple[GapRow, ...]
-    """Largest excess first."""
+    """Parts in descending order of their excess."""
 
     @property
     def ratio(self) -> float:
-        """The log's step over the plan's, less 1."""
+        """The log's step time over the plan's, less 1."""
         return self.step_s / self.plan_step_s.mid - 1.0
 
     @property
     def main(self) -> GapRow | None:
-        """The part that makes more than half of what the run is behind; None where it is not, or none does."""
+        """The part with more than half of the excess time; None where there is no excess or no such part."""
         behind = sum(row.excess_s for row in self.rows if row.excess_s > 0 and row.part != "step")
         parts = [row for row in self.rows if row.part != "step" and row.excess_s > 0]
         return parts[0] if parts and behind > 0 and parts[0].excess_s > behind / 2 else None
 
 
 def parts_of(log: RunLog, pace: Pace | None, data_s: float | None) -> dict[str, float]:
-    """Seconds of a step by part, as far as the log tells: none where it has no timers.
+    """Return the seconds of a step by part, as far as the log has timers; empty where it has none.
 
-    A message takes as long as on the rank that waits least; a slow loader holds everyone as long as on the slowest.
+    Communication is taken from the rank that waits least, since the others wait for it; data loading is taken from the
+    slowest rank, since a slow loader delays every rank.
     """
     parts: dict[str, float] = {}
     if "forward" in log.parts or "backward" in log.parts:
@@ -100,16 +101,16 @@ def gap_of(
     kept_steps: float,
     tokens_per_gpu: float | None = None,
 ) -> Gap | None:
-    """A run beside its plan; None where the log's batch or GPUs are unknown.
+    """Compare a run with its plan; None where the log's batch or GPUs are unknown.
 
     Args:
         planned: the plan.
         basis: the run.
         pace: its steps.
-        use: its wall time.
-        parts: of a step, from `parts_of`.
-        kept_steps: steps that count, over which the time outside steps is spread.
-        tokens_per_gpu: of a step, where that is not the batch over the GPUs.
+        use: its wall-clock time.
+        parts: parts of a step, from `parts_of`.
+        kept_steps: number of kept steps, over which the time outside steps is spread.
+        tokens_per_gpu: tokens of a step per GPU, where that is not the batch over the GPUs.
     """
     if basis.tokens_per_step is None or basis.gpus is None:
         return None
@@ -135,7 +136,7 @@ def gap_of(
 
 
 def _inside(parts: dict[str, float], expected: dict[str, float], step_s: float, plan_s: float) -> list[GapRow]:
-    """The step whole, and its parts where the log tells them; the plan's bubble and jitter belong to the rest."""
+    """Return the whole step, and its parts where the log has them; the plan's bubble and jitter belong to the rest."""
     rows = [GapRow(part="step", outside=False, log_s=step_s, plan_s=plan_s)]
     if not parts:
         return rows

@@ -1,4 +1,4 @@
-"""Where the wall time of a run went: steps that count, steps done twice, stops, checkpoints, evaluation, start."""
+"""Where the wall-clock time of a run went: kept steps, replayed steps, stops, checkpoints, evaluations and start-up."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from planner.lazy import dataclass
 from planner.runlog.log import RunLog
 
 PAUSES = ("stops", "checkpoint", "evaluation", "start", "other")
-"""From the last step before a restart to the first one after it; with a checkpoint; with an evaluation; until the first
-step; others."""
+"""Pauses: `stops` from the last step before a restart to the first after it, `checkpoint` and `evaluation` where one
+happened, `start` until the first step, and `other` without explanation."""
 OUTSIDE = ("slow", "replayed", *PAUSES, "untold")
-"""Time that is no steady step: what slow steps took beyond the median; steps done again after a restart; pauses; the
-wall time that none of them holds."""
+"""Time that is not a steady step: `slow`, the excess of slow steps over the median; `replayed`, steps repeated after a
+restart; the pauses; and `untold`, wall-clock time that no other kind covers."""
 KINDS = ("steps", *OUTSIDE)
-"""All kinds of time: of `steps` what they take at the median."""
+"""All kinds of time; `steps` is the time of the kept steps at the median."""
 UNTOLD_RATIO = 0.01
-"""Of the wall time: a smaller rest is rounding."""
+"""Share of the wall-clock time below which the rest counts as rounding."""
 LEAST_PAUSE_RATIO = 0.5
-"""Of a step: a shorter pause between two lines is none."""
+"""Fraction of a step below which time between two lines is not a pause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,9 @@ class Spent:
     """One of `KINDS`."""
     seconds: float
     count: int
-    """How often; of steps, how many."""
+    """Number of occurrences; for `steps`, the number of steps."""
     longest_s: float
-    """The longest pause; of `steps` and `slow` one step."""
+    """The longest pause; the median step for `steps`, the longest step for `slow`, the total for `replayed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,13 @@ class TimeUse:
     """Where the time of a run went."""
 
     wall_s: float | None
-    """From the first time of day in the log to the last; None where it has none."""
+    """Time from the first time of day in the log to the last; None where it has none."""
     spent: tuple[Spent, ...]
     goodput_ratio: float | None
-    """Steps that count, at the median, over the wall time; None where that is unknown."""
+    """Kept steps at the median step time, over the wall-clock time; None where that is unknown."""
 
     def of(self, kind: str) -> Spent | None:
-        """The time of a kind; None where there was none."""
+        """Return the time of a kind; None where there was none."""
         return next((spent for spent in self.spent if spent.kind == kind), None)
 
 
@@ -67,14 +67,14 @@ class _Sums:
 
 
 def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
-    """Where the time went, as far as the log tells."""
+    """Return where the time went, as far as the log tells."""
     sums = _Sums()
     if pace is None:
         return TimeUse(wall_s=_wall(log, 0.0), spent=(), goodput_ratio=None)
     median = pace.step_s.mid
     kept, replayed = _steps(log)
     counted, done_again = float(np.sum(kept)), float(np.sum(replayed))
-    if counted == 0 and not np.any(log.steps.number):  # lines without numbers: what the closing line says
+    if counted == 0 and not np.any(log.steps.number):  # lines without step numbers: use the closing line
         counted = pace.steps
     seconds = np.where(np.isnan(durations.seconds), median, durations.seconds)
     _pauses(log, durations, median, sums)
@@ -98,7 +98,10 @@ def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
 
 
 def _wall(log: RunLog, useful_s: float) -> float | None:
-    """From the first time of any line to the last; None where they do not span the steps, as of a few warnings."""
+    """Return the time from the first time of any line to the last; None where it does not span the steps.
+
+    That happens where only a few warnings have a time.
+    """
     if log.first_s is None or log.final_s is None or log.final_s <= log.first_s:
         return None
     wall = log.final_s - log.first_s
@@ -106,7 +109,7 @@ def _wall(log: RunLog, useful_s: float) -> float | None:
 
 
 def _steps(log: RunLog) -> tuple[np.ndarray, np.ndarray]:
-    """Steps of each line that count, and those that had been done before, `[line]`."""
+    """Return the kept steps of each line, and its steps that repeat earlier ones, `[line]` each."""
     number, count = log.steps.number.astype(np.float64), log.steps.count
     reached = np.concatenate(([0.0], np.maximum.accumulate(number)[:-1]))
     again = np.clip(np.minimum(number, reached) - (number - count), 0.0, count)
@@ -114,7 +117,7 @@ def _steps(log: RunLog) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _pauses(log: RunLog, durations: Durations, median: float, sums: _Sums) -> None:
-    """Time between two lines that their steps do not account for, by what the log says happened there."""
+    """Add up time between two lines that their steps do not account for, by the events that the log reports there."""
     end = log.steps.end_s
     if log.first_s is not None and len(end) and not np.isnan(end[0]):
         own = (median if np.isnan(durations.seconds[0]) else durations.seconds[0]) * max(log.steps.count[0], 1.0)
@@ -136,6 +139,6 @@ def _pauses(log: RunLog, durations: Durations, median: float, sums: _Sums) -> No
             sums.add("stops", max(pause, 0.0))
         elif pause > LEAST_PAUSE_RATIO * median:
             if log.durations_from == "clock":
-                continue  # what is known of it is in `durations.pauses`; slow steps look the same
+                continue  # the known part is in `durations.pauses`; the rest looks like slow steps
             kinds = by_line.get(int(after), set())
             sums.add(next((kind for kind in ("checkpoint", "evaluation") if kind in kinds), "other"), pause)

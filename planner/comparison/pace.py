@@ -1,4 +1,4 @@
-"""How fast the steps of a log were: steady, slow, and what of each was spent on what."""
+"""The step times of a log: steady steps, slow steps, and the pauses that are removed from them."""
 
 from __future__ import annotations
 
@@ -12,44 +12,45 @@ from planner.runlog.log import RunLog
 Floats = npt.NDArray[np.float64]
 
 SLOW_RATIO = 1.5
-"""A line whose steps took this many times the median is slow."""
+"""A line whose steps took more than this many times the median is slow."""
 FEWEST_TO_DROP = 3
-"""Lines of one start of the program from which on its first, which compiles and warms up, counts as starting."""
+"""Fewest lines of one start of the program from which its first line counts as warm-up (compilation) and is dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The time of a step."""
+    """The step time of a run."""
 
     step_s: Estimate
     """5th percentile, median and 95th percentile over steady lines."""
     mean_s: float
-    """Mean over steady lines, slow ones among them."""
+    """Mean over steady lines, slow ones included."""
     lines: int
     steps: float
     """Steps that these lines cover."""
     slow_lines: int
     slow_s: float
-    """Time that slow lines took beyond the median, all of them together."""
+    """Time that all slow lines together took beyond the median."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Durations:
-    """Seconds per step of each line, without the pauses that stand inside."""
+    """Seconds per step of each line, without the pauses within it."""
 
     seconds: Floats
-    """`[line]`; NaN where the log does not say."""
+    """Step times, `[line]`; NaN where the log does not tell."""
     steady: npt.NDArray[np.bool_]
-    """Whether a line is timed and none that warms up, `[line]`."""
+    """Whether a line is timed and not a warm-up line, `[line]`."""
     pauses: tuple[tuple[str, float], ...]
-    """Kind (`checkpoint`, `evaluation`) and seconds of what was taken off."""
+    """Kind (`checkpoint`, `evaluation`) and seconds of each pause that was subtracted."""
 
 
 def durations_of(log: RunLog) -> Durations:
-    """Seconds per step, line by line.
+    """Return the seconds per step, line by line.
 
-    The clock of a bar, and that of the times of day, runs on during an evaluation or a checkpoint. What the log says
-    one took is taken off the line that holds it; where it does not say, what exceeds an ordinary line.
+    The clock of a progress bar, and that of the times of day, keeps running during an evaluation or a checkpoint. The
+    duration that the log states for one is subtracted from the line that contains it; where the log states none, the
+    excess over an ordinary line is subtracted.
     """
     seconds = log.steps.duration_s.copy()
     pauses = _paused(log, seconds) if log.durations_from in ("bar", "clock") else []
@@ -62,7 +63,7 @@ def durations_of(log: RunLog) -> Durations:
 
 
 def _paused(log: RunLog, seconds: Floats) -> list[tuple[str, float]]:
-    """Pauses by kind, which are taken off the lines that hold them: `seconds` is changed in place."""
+    """Subtract pauses from the lines that contain them, changing `seconds` in place, and return the pauses by kind."""
     count = np.maximum(log.steps.count, 1.0)
     marks = [mark for mark in log.marks if mark.kind in ("checkpoint", "evaluation")]
     after = [mark for mark in marks if mark.before >= len(seconds)]
@@ -86,7 +87,7 @@ def _paused(log: RunLog, seconds: Floats) -> list[tuple[str, float]]:
 
 
 def pace_of(log: RunLog, durations: Durations) -> Pace | None:
-    """The time of a step; None where the log has no time."""
+    """Return the step time; None where the log has no time."""
     seconds, count = durations.seconds[durations.steady], log.steps.count[durations.steady]
     if not len(seconds):
         if log.closing is None or not log.closing.steps >= 1:

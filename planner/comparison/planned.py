@@ -1,4 +1,4 @@
-"""The plan that a log is compared with: one of an answer's, with what it trains and how."""
+"""The plan with which a log is compared: one plan of an answer, with its recipe."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from planner.training.policies import find_policy
 from planner.training.recipe import ACT_CKPT, LORA_RANK, LOSSES, TRAINED_LAYERS, Recipe
 
 STEP_DIGITS = 6
-"""Decimals of a number of steps: what lies further right is a float's error, and no step."""
+"""Decimals of a number of steps; digits beyond them are floating-point error, not another step."""
 USUAL_STACK = "typical"
-"""Where an answer does not say: the stack of a plan that names none."""
+"""Stack of a plan whose answer names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,17 +36,18 @@ class Planned:
     """One plan of an answer."""
 
     plan: Mapping[str, Any]
-    """As in the document, with figures."""
+    """The plan as in the document, with its figures."""
     model: ModelShape
-    """As the answer has it: the recipe's holds its modules of multi-token prediction among its layers."""
+    """The model as in the answer; the recipe's model counts modules of multi-token prediction among its layers."""
     recipe: Recipe
-    """What it trains: method, model, lengths and the plan's own batch, which may be another than the asked one."""
+    """What the plan trains: method, model, lengths and the plan's own batch, which may differ from the requested
+    batch."""
     tokens: float
-    """Of the whole run, without padding."""
+    """Tokens of the whole run, without padding."""
     stack: str
-    """As asked; empty where the answer does not say."""
+    """The requested stack; empty where the answer does not name one."""
     stated: Mapping[str, object]
-    """Machine and attention as columns of a file of runs, as far as the answer says what the catalogue does not."""
+    """Machine and attention as columns of a file of runs, where the answer states other values than the catalogue's."""
 
     @property
     def steps(self) -> int:
@@ -54,17 +55,20 @@ class Planned:
         return self.steps_of(self.recipe.tokens_per_step)
 
     def steps_of(self, tokens_per_step: float) -> int:
-        """Steps of the whole run with another batch, the last one whole, as its launch files and `explain` have it."""
+        """Return the steps of the whole run with another batch.
+
+        The last step is whole, as in the plan's launch files and in `explain`.
+        """
         return max(ceil(round(self.tokens / tokens_per_step, STEP_DIGITS)), 1)
 
 
 def planned_of(document: Document, precision: str | None, gpu: str | None) -> Planned:
-    """The plan of an answer that a run belongs to: of its precision and GPU, where the log or the user names them.
+    """Return the plan of an answer that matches a run: its precision and GPU, where the log or the user names them.
 
     Args:
-        document: checked against its schema.
-        precision: None: the asked one.
-        gpu: catalogue id; None: that of the answer's sentence, where the precision fits there.
+        document: answer, checked against its schema.
+        precision: precision of the run; None: the requested one.
+        gpu: catalogue id; None: the GPU of the answer's main sentence, where the precision fits on it.
 
     Raises:
         UsageError: the answer has no such plan that fits, or its model is a vision model.
@@ -103,17 +107,17 @@ STATED = {
 
 
 def _stated(document: Document) -> dict[str, object]:
-    """What was asked of machine and attention; what is the catalogue's, a blank cell means, too."""
+    """Return the requested machine and attention, without values from the catalogue, which a blank cell implies."""
     entries = {column: document["question"].get(name, {}) for name, column in STATED.items()}
     known = {column: entry.get("value") for column, entry in entries.items() if entry.get("source") != "catalogue"}
     return {column: value for column, value in known.items() if isinstance(value, int | float | str)}
 
 
 def check_counts_tokens(name: str, kind: str, flag: str) -> None:
-    """A log is read by its tokens, which vision models do not have.
+    """Check that a model has tokens, by which a log is read; vision models have none.
 
     Raises:
-        UsageError: the model is one of these.
+        UsageError: the model is a vision model.
     """
     if kind in ("image", "cnn"):
         raise UsageError(
@@ -124,12 +128,15 @@ def check_counts_tokens(name: str, kind: str, flag: str) -> None:
 
 
 def _asked(document: Document, name: str) -> Any:
-    """The value of an input of the question; None where it has none."""
+    """Return the value of an input of the question; None where it has none."""
     return document["question"].get(name, {}).get("value")
 
 
 def batch_of_plan(plan: Mapping[str, Any], asked: int) -> int:
-    """Sequences per step of a plan's own layout: a search may leave the asked batch for one that divides its GPUs."""
+    """Return the sequences per step of a plan's layout.
+
+    A search may replace the requested batch by one that divides among the GPUs.
+    """
     layout = plan.get("layout") or {}
     own = int(layout.get("dp") or 0) * int(layout.get("micro_batch") or 0) * int(layout.get("grad_accum") or 0)
     return own or asked
@@ -150,7 +157,7 @@ def _shape(document: Document) -> ModelShape:
 
 
 def _recipe(document: Document, shape: ModelShape, plan: Mapping[str, Any], seq_len: int, asked_batch: int) -> Recipe:
-    """What the plan trains and with which software, as its question resolved it."""
+    """Return what the plan trains and with which software, as its question resolved it."""
     mean = document.get("tokens_per_sequence") or seq_len
     method = _asked(document, "method") or PRETRAIN
     stack, framework = _software(document)
@@ -185,7 +192,7 @@ def _recipe(document: Document, shape: ModelShape, plan: Mapping[str, Any], seq_
 
 
 def _software(document: Document) -> tuple[str, Framework | None]:
-    """The kernels of the asked stack, and the framework behind it where it is one of those that have a name."""
+    """Return the kernel stack of the answer, and the framework behind it where the stack is a named framework."""
     name = str(_asked(document, "stack") or USUAL_STACK)
     framework = named_stacks().get(name)
     return (name, None) if framework is None else (framework.stack, framework)

@@ -1,8 +1,9 @@
-"""The tokens per second that a log prints, held against what its steps, batch and GPUs make: evidence of the latter.
+"""Check the tokens per second that a log prints against its steps, batch and GPUs, and correct these where they differ.
 
-Frameworks print them per GPU (torchtitan's `tps`, nanotron's `tokens_per_sec_per_gpu`), so that the printed rate times
-the step's time is the batch of a GPU. Where the plan's GPUs or batch disagree with that, the run had others. Some
-scripts print the rate of all GPUs under the same name; more FLOP than a GPU can do, or printed TFLOP/s, tell that.
+Frameworks print the rate per GPU (torchtitan's `tps`, nanotron's `tokens_per_sec_per_gpu`), so that the printed rate
+times the step time is the batch of a GPU. Where the plan's GPUs or batch disagree with it, the run used other values.
+Some scripts print the rate of all GPUs under the same name; a rate beyond a GPU's peak FLOP/s, or printed TFLOP/s,
+reveals that.
 """
 
 from __future__ import annotations
@@ -23,37 +24,38 @@ from planner.training.method import find_method
 from planner.units import TERA
 
 AGREE_RATIO = 0.05
-"""How far the printed rate may lie from that of the steps: logs average over other intervals."""
+"""Tolerance between the printed rate and the rate from the steps: logs average over other intervals."""
 FIT_RATIO = 0.02
-"""How far a number of GPUs, or a batch, may lie from a whole one that divides."""
+"""Tolerance between a derived number of GPUs, or batch, and the nearest whole number that divides."""
 LEAST_COUNT, MOST_COUNT = 0.6, 1.7
-"""Printed TFLOP/s over the printed rate, in 6N: no way of counting lies further off."""
+"""Range of printed TFLOP/s over the printed rate, in units of 6N: every counting convention lies within it."""
 SPLITS = ("tp", "pp", "cp")
-"""Ways to split a model, whose GPUs share sequences."""
+"""Ways to split a model whose GPUs share sequences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedRate:
-    """What the printed tokens per second tell."""
+    """The result of checking the printed tokens per second."""
 
     verdict: str
-    """`agrees`; `gpus`, `global_batch`: the run has others than the plan, which the rate tells; `total`: the rate is of
-    all GPUs; `impossible`: it is neither of one GPU nor of all; `differs`: GPUs, batch or length are not the run's."""
+    """`agrees`: it matches the steps. `gpus`, `global_batch`: the run used other values than the plan, which the rate
+    reveals. `total`: the rate is that of all GPUs. `impossible`: the rate can be neither that of one GPU nor that of
+    all. `differs`: GPUs, batch or sequence length are not the run's."""
     printed: float
-    """Tokens per second, the median of the lines."""
+    """Tokens per second, the median over the lines."""
     expected: float
-    """Tokens per second and GPU of the steps, with GPUs and batch as log, flags and plan have them."""
+    """Tokens per second and GPU from the steps, with GPUs and batch from log, flags and plan."""
     planned: int | None = None
-    """What the plan has of `gpus` or `global_batch`."""
+    """The plan's value of `gpus` or `global_batch`."""
 
     @property
     def settled(self) -> bool:
-        """Whether rate, GPUs and batch go together."""
+        """Whether rate, GPUs and batch are consistent."""
         return self.verdict not in ("differs", "impossible")
 
 
 def step_rates(log: RunLog, basis: Basis, durations: Durations) -> Floats:
-    """Tokens per second and GPU of each line from the time of its steps, `[line]`; NaN where something is unknown."""
+    """Return the tokens per second and GPU of each line from its step time, `[line]`; NaN where unknown."""
     if basis.tokens_per_step is None or basis.gpus is None or basis.tokens_per_sequence is None:
         return np.full(len(log.steps), np.nan)
     seconds = log.steps.duration_s if log.durations_from == "printed" else durations.seconds
@@ -64,9 +66,10 @@ def step_rates(log: RunLog, basis: Basis, durations: Durations) -> Floats:
 
 
 def printed_rates(log: RunLog, basis: Basis, durations: Durations, held: PrintedRate | None) -> Floats:
-    """Tokens per second and GPU of each line: as printed where that is of one GPU, else from the time of its steps.
+    """Return the tokens per second and GPU of each line, `[line]`: the printed rate, else the rate from the step time.
 
-    Lines that warm up count, too: what they print belongs to their own time.
+    A printed rate of all GPUs is divided by their number; an impossible one is replaced. Warm-up lines are included,
+    since what they print refers to their own time.
     """
     printed = log.steps.tokens_per_s_per_gpu
     if np.all(np.isnan(printed)) or (held is not None and held.verdict == "impossible"):
@@ -75,7 +78,10 @@ def printed_rates(log: RunLog, basis: Basis, durations: Durations, held: Printed
 
 
 def hold(log: RunLog, basis: Basis, planned: Planned | None, durations: Durations) -> tuple[Basis, PrintedRate | None]:
-    """The run as its printed rate tells it, and what that tells; None where none is printed or too much is unknown."""
+    """Correct the basis by the printed rate and return the verdict.
+
+    The verdict is None where no rate is printed or too much is unknown.
+    """
     steady = durations.steady
     printed, of_steps = log.steps.tokens_per_s_per_gpu[steady], step_rates(log, basis, durations)[steady]
     both = ~np.isnan(printed) & ~np.isnan(of_steps)
@@ -88,7 +94,7 @@ def hold(log: RunLog, basis: Basis, planned: Planned | None, durations: Duration
         return PrintedRate(verdict=verdict, printed=value, expected=expected, planned=planned)
 
     filled = 1.0 if basis.recipe is None else basis.recipe.mean_len / basis.recipe.seq_len
-    if _near(ratio) or _near(ratio * filled):  # padding may count
+    if _near(ratio) or _near(ratio * filled):  # the printed rate may include padding
         return basis, judged("agrees")
     above, counted = _above_peak(basis, value), _counted(log, basis, value)
     all_gpus = basis.gpus > 1 and _near(ratio / basis.gpus)
@@ -114,7 +120,7 @@ def _near(ratio: float) -> bool:
 
 
 def _above_peak(basis: Basis, rate: float) -> bool:
-    """Whether the rate of one GPU would be more than it can do in the run's type."""
+    """Return whether the rate, taken as one GPU's, would exceed its peak in the run's type."""
     if basis.recipe is None or basis.gpu is None or basis.precision is None:
         return False
     peak = next((peak.flop_per_s for peak in peaks_of(basis.gpu, basis.precision) if peak.own), math.inf)
@@ -122,7 +128,7 @@ def _above_peak(basis: Basis, rate: float) -> bool:
 
 
 def _counted(log: RunLog, basis: Basis, rate: float) -> float | None:
-    """FLOP per token of the printed TFLOP/s and the printed rate, in 6N; None without either."""
+    """Return the FLOP per token implied by printed TFLOP/s and printed rate, in units of 6N; None without either."""
     tflops = log.steps.tflops_per_gpu[~np.isnan(log.steps.tflops_per_gpu)]
     if basis.recipe is None or not len(tflops):
         return None
@@ -130,9 +136,9 @@ def _counted(log: RunLog, basis: Basis, rate: float) -> float | None:
 
 
 def _told(log: RunLog, basis: Basis, planned: Planned | None, ratio: float) -> Basis | None:
-    """The run with the GPUs, else the batch, that make the printed rate; None where neither is the plan's, or fits."""
+    """Return the basis with GPUs, else batch, that give the printed rate; None if neither is the plan's, or fits."""
     batch, gpus = basis.global_batch, basis.gpus
-    assert batch is not None  # the rate of a step was known
+    assert batch is not None  # known, since the rate of a step was known
     assert gpus is not None
     layout = {} if planned is None else planned.plan.get("layout") or {}
     split = math.prod(int(log.facts.get(name) or layout.get(name) or 1) for name in SPLITS)
@@ -155,11 +161,11 @@ def _with(basis: Basis, name: str, number: int) -> Basis:
 
 
 def _whole(value: float, fits: Callable[[int], bool]) -> int | None:
-    """The nearest number that fits."""
+    """Return the nearest whole number within `FIT_RATIO` that fits."""
     near = range(max(math.ceil(value / (1.0 + FIT_RATIO)), 1), math.floor(value * (1.0 + FIT_RATIO)) + 1)
     return min((n for n in near if fits(n)), key=lambda n: abs(n - value), default=None)
 
 
 def _divides(batch: int, gpus: int, split: int) -> bool:
-    """Whether every GPU, or every group that shares sequences, gets as many of them."""
+    """Return whether every GPU, or every group of GPUs that share sequences, gets the same number of them."""
     return batch % gpus == 0 or (gpus % split == 0 and batch % (gpus // split) == 0)

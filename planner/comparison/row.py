@@ -1,4 +1,4 @@
-"""The row that `mpplan calibrate` learns from: what a log, its plan and the user tell of a run."""
+"""The row that `mpplan calibrate` learns from, built from a log, its plan and the user's inputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAYOUT = {
     "tp": "tp", "pp": "pp", "vp": "vp", "cp": "cp", "ep": "ep", "micro_batch": "micro_batch",
     "zero_or_fsdp_stage": "zero",
 }  # fmt: skip
-"""Columns of a layout, which the log states or the plan has."""
+"""Layout columns, stated by the log or taken from the plan."""
 NEEDED = ("model", "precision", "gpu", "n_gpus", "seq_len", "global_batch_seqs")
 """Columns without which `mpplan calibrate` cannot predict a row."""
 SHAPE = {
@@ -33,33 +33,33 @@ SHAPE = {
     "n_kv_heads": "kv_heads", "ffn_hidden": "ffn_hidden", "vocab": "vocab", "n_experts": "experts", "top_k": "top_k",
     "n_shared_experts": "shared_experts", "expert_ffn": "expert_ffn",
 }  # fmt: skip
-"""Columns of a shape, which a model that has no name in the catalogue fills: derived, a config.json's, the log's."""
+"""Shape columns, filled for a model without a catalogue name: derived, or from a config.json or the log."""
 FAMILY = {"encoder": "bert", "encoder-decoder": "encdec"}
-"""Column `family` by the kind of model; blank: a decoder."""
+"""Value of the column `family` by the kind of model; blank: a decoder."""
 
 
 TRAINER = "Hugging Face"
-"""What logs of its Trainer are called, whoever's kernels ran in it."""
+"""Framework name in logs of the Hugging Face Trainer, whichever kernels ran in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRow:
-    """Lines for a file of runs: one for the speed, one for the peak memory where the log has it."""
+    """Lines for a file of runs: one for the throughput, and one for the peak memory where the log has it."""
 
     lines: tuple[dict[str, str], ...]
-    """Cells by column; empty where the log has no time of a step."""
+    """Cells by column; empty where the log has no step time."""
     missing: tuple[str, ...]
-    """Columns of `NEEDED` that nothing told."""
+    """Columns of `NEEDED` without a value."""
 
 
 def calibration_row(
     log: RunLog, basis: Basis, planned: Planned | None, pace: Pace | None, rate: float | None
 ) -> CalibrationRow:
-    """The row of a run; cells that nothing tells are blank.
+    """Return the row of a run; unknown cells are blank.
 
     Args:
         log: the run.
-        basis: what is known beside it.
+        basis: what is known besides.
         planned: its plan; None without one.
         pace: its steps; None where the log has no time.
         rate: tokens per second and GPU; None where unknown.
@@ -78,7 +78,7 @@ def calibration_row(
 
 
 def row_id(name: str) -> str:
-    """A name for a run, from that of its file."""
+    """Return a name for a run, derived from its file name."""
     stem = re.sub(r"\.(log|txt|out|err|gz|jsonl?|csv)\b", "", name.lower())
     return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:60] or "run"
 
@@ -108,7 +108,7 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     for column, name in LAYOUT.items():
         cells[column] = log.facts.get(column, layout.get(name))
     stated = log.facts.get("micro_batch")
-    if isinstance(stated, float):  # a log counts examples
+    if isinstance(stated, float):  # a log counts examples, which may hold several sequences
         cells["micro_batch"] = stated * find_method(basis.method).sequences_per_example
     if basis.model is not None and not _untold(basis.model):
         cells |= _shape(basis.model)
@@ -120,14 +120,14 @@ def _written(cells: Mapping[str, object]) -> dict[str, str]:
 
 
 SAME_SHAPE_RATIO = 0.01
-"""How far the parameters of a shape that is read back from its columns may lie from its own."""
+"""Tolerance between the parameters of a shape and those of the shape read back from its columns."""
 
 
 def _untold(model: ModelShape) -> bool:
-    """Whether the catalogue lacks it and its columns make another model of it.
+    """Return whether the catalogue lacks the model and its columns would describe another model.
 
-    No column says which layers of a hybrid scan or which layers of a mixture have no experts, nor latent attention, nor
-    heads of a size of their own.
+    No column states which layers of a hybrid scan, which layers of a mixture have no experts, latent attention, or a
+    head size that does not follow from the hidden size.
     """
     if catalogue_model(model.name) is not None:
         return False
@@ -144,7 +144,7 @@ def _untold(model: ModelShape) -> bool:
 
 
 def _shape(model: ModelShape) -> dict[str, object]:
-    """Cells of a shape, of which 0 is blank; none of a model whose name says them all."""
+    """Return the cells of a shape, with 0 as blank; none for a catalogue model whose name implies them all."""
     named = catalogue_model(model.name)
     if named is not None and all(getattr(named, name) == getattr(model, name) for name in SHAPE.values()):
         return {}
@@ -153,7 +153,7 @@ def _shape(model: ModelShape) -> dict[str, object]:
 
 
 def _trained(recipe: Recipe) -> dict[str, object]:
-    """Cells of what is trained and how, as far as they are not what a blank one means."""
+    """Return the cells of the training method and its settings, where they differ from what a blank cell means."""
     how = recipe.how
     return {
         "mean_tokens": None if recipe.lengths is None else float(f"{recipe.mean_len:.6g}"),
@@ -166,9 +166,9 @@ def _trained(recipe: Recipe) -> dict[str, object]:
 
 
 def _software(row: Mapping[str, str], basis: Basis, planned: Planned | None) -> dict[str, object]:
-    """Cells of how the run trains, where the reader of the row would take a blank one for something else.
+    """Return the software cells of a run, where a reader of the row would read a blank cell otherwise.
 
-    Modules of multi-token prediction are known without a plan; policy, loss and attention are the plan's.
+    Modules of multi-token prediction are known without a plan; policy, loss and attention come from the plan.
     """
     if basis.model is None:
         return {}
@@ -187,7 +187,7 @@ def _software(row: Mapping[str, str], basis: Basis, planned: Planned | None) -> 
 
 
 def _meant(row: Mapping[str, str], basis: Basis) -> Software | None:
-    """What its reader takes a row to say; None where it lacks too much to be predicted."""
+    """Return the software that a reader would infer from a row; None where the row lacks too much to be predicted."""
     run = parse_run({**row, "metric": "step_time_s"})
     if isinstance(run, Rejected) or basis.gpu is None:
         return None
@@ -198,10 +198,11 @@ def _meant(row: Mapping[str, str], basis: Basis) -> Software | None:
 
 
 def _framework(log: RunLog, planned: Planned | None) -> str:
-    """As `frameworks.csv` knows it: Megatron-LM whose lines have a time of day, since March 2024, is Megatron-Core.
+    """Return the framework as `frameworks.csv` names it.
 
-    Unsloth and others that bring their own kernels log as Hugging Face's Trainer does: the plan says which it is. It
-    says the stack of other runs too: what is learned from a run is how it differs from what was planned.
+    Megatron-LM whose lines have a time of day (since March 2024) is Megatron-Core. Unsloth and others that bring their
+    own kernels log like the Hugging Face Trainer, so the plan decides which one it is. The plan also decides the stack
+    of other runs: what is learned from a run is how it differs from what was planned.
     """
     dated = log.framework == "Megatron-LM" and not np.all(np.isnan(log.steps.end_s))
     logged = "Megatron-Core" if dated else log.framework

@@ -1,6 +1,7 @@
-"""Columns of a run that hold words: which of them are understood, spelled how, and which say nothing.
+"""Columns of a run that hold words: the words that are understood, their spellings, and the words that say nothing.
 
-What nothing is read from counts as blank, so that the documented default is taken and said; `unknown_words` names it.
+A word that says nothing counts as blank, so that the documented default is taken and reported; `unknown_words` names
+it.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ _STAGE_WORDS = (
     (r"\b(?:none|no)\b|ddp|zero.?0|horovod", 0),
 )
 _STAGE = re.compile(r"[0-3](?:\.0*)?")
-"""A stage alone; pandas writes the whole numbers of a column with a blank as `3.0`."""
+"""A bare stage number; pandas writes the whole numbers of a column with a blank as `3.0`."""
 _GROUP = (r"within (\d+)", r"fsdp2?-(\d+)", r"hsdp-(\d+)", r"(\d+)-way")
 
 ATTENTION = {
     "naive": "naive", "eager": "naive", "flash": "flash", "sdpa": "flash", "flash_attention_2": "flash",
     "flash_attention_3": "flash",
 }  # fmt: skip
-"""Ways to compute attention by the words for them, which are also those of transformers' `attn_implementation`."""
+"""Way to compute attention by word, including the words of transformers' `attn_implementation`."""
 
 YES_NO = ("y", "yes", "n", "no")
-"""Words of a column that holds yes or no; blank: not said."""
+"""Words of a yes-or-no column; blank: not stated."""
 YES = YES_NO[:2]
-"""Those that mean yes."""
+"""The words that mean yes."""
 YES_NO_COLUMNS = ("compile", "fused_loss", "in_backward")
 _AS_YES_NO = {"true": "y", "1": "y", "1.0": "y", "false": "n", "0": "n", "0.0": "n"}
 """How programs write yes and no: pandas' `True`, or `1.0` where the column has a blank."""
@@ -45,17 +46,17 @@ _AS_YES_NO = {"true": "y", "1": "y", "1.0": "y", "false": "n", "0": "n", "0.0": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharding:
-    """What a text such as `fsdp2-8` or `zero-1 within 8 GPUs` says."""
+    """Meaning of a text such as `fsdp2-8` or `zero-1 within 8 GPUs`."""
 
     stage: int
     group: int | None
-    """Data parallel ranks that share one copy of the states; None: all of them."""
+    """Data-parallel ranks that share one copy of the states; None: all of them."""
     in_gpus: bool = False
-    """The group is stated in GPUs, tensor parallel ranks included (`zero-1 within 8 GPUs`)."""
+    """Whether the group is counted in GPUs, tensor-parallel ranks included (`zero-1 within 8 GPUs`)."""
 
 
 def parse_sharding(text: str) -> Sharding | None:
-    """Stage and group of a ZeRO or FSDP description; None where it is blank or says neither."""
+    """Return stage and group of a ZeRO or FSDP description; None where it is blank or states no stage."""
     words = text.lower()
     if not words:
         return None
@@ -69,18 +70,18 @@ def parse_sharding(text: str) -> Sharding | None:
 
 
 def parse_ckpt(text: str) -> str | None:
-    """The way of `ACT_CKPT` that a text starts with; None where the row does not say or says what no plan knows."""
+    """Return the way of `ACT_CKPT` with which a text starts; None where it is blank or no plan knows the way."""
     return next((name for name in ACT_CKPT if text.lower().startswith(name)), None)
 
 
 def as_yes_no(text: str) -> str:
-    """A text with `true`, `false`, `1` and `0` as the words for them."""
+    """Convert `true`, `false`, `1` and `0` to the words for yes and no."""
     return _AS_YES_NO.get(text.lower(), text)
 
 
 @lru_cache(maxsize=4096)
 def understood(column: str, text: str) -> str:
-    """The text of a cell as it is read: a method by its id, yes and no by their words; blank where it says nothing."""
+    """Return a cell as it is read: a method by its id, yes and no by their words; blank where the text says nothing."""
     if column in YES_NO_COLUMNS:
         text = as_yes_no(text)
     if column == "method":
@@ -100,9 +101,9 @@ def understood(column: str, text: str) -> str:
 READ_COLUMNS = (
     "zero_or_fsdp_stage", "act_ckpt", "attention", "compile", "fused_loss", "in_backward", "method", "policy",
 )  # fmt: skip
-"""Columns of which `understood` says how they are read."""
+"""Columns that `understood` converts."""
 _NAMED = ("zero_or_fsdp_stage", "act_ckpt", "attention", "compile", "network")
-"""Columns whose unknown words count as blank; what the others do not know is refused."""
+"""Columns whose unknown words count as blank; in the other columns unknown words are refused."""
 
 
 def _says_no_network(text: str) -> bool:
@@ -110,10 +111,10 @@ def _says_no_network(text: str) -> bool:
 
 
 def unknown_words(rows: Iterable[Mapping[str, str]]) -> dict[Message, list[str]]:
-    """Ids of rows (`line N` without one) by a word of theirs that says nothing and counts as blank.
+    """Return ids of rows (`line N` without an id) by their words that say nothing and so count as blank.
 
     Args:
-        rows: text by column name, the first of them line 2 of the file.
+        rows: text by column name; the first row is line 2 of the file.
     """
     ids: dict[Message, list[str]] = defaultdict(list)
     for line, cells in enumerate(rows, start=2):

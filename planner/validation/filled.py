@@ -1,4 +1,4 @@
-"""What a published run does not say, and the default that is taken for it."""
+"""Defaults taken for what a published run leaves open."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from collections.abc import Iterator
 from planner.lazy import dataclass
 
 DECISIVE = frozenset({"tp", "pp", "act_ckpt", "attention", "grad_accum", "zero", "n_layers"})
-"""Inputs that move a prediction where a default stands in for what the source does not say."""
+"""Inputs that affect a prediction noticeably when a default replaces what the source does not state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Default:
-    """One choice made for what a row leaves open."""
+    """One default taken for what a row leaves open."""
 
     inputs: tuple[str, ...]
-    """What is left open: an input, or those of the layout that are chosen together."""
+    """The open inputs: a single one, or those of the layout that are chosen together."""
     taken: str
-    """What is taken for it, in words."""
+    """The value taken, in words."""
 
     @property
     def text(self) -> str:
-        """The sentence of an answer's `filled`."""
+        """Sentence for an answer's `filled`."""
         return f"{', '.join(self.inputs)}: {self.taken}"
 
     @property
     def decisive(self) -> bool:
-        """Whether it widens the range of the prediction, by one step however many of its inputs decide."""
+        """Whether it widens the range of the prediction; it does so only once, however many inputs are decisive."""
         return not DECISIVE.isdisjoint(self.inputs)
 
 
 class Filled:
-    """The defaults of one row by what they stand for, in the order in which they were first taken."""
+    """The defaults of one row by the inputs that they replace, in the order in which they were first taken."""
 
     def __init__(self) -> None:
         self._defaults: dict[tuple[str, ...], Default] = {}
 
     def take(self, *inputs: str, as_: str) -> None:
-        """Take a default; one that was taken before for the same inputs no longer holds."""
+        """Take a default; it replaces one taken before for the same inputs."""
         self._defaults[inputs] = Default(inputs=inputs, taken=as_)
 
     def __iter__(self) -> Iterator[Default]:

@@ -1,7 +1,8 @@
-"""How a source counts FLOP: with or without recomputation, causal or full attention, with or without the output layer.
+"""A source's FLOP convention: with or without recomputation, causal or full attention, with or without output layer.
 
-The same run is 12 to 60 % apart between conventions, so a published TFLOP/s or MFU is predicted in its own. The column
-`flops_convention` holds a source's own words, of which those of `words.WORDS` are recognised; others say nothing.
+The same run differs by 12 to 60 % between conventions, so a published TFLOP/s or MFU is predicted in its source's own
+convention. The column `flops_convention` holds the source's own words, of which only those of `words.WORDS` are
+recognised.
 """
 
 from __future__ import annotations
@@ -14,28 +15,29 @@ from planner.validation.words import BF16_PEAK, HALVED, NOT_HALVED, PARAMETERS_O
 
 
 def counts_recompute(convention: str) -> bool:
-    """Whether a source counts the forward pass of checkpointing again (`hardware FLOPs`, `8N`)."""
+    """Return whether a source also counts the forward pass that checkpointing repeats (`hardware FLOPs`, `8N`)."""
     return RECOMPUTE_COUNTED.says(convention)
 
 
 def counts_half_attention(convention: str) -> bool:
-    """Whether a source counts only the causal half of attention: if it says so, or nothing at all (as this project).
+    """Return whether a source counts only the causal half of attention.
 
-    A text that says nothing of attention counts it in full, as MFU usually does.
+    It does if its text states so, or if the text is blank (this project's convention). A text that does not mention
+    attention counts it in full, as MFU usually does.
     """
     return not convention or (HALVED.says(convention) and not NOT_HALVED.says(convention))
 
 
 def counts_parameters_only(convention: str) -> bool:
-    """Whether a source counts 6 or 8 N per token and nothing else."""
+    """Return whether a source counts 6 or 8 N per token and nothing else."""
     return PARAMETERS_ONLY.says(convention)
 
 
 def counted_flop_per_token(convention: str, recipe: Recipe, act_ckpt: str) -> float:
-    """FLOP per token as the source counts them.
+    """Return FLOP per token as the source counts them.
 
-    Hardware FLOP under full checkpointing are those of Narayanan et al. 2021, `96 B s l h^2 (1 + s/6h + V/16lh)`: four
-    thirds of the layers that are checkpointed whole and no recomputed output layer.
+    Hardware FLOP under full checkpointing follow Narayanan et al. 2021, `96 B s l h^2 (1 + s/6h + V/16lh)`: four thirds
+    of the fully checkpointed layers, without a recomputed output layer.
     """
     model = recipe.model
     again = 1.0 + full_share(act_ckpt) / 3.0 if counts_recompute(convention) else 1.0
@@ -47,10 +49,10 @@ def counted_flop_per_token(convention: str, recipe: Recipe, act_ckpt: str) -> fl
 
 
 def peak_of_convention(convention: str, recipe: Recipe, gpu: Gpu) -> float:
-    """The peak in the denominator of a source's MFU, as the catalogue has it.
+    """Return the peak in the denominator of a source's MFU, from the catalogue.
 
-    That of BF16 where a text names the BF16 peak of H100 or A100 as `words.BF16_PEAK` knows it, else that of the run's
-    precision. No other number in a text is read.
+    It is the BF16 peak where the text names the BF16 peak of the H100 or A100 as in `words.BF16_PEAK`, else the peak of
+    the run's precision. No other number in a text is read.
     """
     peaks = gpu.peak_flop_per_s
     if BF16_PEAK.says(convention):

@@ -1,4 +1,4 @@
-"""From the layout columns of a published run to layouts: what the row fixes, and candidates for what it leaves open."""
+"""Convert a published run's layout columns to layouts: fixed by the row where stated, else candidates."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from planner.validation.model import CannotPredictError
 from planner.validation.runs import PublishedRun
 
 LONG_SEQUENCE = 32768
-"""Longer sequences are trained one at a time, so that no other micro-batch is searched."""
+"""Sequence length above which sequences are trained one at a time, so that no other micro-batch is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialLayout:
-    """What is known of a run's layout after the framework's defaults."""
+    """The known part of a run's layout, after the framework's defaults."""
 
     gpus: int
     zero: int
     sharding: Sharding | None
-    """What the row says of ZeRO or FSDP."""
+    """The row's statement on ZeRO or FSDP."""
     act_ckpt: str | None
     tp: int | None
     pp: int | None
@@ -39,10 +39,10 @@ class PartialLayout:
 
 
 def data_parallel(partial: PartialLayout) -> int:
-    """GPUs over `tp * pp * cp`.
+    """Return GPUs over `tp * pp * cp`.
 
     Raises:
-        CannotPredictError: they do not divide the GPUs.
+        CannotPredictError: the product does not divide the GPUs.
     """
     inner = (partial.tp or 1) * (partial.pp or 1) * (partial.cp or 1)
     if partial.gpus % inner:
@@ -60,9 +60,9 @@ def _micro_batches(partial: PartialLayout, per_rank: float) -> list[int]:
 
 
 def replicas(partial: PartialLayout, dp: int, cp: int, tp: int, ep: int) -> int:
-    """Copies of the states, where ZeRO shards inside a group only and the groups come out even.
+    """Return the copies of the states: more than one where ZeRO shards only inside groups, and these come out even.
 
-    A degree (`fsdp2-8`) counts data parallel ranks; the context parallel ranks of each shard with them (torchtitan).
+    A degree (`fsdp2-8`) counts data-parallel ranks; the context-parallel ranks of each shard with them (torchtitan).
     """
     ranks = dp * cp
     sharding = partial.sharding
@@ -73,7 +73,7 @@ def replicas(partial: PartialLayout, dp: int, cp: int, tp: int, ep: int) -> int:
 
 
 def _chunks(recipe: Recipe, partial: PartialLayout, pp: int, filled: Filled) -> list[int]:
-    """Layer chunks of a stage: as stated, or where a tuned stack's pipeline is stated without them, all even ones."""
+    """Return the candidate layer chunks per stage: as stated, else all even ones for a tuned stack's pipeline."""
     layers = recipe.model.layers
     if partial.vp is not None or pp == 1 or recipe.kernels != "tuned" or layers % pp:
         vp = partial.vp or 1
@@ -83,7 +83,7 @@ def _chunks(recipe: Recipe, partial: PartialLayout, pp: int, filled: Filled) -> 
 
 
 def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: Filled) -> Layouts:
-    """Candidates where tp and pp are known; `grad_accum` follows from the batch.
+    """Return the candidates where tp and pp are known; `grad_accum` follows from the batch.
 
     Raises:
         CannotPredictError: the layout contradicts itself.
@@ -103,15 +103,15 @@ def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: Filled) -> La
         filled.take("micro_batch", as_="the fastest that fits")
     ckpts = [partial.act_ckpt] if partial.act_ckpt else list(ACT_CKPT)
     chunks = _chunks(recipe, partial, pp, filled)
-    # One rank shards nothing; where FSDP's policy computes with gathered copies, it still makes those.
+    # A single rank shards nothing, but where FSDP's policy computes with gathered copies, it still makes those.
     zero = partial.zero if dp * cp > 1 or (partial.zero == 3 and not recipe.policy.weight_bytes) else 0
     candidates = []
     for ep, mb, ckpt, vp in product(eps, micro, ckpts, chunks):
-        # The nearest even split of a batch that micro-batches do not divide: 20 in steps of 8 is three of 7.
+        # If micro-batches do not divide the batch, take the nearest even split: 20 in steps of 8 is three of 7.
         accum = max(1, -(-round(per_rank) // mb))
         even = max(1, round(per_rank / accum))
         if vp > 1 and partial.vp is None and accum % pp:
-            continue  # interleaving works through groups of pp micro-batches
+            continue  # interleaving processes groups of pp micro-batches
         layout = Layout(
             tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=even, grad_accum=accum, act_ckpt=ckpt,
             replicas=replicas(partial, dp, cp, tp, ep),
@@ -121,10 +121,10 @@ def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: Filled) -> La
 
 
 def searched_layouts(recipe: Recipe, cluster: Cluster, partial: PartialLayout, filled: Filled) -> Layouts:
-    """All layouts of the planner's own search that keep what the row fixes.
+    """Return all layouts of the planner's own search that keep what the row fixes.
 
     Raises:
-        CannotPredictError: none is consistent.
+        CannotPredictError: no layout is consistent.
     """
     open_axes = [name for name in ("tp", "pp", "micro_batch") if getattr(partial, name) is None]
     filled.take(*open_axes, as_="chosen by the layout search")
@@ -133,7 +133,7 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, partial: PartialLayout, f
         tp=partial.tp, pp=partial.pp, vp=partial.vp, cp=partial.cp, ep=partial.ep, micro_batch=micro,
         act_ckpt=partial.act_ckpt, zero=partial.zero if partial.zero != 1 else None,
     )  # fmt: skip
-    # Where the batch does not divide, the nearest one that does: whole sequences for groups of 8 GPUs, then of one.
+    # If the batch does not divide, take the nearest that does: whole sequences for groups of 8 GPUs, then for each.
     group = partial.gpus // 8 if partial.gpus % 8 == 0 else partial.gpus
     nearest = [max(1, round(recipe.global_batch / step)) * step for step in (1, group, partial.gpus)]
     refusal: str | Message = f"no split of {recipe.global_batch} sequences over {partial.gpus} GPUs is even"
@@ -149,9 +149,9 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, partial: PartialLayout, f
 
 
 def partial_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None, *, splits: bool) -> PartialLayout:
-    """The row's own layout figures; with `splits` the framework's pipeline cuts the local batch.
+    """Return the row's own layout; with `splits` the framework's pipeline splits the local batch.
 
-    It makes as many micro-batches as there are stages (torchtitan's default for `pipeline_parallel_microbatches`).
+    It then makes as many micro-batches as there are stages (torchtitan's default for `pipeline_parallel_microbatches`).
     """
     stages, printed = run.pp or 1, run.micro_batch or 0
     local = splits and stages > 1 and printed >= stages

@@ -1,4 +1,4 @@
-"""The machines of a published run and where its energy was metered, with what a documented default filled in."""
+"""The machines of a published run and the metering point of its energy, with documented defaults for open columns."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from planner.validation.runs import PublishedRun
 from planner.validation.words import limit_unsaid
 
 POWER_LIMITED_RATIO = 0.75
-"""Power limit over the datasheet's, where a source says that the part was limited and not how far: assumed."""
+"""Power limit over the datasheet's, where a source states a limit without its value: assumed."""
 FACILITY = "facility"
-"""Where energy is metered that a row says no more of: at the building's meter, as that of a plan."""
+"""Metering point of energy where a row states none: the building's meter, as for a plan."""
 FACILITY_PUE = 1.25
-"""PUE at the building's meter where a row has none: the default of a plan."""
+"""PUE at the building's meter where a row states none: the default of a plan."""
 
 
 def _gpu(name: str) -> Gpu:
-    """The part of a row; a family's name is not taken for its usual part, for a measurement is of one of them."""
+    """Return the exact part of a row; a family name is refused, since a measurement is of one part."""
     try:
         return find_gpu(name)
     except UsageError as error:
@@ -32,15 +32,15 @@ def _gpu(name: str) -> Gpu:
 
 
 def cluster_of(run: PublishedRun, filled: Filled, parameters: Parameters) -> Cluster:
-    """The machines of a row.
+    """Return the machines of a row.
 
     Args:
-        run: as published.
-        filled: takes what the row leaves open.
-        parameters: what an idle GPU draws, below which no power limit is.
+        run: run as published.
+        filled: records the defaults taken for what the row leaves open.
+        parameters: give the power of an idle GPU, below which no power limit is possible.
 
     Raises:
-        CannotPredictError: no such GPU, or one that cannot train at the row's power limit.
+        CannotPredictError: there is no such GPU, or it cannot train at the row's power limit.
     """
     gpu = _gpu(run.gpu)
     node = run.gpus_per_node or gpu.gpus_per_node
@@ -60,7 +60,7 @@ def cluster_of(run: PublishedRun, filled: Filled, parameters: Parameters) -> Clu
 
 
 def note_meter(run: PublishedRun, filled: Filled) -> None:
-    """Note where the energy of a row is taken to be metered, and its PUE, where it does not say."""
+    """Record the metering point and the PUE that are assumed where a row of energy does not state them."""
     if run.metric != "energy_mwh":
         return
     if not run.energy_scope:
@@ -70,10 +70,10 @@ def note_meter(run: PublishedRun, filled: Filled) -> None:
 
 
 def scope_of(run: PublishedRun) -> str:
-    """Where the energy of a row was metered, one of `ENERGY_SCOPES`."""
+    """Return the metering point of a row's energy, one of `ENERGY_SCOPES`."""
     return run.energy_scope or FACILITY
 
 
 def pue_of(run: PublishedRun) -> float:
-    """The PUE of a row: 1, which adds nothing, where it has none and was not metered at the building."""
+    """Return the PUE of a row; without one it is 1, which adds nothing, unless energy was metered at the building."""
     return run.pue or (FACILITY_PUE if scope_of(run) == FACILITY else 1.0)

@@ -1,4 +1,4 @@
-"""The shape of a published run's model: what its row says, completed from the catalogue of models and by arithmetic."""
+"""The shape of a published run's model: as its row states it, completed from the catalogue and by arithmetic."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from planner.validation.filled import Filled
 from planner.validation.runs import PublishedRun
 
 DEFAULT_VOCAB = 50257
-"""GPT-2's, where neither the row nor the catalogue says."""
+"""Vocabulary of GPT-2, used where neither the row nor the catalogue states one."""
 
 MASKED_SHARE = 0.15
 """Share of the tokens that masked language modelling predicts (Devlin et al., arXiv 1810.04805)."""
 
 
 class CannotPredictError(Exception):
-    """A row lacks what a prediction needs; its argument is the reason shown, text or a message."""
+    """A row lacks what a prediction needs; its argument is the reason to show, a text or a message."""
 
 
 def catalogue_model(name: str) -> ModelShape | None:
-    """The catalogue model that a name starts with: trailing words (`LoRA`, `(debug)`, `proxy-21L`) are dropped."""
+    """Return the catalogue model with which a name starts.
+
+    Trailing words (`LoRA`, `(debug)`, `proxy-21L`) are dropped.
+    """
     return _starting(name, model_named)
 
 
@@ -42,12 +45,12 @@ def _first(*values: int | None) -> int | None:
 
 
 def _agrees(run: PublishedRun, base: ModelShape) -> bool:
-    """Whether a row that names a catalogue model also has its width."""
+    """Return whether a row that names a catalogue model also has its width."""
     return run.hidden in (None, base.hidden) and run.n_heads in (None, base.heads)
 
 
 def model_of(run: PublishedRun, filled: Filled) -> ModelShape:
-    """The shape of a transformer; what was not in the row is noted in `filled`.
+    """Return the shape of the row's model; values that were not in the row are noted in `filled`.
 
     Raises:
         CannotPredictError: neither the row nor the catalogue gives a shape.
@@ -77,7 +80,7 @@ def _network(run: PublishedRun) -> ModelShape:
 
 
 def _assembled(run: PublishedRun, base: ModelShape | None, filled: Filled) -> ModelShape:
-    """The row's figures over the catalogue's, then documented defaults."""
+    """Combine the row's values, the catalogue's where the row has none, and documented defaults."""
     hidden = _first(run.hidden, base.hidden if base else None) or 0
     heads = _first(run.n_heads, base.heads if base else None)
     if heads is None:
@@ -129,9 +132,9 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: Filled) -> Mo
 
 
 def _shortened(base: ModelShape, layers: int) -> ModelShape:
-    """A catalogue model with as many layers as a row states; a hybrid keeps its shares of each kind.
+    """Return a catalogue model with the layers that a row states; a hybrid keeps its shares of each kind of layer.
 
-    Where a hybrid's layers are counted in pairs, its publisher and its rows count each alone.
+    Where a hybrid's layers are counted in pairs here, its publisher and the rows count each layer of a pair.
     """
     if base.ffn_layers is not None and layers != base.layers:
         layers = -(-layers // 2)
@@ -149,7 +152,7 @@ def _shortened(base: ModelShape, layers: int) -> ModelShape:
 
 
 def _with_layers_from_params(run: PublishedRun, shape: ModelShape, filled: Filled) -> ModelShape:
-    plain = shape.ffn_hidden == 4 * shape.hidden  # GPT's block, whose output layer is tied; other widths are gated ones
+    plain = shape.ffn_hidden == 4 * shape.hidden  # GPT's block has a tied output layer; other widths mean gated blocks
     shape = replace(shape, gated_mlp=not plain, tied_embeddings=plain or shape.tied_embeddings)
     one_layer, two_layers = replace(shape, layers=1).params_total, replace(shape, layers=2).params_total
     assert run.params_total is not None
@@ -159,7 +162,7 @@ def _with_layers_from_params(run: PublishedRun, shape: ModelShape, filled: Fille
 
 
 def _closest_variant(run: PublishedRun, shape: ModelShape, filled: Filled) -> ModelShape:
-    """Gated or plain feed-forward, tied or untied output: the combination that comes closest to the parameter count."""
+    """Choose gated or plain feed-forward and tied or untied output, whichever is closest to the parameter count."""
     if shape.kind == "encoder" or run.n_layers is None:
         return shape
     options = ((False, True), (False, False), (True, True), (True, False))

@@ -1,4 +1,4 @@
-"""Values that no hardware gives: more FLOP/s than a card's peak, more memory than it has, more power than its limit."""
+"""Detect values that no hardware can give: FLOP/s above a card's peak, memory above its size, power above its limit."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from planner.validation.runs import PublishedResult, Rejected
 from planner.validation.setup import Prepared
 
 WINOGRAD_RATIO = 4.0
-"""Products of a 3 x 3 convolution over those that its fastest algorithm computes (Lavin & Gray, arXiv 1509.09308)."""
+"""Multiplications of a 3 x 3 convolution over those of its fastest algorithm (Lavin & Gray, arXiv 1509.09308)."""
 MEMORY_MARGIN_RATIO = 1.02
-"""Cards of one name differ by this much in the memory that they show."""
+"""Tolerance of peak memory: cards of one name differ by this much in the memory that they report."""
 
 HARDWARE = "hardware FLOP (recomputation counted), attention halved"
-"""The convention under which what a card computes is counted."""
+"""Convention that counts the FLOP which a card computes."""
 POWER_MARGIN_RATIO = 1.05
-"""Mean power of a card over the limit it is sold with, or a higher one that was set: meters err by as much."""
+"""Tolerance of a card's mean power over the limit that it is sold with, or a higher limit that was set: the error of
+power meters."""
 LOWERED_MARGIN_RATIO = 1.25
-"""The same over a lower limit that was set: near the least that a card can run at, it is kept only roughly (an A40
-limited to 100 W takes 119 W, `zeus-0038`)."""
+"""Tolerance over a lower limit that was set: near the lowest power of a card it is kept only roughly (an A40 limited to
+100 W takes 119 W, `zeus-0038`)."""
 
 SAME_BATCH_RATIO = 1e-6
-"""Two batches that lie closer are one: only a float's error is between them."""
+"""Tolerance within which two batches are equal: it covers floating-point error only."""
 
 
 def model_flop_per_s(prepared: Prepared, value: float) -> float | None:
-    """Model FLOP/s of each GPU that a value means, without recomputation; None for a metric that is no speed.
+    """Return the model FLOP/s per GPU that a value implies, without recomputation; None for a metric other than speed.
 
     Args:
         prepared: the run, set up.
-        value: in the unit of the run's metric; above 0.
+        value: value in the unit of the run's metric; above 0.
     """
     run, recipe, layout = prepared.run, prepared.recipe, prepared.layouts.at(0)
     flop, gpus = flop_of(recipe), float(prepared.layouts.gpus[0])
@@ -53,15 +54,15 @@ def model_flop_per_s(prepared: Prepared, value: float) -> float | None:
 
 
 def why_impossible(prepared: Prepared, value: float) -> Message | None:
-    """Why no run of this configuration can have measured a value; None where one can.
+    """Return why no run of this configuration can have measured a value; None where it is possible.
 
-    A speed is refused above the dense peak of the run's precision, with recomputation counted where the run says how
-    much it recomputes, and with model FLOP alone where it does not. Peak memory is refused above what the card
-    has, and the mean power of a GPU above its limit.
+    A speed is refused above the dense peak of the run's precision. Recomputation is counted where the run states how
+    much it recomputes; otherwise only model FLOP are counted. Peak memory is refused above the card's memory, and the
+    mean power of a GPU above its limit.
 
     Args:
         prepared: the run, set up.
-        value: in the unit of the run's metric; above 0.
+        value: value in the unit of the run's metric; above 0.
     """
     gpu, recipe = prepared.cluster.gpu, prepared.recipe
     if prepared.run.metric == "peak_mem_gib":
@@ -84,9 +85,10 @@ def why_impossible(prepared: Prepared, value: float) -> Message | None:
 
 
 def why_no_such_batch(prepared: Prepared) -> Message | None:
-    """Why the row's batch cannot be on its GPUs: fewer sequences than a micro-batch on each rank; None where it can.
+    """Return why the row's batch is impossible on its GPUs; None where it is possible.
 
-    Two published rows state such a batch (NeMo's long sequences), so that only a user's own are held against it.
+    It is impossible with fewer sequences than one micro-batch on each rank. Two published rows state such a batch
+    (NeMo's long sequences), so only a user's own rows are checked.
     """
     run, layout = prepared.run, prepared.layouts.at(0)
     least = layout.dp * (run.micro_batch or 1)
@@ -97,7 +99,7 @@ def why_no_such_batch(prepared: Prepared) -> Message | None:
 
 
 def why_uneven_batch(prepared: Prepared) -> Message | None:
-    """That the row's batch does not divide over its GPUs, and the one that is predicted instead; None if it does."""
+    """Return that the batch does not divide over the GPUs, with the batch predicted instead; None where it divides."""
     run, layout = prepared.run, prepared.layouts.at(0)
     taken = layout.dp * layout.micro_batch * layout.grad_accum
     if run.global_batch_seqs is None or abs(run.global_batch_seqs / taken - 1.0) < SAME_BATCH_RATIO:
@@ -106,7 +108,7 @@ def why_uneven_batch(prepared: Prepared) -> Message | None:
 
 
 def _recomputed_ratio(prepared: Prepared) -> float:
-    """Hardware over model FLOP; 1 where the run does not say what it recomputes."""
+    """Return hardware FLOP over model FLOP; 1 where the run does not state what it recomputes."""
     run, recipe = prepared.run, prepared.recipe
     if recipe.model.has_network or not (run.act_ckpt or counts_recompute(run.flops_convention)):
         return 1.0
@@ -128,7 +130,7 @@ def _above_limit(prepared: Prepared, value_w: float) -> Message | None:
 
 
 def checked(prepared: Prepared | Rejected, result: PublishedResult | Rejected) -> PublishedResult | Rejected:
-    """The answer of a row, or why it cannot be true; a flagged row, which scores nothing anyway, is left as it is."""
+    """Return the result of a row, or a rejection where it is impossible; flagged rows, never scored, are unchanged."""
     if isinstance(prepared, Rejected) or isinstance(result, Rejected) or not result.value or prepared.run.flag:
         return result
     reason = why_impossible(prepared, result.value)

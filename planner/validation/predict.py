@@ -1,4 +1,4 @@
-"""What the planner predicts for a published run: low, mid and high of its own metric, before its answer is read."""
+"""Predict a published run: low, mid and high of the metric that it reports, before its result is read."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from planner.validation.runs import PublishedRun, Rejected
 from planner.validation.setup import NO_PRICES, Prepared
 
 PSU_EFFICIENCY = 0.95
-"""Node power at the power supplies' output over their input: 80 PLUS Titanium at half load is 96 %, Platinum 94 %."""
+"""Efficiency of a node's power supplies, output over input: 80 PLUS Titanium at half load is 96 %, Platinum 94 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """The 5th, 50th and 95th percentile of a run's metric, in the metric's own unit."""
+    """The 5th, 50th and 95th percentile of a run's metric, in the unit of the metric."""
 
     id: str
     metric: str
@@ -37,17 +37,17 @@ class Prediction:
     mid: float
     high: float
     filled: tuple[str, ...]
-    """What the row does not say, with the default taken, a sentence each."""
+    """Defaults taken for what the row leaves open, one sentence each."""
     fits: bool
-    """Whether the predicted peak memory is within what the GPU offers a process, at mid."""
+    """Whether the predicted peak memory, at mid, is within the memory that the GPU offers a process."""
     fits_probability: float
-    """Probability, 0..1, that it is; without draws 0 or 1."""
+    """Probability, 0..1, that the peak memory is within it; 0 or 1 without draws."""
     memory_gib: float
-    """Predicted peak as the driver shows it, at mid."""
+    """Predicted peak memory as the driver reports it, at mid."""
     memory_filling_ratio: float
-    """That peak over the GPU's memory."""
+    """Predicted peak memory over the GPU's memory."""
     values: npt.NDArray[np.float64]
-    """The metric under each draw, `[draw]`; one value without draws. `validate` keeps them of paired runs only."""
+    """The metric under each draw, `[draw]`; one value without draws. `validate` keeps the draws of paired runs only."""
 
     @property
     def width_ratio(self) -> float:
@@ -72,27 +72,27 @@ class _Evaluated:
 
     @property
     def step_s(self) -> Value:
-        """Of the row's own batch."""
+        """Step time of the row's own batch."""
         return self.result.step_s * self.prepared.batch_scale
 
 
 WIDENED = {"model_error_ratio": "default_error_ratio", "memory_error_ratio": "memory_default_error_ratio"}
-"""Terms that are wider with every decisive input that is a default, and the row that says by how much."""
+"""Terms that each decisive input left at its default widens, and the row that holds the amount."""
 
 
 def decisive_defaults(prepared: Prepared) -> int:
-    """How many of a run's defaults are of inputs that decide; the axes of a searched layout count once."""
+    """Return how many decisive inputs of a run are defaults; the axes of a searched layout count as one."""
     return sum(default.decisive for default in prepared.filled)
 
 
 def run_rates(
     prepared: Prepared, parameters: Parameters | None = None, measured: Mapping[str, Term] | None = None
 ) -> RateSet:
-    """The terms of a run; what the equations leave out of it is wider with every decisive input that is a default.
+    """Return the terms of a run; each decisive input that is a default widens its model error.
 
     Args:
         prepared: the run, set up.
-        parameters: the rows to use; None: the shipped ones.
+        parameters: parameter rows to use; None: the shipped ones.
         measured: terms from records of its GPU, which take precedence.
     """
     rates = resolve_rates(prepared.cluster, prepared.recipe, measured, parameters)
@@ -112,7 +112,7 @@ def _evaluate(prepared: Prepared, rates: Rates) -> _Evaluated:
 
 
 def metric_values(prepared: Prepared, rates: Rates) -> npt.NDArray[np.float64]:
-    """The run's own metric at these rates, `[draw]`; one value without draws."""
+    """Return the run's own metric at these rates, `[draw]`; one value without draws."""
     return _evaluate(prepared, rates).values
 
 
@@ -121,8 +121,8 @@ def predict_prepared(prepared: Prepared, draws: Draws | None = None, *, rates: R
 
     Args:
         prepared: the run, set up.
-        draws: draw the uncertain inputs; None: mid values only, and low = mid = high.
-        rates: the terms to use; None: those of the run's GPU, stack and policy.
+        draws: draws of the uncertain inputs; None: mid values only, and low = mid = high.
+        rates: terms to use; None: those of the run's GPU, stack and policy.
     """
     terms = rates or run_rates(prepared)
     sampled = terms.sample(draws)
@@ -152,7 +152,7 @@ def predict(
     parameters: Parameters | None = None,
     measured: Mapping[str, Term] | None = None,
 ) -> Prediction | Rejected:
-    """As `predict_prepared`, under some parameters (None: the shipped ones) and terms from records.
+    """Predict as in `predict_prepared`, under given parameters (None: the shipped ones) and terms from records.
 
     A rejected row stays rejected.
     """
@@ -162,9 +162,9 @@ def predict(
 
 
 def counted_tokens_ratio(prepared: Prepared) -> float:
-    """Tokens as a row counts them over those that are computed: padding that is left out counts.
+    """Return the tokens that a row counts over the computed tokens; padding that is not computed still counts.
 
-    An encoder-decoder's sample counts as the tokens of both sides, each of which passes one half of the layers.
+    An encoder-decoder's sample counts as the tokens of both sides, each of which passes through one half of the layers.
     """
     return prepared.nominal_ratio * (2.0 if prepared.recipe.model.kind == "encoder-decoder" else 1.0)
 

@@ -1,7 +1,7 @@
-"""One published training run as a typed row: its configuration (`PublishedRun`) and, apart from it, its result.
+"""One published training run as a typed row: its configuration (`PublishedRun`) and, as a separate type, its result.
 
-The two are separate types so that a prediction cannot see the answer: everything that predicts takes a `PublishedRun`,
-which has no field for the published value, its companion, its source or its notes.
+The types are separate so that a prediction cannot see the answer: everything that predicts takes a `PublishedRun`,
+which has no field for the published value, the second metric, the source or the notes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from planner.units import parse_count, ungrouped
 from planner.validation.columns import READ_COLUMNS, YES, YES_NO, understood
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
-"""Kinds of model of the file; a blank family is a decoder."""
+"""Values of the column `family`; blank: a decoder."""
 
 METRICS = (
     "tokens_per_s_per_gpu",
@@ -39,20 +39,20 @@ METRICS = (
 """Metrics that can be predicted, with their units in their names (`samples_per_s` is over all GPUs)."""
 
 ENERGY_SCOPES = ("gpu", "node_dc", "node_ac", "facility", "accelerator_system", "idle", "rated")
-"""Where a row's energy or power was metered; the last two test arithmetic only."""
+"""Metering point of a row's energy or power; the last two test arithmetic only."""
 
 OUT_OF_MEMORY = "OOM"
-"""The value of a row that states that the configuration does not fit."""
+"""Value of a row whose source states that the configuration does not fit."""
 
 REQUIRED = ("id", "model", "precision", "gpu", "n_gpus", "metric")
-"""Columns that a file must have; every other column may be missing and then counts as blank."""
+"""Columns that a file must have; any other column may be missing and then counts as blank."""
 
 LEAST_VALUE, MOST_VALUE = 1e-12, 1e15
-"""No run has less or more of any metric: published ones have 0.05 to 4e7. What is beyond is a slip, whose ratio to a
-prediction would fill the page."""
+"""Bounds of the value of any metric: published values range from 0.05 to 4e7. A value beyond them is a typing error,
+whose ratio to a prediction would fill the page."""
 
 RESULT = ("id", "metric", "value", "source")
-"""Columns of a row's answer."""
+"""Columns of a row's result."""
 
 ANSWERS = ("value", "second_metric", "second_value", "source", "notes")
 """Columns that no prediction reads."""
@@ -60,11 +60,11 @@ ANSWERS = ("value", "second_metric", "second_value", "source", "notes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRun:
-    """The configuration of a published run; None where its source does not say."""
+    """Configuration of a published run; None where its source does not state a value."""
 
     id: str
     metric: str
-    """One of `METRICS`: what is to be predicted."""
+    """The metric to predict, one of `METRICS`."""
     gpu: str
     model: str = ""
     precision: str | None = None
@@ -98,12 +98,12 @@ class PublishedRun:
     network: str = ""
     flops_convention: str = ""
     pair: str = ""
-    """Links the precisions of one workload."""
+    """Key that links the precisions of one workload."""
     series: str = ""
-    """Links the same configuration measured again."""
+    """Key that links repeated measurements of one configuration."""
     tier: str = ""
     flag: str = ""
-    """Why the row should not count in a score; blank where it should."""
+    """Reason why the row should not count in a score; blank where it should."""
     method: str = ""
     power_limit_w: float | None = None
     tokens_total: float | None = None
@@ -116,58 +116,59 @@ class PublishedRun:
     expert_ffn: int | None = None
     source_kind: str = ""
     lineage: str = ""
-    """One team and its software: what errs together. No equation reads it."""
+    """One team and its software, whose errors are correlated. No equation reads it."""
     optimizer: str = ""
     offload: str = ""
     fused_loss: str = ""
     in_backward: str = ""
-    """`y`: the optimizer steps inside the backward pass, and a gradient is freed once it is used."""
+    """`y`: the optimizer steps inside the backward pass, and each gradient is freed once it is used."""
     mean_tokens: float | None = None
-    """Mean tokens of an example where each is padded to the longest of its micro-batch; None: sequences are full."""
+    """Mean tokens of an example, where examples are padded to the longest of a micro-batch; None: sequences are
+    full."""
     lora_rank: int | None = None
     lora_targets: str = ""
     trained_layers: int | None = None
-    """Last layers that `freeze` trains."""
+    """Number of last layers that `freeze` trains."""
     mtp_layers: int | None = None
-    """Modules of multi-token prediction that are trained; None: those of the model's publisher, where the framework
-    has them."""
+    """Modules of multi-token prediction that are trained; None: those of the published model, where the framework
+    supports them."""
     policy: str = ""
-    """Id of the precision policy; blank: what the precision means in the framework."""
+    """Id of the precision policy; blank: the framework's policy for the precision."""
     loss: str = ""
-    """One of `recipe.LOSSES`, of which `fused_loss` tells the first from the others; blank: what that says."""
+    """One of `recipe.LOSSES`; `fused_loss` only separates the first from the others; blank: as `fused_loss` states."""
 
 
 LABELS = ("id", "group", "pair", "series", "tier", "flag", "source_kind", "lineage")
-"""A run's name, its links to other rows, its lineage and what is said of its source.
+"""Columns with a run's name, its links to other rows, its lineage and the judgement of its source.
 
-No equation reads any of these, so that runs which differ in labels alone have one prediction.
+No equation reads any of them, so runs that differ only in labels have the same prediction.
 """
 unlabelled: Callable[[PublishedRun], tuple[object, ...]] = attrgetter(
     *(f.name for f in fields(PublishedRun) if f.name not in LABELS)
 )
-"""What a run has besides its labels."""
+"""Key of a run: its fields other than the labels."""
 MEASURED_BY = ("metric", "flops_convention")
-"""Which figure of a run was measured, and how its FLOP were counted."""
+"""Columns with the measured metric and the convention by which its FLOP were counted."""
 one_configuration: Callable[[PublishedRun], tuple[object, ...]] = attrgetter(
     *(f.name for f in fields(PublishedRun) if f.name not in (*LABELS, *MEASURED_BY))
 )
-"""What a run has besides its labels, whatever was measured of it."""
+"""Key of a configuration: the fields other than the labels, whatever was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedResult:
-    """The answer of a row, read only after everything is predicted."""
+    """The result of a row, read only after everything is predicted."""
 
     id: str
     value: float | None
-    """In the unit of the row's metric; None where it is blank or an out-of-memory statement."""
+    """Value in the unit of the row's metric; None where it is blank or an out-of-memory statement."""
     out_of_memory: bool
     source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A row that cannot be read, with the reason."""
+    """A row that cannot be read or predicted, with the reason."""
 
     id: str
     reason: str | Message
@@ -181,11 +182,11 @@ _WORDS = {
     "family": FAMILIES, "energy_scope": ENERGY_SCOPES, "mem_kind": MEM_KINDS, "offload": OFFLOADS,
     "fused_loss": YES_NO, "in_backward": YES_NO, "loss": LOSSES,
 }  # fmt: skip
-"""Columns that hold one of a few words."""
+"""Columns that hold one of a few words, with these words."""
 NONE_OR_MORE = ("mtp_layers",)
-"""Whole numbers of which 0 says that there are none; in any other column it counts as blank."""
+"""Whole-number columns in which 0 is a value; in any other column 0 counts as blank."""
 MOST_PUE = 5
-"""Highest PUE that is read, as of a plan."""
+"""Highest PUE that is accepted, as for a plan."""
 COUNTS = ("params_total", "params_active", "tokens_total", "seq_len", "global_batch_seqs", "vocab")
 """Columns that may be written with a suffix, like the inputs of a plan: `8B`, `1.5T`, `4k`."""
 CONFIGURATION = tuple(f.name for f in fields(PublishedRun))
@@ -195,7 +196,7 @@ COLUMNS = (*CONFIGURATION, *ANSWERS)
 
 
 def _number(text: str, *, with_suffix: bool) -> float:
-    """A number, of a count also as people write it: `1.5T`; not a number where it is none."""
+    """Read a number, for a count also with a suffix such as `1.5T`; NaN where the text is not a number."""
     plain = ungrouped(text)
     if plain is None:
         return math.nan
@@ -213,7 +214,7 @@ def _number(text: str, *, with_suffix: bool) -> float:
 @dataclass(frozen=True, slots=True)
 class _Cells:
     given: Mapping[str, str]
-    """Text by column, without surrounding blanks; most columns of most files are blank and left out."""
+    """Text by column, without surrounding blanks; blank columns, which are the majority in most files, are left out."""
     problems: list[str] = field(default_factory=list)
 
     @classmethod
@@ -261,10 +262,10 @@ def parse_run(cells: Mapping[str, str], line: int | None = None) -> PublishedRun
 
     Args:
         cells: text by column name; a missing column counts as blank.
-        line: where the row stands, to name a row that has no id.
+        line: line of the row, to name a row that has no id.
 
     Returns:
-        The run, or why the row cannot be read (every cell that is wrong is named).
+        The run, or the reason why the row cannot be read, which names every wrong cell.
     """
     read = _Cells.of(cells)
     given = read.given
@@ -295,10 +296,10 @@ def _check_losses(read: _Cells) -> None:
 
 
 def parse_result(cells: Mapping[str, str], line: int | None = None) -> PublishedResult | Rejected:
-    """Read the answer of a row.
+    """Read the result of a row.
 
     Returns:
-        The published value, or why it cannot be read.
+        The published value, or the reason why it cannot be read.
     """
     read = _Cells.of({column: cells[column] for column in RESULT if column in cells})
     name = read.text("id") or (f"line {line}" if line is not None else "row without id")
@@ -322,12 +323,12 @@ def once_for_alike(
     work: Callable[[PublishedRun], Done | Rejected],
     as_of: Callable[[Done, PublishedRun], Done],
 ) -> list[Done | Rejected]:
-    """Work on runs in their order, done once for those that differ in labels alone; rejected ones stay so.
+    """Apply `work` to runs in their order, once for runs that differ only in labels; rejected runs stay rejected.
 
     Args:
-        runs: as read.
-        work: on one run, or why it cannot be done.
-        as_of: what was done on a run, for another one that differs from it in labels alone.
+        runs: runs as read.
+        work: function of one run; returns its result, or why it cannot be done.
+        as_of: converts the result of a run to another run that differs from it only in labels.
     """
     known: dict[tuple[object, ...], Done | Rejected] = {}
     result: list[Done | Rejected] = []

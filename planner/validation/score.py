@@ -1,7 +1,8 @@
-"""How far predictions are from published runs: errors by row, by pair of precisions and by group, weighted by series.
+"""Score predictions against published runs: errors by row, by pair of precisions and by group, weighted by series.
 
-Error is `mid / published - 1`. Rows of one series are one configuration measured again with other software: together
-they weigh as much as one row without a series. Flagged rows (the source contradicts itself) are predicted, not scored.
+The error is `mid / published - 1`. Rows of one series are repeated measurements of one configuration with other
+software; together they weigh as much as one row without a series. Flagged rows, whose source contradicts itself, are
+predicted but not scored.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from planner.validation.runs import PublishedResult, PublishedRun, Rejected
 from planner.validation.setup import Prepared
 
 FIT_MARGIN_RATIO = 0.05
-"""A wrong verdict on fitting counts only where the predicted peak is further than this from the GPU's memory."""
+"""Margin of a misjudged fit: it counts only where the predicted peak is further than this from the GPU's memory."""
 
 PRECISION_ORDER = ("fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4")
-"""Widest first: a pair goes from an earlier to a later one."""
+"""Precisions from widest to narrowest; a pair goes from an earlier to a later one."""
 
 TIMES = ("step_time_s", "time_to_train_min")
-"""Metrics whose ratio between precisions is turned over, so that it reads as a speed-up."""
+"""Metrics whose ratio between precisions is inverted, so that it reads as a speed-up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredRun:
-    """One row: what was published, what was predicted, or why not."""
+    """One row with its published value and its prediction, or the reason why there is none."""
 
     run: PublishedRun | None
     """None where the row could not be read."""
@@ -39,12 +40,12 @@ class ScoredRun:
     metric: str
     published: float | None
     out_of_memory: bool
-    """The source states that the configuration does not fit."""
+    """Whether the source states that the configuration does not fit."""
     prediction: Prediction | None
     prepared: Prepared | None
     reason_skipped: str | Message | None
     learned_from: bool = False
-    """Whether the prediction rests on this very row, so that it enters no score."""
+    """Whether the prediction was learned from this very row, which then enters no score."""
 
     @property
     def error_ratio(self) -> float | None:
@@ -55,14 +56,14 @@ class ScoredRun:
 
     @property
     def inside(self) -> bool | None:
-        """Whether the published value lies in the predicted range."""
+        """Whether the published value is inside the predicted range; None without a prediction or a published value."""
         if self.prediction is None or not self.published:
             return None
         return self.prediction.low <= self.published <= self.prediction.high
 
     @property
     def counts(self) -> bool:
-        """Whether the row enters a score: predicted, published and not flagged."""
+        """Whether the row enters a score: predicted, published, not flagged and not learned from."""
         return self.error_ratio is not None and self.run is not None and not self.run.flag and not self.learned_from
 
     @property
@@ -78,7 +79,7 @@ class ScoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredPair:
-    """The ratio between two precisions of one workload: speed-up, or memory of the second over the first."""
+    """The ratio between two precisions of one workload: a speed-up, or the second one's memory over the first one's."""
 
     pair: str
     metric: str
@@ -98,7 +99,7 @@ class ScoredPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Scores of a set of rows; None where it is empty."""
+    """Scores of a set of rows; None where the set is empty."""
 
     n: int
     median_abs_error: float | None
@@ -117,7 +118,7 @@ def score_runs(
     results: Sequence[PublishedResult | Rejected],
     learned_from: Collection[str] = (),
 ) -> list[ScoredRun]:
-    """Put predictions and answers side by side, row by row; ids of rows that were learned from are marked."""
+    """Combine predictions and results row by row; rows whose ids were learned from are marked."""
     scored = [_scored(p, q, r) for p, q, r in zip(prepared, predictions, results, strict=True)]
     return [replace(row, learned_from=True) if row.id in learned_from else row for row in scored]
 
@@ -142,14 +143,14 @@ def _scored(
 
 
 def _together(reasons: list[str | Message]) -> str | Message | None:
-    """Several reasons as one; None where there are none."""
+    """Combine several reasons into one; None where there are none."""
     if len(reasons) > 1:
         return Message.of("skipped.reasons", reasons=tuple(reasons))
     return reasons[0] if reasons else None
 
 
 def score_pairs(rows: Iterable[ScoredRun]) -> list[ScoredPair]:
-    """The precisions of each pair and metric, every row against the first one of each wider precision, draw by draw."""
+    """Compare every row of a pair and metric with the first row of each wider precision, draw by draw."""
     groups: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for row in rows:
         run = row.run
@@ -183,7 +184,7 @@ def _pair(wide: ScoredRun, narrow: ScoredRun) -> ScoredPair:
 
 
 def weights(rows: Sequence[ScoredRun]) -> np.ndarray:
-    """One per series and one per row without a series, `[row]`."""
+    """Return the weight of each row, `[row]`: each series, and each row without a series, weighs 1 in total."""
     sizes: dict[str, int] = defaultdict(int)
     names = [(row.run.series or row.id) if row.run else row.id for row in rows]
     for name in names:
@@ -192,7 +193,7 @@ def weights(rows: Sequence[ScoredRun]) -> np.ndarray:
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, quantile: float) -> float:
-    """The value at a quantile of the cumulated weight: each stands at the middle of its own, linear between neighbours.
+    """Return the weighted quantile, by linear interpolation between the midpoints of the cumulated weights.
 
     With equal weights the median is the usual one.
     """
@@ -226,7 +227,7 @@ def _summary(used: Sequence[ScoredRun]) -> Summary:
 
 
 def summarize_by(rows: Iterable[ScoredRun], key: Callable[[Prepared], str]) -> dict[str, Summary]:
-    """Scores of the rows that count, by a property of theirs, the largest group first."""
+    """Return the scores of the rows that count by a property of the runs, the largest group first."""
     groups: dict[str, list[ScoredRun]] = defaultdict(list)
     for row in rows:
         if row.counts and row.prepared is not None:
@@ -241,11 +242,11 @@ SIZES = (
     (200e9, "70B to 200B"),
     (float("inf"), "200B and more"),
 )
-"""Upper ends of the classes of model size."""
+"""Classes of model size by their upper end, in parameters."""
 
 
 def size_class(prepared: Prepared) -> str:
-    """Class of the model's parameter count."""
+    """Return the class of the model's parameter count."""
     params = prepared.recipe.model.params_total
     return next(name for end, name in SIZES if params < end)
 
@@ -261,12 +262,12 @@ BREAKDOWNS: dict[str, Callable[[Prepared], str]] = {
     "by_metric": lambda p: p.run.metric,
     "by_lineage": lambda p: p.run.lineage or "none",
 }
-"""Tables of a summary; the year is that of the GPU's launch."""
+"""Breakdowns of a summary by a property of the run; the year is the GPU's launch year."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineageVote:
-    """Scores of a kind of figure with one vote a lineage: each lineage's rows are averaged first."""
+    """Scores of one kind of figure with one vote per lineage: each lineage's rows are averaged first."""
 
     lineages: int
     mean_error: float
@@ -278,11 +279,11 @@ class LineageVote:
 
 VOTED = {"throughput": "throughput", "precision_pair": "throughput", "memory": "memory", "energy": "energy",
          "run_total": "run_total"}  # fmt: skip
-"""Kinds of figure that vote, by the group of a row."""
+"""Kind of figure in which a row votes, by the group of the row."""
 
 
 def votes(rows: Iterable[ScoredRun]) -> dict[str, LineageVote]:
-    """By kind of figure; rows without a lineage are one lineage."""
+    """Return the votes by kind of figure; rows without a lineage form one lineage."""
     members: dict[str, dict[str, list[ScoredRun]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if row.counts and row.run is not None and row.run.group in VOTED:

@@ -1,4 +1,4 @@
-"""From a published run to what is evaluated: `Prepared`, with what a documented default filled in."""
+"""Prepare a published run for evaluation (`Prepared`), with documented defaults for what its row leaves open."""
 
 from __future__ import annotations
 
@@ -52,40 +52,40 @@ from planner.validation.software import (
 from planner.validation.words import NOT_A_GPU, software_year
 
 TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
-"""Metrics of a whole run: they need its tokens."""
+"""Metrics of a whole run, which need its number of tokens."""
 TASK_HEAD_RATIO = 1e-4
-"""Two or three classes over a vocabulary of 30 522."""
+"""Output layer of a classification task over a vocabulary's: two or three classes over a vocabulary of 30 522."""
 RAN_RATIO = 1.25
-"""A published run ran: a way to run it is ruled out only where it misses the memory by more than the model's error."""
+"""A published run did fit: a candidate is ruled out only if it exceeds the memory by more than the model's error."""
 NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A run ready to be evaluated: everything that does not depend on the rates."""
+    """A run ready to be evaluated, with everything that does not depend on the rates."""
 
     run: PublishedRun
     recipe: Recipe
     cluster: Cluster
     layouts: Layouts
-    """Exactly one."""
+    """Exactly one layout."""
     framework: Framework
     filled: tuple[Default, ...]
-    """What the row does not say, with the default taken."""
+    """Defaults taken for what the row leaves open."""
     tokens: float
-    """Length of the run; one step where it does not matter."""
+    """Tokens of the whole run; those of one step where the length does not matter."""
     batch_scale: float
-    """The row's global batch over the evenly split one that is evaluated; 1 where it divides."""
+    """The row's global batch over the evenly divided batch that is evaluated; 1 where it divides."""
     nominal_ratio: float
-    """The row's sequence length over the mean one that is evaluated: above 1 where padding is left out."""
+    """The row's sequence length over the mean length that is evaluated; above 1 where padding is left out."""
 
 
 def prepare_run(run: PublishedRun, parameters: Parameters | None = None) -> Prepared | Rejected:
-    """Set up one run, or say why it cannot be predicted.
+    """Set up one run, or return the reason why it cannot be predicted.
 
     Args:
-        run: as published.
-        parameters: choose the layout that a row leaves open; None: the shipped ones.
+        run: run as published.
+        parameters: parameters by which an open layout is chosen; None: the shipped ones.
     """
     try:
         return _prepare(run, parameters or shipped_parameters())
@@ -96,7 +96,7 @@ def prepare_run(run: PublishedRun, parameters: Parameters | None = None) -> Prep
 
 
 def prepare(runs: Iterable[PublishedRun | Rejected], parameters: Parameters | None = None) -> list[Prepared | Rejected]:
-    """Set up runs in their order, as `prepare_run`; what could not be read stays rejected."""
+    """Set up runs in their order, as in `prepare_run`; rejected runs stay rejected."""
     return once_for_alike(runs, lambda run: prepare_run(run, parameters), lambda done, run: replace(done, run=run))
 
 
@@ -137,12 +137,15 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
 
 @lru_cache(maxsize=4096)
 def _alone(layout: Layout) -> Layouts:
-    """One layout as arrays of its own: a slice would keep all that were searched, and rows of a sweep share theirs."""
+    """Return one layout as arrays of its own.
+
+    A slice would keep the arrays of all searched layouts alive; through the cache, the rows of a sweep share theirs.
+    """
     return Layouts.of(layout)
 
 
 def _task_model(run: PublishedRun, model: ModelShape) -> ModelShape:
-    """An encoder that is fine-tuned has a small output layer of its task's instead of the vocabulary's."""
+    """Give a fine-tuned encoder the small output layer of its task instead of the vocabulary's."""
     if model.kind != "encoder" or run.method in ("", "pretrain"):
         return model
     return replace(model, head_ratio=TASK_HEAD_RATIO)
@@ -158,13 +161,13 @@ def _seq_len(run: PublishedRun, model: ModelShape, filled: Filled) -> int:
 
 
 UNPADDED_SHARE = ((128, 0.84), (512, 0.50))
-"""Mean length over the longest, of BERT's Wikipedia sequences, by their longest (Krell et al., arXiv 2107.02027)."""
+"""Mean over longest length of BERT's Wikipedia sequences, by the longest length (Krell et al., arXiv 2107.02027)."""
 BINNED_SHARE = ((128, 0.89), (512, 0.55))
-"""The same padded to bins of an eighth (a quarter at 128): half a bin more for the sequences that are not full."""
+"""`UNPADDED_SHARE` after padding to bins of an eighth (a quarter at 128): half a bin more for sequences not full."""
 
 
 def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq_len: int, filled: Filled) -> int:
-    """Tokens per sequence that are computed: encoders are pre-trained on sentences, most shorter than the longest."""
+    """Return the computed tokens per sequence: encoders are pre-trained on sentences, most shorter than the maximum."""
     shares = {"binned": BINNED_SHARE, "unpadded": UNPADDED_SHARE}.get(framework.padding)
     if shares is None or model.kind != "encoder" or run.method not in ("", "pretrain"):
         return seq_len
@@ -228,7 +231,7 @@ def _lora_targets(run: PublishedRun, framework: Framework) -> str:
 
 
 def _lengths(run: PublishedRun, seq_len: int) -> Lengths | None:
-    """Lengths of examples that are padded to the longest of their micro-batch; None where sequences are full."""
+    """Return the lengths of examples padded to the longest of their micro-batch; None where sequences are full."""
     if run.mean_tokens is None or run.mean_tokens == seq_len:
         return None
     if not 1 <= run.mean_tokens < seq_len:
@@ -245,7 +248,7 @@ def _optimizer(run: PublishedRun, model: ModelShape, framework: Framework) -> Op
 def _batch(
     run: PublishedRun, recipe: Recipe, gpus: int, framework: Framework, filled: Filled
 ) -> tuple[Recipe, PartialLayout]:
-    """The global batch, and what is known of the layout."""
+    """Return the recipe with its global batch, and the known part of the layout."""
     sharding = parse_sharding(run.zero_or_fsdp_stage)
     zero = sharding.stage if sharding else framework.zero
     if sharding is None and gpus > 1:
@@ -260,7 +263,7 @@ def _batch(
         taken = f"{partial.micro_batch}, the pipeline splits the local batch of {run.micro_batch}"
         filled.take("micro_batch", as_=taken)
     alone = gpus == 1 or recipe.model.has_network
-    splits_nothing = not recipe.fused or (sharding is not None and sharding.stage == 3)  # FSDP, and no word of tp or pp
+    splits_nothing = not recipe.fused or (sharding is not None and sharding.stage == 3)  # FSDP, no stated tp or pp
     if alone or (splits_nothing and run.tp is None and run.pp is None):
         partial = replace(partial, tp=partial.tp or 1, pp=partial.pp or 1)
     batch = run.global_batch_seqs
@@ -283,10 +286,11 @@ def _choose(
     *,
     open_ckpt: bool,
 ) -> Layouts:
-    """The one layout that is evaluated: the fastest that fits of those that the row allows, with few chunks a stage.
+    """Return the one layout that is evaluated: the fastest that fits of those that the row allows.
 
-    Where the row leaves checkpointing open and nothing fits with the framework's default, it is taken for full; where
-    it leaves sharding open, for the least that fits.
+    Layouts with few layer chunks per stage are preferred. Where the row leaves checkpointing open and nothing fits with
+    the framework's default, full checkpointing is assumed. Where the row leaves sharding open, the lowest ZeRO stage
+    that fits is assumed.
     """
     rates = resolve_rates(cluster, recipe, None, parameters).sample()
     weaker = open_ckpt and not recipe.model.has_network and partial.act_ckpt not in (None, "full")
@@ -317,13 +321,19 @@ def _choose(
 
 
 WORTH_CHUNKS = 1.02
-"""Nobody cuts pipeline stages into chunks, which hold more activations, for less than this times their speed."""
+"""Step time over the fastest up to which a layout with fewer layer chunks is preferred: chunks hold more activations,
+so nobody uses them for a smaller gain."""
 
 
 def _sharded_to_fit(
     recipe: Recipe, cluster: Cluster, partial: PartialLayout, filled: Filled, rates: Rates
 ) -> PartialLayout:
-    """With the least ZeRO stage from the framework's default on that fits: the run ran. As it is where none does."""
+    """Return the layout with the lowest ZeRO stage that fits, from the framework's default upwards.
+
+    A published run did fit.
+
+    Where none fits, the layout is returned unchanged.
+    """
     most = partial.zero if data_parallel(partial) == 1 else MOST_ZERO_OF_STAGES if (partial.pp or 1) > 1 else MOST_ZERO
     for zero in range(partial.zero, most + 1):
         sharded = replace(partial, zero=zero)
@@ -337,4 +347,4 @@ def _sharded_to_fit(
 
 MOST_ZERO = 3
 MOST_ZERO_OF_STAGES = 1
-"""Under a pipeline gradients are needed whole until its end, so that only the optimizer's states are sharded."""
+"""Highest ZeRO stage under a pipeline, which needs whole gradients until its end: only optimizer states are sharded."""

@@ -1,4 +1,4 @@
-"""The software of a published run: its framework's defaults, and what the row says otherwise."""
+"""The software of a published run: its framework's defaults, overridden by the row."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from planner.validation.runs import PublishedRun
 POWERS = ("avg_gpu_power_w", "avg_node_power_w")
 """Metrics of power."""
 TUNED_SINCE = 2022
-"""From Hopper on, Megatron-LM means Megatron-Core with Transformer Engine."""
+"""Launch year from which Megatron-LM means Megatron-Core with Transformer Engine (Hopper and later)."""
 
 
 def framework_of(run: PublishedRun, gpu: Gpu) -> Framework:
-    """The framework's defaults, as they are on this generation of GPU."""
+    """Return the framework's defaults on this generation of GPU."""
     framework, architecture = find_framework(run.framework), find_architecture(gpu.arch)
     fused_kernels = framework.stack in ("classic", "tuned") and framework.attention == "naive"
     if fused_kernels and architecture.year >= TUNED_SINCE and ATTENTION.get(run.attention.lower()) != "naive":
@@ -38,10 +38,11 @@ def framework_of(run: PublishedRun, gpu: Gpu) -> Framework:
 
 
 def policy_of(run: PublishedRun, framework: Framework, gpu: Gpu, filled: Filled) -> PrecisionPolicy:
-    """The precision policy: the one that the row names, else what its precision means in the framework.
+    """Return the precision policy that the row names, else the framework's policy for its precision.
 
     Raises:
-        CannotPredictError: no such precision or policy, one that is of another precision, or none that the GPU runs.
+        CannotPredictError: the precision or policy is unknown, the policy belongs to another precision, or the GPU
+            cannot run it.
     """
     precision = run.precision
     if precision is None and run.metric in POWERS:
@@ -67,7 +68,7 @@ def _named_policy(name: str, precision: str) -> PrecisionPolicy:
 
 
 def loss_of(run: PublishedRun, framework: Framework) -> str:
-    """One of `recipe.LOSSES`: what the row says, in either of its columns, else what the framework does."""
+    """Return one of `recipe.LOSSES`: as either column of the row states, else the framework's default."""
     if run.loss or not run.fused_loss:
         return run.loss or framework.loss
     full, chunked, fused = LOSSES
@@ -77,7 +78,7 @@ def loss_of(run: PublishedRun, framework: Framework) -> str:
 
 
 def stack_of(run: PublishedRun, framework: Framework) -> str:
-    """One of `recipe.STACKS`; a row's word for `torch.compile` counts where the framework leaves it open."""
+    """Return one of `recipe.STACKS`; the row's `compile` counts only where the framework leaves it open."""
     if framework.stack in ("typical", "tuned", "classic"):
         return framework.stack
     said = run.compile.lower()
@@ -85,12 +86,12 @@ def stack_of(run: PublishedRun, framework: Framework) -> str:
 
 
 def _is_plain_encoder(framework: Framework, model: ModelShape) -> bool:
-    """Whether it is an encoder in eager PyTorch, whose code has dropout and separate products of attention."""
+    """Return whether it is an encoder in eager PyTorch, whose code has dropout and separate attention matmuls."""
     return model.kind == "encoder" and framework.stack == "eager"
 
 
 def drops_out(framework: Framework, model: ModelShape) -> bool:
-    """Whether dropout masks are drawn and applied; a plan has them for encoders alone."""
+    """Return whether dropout masks are drawn and applied; a plan has them for encoders only."""
     if framework.planned:
         return model.kind == "encoder"
     return framework.dropout or _is_plain_encoder(framework, model)
@@ -103,10 +104,10 @@ def attention_of(run: PublishedRun, framework: Framework, model: ModelShape) -> 
 
 
 def method_of(run: PublishedRun) -> Method:
-    """The training method.
+    """Return the training method.
 
     Raises:
-        CannotPredictError: no such method.
+        CannotPredictError: the method is unknown.
     """
     name = run.method or PRETRAIN
     if name not in load_methods():
@@ -115,13 +116,13 @@ def method_of(run: PublishedRun) -> Method:
 
 
 def mtp_layers_of(run: PublishedRun, model: ModelShape, method: Method, stack: str) -> int:
-    """Modules of multi-token prediction that are trained: those of the row, else those that are usual."""
+    """Return the trained modules of multi-token prediction: the row's, else the usual number."""
     return trained_mtp_layers(model, method, stack) if run.mtp_layers is None else run.mtp_layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Software:
-    """How a run trains, under the names of the columns that say it."""
+    """How a run trains, with fields named like the columns of a row."""
 
     policy: str
     """Id."""
@@ -131,10 +132,10 @@ class Software:
 
 
 def software_of(run: PublishedRun, gpu: Gpu) -> Software:
-    """What a row says of how it trains, with what its blank cells mean.
+    """Return the software of a row, with the meanings of its blank cells.
 
     Raises:
-        CannotPredictError: the row lacks what decides.
+        CannotPredictError: the row lacks a decisive cell.
     """
     framework, model, filled = framework_of(run, gpu), model_of(run, Filled()), Filled()
     return Software(

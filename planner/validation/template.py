@@ -1,4 +1,4 @@
-"""An empty file of runs with a comment for each column: what `mpplan calibrate --template` prints."""
+"""An empty file of runs with a comment for each column, as printed by `mpplan calibrate --template`."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ COLUMNS = {
     "series": "the same word on repeats of one configuration",
     "lineage": "the team and its software; one calibration is of one team: blank, or the same word on every line",
 }
-"""Columns that a person would fill, with what they hold; those of `runs.COLUMNS` that are left out may be added."""
+"""Columns that a person would fill, with their contents; other columns of `runs.COLUMNS` may be added."""
 
 
 def template_text() -> str:
-    """Comments, which every reader of runs skips, and the header line."""
+    """Return the comments, which every reader of runs skips, and the header line."""
     comments = [f"# {name}: {meaning}" for name, meaning in COLUMNS.items() if meaning]
     return "\n".join([*comments, ",".join(COLUMNS), ""])

@@ -1,4 +1,4 @@
-"""Run the planner on published runs: read, predict, and only then look at the answers and score."""
+"""Run the planner on published runs: read and predict them, and only then read the results and score."""
 
 from __future__ import annotations
 
@@ -30,47 +30,47 @@ from planner.validation.setup import Prepared, prepare_run
 
 SCHEMA = "mpplan.validate/1"
 DRAWS = Draws(count=401, seed=1)
-"""Common random numbers of every prediction."""
+"""Common random numbers of all predictions."""
 
 Outcome = tuple[Prepared | Rejected, Prediction | Rejected]
 Computed = dict[tuple[tuple[object, ...], Parameters | None, bool], Outcome]
-"""Outcomes by what a run has besides its labels, by its parameters, and by whether it is one of a pair."""
+"""Outcomes by the run's fields other than labels, by its parameters, and by whether it belongs to a pair."""
 NO_DRAWS: npt.NDArray[np.float64] = np.zeros(0)
-"""In place of the draws of a run that is not compared with another: of very many rows they fill the memory."""
+"""Replaces the draws of a run that is not compared with another; the draws of many rows would fill the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """What the planner predicts for a file of published runs, and how far it is."""
+    """Predictions for a file of published runs, and their scores."""
 
     runs: tuple[ScoredRun, ...]
-    """In the order of the file."""
+    """Scored runs in the order of the file."""
     pairs: tuple[ScoredPair, ...]
     overall: Summary
     breakdowns: dict[str, dict[str, Summary]]
-    """Summaries by property (`score.BREAKDOWNS`), then by its value."""
+    """Summaries by property (`score.BREAKDOWNS`), then by value of the property."""
 
     @property
     def skipped(self) -> int:
-        """Rows without a prediction."""
+        """Number of rows without a prediction or a readable result."""
         return sum(row.reason_skipped is not None for row in self.runs)
 
 
 ByLineage = Callable[[str], Parameters | None]
-"""The parameters of a lineage, by its name; None: the shipped ones."""
+"""Returns the parameters of a lineage by its name; None: the shipped ones."""
 
 
 def shipped(lineage: str) -> Parameters | None:
-    """The shipped parameters, whatever the lineage."""
+    """Return the shipped parameters (None), whatever the lineage."""
     return None
 
 
 MeasuredOf = Callable[[Prepared, Parameters | None], Mapping[str, Term]]
-"""Terms from records of a run's GPU, beside some parameters (None: the shipped ones)."""
+"""Returns the terms from records of a run's GPU, given parameters (None: the shipped ones)."""
 
 
 def unmeasured(prepared: Prepared, parameters: Parameters | None) -> Mapping[str, Term]:
-    """No terms: without records, every rate is that of the parameters."""
+    """Return no terms: without records, every rate comes from the parameters."""
     return {}
 
 
@@ -81,7 +81,7 @@ def predict_rows(
     parameters_of: ByLineage = shipped,
     measured_of: MeasuredOf = unmeasured,
 ) -> list[Outcome]:
-    """Prepare and predict every row, without its answer. Rows with one configuration are computed once."""
+    """Prepare and predict every row without its result; rows with the same configuration are computed once."""
     computed: Computed = {}
     outcomes = []
     for number, cells in enumerate(rows, start=1):
@@ -128,15 +128,15 @@ def validate(
     learned_from: Collection[str] = (),
     measured_of: MeasuredOf = unmeasured,
 ) -> Validation:
-    """Predict every row, then read the answers and score.
+    """Predict every row, then read the results and score.
 
     Args:
         rows: text by column name (`runs.COLUMNS`).
-        draws: common random numbers; None: mid values only, ranges of width 0.
-        progress: told the number of rows predicted so far.
-        parameters_of: of each lineage, where it has some of its own.
-        learned_from: ids of rows that these were learned from; they enter no score.
-        measured_of: terms from records of a run's GPU, which take precedence.
+        draws: common random numbers; None: mid values only, and ranges of width 0.
+        progress: called with the number of rows predicted so far.
+        parameters_of: returns the parameters of a lineage; None for the shipped ones.
+        learned_from: ids of rows from which these parameters were learned; they enter no score.
+        measured_of: returns the terms from records of a run's GPU, which take precedence.
     """
     given = list(rows)
     outcomes = predict_rows(given, draws, progress, parameters_of, measured_of)
@@ -156,7 +156,7 @@ def validate(
 
 
 def to_validation_document(validation: Validation) -> dict[str, Any]:
-    """The document `mpplan.validate/1` as plain JSON values."""
+    """Return the document `mpplan.validate/1` as plain JSON values."""
     return {
         "schema": SCHEMA,
         "runs": [_run_entry(row) for row in validation.runs],

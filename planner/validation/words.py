@@ -1,7 +1,7 @@
-"""What is read from the free text of a published run's columns: every word that is recognised, and what it means.
+"""Patterns that are recognised in the free text of a published run's columns, and their meanings.
 
-These columns hold what a source says in its own words, and have no fixed values. What none of these patterns finds says
-nothing. Columns with a few known words, ZeRO's and FSDP's among them, are those of `columns`, a network is read by
+These columns hold a source's own words and have no fixed values. A text that matches none of these patterns says
+nothing. Columns with a few known words, such as ZeRO's and FSDP's, are read by `columns`; networks are read by
 `hardware.network`.
 """
 
@@ -15,20 +15,20 @@ from planner.training.releases import mid_month, year_of_release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """A pattern of a column's text."""
+    """A pattern in the text of a column."""
 
     column: str
     pattern: str
     """Regular expression, searched for in the text in lower case."""
     meaning: str
-    """What it is taken to say."""
+    """Meaning of a match."""
 
     def match(self, text: str) -> re.Match[str] | None:
-        """Where the text has the word; None where it does not."""
+        """Return where the text has the word; None where it does not."""
         return re.search(self.pattern, text.lower())
 
     def says(self, text: str) -> bool:
-        """Whether the text has the word."""
+        """Return whether the text has the word."""
         return self.match(text) is not None
 
 
@@ -68,16 +68,16 @@ BF16_PEAK = Word(
 WORDS = (
     NOT_A_GPU, LIMITED, RELEASE, YEAR, RECOMPUTE_COUNTED, HALVED, NOT_HALVED, PARAMETERS_ONLY, BF16_PEAK,
 )  # fmt: skip
-"""All of them."""
+"""All patterns."""
 
 
 def limit_unsaid(gpu: str, power_limit_w: float | None) -> bool:
-    """Whether a row says that its part ran below the datasheet's power, and not how far."""
+    """Return whether a row states that its part ran below the datasheet's power without stating how far."""
     return power_limit_w is None and LIMITED.says(gpu)
 
 
 def software_year(framework: str) -> float | None:
-    """Decimal year of the software: `NeMo 25.04`, `torchtitan (2024)`, or a version whose day is known.
+    """Return the decimal year of the software: `NeMo 25.04`, `torchtitan (2024)`, or a version with a known date.
 
     None where the name has none of these.
     """

@@ -1,1 +1,1 @@
-"""Answers a question about money: its prices, and next to the plans other places, starting hours and power limits."""
+"""Answer questions about money: prices, and beside the plans other places, starting hours and power limits."""

@@ -1,4 +1,4 @@
-"""Compares a run with the same run in other regions: what it would cost and emit there."""
+"""Compare a run with the same run in other regions by its cost and its emissions."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Elsewhere:
     row: PriceRow
     """The price row used."""
     saved_usd: float | None
-    """Compared with the price here; negative where it costs more; None where the price here is not known."""
+    """Saving over the price here; negative where it costs more; None where the price here is not known."""
     kg_co2e: float | None
     """Location-based emissions of the run."""
     saved_kg: float | None
-    """Compared with the emissions here; negative where it emits more."""
+    """Saving over the emissions here; negative where it emits more."""
     scope: str
     """Scope of the place's grid factor, a key of `SCOPES`."""
 
 
 def _same_scope_factor(place: str, region: str, provider: str, here: GridRow) -> GridRow | None:
-    """The grid factor of a place in the same scope as the one here: of its region, its state or its country."""
+    """Return the grid factor of a place in the same scope as the one here, by region, by state or by country."""
     zones = grid_rows()
     rows: Iterable[GridRow | None] = (zone_named(region, provider), zones.get(place), zones.get(country_of(place)))
     return next((row for row in rows if row is not None and row.scope == here.scope), None)
@@ -55,18 +55,18 @@ def elsewhere(
     as_of: date,
     commitment: str = "on-demand",
 ) -> tuple[Elsewhere, ...]:
-    """Every region with a current price of this GPU, cheapest first.
+    """Return every region with a current price of this GPU, cheapest first.
 
     Args:
         book: price rows; marketplaces and rows over 18 months old are left out.
         rates: exchange rates.
         gpu: catalogue id.
-        gpu_h: GPU-hours of the run, taken as the same everywhere.
-        energy: metered at the facility, taken as the same everywhere (in fact the PUE of places differs).
+        gpu_h: GPU-hours of the run, assumed the same everywhere.
+        energy: metered at the facility, assumed the same everywhere (in fact the PUE of places differs).
         here: zone or region for which the run is planned; None where carbon is not to be compared.
-        usd_here: what the run's GPUs cost there, as in its bill; None where it is not known.
+        usd_here: cost of the run's GPUs there, as in its bill; None where it is not known.
         as_of: the day whose prices are compared.
-        commitment: which rows to compare.
+        commitment: commitment of the rows to compare.
 
     Raises:
         UsageError: `here` is unknown.

@@ -1,4 +1,4 @@
-"""Facts about money shown next to the plans: prices used, owning against renting, other places and starting hours."""
+"""Facts about money shown next to the plans: prices used, owning versus renting, other places and starting hours."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from planner.records.measurement import Measurement
 
 NAMED = 5
-"""Number of cheaper places named per GPU, and of cleaner ones."""
+"""Number of cheaper places named per plan, and of cleaner ones."""
 
 
 def money_facts(answer: Answer, question: Question, priced: Priced, points: Iterable[Measurement] = ()) -> MoneyFacts:
-    """Facts from the price book and the user's files about the plans of the requested precision.
+    """Return facts from the price book and the user's files about the plans of the requested precision.
 
     Args:
         answer: the plans.
         question: the question that they answer.
-        priced: the prices that they were made with.
+        priced: the prices with which they were made.
         points: measurements from the records that the user named; they show the effect of power limits.
     """
     asked = [plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits]
@@ -52,11 +52,11 @@ def money_facts(answer: Answer, question: Question, priced: Priced, points: Iter
 
 
 def place_here(money: MoneyInputs, region: str | None) -> str | None:
-    """The zone whose grid factor the plans use; None where the factor is a number without a scope.
+    """Return the zone whose grid factor the plans use; None where the factor is a number without a scope.
 
     Args:
         money: the inputs about prices and place.
-        region: that the facts of the site are of (`Priced.region`).
+        region: the region to which the site facts apply (`Priced.region`).
     """
     grid = money.grid
     if grid is not None:
@@ -113,7 +113,7 @@ def _owned(priced: Priced) -> Iterator[OwnedBeside]:
 
 
 def _elsewhere(plan: Plan, money: MoneyInputs, here: str | None) -> tuple[PlaceBeside, ...]:
-    """The places where the plan would cost less or emit less."""
+    """Return the places where the plan would cost less or emit less."""
     assert plan.gpu_hours is not None
     assert plan.energy_mwh is not None
     usd_here = _usd_here(plan)
@@ -136,11 +136,11 @@ def _elsewhere(plan: Plan, money: MoneyInputs, here: str | None) -> tuple[PlaceB
 
 
 REPLACED = frozenset({"gpu_rental", "gpu_owned", "electricity", "minimum_term", "setup_fee"})
-"""Lines of a bill that rent elsewhere replaces, since it includes electricity: GPUs, electricity, an offer's terms."""
+"""Lines of a bill replaced by rent elsewhere, which includes electricity: GPUs, electricity, an offer's terms."""
 
 
 def _usd_here(plan: Plan) -> float | None:
-    """What rent would replace; None without a price."""
+    """Return the cost that renting elsewhere would replace; None without a price."""
     lines = [line.usd.mid for line in plan.cost_lines if line.id in REPLACED]
     return sum(lines) if lines else None
 
@@ -166,7 +166,7 @@ def _place(place: Elsewhere, plan: Plan, usd_here: float | None, as_of: date) ->
 
 
 def wall_h(plan: Plan) -> float:
-    """Duration of a plan in hours, at mid."""
+    """Return the duration of a plan in hours, at mid."""
     assert plan.duration_days is not None
     return plan.duration_days.mid * DAY_S / HOUR_S
 
@@ -195,7 +195,7 @@ def _start_hours(plan: Plan, priced: Priced) -> Iterator[StartHours]:
 def _power_limits(
     plans: list[Plan], question: Question, priced: Priced, points: tuple[Measurement, ...]
 ) -> tuple[LimitBeside, ...]:
-    """The effect of each power limit in the named records on cost and on what fits under a power cap."""
+    """Return the effect of each power limit in the named records on cost and on what fits under a power cap."""
     if not points:
         return ()
     from pricing.answer.power_limits import limits_beside

@@ -1,4 +1,4 @@
-"""The effect of GPU power limits on time, energy, cost and on what fits into a facility with a power cap."""
+"""The effect of GPU power limits on time, energy and cost, and on the number of GPUs under a facility's power cap."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class LimitEffect:
 
     rate: LimitRate
     time_ratio: float
-    """GPU-hours divided by those at the highest limit."""
+    """GPU-hours over those at the highest limit."""
     energy_ratio: float
-    """Board energy divided by that at the highest limit."""
+    """Board energy over that at the highest limit."""
     usd_per_token: float | None
-    """GPU-hours at the given price, plus electricity where it is paid apart; None without a price."""
+    """Cost of the GPU-hours at the given price, plus electricity where it is paid separately; None without a price."""
     gpus_under_cap: int | None
     """GPUs that fit under the facility's power cap at this limit; None without a cap."""
     capped_tokens_per_s: float | None
-    """Throughput of those GPUs together."""
+    """Total throughput of those GPUs."""
 
 
 def limit_effects(
@@ -57,20 +57,20 @@ def limit_effects(
     cap: Power | None = None,
     peak_pue: float | None = None,
 ) -> tuple[LimitEffect, ...]:
-    """The effect of each measured power limit on time, energy, cost and throughput under a cap, highest limit first.
+    """Return the effect of each measured power limit on time, energy, cost and capped throughput, highest limit first.
 
     Args:
         rates: measurements at two limits or more.
-        host: power of host and network per GPU, taken as the same at every limit.
+        host: power of host and network per GPU, assumed the same at every limit.
         pue: facility power over IT power.
         gpus_per_node: GPUs of a server; only whole servers are placed under the cap.
         usd_per_gpu_h: price of a GPU-hour.
-        usd_per_kwh: price of electricity, where it is paid apart.
+        usd_per_kwh: price of electricity, where it is paid separately.
         cap: power that the facility can deliver to this run.
-        peak_pue: what peaks are multiplied with, which the cap is held against; None: `pue`.
+        peak_pue: factor on peak IT power, which is compared with the cap; None: `pue`.
 
     Raises:
-        UsageError: fewer than two limits, or a rate or power that is not positive.
+        UsageError: there are fewer than two limits, or a rate or power is not positive.
     """
     if len({float(rate.limit.w) for rate in rates}) < 2:
         raise UsageError(
@@ -103,7 +103,7 @@ def limit_effects(
 
 
 def measured_limits(points: Iterable[Measurement], gpu: str) -> dict[tuple[str, str], tuple[LimitRate, ...]]:
-    """Rates of whole training steps of a GPU at two power limits or more, by precision and id of the probe."""
+    """Return rates of whole training steps of a GPU at two power limits or more, by precision and id of the probe."""
     rates_by_limit: dict[tuple[str, str], dict[float, LimitRate]] = defaultdict(dict)
     for point in points:
         if point.kind != "end_to_end" or not point.usable_time or gpu_of(point) != gpu:
@@ -126,7 +126,7 @@ def measured_limits(points: Iterable[Measurement], gpu: str) -> dict[tuple[str, 
 def limits_beside(
     plan: Plan, priced: Priced, cluster: Cluster, money: MoneyInputs, points: Iterable[Measurement]
 ) -> Iterator[LimitBeside]:
-    """The effect of each measured limit at the plan's prices and power cap; host and network power are the plan's."""
+    """Yield the effect of each measured limit at the plan's prices, power cap, and host and network power."""
     assert plan.peak_power_mw is not None
     assert plan.energy_items_mwh is not None
     limit_w, pue = cluster.limit_w, priced.site.pue.mid

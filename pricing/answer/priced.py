@@ -1,4 +1,4 @@
-"""Prices a question: the price of each GPU, the facts of the site, and further lines of the bill.
+"""Price a question: the price of each GPU, the facts of the site, and further lines of the bill.
 
 Readers of user files and live sources are imported only where the question needs them.
 """
@@ -33,16 +33,16 @@ LIVE = "live:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """The prices and factors that a plan is multiplied with."""
+    """The prices and factors by which a plan is multiplied."""
 
     prices: dict[str, GpuPrice]
-    """Price of a GPU-hour by GPU id; that of own machines includes electricity."""
+    """Price of a GPU-hour by GPU id; for owned machines it includes electricity."""
     site: SiteFacts
     """PUE, electricity price and grid factor."""
     ledgers: dict[str, Ledger]
     """Further lines of the bill by GPU id."""
     region: str | None = None
-    """Region or place that the facts of the site are of: the one asked for, else the offer's; None where neither is."""
+    """Region or place to which the site facts apply: the requested one, else the offer's; None without either."""
     tariff: Tariff | None = None
     """Electricity prices by hour, where the user gave a tariff."""
 
@@ -79,7 +79,7 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
 
 
 def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, power: Fact) -> Priced:
-    """The same with another price of electricity, which also changes the price of own machines."""
+    """Return the prices with another price of electricity, which also changes the price of owned machines."""
     site = replace(priced.site, electricity_usd_per_kwh=power.estimate, electricity_evidence=power.evidence)
     if money.own is None:
         return replace(priced, site=site)
@@ -93,7 +93,7 @@ def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, po
 
 
 def _told_for_all(first: GpuPrice, gpus: tuple[str, ...], money: MoneyInputs) -> dict[str, GpuPrice]:
-    """The price of the first GPU, saying that one price was given for all of them; nothing where none was."""
+    """Return the first GPU's price with a note that one price was given for all GPUs; empty where none was."""
     from pricing.contracts.own_file import states_server_price
 
     if money.own is not None and states_server_price(user_path(money.own)):
@@ -140,7 +140,7 @@ def _owned(gpu: Gpu, money: MoneyInputs, site: SiteFacts) -> OwnedPrice:
 
 
 def _embodied(gpu: Gpu, owned: OwnedPrice | None) -> EmbodiedRate | None:
-    """Over the service life that own machines are given, else over the usual one."""
+    """Return the embodied carbon over the service life of owned machines, where given, else over the usual one."""
     embodied = embodied_of(gpu.id)
     if embodied is None:
         return None
@@ -164,7 +164,7 @@ def _tariff(money: MoneyInputs) -> Tariff | None:
 
 
 def _site(money: MoneyInputs, region: str | None, tariff: Tariff | None) -> SiteFacts:
-    """The facts of a region; of one whose place is not known the averages, with the gap that says so."""
+    """Return the facts of a region; where its place is not known, the averages with a gap that says so."""
     power, grid = None, money.grid
     if tariff is not None:
         from pricing.place.tariff import tariff_fact
@@ -175,7 +175,7 @@ def _site(money: MoneyInputs, region: str | None, tariff: Tariff | None) -> Site
         live, grid = _live(grid[len(LIVE) :]), None
     provider = money.provider
     if provider is None and money.region is not None and money.own is None and money.quote is None:
-        provider = provider_of(money.region)  # own machines, and a vendor's, stand in other buildings
+        provider = provider_of(money.region)  # owned machines, and a vendor's, are in other buildings
     return site_facts(
         region=region,
         provider=provider,

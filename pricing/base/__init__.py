@@ -1,1 +1,1 @@
-"""The foundations of pricing: money, facts with their evidence, shipped data and user files, lists of names."""
+"""The foundations of pricing: money, facts with evidence, shipped data and user files, lists of names."""

@@ -11,13 +11,13 @@ class Fact:
     """A figure about a place: PUE, an electricity price or a grid factor."""
 
     estimate: Estimate
-    """Its range; the unit is that of the figure."""
+    """Range of the figure, in its unit."""
     evidence: Evidence
-    """Where it is from."""
+    """Source of the figure."""
     gap: Gap | None = None
-    """What is missing, where the figure is that of another place or rests on a stale exchange rate."""
+    """What is missing, where the figure is another place's or rests on a stale exchange rate."""
 
 
 def given(id_: str, what: str, source: str, used_in: tuple[str, ...]) -> Evidence:
-    """Evidence for a number that the user gave with the flag `source`."""
+    """Return evidence for a number that the user gave with the flag `source`."""
     return Evidence(id=id_, kind=EvidenceKind.GIVEN, what=what, source=source, used_in=used_in, public=True)

@@ -1,4 +1,4 @@
-"""Where price data lies: the rows shipped with the package, and the user's own files, of which any may be missing."""
+"""Locations of price data: rows shipped with the package, and the user's own files, any of which may be missing."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ DATA = Path(__file__).parent.parent / "data"
 
 
 def user_rows(path: Path, columns: Iterable[str]) -> Iterator[Row]:
-    """The rows of a CSV file of the user; none where there is no such file. Errors name the whole path.
+    """Return the rows of a user's CSV file; none where the file does not exist. Errors name the whole path.
 
     Args:
         path: the file.
-        columns: columns that must be there.
+        columns: required columns.
 
     Raises:
-        UsageError: the file is there and cannot be read.
-        InputFileError: it is no file or not UTF-8, lacks a column, or a line has too few or too many cells.
+        UsageError: the file exists but cannot be read.
+        InputFileError: it is not a regular file or not UTF-8, lacks a column, or a line has too few or too many cells.
     """
     if not path.exists():
         return iter(())

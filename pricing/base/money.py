@@ -1,4 +1,4 @@
-"""Amounts of money: ISO 4217 currencies, and prices without digits that nobody pays."""
+"""Amounts of money: ISO 4217 currencies, and prices without meaningless digits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CURRENCIES = frozenset(_ISO_4217.split())
 
 
 def read_currency(row: Row, key: str = "currency") -> str:
-    """The currency in a cell.
+    """Return the currency in a cell.
 
     Raises:
         InputFileError: it is not an active code of ISO 4217.
@@ -30,5 +30,5 @@ def read_currency(row: Row, key: str = "currency") -> str:
 
 
 def plain(amount: Decimal) -> Decimal:
-    """An amount rounded to a hundredth of a cent, without trailing zeros and without an exponent."""
+    """Round an amount to a hundredth of a cent, without trailing zeros and without an exponent."""
     return Decimal(f"{amount.quantize(Decimal('0.0001')).normalize():f}")

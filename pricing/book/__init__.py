@@ -1,1 +1,1 @@
-"""The price book: its rows, the user's own rows, which of them count on a given day, and checks of their quality."""
+"""The price book: its rows, the user's own rows, the choice of rows that count on a day, and quality checks."""

@@ -1,4 +1,4 @@
-"""Checks of a price book: rows that are wrong, stale or far from the others (`mpplan prices check`)."""
+"""Check a price book for rows that are wrong, stale or outliers (`mpplan prices check`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PriceFinding:
     what: str
     """The problem, to be read after the row's id."""
     is_stale: bool = False
-    """Whether it is the row's age alone."""
+    """Whether the problem is only the row's age."""
 
 
 def check_book(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> tuple[PriceFinding, ...]:

@@ -1,4 +1,4 @@
-"""What an answer says of the exchange rates that it was made with: which, how old, and which it left out."""
+"""Messages on the exchange rates behind an answer: the rates used, their age, and the rates left out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pricing.files.exchange_rates import ExchangeRate
 
 
 def converted(amount: Decimal, rate: ExchangeRate) -> tuple[Message, ...]:
-    """An amount as it was stated, with its rate; nothing for one in USD."""
+    """Return an amount as stated, with its exchange rate; nothing for an amount in USD."""
     if rate.currency == "USD":
         return ()
     return (
@@ -28,7 +28,7 @@ def converted(amount: Decimal, rate: ExchangeRate) -> tuple[Message, ...]:
 
 
 def with_rates(basis: Message, rates: Iterable[ExchangeRate]) -> Message:
-    """How a price was found, with the rates that some of its amounts were converted at."""
+    """Return how a price was found, with the exchange rates of its converted amounts."""
     used = tuple(
         Message.of("price.converted_rate", currency=rate.currency, rate=f"{rate.usd_per_unit:f}", date=str(rate.date))
         for rate in _foreign(rates)
@@ -37,7 +37,7 @@ def with_rates(basis: Message, rates: Iterable[ExchangeRate]) -> Message:
 
 
 def stale_rates(rates: Iterable[ExchangeRate], as_of: date) -> tuple[Message, ...]:
-    """Rates that are older than a price may be before it is stale, each with its day."""
+    """Return exchange rates older than the age at which a price is stale, each with its day."""
     return tuple(
         Message.of("price.of_date", provider=rate.currency, date=str(rate.date))
         for rate in _foreign(rates)
@@ -46,13 +46,13 @@ def stale_rates(rates: Iterable[ExchangeRate], as_of: date) -> tuple[Message, ..
 
 
 def stale_rate_gap(rates: Iterable[ExchangeRate], as_of: date) -> Gap | None:
-    """The gap of stale rates; None where there are none."""
+    """Return the gap for stale exchange rates; None where there are none."""
     stale = stale_rates(rates, as_of)
     return Gap.of("price.stale_rate", as_of=str(as_of), rows=stale) if stale else None
 
 
 def later_rates(currencies: Iterable[str], known: Sequence[ExchangeRate], as_of: date) -> tuple[Message, ...]:
-    """Warns of rates dated after the day, which are not used: a mistyped year looks like that, and a wrong clock."""
+    """Warn of rates dated after the day, which are not used: they suggest a mistyped year, or a wrong clock."""
     asked = set(currencies)
     later = [rate for rate in known if rate.currency in asked and rate.date > as_of]
     if not later:

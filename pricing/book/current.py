@@ -1,10 +1,10 @@
-"""Which rows of a price book count on a given day, and the vote of each provider.
+"""Select the rows of a price book that count on a given day, and the vote of each provider.
 
 A row counts if it was known on the day (`date_earliest` is not after it) and no newer row replaced it. It is replaced
-by a row of the same provider, GPU and commitment that is wholly newer and either is for the same region and instance
-(an empty one stands for any) or is more than 90 days newer: once a provider's prices were collected again, its old
-ones no longer hold. Rows whose newest day is more than 18 months before the day are historic: they count only where
-no provider has a newer row, and the answer says so.
+by a row of the same provider, GPU and commitment that is entirely newer and either is for the same region and instance
+(an empty one matches any) or is more than 90 days newer: once a provider's prices were collected again, its old prices
+no longer apply. Rows whose newest day is more than 18 months before the day are historic: they count only where no
+provider has a newer row, and the answer says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pricing.book.rows import STALE_AFTER_DAYS, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate
 
 HISTORIC_AFTER_DAYS = 548
-"""18 months: AWS cut its on-demand prices by a third to 44 percent between two snapshots less far apart than that."""
+"""18 months: AWS cut its on-demand prices by 33 to 44 percent between two snapshots less than 18 months apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Vote:
     row: PriceRow
     usd_per_gpu_h: Decimal
     highest_usd_per_gpu_h: Decimal
-    """Its most expensive row that counts, for example in another region."""
+    """Price of the provider's most expensive row that counts, for example in another region."""
     rate: ExchangeRate
     """The exchange rate to USD; 1 for USD rows."""
 
@@ -49,7 +49,7 @@ class _Newest:
                 self._by_place[place] = max(known, row.date_earliest)
 
     def replaces(self, row: PriceRow) -> bool:
-        """Whether some newer row replaces this one (see the module's text)."""
+        """Return whether some newer row replaces this one (see the module docstring)."""
         if (self._by_place[None, None] - row.date_latest).days > STALE_AFTER_DAYS:
             return True
         regions = (row.region.lower(), "") if row.region else (None,)
@@ -59,7 +59,7 @@ class _Newest:
 
 
 def counting_rows(rows: Iterable[PriceRow], as_of: date) -> tuple[PriceRow, ...]:
-    """The rows known on a day that no newer known row replaced (see the module's text)."""
+    """Return the rows known on a day that no newer known row replaced (see the module docstring)."""
     groups: dict[tuple[str, str, str], list[PriceRow]] = defaultdict(list)
     for row in rows:
         if row.date_earliest <= as_of:
@@ -72,18 +72,21 @@ def counting_rows(rows: Iterable[PriceRow], as_of: date) -> tuple[PriceRow, ...]
 
 
 def without_historic(rows: tuple[PriceRow, ...], as_of: date) -> tuple[PriceRow, ...]:
-    """The rows that are at most 18 months old; all rows where that would leave none."""
+    """Return the rows that are at most 18 months old; all rows where that would leave none."""
     recent = tuple(row for row in rows if not is_historic(row, as_of))
     return recent or rows
 
 
 def is_historic(row: PriceRow, as_of: date) -> bool:
-    """Whether a row's newest possible day is more than 18 months before a day."""
+    """Return whether a row's newest possible day is more than 18 months before a day."""
     return (as_of - row.date_latest).days > HISTORIC_AFTER_DAYS
 
 
 def votes(rows: Iterable[PriceRow], as_of: date, rates: tuple[ExchangeRate, ...]) -> tuple[Vote, ...]:
-    """One vote per provider, cheapest first; rows in a currency without a rate on or before the day cast none."""
+    """Return one vote per provider, cheapest first.
+
+    Rows in a currency without a rate on or before the day have no vote.
+    """
     best: dict[str, Vote] = {}
     for row in rows:
         rate = usd_rate(row.currency, as_of, rates)
@@ -101,7 +104,7 @@ def votes(rows: Iterable[PriceRow], as_of: date, rates: tuple[ExchangeRate, ...]
 
 
 def quantile(ordered: tuple[Decimal, ...], share: Decimal) -> Decimal:
-    """Linear interpolation between order statistics (Hyndman and Fan 1996, type 7), as numpy's default."""
+    """Return a quantile with linear interpolation (Hyndman and Fan 1996, type 7), like numpy's default."""
     position = share * (len(ordered) - 1)
     below = int(position)
     above = min(below + 1, len(ordered) - 1)

@@ -1,4 +1,4 @@
-"""Finds the catalogue GPU behind a name in a price list, where `H100` alone may be one of three parts.
+"""Identify the catalogue GPU behind a name in a price list, where `H100` alone may be one of three parts.
 
 The rules of `gpu_names.csv` are tried in order on `provider name instance`. A name that matches none is left out and
 counted; nothing is guessed.
@@ -16,7 +16,7 @@ from pricing.base.folder import DATA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameRule:
-    """A pattern for names, and bounds on the memory that tell parts with the same name apart."""
+    """A pattern for names, and bounds on the memory that distinguish parts with the same name."""
 
     pattern: re.Pattern[str]
     memory_gib_low: float
@@ -26,7 +26,7 @@ class NameRule:
 
 @lru_cache(maxsize=1)
 def name_rules() -> tuple[NameRule, ...]:
-    """The rules in the order in which they are tried."""
+    """Return the rules in the order in which they are tried."""
     return tuple(_rule(row) for row in read_rows(DATA / "gpu_names.csv"))
 
 
@@ -46,13 +46,13 @@ def _rule(row: Row) -> NameRule:
 
 @lru_cache(maxsize=50_000)
 def identify(provider: str, name: str, instance: str, memory_gib: float | None = None) -> str | None:
-    """The catalogue id of the GPU that a line of a price list names; None where no rule matches.
+    """Return the catalogue id of the GPU that a line of a price list names; None where no rule matches.
 
     Args:
         provider: slug of the provider.
         name: the GPU's name in the list, for example `A100-80GB`.
         instance: the machine's name in the list, for example `p5.48xlarge`.
-        memory_gib: memory of one GPU; None where the list does not give it.
+        memory_gib: memory of one GPU; None where the list does not state it.
     """
     text = f"{provider} {name} {instance}".lower()
     for rule in name_rules():

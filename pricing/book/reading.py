@@ -1,4 +1,4 @@
-"""Reads price books: the shipped one, the user's, or another; a bad row is set aside and the others count."""
+"""Read price books: the shipped one, the user's, or another; a bad row is set aside and the others count."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from pricing.files.csv_lines import csv_lines
 def book_lines(
     lines: Iterable[str], name: str, gpu: str | None = None, taken: Mapping[str, PriceRow] | None = None
 ) -> Iterator[tuple[str, PriceRow | BadRow]]:
-    """Every line of a price book as it stands, with the price in it or what is wrong with it.
+    """Yield every line of a price book unchanged, with the price in it or the error in it.
 
     Args:
-        lines: the file's lines; a byte that is no UTF-8 stands as a lone surrogate (`surrogateescape`).
+        lines: the file's lines; a byte that is not UTF-8 appears as a lone surrogate (`surrogateescape`).
         name: the file's name, for errors.
-        gpu: only good rows of this GPU.
-        taken: rows of another book, whose ids no other row may have.
+        gpu: yield only good rows of this GPU.
+        taken: rows of another book, whose ids no different row may have.
 
     Raises:
         InputFileError: a column is missing.
@@ -50,7 +50,7 @@ def book_lines(
 def parse_book(
     lines: Iterable[str], name: str, gpu: str | None = None, taken: Mapping[str, PriceRow] | None = None
 ) -> PriceBook:
-    """The price book in these lines; see `book_lines`.
+    """Return the price book in these lines; see `book_lines`.
 
     Raises:
         InputFileError: a column is missing.
@@ -69,7 +69,7 @@ def parse_book(
 
 
 def open_book(path: Path) -> TextIOWrapper:
-    """The lines of a price book for `book_lines`; the caller closes them.
+    """Open the lines of a price book for `book_lines`; the caller closes them.
 
     Raises:
         UsageError: the file is missing or may not be read.
@@ -83,21 +83,21 @@ def read_book(path: Path) -> PriceBook:
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: it is no file, is too large, or lacks a column.
+        InputFileError: it is not a regular file, is too large, or lacks a column.
     """
     with open_book(path) as lines:
         return parse_book(lines, str(path))
 
 
 def refuse_bad_rows(book: PriceBook, hint: str | None = None) -> None:
-    """Refuse a book with bad rows, for where all of a file is wanted or none of it.
+    """Refuse a book with bad rows, where a file is accepted only as a whole.
 
     Args:
         book: the book.
-        hint: what else to do about them.
+        hint: another way to deal with them.
 
     Raises:
-        InputFileError: what is wrong with the first; the hint names the lines of all.
+        InputFileError: the error in the first bad row; the hint names the lines of all.
     """
     if book.set_aside.rows:
         first = book.set_aside.rows[0].error
@@ -108,28 +108,28 @@ def refuse_bad_rows(book: PriceBook, hint: str | None = None) -> None:
 
 @lru_cache(maxsize=1)
 def shipped_book() -> PriceBook:
-    """The rows shipped with the package."""
+    """Return the rows shipped with the package."""
     return PriceBook(rows=tuple(keyed(read_rows(DATA / "gpu_prices.csv", COLUMNS), price_row).values()))
 
 
 @lru_cache(maxsize=1)
 def shipped_by_id() -> dict[str, PriceRow]:
-    """The shipped rows by id: a row of the user's may not take the id of another of these."""
+    """Return the shipped rows by id: a different row of the user may not use one of these ids."""
     return {row.id: row for row in shipped_book().rows}
 
 
 def user_book_path() -> Path:
-    """The user's own price book: rows that were added, imported or fetched."""
+    """Return the path of the user's own price book, with the rows that were added, imported or fetched."""
     return data_dir() / "prices.csv"
 
 
 def load_user_book(gpu: str | None = None) -> PriceBook:
-    """The user's own rows, optionally of one GPU only; none where there is no such book, or an empty file.
+    """Return the user's own rows, optionally of one GPU; none where there is no such book, or an empty file.
 
     Bad rows are set aside.
 
     Raises:
-        InputFileError: the book has no header, or is no file.
+        InputFileError: the book has no header, or is not a regular file.
         UsageError: it cannot be read.
     """
     if not has_data_dir() or not (path := user_book_path()).exists():
@@ -143,10 +143,10 @@ def load_user_book(gpu: str | None = None) -> PriceBook:
 
 
 def load_book(gpu: str | None = None) -> PriceBook:
-    """The shipped rows and the user's, optionally of one GPU only.
+    """Return the shipped rows and the user's, optionally of one GPU.
 
     Raises:
-        InputFileError: the user's book has no header, or is no file.
+        InputFileError: the user's book has no header, or is not a regular file.
         UsageError: it cannot be read.
     """
     shipped = PriceBook(rows=tuple(row for row in shipped_book().rows if gpu is None or row.gpu == gpu))

@@ -1,4 +1,4 @@
-"""Mends the user's price book: its good rows stay, its bad lines move to a file beside it, none is thrown away."""
+"""Repair the user's price book: good rows stay, bad lines move to a separate file, and none is discarded."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pricing.book.user_book import book_lock, book_text, read_book_text, write_w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What mending the book does, or would do."""
+    """What a repair of the book does, or would do."""
 
     book: Path
     aside: Path
-    """The file for the bad lines; it grows with every repair."""
+    """File for the bad lines; it grows with every repair."""
     kept: int
-    """Good rows."""
+    """Number of good rows."""
     bad: SetAside
-    """Bad lines; where the header itself is bad, that is all of them."""
+    """Bad lines; all lines where the header itself is bad."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,18 +34,18 @@ class _Parts:
 
 
 def aside_path() -> Path:
-    """The file beside the user's book that takes its bad lines."""
+    """Return the file next to the user's book that takes its bad lines."""
     return user_book_path().with_suffix(".set-aside.csv")
 
 
 def repair_book(*, write: bool) -> Repair:
-    """Tell the good rows of the user's book from the bad lines and, where asked, part them.
+    """Separate the good rows of the user's book from the bad lines and, if `write`, move the bad lines to their file.
 
-    The bad lines are written first, so that a line is at worst in both files.
+    The bad lines are written first, so that at worst a line is in both files.
 
     Raises:
         UsageError: a file cannot be read or written; no line is lost.
-        InputFileError: the book, or what is in the place of the file beside it, is no file.
+        InputFileError: the book, or the file for the bad lines, is not a regular file.
     """
     path, aside = user_book_path(), aside_path()
     with book_lock() if write else nullcontext():
@@ -68,7 +68,7 @@ def _parts(text: str, name: str) -> _Parts:
                 good.append(_ended(line))
             else:
                 bad.append(row)
-    except InputFileError as error:  # of the header: no line can be told what it holds
+    except InputFileError as error:  # a bad header: no line can be interpreted
         lines = enumerate(StringIO(text, newline=""), 1)
         return _Parts(header=header, good=[], bad=[BadRow(line=at, text=line, error=error) for at, line in lines])
     return _Parts(header=_ended(next(iter(StringIO(text, newline="")))), good=good, bad=bad)
@@ -84,7 +84,7 @@ def _write_aside(aside: Path, parts: _Parts) -> None:
 
 
 def _mended(parts: _Parts, name: str) -> str:
-    """The text of the book without its bad lines.
+    """Return the text of the book without its bad lines.
 
     Raises:
         InputFileError: it would not read back as the good rows, and nothing is written.

@@ -38,19 +38,19 @@ COLUMNS = (
 """Columns of a price book CSV."""
 
 HIGHEST_PLAUSIBLE_PER_GPU_H = Decimal(200)
-"""In USD; the highest known price is 17.80. A higher one is that of a server, or in cents."""
+"""In USD; the highest known price is 17.80. A higher price is per server, or in cents."""
 
 HIGHEST_PER_GPU_H = 10**9
-"""In any currency: what 200 USD are in the one whose unit is worth least, with room to fall."""
+"""Limit in any currency: 200 USD in the currency with the least valuable unit, with room for that to fall."""
 MOST_CHARACTERS = 10_000
-"""Of a cell; a longer one was pasted by mistake, and ten times as long no CSV reader takes it."""
+"""Length limit of a cell; a longer text was pasted by mistake, and CSV readers refuse one ten times as long."""
 MOST_NAMED = 20
-"""Bad rows that are named one by one; the others are counted."""
+"""Number of bad rows that are named individually; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRow:
-    """The price of a GPU-hour at one provider, in one region, under one commitment, observed between two dates."""
+    """Price of a GPU-hour at one provider, in one region, under one commitment, observed between two dates."""
 
     id: str
     """Unique within its book."""
@@ -59,7 +59,7 @@ class PriceRow:
     provider: str
     """Slug, for example `aws`."""
     region: str
-    """The provider's own name of the region; `all` where one price holds everywhere; empty where unknown."""
+    """The provider's own name of the region; `all` where one price applies everywhere; empty where unknown."""
     instance: str
     """The provider's own name of the machine; empty where unknown."""
     gpus_per_instance: int
@@ -81,12 +81,12 @@ class PriceRow:
     notes: str = ""
 
     def is_stale(self, as_of: date) -> bool:
-        """Whether its newest possible day is more than 90 days before `as_of`."""
+        """Return whether its newest possible day is more than 90 days before `as_of`."""
         return (as_of - self.date_latest).days > STALE_AFTER_DAYS
 
     @property
     def date_text(self) -> str:
-        """The day, or the ISO 8601 interval in which it lies."""
+        """The day, or the ISO 8601 interval that contains it."""
         if self.date_earliest == self.date_latest:
             return self.date_latest.isoformat()
         return f"{self.date_earliest.isoformat()}/{self.date_latest.isoformat()}"
@@ -94,14 +94,14 @@ class PriceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRow:
-    """A line of a price book that holds no price."""
+    """A line of a price book that does not hold a price."""
 
     line: int
-    """Line on which it ends, the header being line 1."""
+    """Line number of its end; the header is line 1."""
     text: str
-    """As it stands in the file."""
+    """Its text in the file."""
     error: InputFileError
-    """What is wrong with it, with file and line."""
+    """The error in it, with file and line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,42 +111,42 @@ class SetAside:
     file: str
     """Name of the file; empty where there is none."""
     rows: tuple[BadRow, ...]
-    """The first `MOST_NAMED` of them."""
+    """The first `MOST_NAMED` bad rows."""
     count: int
-    """How many there are in all."""
+    """Number of all bad rows."""
 
     def lines(self) -> str:
-        """Their line numbers: `3`, or `3, 7, 9, … (15)` where there are more than are named; in no language."""
+        """Return their line numbers in any language: `3`, or `3, 7, 9, … (15)` where there are more than are named."""
         numbers = ", ".join(str(row.line) for row in self.rows)
         return f"{numbers}, … ({self.count})" if self.count > len(self.rows) else numbers
 
     def warnings(self) -> tuple[Message, ...]:
-        """One that names the file and the lines, where there are any."""
+        """Return a warning with the file and the lines, where there are bad rows."""
         if not self.count:
             return ()
         return (Message.of("price.warning.set_aside", file=Path(self.file).name, lines=self.lines()),)
 
 
 MEND = "`mpplan prices repair` mends the book"
-"""The hint for a user's book that cannot be read."""
+"""Hint for a user's book that cannot be read."""
 NONE_ASIDE = SetAside(file="", rows=(), count=0)
-"""Of a file without bad rows."""
+"""Used for a file without bad rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceBook:
-    """Rows from one or more files, ids unique."""
+    """Price rows from one or more files, with unique ids."""
 
     rows: tuple[PriceRow, ...]
     set_aside: SetAside = NONE_ASIDE
     """The bad rows of the user's file."""
 
     def providers(self) -> tuple[str, ...]:
-        """Every provider, sorted."""
+        """Return every provider, sorted."""
         return tuple(sorted({row.provider for row in self.rows}))
 
     def plus(self, rows: Iterable[PriceRow]) -> PriceBook:
-        """This book with more rows; a row that the book has already is left out.
+        """Return this book with more rows; a row that the book already has is left out.
 
         Raises:
             UsageError: two different rows have the same id.
@@ -175,14 +175,14 @@ def _price(row: Row) -> Decimal:
 
 
 def _in_one_line(row: Row) -> Row:
-    """The row with every cell on one line.
+    """Return the row with every cell on one line.
 
     Raises:
         InputFileError: a cell is longer than `MOST_CHARACTERS`.
     """
     text = "".join(row.cells.values())
     if text.isprintable() and len(text) <= MOST_CHARACTERS:
-        return row  # as nearly all are; the others are looked at cell by cell
+        return row  # true of nearly all rows; the others are checked cell by cell
     for column in COLUMNS:
         if len(row.cell(column)) > MOST_CHARACTERS:
             raise row.fail(column, f"at most {MOST_CHARACTERS} characters")
@@ -190,10 +190,10 @@ def _in_one_line(row: Row) -> Row:
 
 
 def price_row(row: Row) -> PriceRow:
-    """The price in a line that has all of `COLUMNS`; line ends and control characters in its cells become blanks.
+    """Return the price in a line that has all of `COLUMNS`; line ends and control characters become blanks.
 
     Raises:
-        InputFileError: a cell is missing or is not what its column holds.
+        InputFileError: a cell is missing or is invalid for its column.
     """
     row = _in_one_line(row)
     earliest, latest = row.day("date_earliest"), row.day("date_latest")

@@ -1,4 +1,4 @@
-"""Adds rows to the user's own price book: none is ever replaced, and the file is written whole or not at all."""
+"""Add rows to the user's own price book: no row is ever replaced, and the file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ class Added:
     added: tuple[PriceRow, ...]
     """The new rows, with their ids."""
     known: int
-    """How many rows the book had already."""
+    """Number of rows that the book already had."""
     conflicts: tuple[PriceRow, ...]
     """Rows left out because the book has another price for the same offer on the same days."""
     refused: dict[str, int]
-    """Rows that no book can hold, by what was expected of them."""
+    """Number of rows that no book can hold, by what was expected of them."""
 
 
 def row_id(row: PriceRow) -> str:
-    """An id derived from the content of a row, so that the same row always gets the same id."""
+    """Return an id derived from the content of a row, so that the same row always gets the same id."""
     parts = (*_key(row), str(row.price_per_gpu_h))
     content = "|".join(part.replace("\\", "\\\\").replace("|", "\\|") for part in parts)
     return "r" + hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def _key(row: PriceRow) -> tuple[str, ...]:
-    """What a price is for; two rows with the same key must have the same price."""
+    """Return the offer that a price is for; two rows with the same key must have the same price."""
     days = (row.date_earliest.isoformat(), row.date_latest.isoformat())
     return (row.provider, row.gpu, row.region.lower(), row.instance, row.commitment, row.currency, row.seller, *days)
 
 
 def add_rows(rows: Iterable[PriceRow], *, skip_invalid: bool = True) -> Added:
-    """Add rows to the user's book: its lines stay as they are, good or bad, and the new ones follow.
+    """Add rows to the user's book: its lines stay unchanged, good or bad, and the new rows follow.
 
-    The whole is read back before it replaces the book.
+    The whole text is parsed again before it replaces the book.
 
     Args:
-        rows: the rows; their ids are given here.
+        rows: the rows; their ids are assigned here.
         skip_invalid: leave out rows that no book can hold, and count them; otherwise nothing is added.
 
     Raises:
-        InputFileError: the book has no header; or a row is invalid, and invalid rows are not to be left out.
-        UsageError: it cannot be read or written. Whatever is raised, the book is as it was.
+        InputFileError: the book has no header; or a row is invalid and `skip_invalid` is false.
+        UsageError: it cannot be read or written. Whatever is raised, the book is unchanged.
     """
     valid, refused = _as_read(rows)
     if refused and not skip_invalid:
@@ -86,7 +86,7 @@ def add_rows(rows: Iterable[PriceRow], *, skip_invalid: bool = True) -> Added:
 
 
 def _as_read(rows: Iterable[PriceRow]) -> tuple[list[PriceRow], dict[str, int]]:
-    """The rows as they are once written and read, and those that cannot be, counted by what was expected."""
+    """Return the rows as written and read back, and the number of rows that cannot be, by what was expected."""
     valid: list[PriceRow] = []
     refused: dict[str, int] = {}
     for row in rows:
@@ -100,10 +100,10 @@ def _as_read(rows: Iterable[PriceRow]) -> tuple[list[PriceRow], dict[str, int]]:
 
 
 def _append(book: PriceBook, added: Sequence[PriceRow]) -> None:
-    """Write the book with further lines, once it is known to read back.
+    """Write the book with further lines, once it is known to parse correctly.
 
     Raises:
-        InputFileError: it would not; a row before them is damaged in a way that reaches to the end.
+        InputFileError: it would not, because an earlier row is damaged in a way that extends to the end.
         UsageError: it cannot be read or written.
     """
     path = user_book_path()
@@ -120,17 +120,17 @@ def _append(book: PriceBook, added: Sequence[PriceRow]) -> None:
 
 
 def read_book_text(path: Path) -> str:
-    """A price book as it stands, for `parse_book`.
+    """Return the unchanged text of a price book, for `parse_book`.
 
     Raises:
         UsageError: it is missing or cannot be read.
-        InputFileError: it is no file, or too large.
+        InputFileError: it is not a regular file, or too large.
     """
     return read_bytes(path).decode("utf-8-sig", errors="surrogateescape")
 
 
 def book_text(rows: Iterable[PriceRow], header: Sequence[str] = COLUMNS) -> str:
-    """Rows as CSV with these columns; those that no price row has stay empty."""
+    """Return rows as CSV with these columns; columns that no price row has stay empty."""
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
@@ -140,9 +140,9 @@ def book_text(rows: Iterable[PriceRow], header: Sequence[str] = COLUMNS) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file of the user's data folder whole or not at all: into a temporary file that then replaces it.
+    """Write a file of the user's data folder completely or not at all: to a temporary file that then replaces it.
 
-    Lone surrogates become the bytes that they stand for (`surrogateescape`).
+    Lone surrogates become the bytes that they represent (`surrogateescape`).
 
     Raises:
         UsageError: the file cannot be written; the old one is unchanged.

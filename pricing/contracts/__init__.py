@@ -1,1 +1,1 @@
-"""What the user has of their own: a vendor's quote, owned machines, and further costs beside the GPUs."""
+"""The user's own terms: a vendor's quote, owned machines, and further costs besides the GPUs."""

@@ -1,4 +1,4 @@
-"""beside.toml: costs of a run beyond its GPUs, one line each; only what the user states is charged."""
+"""beside.toml: costs of a run beyond its GPUs, one line each; only costs that the user states are charged."""
 
 from __future__ import annotations
 

@@ -106,13 +106,13 @@ DEFAULTS = (
         date="2026",
     ),
 )
-"""Shown as evidence in every answer that uses them."""
+"""Defaults, shown as evidence in every answer that uses them."""
 
 SERVER_OVER_GPU = 1.64
-"""Price of a server divided by that of its GPUs, used where only the card's price is known (Epoch AI)."""
+"""Price of a server over the price of its GPUs, used where only the card's price is known (Epoch AI)."""
 
 NAMEPLATE_OVER_TDP = 1.8
-"""Nameplate power of a server divided by that of its GPUs, used where the catalogue has no host power (Epoch AI)."""
+"""Nameplate power of a server over that of its GPUs, used where the catalogue has no host power (Epoch AI)."""
 
 _OTHER_KEYS = (
     "capital.server_usd_per_gpu",
@@ -129,9 +129,9 @@ class ServerRow:
 
     id: str
     usd_per_gpu: Estimate
-    """Price of a server over its GPUs."""
+    """Price of a server divided by its number of GPUs."""
     server_over_gpu: float
-    """Factor that is in the price for the server around the card; 1 where the source prices whole servers."""
+    """Factor included in the price for the server around the card; 1 where the source prices whole servers."""
     dates: str
     """ISO 8601 interval of the price."""
     source: str
@@ -140,7 +140,7 @@ class ServerRow:
 
 @lru_cache(maxsize=1)
 def server_rows() -> dict[str, ServerRow]:
-    """The rows of `servers.csv` by GPU."""
+    """Return the rows of `servers.csv` by GPU."""
     return keyed(read_rows(DATA / "servers.csv"), _server_row, key="gpu")
 
 
@@ -197,11 +197,11 @@ def read_own(path: Path, gpu: Gpu) -> tuple[Owned, Estimate, tuple[Evidence, ...
 
 
 SERVER = "capital.server_usd_per_gpu"
-"""What a server costs per GPU, whichever GPU that is."""
+"""Key for the price of a server per GPU, which applies to every GPU."""
 
 
 def states_server_price(path: Path) -> bool:
-    """Whether own.toml says what a server costs, which then holds for every GPU that is asked about.
+    """Return whether own.toml states a server price, which then applies to every GPU of the question.
 
     Raises:
         UsageError: the file cannot be read.
@@ -237,7 +237,7 @@ def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
 
 
 def _nameplate(file: TomlFile, gpu: Gpu) -> Power:
-    """The value in the file, else the GPU's limit and its share of the host's nameplate, else 1.8 times the limit."""
+    """Return the file's value, else the GPU's limit and its share of the host's nameplate, else 1.8 times the limit."""
     if file.get("power.server_kw_per_gpu") is not None:
         return Power.from_kw(file.number("power.server_kw_per_gpu", 0.05, 20))
     if gpu.host_power_w is None:
@@ -264,9 +264,9 @@ def _evidence(file: TomlFile) -> tuple[Evidence, ...]:
 
 
 def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None = None) -> OwnedPrice:
-    """The cost of a GPU-hour that own.toml implies.
+    """Return the cost of a GPU-hour that own.toml implies.
 
-    The range takes server price, PUE and electricity price all at their low, mid or high, which is wider than a range
+    The range takes server price, PUE and electricity price all at their low, mid or high. That is wider than a range
     from independent draws, since they are rarely all high at once.
 
     Args:
@@ -320,7 +320,7 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
 
 
 def _age_warnings(owned: Owned) -> tuple[Message, ...]:
-    """Says that an age was given which straight-line depreciation takes no notice of."""
+    """Warn that an age was given, which straight-line depreciation ignores."""
     if owned.age_years <= 0 or owned.depreciation == "economic":
         return ()
     values = {"age": owned.age_years, "life": owned.life_years}
@@ -330,7 +330,7 @@ def _age_warnings(owned: Owned) -> tuple[Message, ...]:
 
 
 def _rental_warnings(rental: GpuPrice) -> tuple[Message, ...]:
-    """Warnings about the price that owning is compared with; it is in no total, so what it lacks is not a gap."""
+    """Return warnings about the rental price for comparison; it is in no total, so what it lacks is not a gap."""
     if rental.gap is None:
         return rental.warnings
     return (*rental.warnings, Message.of("price.warning.rental", what=rental.gap.what, why=rental.gap.why))

@@ -1,7 +1,7 @@
-"""The cost of a GPU-hour on own machines: capital, financing, housing, electricity and staff, by utilisation.
+"""The cost of a GPU-hour on owned machines: capital, financing, housing, electricity and staff, by utilisation.
 
-Shares, lives and the economic depreciation follow Cottier et al., "The rising costs of training frontier AI models"
-(Epoch AI, arXiv 2405.21015) and its code (epoch-research/training-cost-trends@263c40a1).
+Shares, service lives and the economic depreciation follow Cottier et al., "The rising costs of training frontier AI
+models" (Epoch AI, arXiv 2405.21015) and its code (epoch-research/training-cost-trends@263c40a1).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from planner.lazy import dataclass
 from planner.units import MONTH_H, YEAR_H
 
 PRICE_PERFORMANCE_OOM_PER_YEAR = 0.14
-"""Orders of magnitude by which GPU price-performance improves per year (Epoch AI): the value falls by 27.6 % a year."""
+"""Orders of magnitude by which GPU price-performance improves per year (Epoch AI): 27.6 % of value lost a year."""
 
 ITEMS = ("server", "network", "storage", "financing", "housing", "electricity", "staff")
 """Items of an owned GPU-hour; they sum to its cost."""
@@ -58,29 +58,29 @@ class Owned:
 
 
 def cluster_usd_per_gpu(owned: Owned) -> float:
-    """Capital per GPU when new: server, network and storage, of which the last two are shares of the total."""
+    """Return the capital per GPU when new: server, network and storage, the latter two as shares of the total."""
     return owned.server_usd_per_gpu / (1.0 - owned.network_ratio - owned.storage_ratio)
 
 
 def value_usd(price_usd: float, age_years: float) -> float:
-    """Value of hardware at an age: it loses 0.14 orders of magnitude a year (Epoch AI)."""
+    """Return the value of hardware at an age: it loses 0.14 orders of magnitude a year (Epoch AI)."""
     return price_usd * math.pow(10.0, -PRICE_PERFORMANCE_OOM_PER_YEAR * age_years)
 
 
 def economic_rate_per_year() -> float:
-    """Share of the current value that is charged per year: 0.14 ln 10 = 0.322 (Epoch AI)."""
+    """Return the share of the current value that is charged per year: 0.14 ln 10 = 0.322 (Epoch AI)."""
     return PRICE_PERFORMANCE_OOM_PER_YEAR * math.log(10.0)
 
 
 def depreciation_usd_per_h(owned: Owned, price_usd: float) -> float:
-    """Depreciation of hardware of this price per wall-clock hour."""
+    """Return the depreciation of hardware of this price per wall-clock hour."""
     if owned.depreciation == "economic":
         return value_usd(price_usd, owned.age_years) * economic_rate_per_year() / YEAR_H
     return price_usd * (1.0 - owned.residual_ratio) / (owned.life_years * YEAR_H)
 
 
 def financing_usd_per_h(owned: Owned, price_usd: float) -> float:
-    """Interest per wall-clock hour on the mean book value (straight-line) or on the current value (economic)."""
+    """Return the interest per wall-clock hour on the mean book value (straight-line) or current value (economic)."""
     if owned.depreciation == "economic":
         tied_up = value_usd(price_usd, owned.age_years)
     else:
@@ -89,7 +89,7 @@ def financing_usd_per_h(owned: Owned, price_usd: float) -> float:
 
 
 def housing_usd_per_h(owned: Owned) -> float:
-    """Space, power and cooling per wall-clock hour, without energy."""
+    """Return the cost of space, power and cooling per wall-clock hour, without energy."""
     kw = float(owned.server_power.kw)
     if owned.housing == "colocation":
         return kw * owned.colocation_usd_per_kw_month / MONTH_H
@@ -97,12 +97,12 @@ def housing_usd_per_h(owned: Owned) -> float:
 
 
 def electricity_usd_per_h(owned: Owned, load_ratio: float, pue: float, usd_per_kwh: float) -> float:
-    """Electricity of one GPU and its share of the server at a load, metered at the facility, per hour."""
+    """Return the electricity cost per hour of one GPU with its share of the server, metered at the facility."""
     return float(owned.server_power.kw) * load_ratio * pue * usd_per_kwh
 
 
 def clock_items_usd_per_h(owned: Owned) -> dict[str, float]:
-    """Cost of a wall-clock hour whether the GPU works or not, without energy and staff, by item."""
+    """Return the cost of a wall-clock hour by item, whether or not the GPU works, without energy and staff."""
     cluster = cluster_usd_per_gpu(owned)
     per_h = depreciation_usd_per_h(owned, cluster) / cluster if cluster > 0 else 0.0
     return {
@@ -115,7 +115,7 @@ def clock_items_usd_per_h(owned: Owned) -> dict[str, float]:
 
 
 def items_usd_per_gpu_h(owned: Owned, pue: float, usd_per_kwh: float) -> dict[str, float]:
-    """Cost of an hour of use by item, as in `ITEMS`; used hours also pay for those that are not used."""
+    """Return the cost of an hour of use by item, as in `ITEMS`; used hours also pay for the unused hours."""
     used = owned.utilisation_ratio
     items = {name: value / used for name, value in clock_items_usd_per_h(owned).items()}
     busy = electricity_usd_per_h(owned, owned.mean_load_ratio, pue, usd_per_kwh)
@@ -126,15 +126,15 @@ def items_usd_per_gpu_h(owned: Owned, pue: float, usd_per_kwh: float) -> dict[st
 
 
 def usd_per_gpu_h(owned: Owned, pue: float, usd_per_kwh: float) -> float:
-    """Total cost of an hour of use."""
+    """Return the total cost of an hour of use."""
     return sum(items_usd_per_gpu_h(owned, pue, usd_per_kwh).values())
 
 
 def break_even_ratio(owned: Owned, pue: float, usd_per_kwh: float, rental_usd_per_gpu_h: float) -> float | None:
-    """The utilisation at which an hour of use costs as much as renting; None where it always costs more.
+    """Return the utilisation at which an hour of use costs as much as renting; None where it always costs more.
 
-    With F the cost of a wall-clock hour, E_b and E_i the energy of a busy and an idle hour and s the staff share,
-    an hour of use at utilisation u costs (1 + s) (F / u + E_b + E_i (1 - u) / u); set equal to the rental price.
+    With F the cost of a wall-clock hour, E_b and E_i the energy of a busy and an idle hour and s the staff share, an
+    hour of use at utilisation u costs (1 + s) (F / u + E_b + E_i (1 - u) / u); set equal to the rental price.
     """
     staff = 1.0 + owned.staff_ratio
     busy = electricity_usd_per_h(owned, owned.mean_load_ratio, pue, usd_per_kwh)

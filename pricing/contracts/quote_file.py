@@ -34,7 +34,7 @@ _KEYS = (
 
 
 def quoted_gpu(path: Path) -> str:
-    """The catalogue id of the GPU in an offer.
+    """Return the catalogue id of the GPU in an offer.
 
     Raises:
         UsageError: the file cannot be read.
@@ -98,7 +98,7 @@ def _ended(file: TomlFile, as_of: date) -> bool:
 
 
 def _old_rate(file: TomlFile, rate: ExchangeRate, as_of: date) -> tuple[Message, ...]:
-    """Says that the rate is stale, where the gap of the price says that the offer ended."""
+    """Warn of a stale exchange rate where the price's gap reports the offer's end instead."""
     stale = stale_rates([rate], as_of)
     if not stale or not _ended(file, as_of):
         return ()
@@ -138,7 +138,7 @@ def _gpu_price(file: TomlFile, gpu: str, commitment: str, price: Decimal, rate: 
 
 
 def _price(file: TomlFile, commitment: str, rate: ExchangeRate) -> Decimal:
-    """The price in the currency of the offer; what is plausible is known in USD."""
+    """Return the price in the currency of the offer, after checking in USD that it is plausible."""
     price = file.amount("price_per_gpu_h")
     usd = price * rate.usd_per_unit
     if not 0 < usd <= HIGHEST_PLAUSIBLE_PER_GPU_H:

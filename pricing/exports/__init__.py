@@ -1,4 +1,4 @@
-"""Exports for finance: each format is one module here and turns an estimate document into bytes.
+"""Exports for finance: each format is one module here that converts an estimate document to bytes.
 
 To add a format, write `pricing/exports/<module>.py` with `render(document) -> bytes` and add a row to `EXPORTS`.
 """
@@ -21,24 +21,24 @@ class Export:
     """One format of a bill."""
 
     name: str
-    """What the user types."""
+    """Name that the user types."""
     module: str
     """File in this folder."""
     suffix: str
-    """File name extension, with its point."""
+    """File name extension, including the point."""
     what: str
     """Description in one line."""
     of_one_plan: bool = False
     """Whether it holds one plan, chosen by `precision`, `gpu` and `view`, rather than every plan."""
     is_binary: bool = False
-    """Whether it is written to a file only."""
+    """Whether it can only be written to a file."""
 
     def render(self, document: dict[str, Any], **chosen: str | None) -> bytes:
-        """The bill of an `mpplan.estimate/2` document in this format.
+        """Return the bill of an `mpplan.estimate/2` document in this format.
 
         Args:
             document: the answer.
-            chosen: `precision`, `gpu` and `view` of the plan, where it holds one.
+            chosen: `precision`, `gpu` and `view` of the plan, for a format of one plan.
 
         Raises:
             UsageError: the format needs a package that is not installed, or the document has no such plan with a cost.
@@ -69,7 +69,7 @@ EXPORTS = (
 
 
 def find_export(name: str) -> Export:
-    """The format of a name, whatever its case.
+    """Return the format of a name, regardless of case.
 
     Raises:
         UsageError: there is no format of that name.
@@ -83,10 +83,10 @@ def find_export(name: str) -> Export:
 
 
 def export_for(path: str | None) -> Export:
-    """The format that the ending of a file's name stands for; the default format where it has none, or for no file.
+    """Return the format for the ending of a file's name; the default format without an ending or without a file.
 
     Raises:
-        UsageError: it has an ending that stands for no format: its content would be another than it says.
+        UsageError: no format has this ending, so that the content would not be what the name says.
     """
     ending = PurePath(path or "").suffix.lower()
     if not ending:

@@ -1,8 +1,8 @@
-"""Checks that the figures of an estimate are consistent: sums to the cent, and ratios that a wrong unit would break.
+"""Check that the figures of an estimate are consistent: sums to the cent, and ratios that a wrong unit would break.
 
-kW for MW, Wh for kWh, cents for dollars and grams for kilograms are wrong by a factor of 100 or more; the bounds here
-are narrower, so each such mistake breaks one of them. Whatever a question may hold lies within them: what a price,
-a grid or a life of machines decides is held against that, not against what is usual.
+kW for MW, Wh for kWh, cents for dollars and grams for kilograms are wrong by a factor of 100 or more. The bounds here
+are narrower, so each such mistake breaks one of them. They allow everything that a question may contain: figures that
+depend on a price, a grid or the service life of machines are compared with it, not with the usual value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pricing.exports.bill_table import VIEWS, billed_plans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """A ratio of two figures and the bounds within which every real plan lies."""
+    """A ratio of two figures, and the bounds that every real plan satisfies."""
 
     name: str
     low: float
@@ -29,24 +29,24 @@ class Ratio:
 
 
 USD_PER_GPU_H = Ratio(name="cost over GPU-hours", low=0.005, high=400.0, unit="USD per GPU-hour")
-"""Where the document does not say at what price its hours are."""
+"""Bounds where the document does not state the price of its hours."""
 PRICED_WITHIN = 2.0
-"""Factor from the price that the document states, of the GPUs alone."""
+"""Largest factor between the cost of the GPUs alone and the price that the document states."""
 W_PER_GPU = Ratio(name="energy over GPU-hours", low=25.0, high=15_000.0, unit="W per GPU at the meter")
 G_PER_KWH = Ratio(name="carbon over energy", low=0.9, high=3000.0, unit="g CO2e per kWh")
 CLOCK = Ratio(name="GPU-hours over GPUs times days", low=0.97, high=1.03, unit="hours per hour")
 MEAN = Ratio(name="mean power times days over energy", low=0.5, high=2.0, unit="MWh per MWh")
 MADE = Ratio(name="embodied carbon over GPU-hours", low=1e-4, high=1.0, unit="kg CO2e per GPU-hour")
 SCORE = Ratio(name="SCI score over carbon", low=0.5, high=2.0, unit="kg per kg")
-"""Its high is of carbon with the embodied share, which on a clean grid is nearly all of it."""
+"""Its upper bound is for carbon with the embodied share, which is nearly all of it on a clean grid."""
 PEAK = Ratio(name="peak power over mean power", low=1.0, high=20.0, unit="W per W")
 LEAST_USD = 1.0
-"""Below, whole cents say too little of a price."""
+"""Amount below which whole cents say too little about a price."""
 
 
 GPU_LINES = ("gpu_rental", "gpu_owned")
 HOURLY = (*GPU_LINES, "electricity")
-"""Lines that an hour of a GPU pays for: fees, unused minimums and storage may be any number of times as much."""
+"""Lines that are paid per GPU-hour; fees, unused minimums and storage may be any multiple of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +56,11 @@ class Fault:
     where: str
     """Part of the document, for example `plans.bf16`."""
     what: str
-    """The ratio and the bounds that it breaks."""
+    """The ratio, and the bounds that it violates."""
 
 
 def audit(document: dict[str, Any]) -> tuple[Fault, ...]:
-    """The inconsistent figures of an `mpplan.estimate/2` document; none for a consistent one."""
+    """Return the inconsistent figures of an `mpplan.estimate/2` document; none for a consistent one."""
     faults = []
     try:
         billed_plans(document)
@@ -78,7 +78,7 @@ def require_sound(document: dict[str, Any]) -> None:
     """Refuse a document whose figures are inconsistent.
 
     Raises:
-        InputFileError: the first fault, and how many more there are.
+        InputFileError: the first fault, and the number of others.
     """
     faults = audit(document)
     if faults:
@@ -94,14 +94,14 @@ def _mid(plan: dict[str, Any], metric: str) -> float | None:
 
 
 def _price_used(document: dict[str, Any], gpu: str) -> float | None:
-    """USD of an hour of a GPU as the answer states it; None where it does not."""
+    """Return the USD per GPU-hour that the answer states; None where it states none."""
     rows = (document.get("money") or {}).get("prices") or ()
     used = next((row["usd_per_gpu_h"] for row in rows if row["gpu"] == gpu), None)
     return float(used["mid"]) if used else None
 
 
 def _price_misfits(plan: dict[str, Any], gpu_h: float, cost: float, price: float | None) -> Iterator[str]:
-    """Whether an hour costs what the answer says that it does, or what any can."""
+    """Yield a fault where the cost of an hour contradicts the stated price or, without one, is implausible."""
     lines = {line["id"]: float(line["usd"]["mid"]) for line in plan.get("cost_lines") or ()}
     names = GPU_LINES if price else HOURLY
     hourly = [usd for name, usd in lines.items() if name in names]

@@ -1,7 +1,7 @@
 """The cost tree of an estimate document as a table, in whole cents that sum at every level and in every column.
 
-A line is its quantity times its unit price to the cent, a line above it the sum of its lines. Answers of earlier
-versions, whose amounts are not yet in cents, are brought to that here.
+A line is its quantity times its unit price to the cent, and a line above it the sum of its lines. Answers of earlier
+versions, whose amounts are not yet in cents, are converted to that form here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BillRow:
     at_least: bool
     """Whether something is missing, so that the amounts are lower bounds."""
     is_leaf: bool
-    """Whether it has no lines of its own."""
+    """Whether it has no child lines."""
     evidence_ids: tuple[str, ...]
 
 
@@ -64,7 +64,7 @@ class BilledPlan:
     carbon_market_kg: float | None
     """Market-based at mid; None where no factor was given."""
     embodied_kg: tuple[float, float, float] | None
-    """low, mid, high; None where it was not asked for or is not known."""
+    """low, mid, high; None where it was not requested or is not known."""
     sci_kg: tuple[float, float, float] | None
     """SCI score per run; low, mid, high."""
     mean_power_mw: float | None
@@ -72,17 +72,17 @@ class BilledPlan:
 
     @property
     def total(self) -> BillRow:
-        """The root."""
+        """The root row."""
         return self.rows[0]
 
     @property
     def leaves(self) -> tuple[BillRow, ...]:
-        """The lines without lines of their own; they sum to the total."""
+        """The lines without child lines; they sum to the total."""
         return tuple(row for row in self.rows if row.is_leaf)
 
 
 def billed_plans(document: dict[str, Any]) -> tuple[BilledPlan, ...]:
-    """Every plan of an estimate document that fits and has a cost.
+    """Return every plan of an estimate document that fits and has a cost.
 
     Raises:
         InputFileError: a plan lacks a part, or its lines do not sum to its total.
@@ -96,7 +96,7 @@ def billed_plans(document: dict[str, Any]) -> tuple[BilledPlan, ...]:
 
 
 def unbilled_gpus(document: dict[str, Any]) -> tuple[str, ...]:
-    """The GPUs with plans that fit but have no cost, which a bill of every plan therefore leaves out."""
+    """Return the GPUs with plans that fit but have no cost, which a bill of every plan therefore leaves out."""
     plans = [plan for view in VIEWS for plan in document.get(view, ()) if plan.get("fits")]
     return tuple(dict.fromkeys(plan["gpu"] for plan in plans if not plan.get("cost_usd")))
 
@@ -104,7 +104,7 @@ def unbilled_gpus(document: dict[str, Any]) -> tuple[str, ...]:
 def one_plan(
     document: dict[str, Any], precision: str | None = None, view: str = "plans", gpu: str | None = None
 ) -> BilledPlan:
-    """The bill of one plan: that of the answer's sentence, in the same-GPUs view, unless others are named.
+    """Return the bill of one plan: by default that of the answer's main sentence, in the same-GPUs view.
 
     Raises:
         UsageError: the document has no such plan with a cost.
@@ -123,7 +123,7 @@ def one_plan(
 
 
 def decent(value: object) -> object:
-    """A cell without the digits that only the machine's arithmetic made, and without an exponent."""
+    """Return a cell without digits from floating-point arithmetic, and without an exponent."""
     if not isinstance(value, float):
         return value
     digits = max(DIGITS, DECIMALS + len(f"{abs(value):.0f}"))
@@ -191,7 +191,7 @@ def _rows(line: dict[str, Any], parent: str | None, plan: dict[str, Any], view: 
 
 
 def _amounts(line: dict[str, Any]) -> list[Decimal]:
-    """Low, mid and high of a line in whole cents: the sums of its lines, else its own."""
+    """Return low, mid and high of a line in whole cents: the sums of its child lines, else its own amounts."""
     children = line.get("children") or []
     if not children:
         return _own(line)
@@ -208,7 +208,7 @@ def _own(line: dict[str, Any]) -> list[Decimal]:
 
 
 def _require_sum(line: dict[str, Any], children: list[dict[str, Any]], end: str) -> None:
-    """Refuse a line whose own lines do not sum to it."""
+    """Refuse a line whose child lines do not sum to it."""
     parts, whole = sum((exact(child["usd"][end]) for child in children), Decimal(0)), exact(line["usd"][end])
     if abs(parts - whole) > max(Decimal("0.01"), abs(whole) * Decimal("1e-9")):
         raise InputFileError(

@@ -45,12 +45,12 @@ COLUMNS = (
     "peak_power_mw",
     "evidence",
 )
-"""Energy, power and carbon (location-based, unless the name says otherwise) are on the total's row only, so that each
-column can be summed."""
+"""Columns of the CSV. Energy, power and carbon (location-based, unless the name says otherwise) are only on the row
+of the total, so that each column can be summed."""
 
 
 def render(document: dict[str, Any]) -> bytes:
-    """The CSV, UTF-8.
+    """Return the CSV in UTF-8.
 
     Raises:
         InputFileError: the document's figures are inconsistent.
@@ -62,7 +62,7 @@ def render(document: dict[str, Any]) -> bytes:
 
 
 def cells(plan: BilledPlan, row: BillRow) -> dict[str, Any]:
-    """One row by column; None where a column does not apply."""
+    """Return one row by column; None where a column does not apply."""
     at_root = row.parent is None
     return {
         "view": row.view,

@@ -16,7 +16,7 @@ _FLAGS = ("at_least", "is_leaf")
 
 
 def render(document: dict[str, Any]) -> bytes:
-    """The Parquet file.
+    """Return the Parquet file.
 
     Raises:
         UsageError: pyarrow is not installed.

@@ -75,19 +75,19 @@ _SERVICE = {
     "electricity": "Other",
 }
 _UNITS = {"GPU-hour": "GPU-hours", LUMP_SUM: "Units"}
-"""Units whose name in FOCUS is another."""
+"""Units that have another name in FOCUS."""
 _PRICING = {"on-demand": "Standard", "spot": "Dynamic", "1y": "Committed", "3y": "Committed"}
-"""By commitment; own machines are `Other`."""
+"""Pricing category by commitment; owned machines are `Other`."""
 
 
 def render(
     document: dict[str, Any], precision: str | None = None, gpu: str | None = None, view: str = "plans"
 ) -> bytes:
-    """One plan's lines without children, one row each; energy and carbon on the first row, so that they can be summed.
+    """Return one plan's lines without children, one row each; energy and carbon are on the first row, to allow summing.
 
     Raises:
         UsageError: the document has no such plan with a cost, or it runs for thousands of years.
-        InputFileError: its figures are inconsistent, or it does not say when it was made.
+        InputFileError: its figures are inconsistent, or it does not state when it was made.
     """
     require_sound(document)
     plan = one_plan(document, precision, view, gpu)
@@ -102,7 +102,7 @@ def _given(document: dict[str, Any], name: str) -> str:
 
 
 def _terms(document: dict[str, Any], gpu: str) -> tuple[str, str, str]:
-    """Provider, commitment and region of the price: those used for this GPU, else those of the question."""
+    """Return provider, commitment and region of the price: those used for this GPU, else those of the question."""
     prices = (document.get("money") or {}).get("prices") or ()
     used: dict[str, Any] = next((price for price in prices if price["gpu"] == gpu), {})
     commitment = used.get("commitment") or _given(document, "commitment") or "on-demand"
@@ -111,10 +111,10 @@ def _terms(document: dict[str, Any], gpu: str) -> tuple[str, str, str]:
 
 
 def _created_at(document: dict[str, Any]) -> str:
-    """When the answer was made, from which the charges count.
+    """Return when the answer was made, which is when the charges begin.
 
     Raises:
-        InputFileError: the document does not say.
+        InputFileError: the document does not state it.
     """
     if not document.get("created_at"):
         raise InputFileError(
@@ -137,7 +137,7 @@ def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: b
         raise UsageError(what, hint="`--format cost-csv` has no days") from None
     provider, commitment, region = _terms(document, row.gpu)
     once = row.line == "setup_fee"
-    alone = row.usd_mid if row.quantity is None else ""  # one unit at the amount, in answers of earlier versions
+    alone = row.usd_mid if row.quantity is None else ""  # answers of earlier versions: one unit at the amount
     price = alone if row.unit_price_usd is None else row.unit_price_usd[1]
     units = _UNITS.get(row.unit or "", row.unit or _UNITS[LUMP_SUM])
     consumed = not once and row.quantity is not None and row.unit != LUMP_SUM

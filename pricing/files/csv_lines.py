@@ -1,4 +1,4 @@
-"""Reads a CSV of the user line by line: a bad line is told from the others and keeps its text, so that none is lost."""
+"""Read a user's CSV line by line: a bad line is kept apart from the good ones with its text, so none is lost."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class Line:
     """One record of a file, which spans several lines where a cell holds a line end."""
 
     number: int
-    """Line on which it ends, the header being line 1."""
+    """Line number of its end; the header is line 1."""
     text: str
-    """As it stands in the file, with its line end."""
+    """Its text in the file, with the line end."""
     content: Row | InputFileError
-    """Its cells, or what is wrong with it."""
+    """Its cells, or the error in it."""
 
 
 class _Remembering:
-    """Hands out lines one by one and keeps those that a reader took since it was last asked."""
+    """Yields lines one by one and keeps those that a reader has taken since the last call of `taken`."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = iter(lines)
@@ -42,15 +42,16 @@ class _Remembering:
 def csv_lines(
     lines: Iterable[str], name: str, columns: Iterable[str], *, only: tuple[str, str] | None = None
 ) -> Iterator[Line]:
-    """The records of a CSV file, good and bad ones; blank lines are skipped.
+    """Yield the records of a CSV file, good and bad; blank lines are skipped.
 
-    Quotes are read strictly, so that none is left open at the end. A bad record of several lines is an open quote: its
-    lines are then read one by one, so that the good rows which it swallowed are found again.
+    Quotes are read strictly, so an unclosed quote at the end is an error. A bad record of several lines is taken for an
+    unclosed quote: its lines are then read one by one, to recover the good rows that it swallowed.
 
     Args:
-        lines: the file's lines with their ends; a byte that is no UTF-8 stands as a lone surrogate (`surrogateescape`).
+        lines: the file's lines with their ends; a byte that is not UTF-8 appears as a lone surrogate
+            (`surrogateescape`).
         name: the file's name, for errors.
-        columns: columns that must be there.
+        columns: required columns.
         only: a column and its text; good records with another text are skipped.
 
     Raises:
@@ -75,7 +76,7 @@ def csv_lines(
 
 _Cells = list[str] | csv.Error
 _Record = tuple[int, list[str], _Cells]
-"""Number of its last line, its lines, and its cells."""
+"""Number of the record's last line, its lines, and its cells or the error in them."""
 
 
 def _records(reader: Iterator[list[str]], source: _Remembering) -> Iterator[_Record]:

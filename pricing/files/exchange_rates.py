@@ -1,4 +1,4 @@
-"""Exchange rates: prices in another currency are converted only with a dated rate of the user's."""
+"""Exchange rates: prices in another currency are converted only with a dated rate that the user supplies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RATE_COLUMNS = ("currency", "usd_per_unit", "date", "source")
 
 _MAY_BE_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}")
 LARGEST_USD_PER_UNIT = Decimal(10_000)
-"""The dearest unit of a currency is worth a few USD, the cheapest some millionths of one."""
+"""Upper limit of a rate: the most valuable unit of a currency is worth a few USD, the least some millionths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +33,11 @@ class ExchangeRate:
 
 
 def load_rates() -> tuple[ExchangeRate, ...]:
-    """The user's rates, `exchange_rates.csv` in the data folder; none are shipped.
+    """Return the user's rates from `exchange_rates.csv` in the data folder; none are shipped.
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: a column is missing or a cell is not what its column holds.
+        InputFileError: a column is missing or a cell is invalid for its column.
     """
     if not has_data_dir():
         return ()
@@ -54,7 +54,10 @@ def _rate(row: Row) -> ExchangeRate:
 
 
 def _usd_per_unit(row: Row) -> Decimal:
-    """A comma is a decimal mark, as in the price book, unless three digits follow it: `1,100` may mean thousands."""
+    """Read a rate, whose comma is a decimal mark as in the price book.
+
+    A comma before three digits is refused, since `1,100` may mean thousands.
+    """
     if _MAY_BE_THOUSANDS.fullmatch(row.cell("usd_per_unit")):
         raise row.fail("usd_per_unit", "a number with a point as decimal mark and none for thousands")
     rate = row.decimal("usd_per_unit", above_zero=True)
@@ -64,7 +67,7 @@ def _usd_per_unit(row: Row) -> Decimal:
 
 
 def usd_rate(currency: str, as_of: date, rates: tuple[ExchangeRate, ...]) -> ExchangeRate | None:
-    """The newest rate of a currency on or before a day; None where there is none. The rate of USD is always 1."""
+    """Return the newest rate of a currency on or before a day; None where there is none. For USD it is always 1."""
     if currency == "USD":
         return ExchangeRate(currency="USD", usd_per_unit=Decimal(1), date=as_of, source="")
     known = [rate for rate in rates if rate.currency == currency and rate.date <= as_of]

@@ -1,4 +1,4 @@
-"""Reader of the user's TOML files (own.toml, quote.toml …); an error says `file:line: key: what was expected`."""
+"""Reader of the user's TOML files (own.toml, quote.toml …); an error reads `file:line: key: what was expected`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from planner.text import one_line, shortened
 from pricing.base.listing import listed
 
 LARGEST_BYTES = 2**20
-"""Of a file of settings that a person wrote."""
+"""Size limit of a settings file written by a person."""
 MOST_CHARACTERS = 1000
-"""Of a text in it."""
+"""Length limit of a text in it."""
 LARGEST_PARSED = 1e21
-"""Bytes or seconds: a thousand million terabytes."""
+"""Limit of a size in bytes or a duration in seconds: a thousand million terabytes."""
 DEEPEST = 16
-"""Levels of tables and lists; no file of ours has more than three."""
+"""Limit on nested tables and lists; none of these files has more than three levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,12 @@ class TomlFile:
     name: str
     """File name as shown in errors."""
     text: str
-    """Content of the file, to find the line of a key."""
+    """Content of the file, in which the line of a key is found."""
     values: dict[str, Any]
     """Values by table and key; numbers with a point are Decimal."""
 
     def fail(self, key: str, expected: str, hint: str | Message | None = None) -> InputFileError:
-        """The error for a key, with its line number; line 1 where the file lacks the key."""
+        """Return the error for a key, with its line number; line 1 where the file lacks the key."""
         last = re.escape(key.rsplit(".", 1)[-1])
         match = re.search(rf"^[ \t]*\[?\[?[\w.\"-]*{last}\b", self.text, flags=re.MULTILINE)
         line = self.text.count("\n", 0, match.start()) + 1 if match else 1
@@ -48,14 +48,14 @@ class TomlFile:
         )
 
     def get(self, key: str) -> Any:
-        """The value of `table.key`, None where it is missing."""
+        """Return the value of `table.key`; None where it is missing."""
         value: Any = self.values
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         return value
 
     def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
-        """A number in `[low, high]`; `default` where the key is missing.
+        """Return a number in `[low, high]`; `default` where the key is missing.
 
         Raises:
             InputFileError: missing without a default, not a number, or out of bounds.
@@ -70,7 +70,7 @@ class TomlFile:
         return float(figure)
 
     def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
-        """A whole number in `[low, high]`; `default` where the key is missing.
+        """Return a whole number in `[low, high]`; `default` where the key is missing.
 
         Raises:
             InputFileError: missing without a default, not a whole number, or out of bounds.
@@ -81,10 +81,10 @@ class TomlFile:
         return int(number)
 
     def amount(self, key: str, default: Decimal | None = None) -> Decimal:
-        """An exact amount from 0 to `LARGEST_AMOUNT`; `default` where the key is missing.
+        """Return an exact amount from 0 to `LARGEST_AMOUNT`; `default` where the key is missing.
 
         Raises:
-            InputFileError: missing without a default, not a number, negative, or larger than any amount.
+            InputFileError: missing without a default, not a number, negative, or above `LARGEST_AMOUNT`.
         """
         value = self.get(key)
         if value is None and default is not None:
@@ -96,10 +96,10 @@ class TomlFile:
         return figure
 
     def parsed(self, key: str, parse: Callable[[str, str], float], default: float = 0.0) -> float:
-        """A size or a duration with its unit, as `planner.units` parses it; `default` where the key is missing.
+        """Return a size or a duration with a unit, read by a parser of `planner.units`; `default` where it is missing.
 
         Raises:
-            InputFileError: it is none, or larger than any.
+            InputFileError: it cannot be parsed, or exceeds `LARGEST_PARSED`.
         """
         value = self.get(key)
         if value is None:
@@ -116,13 +116,13 @@ class TomlFile:
         return number
 
     def word(self, key: str, allowed: Iterable[str], default: str | None = None, like: str | None = None) -> str:
-        """One of the `allowed` words; `default` where the key is missing.
+        """Return one of the `allowed` words; `default` where the key is missing.
 
         Args:
             key: `table.key`.
             allowed: the words.
-            default: the word of a file without the key.
-            like: what is expected, in words, where there are too many to list.
+            default: the word where the key is missing.
+            like: description of the expected words, where there are too many to list.
 
         Raises:
             InputFileError: missing without a default, or another word.
@@ -138,10 +138,10 @@ class TomlFile:
         return str(value)
 
     def text_of(self, key: str, default: str | None = None) -> str:
-        """A text that is not empty; `default` where the key is missing.
+        """Return a non-empty text on one line; `default` where the key is missing.
 
         Raises:
-            InputFileError: missing without a default, or not a text.
+            InputFileError: missing without a default, not a text, or longer than `MOST_CHARACTERS`.
         """
         value = self.get(key)
         if value is None and default is not None:
@@ -153,7 +153,7 @@ class TomlFile:
         return one_line(value)
 
     def day(self, key: str) -> date | None:
-        """A date (`2026-08-28`, quoted or not), None where it is missing.
+        """Return a date (`2026-08-28`, quoted or not); None where it is missing.
 
         Raises:
             InputFileError: the value is not a date.
@@ -167,10 +167,10 @@ class TomlFile:
             raise self.fail(key, f"expected a date such as 2026-08-28, found {_shown(value)}") from None
 
     def only(self, known: Iterable[str]) -> None:
-        """Check that the file has no other keys than these (`table.key`), and no other tables than theirs.
+        """Check that the file has no keys other than these (`table.key`), and no tables other than theirs.
 
         Raises:
-            InputFileError: it has an unknown key or table; similar ones are offered.
+            InputFileError: it has an unknown key or table; similar ones are suggested.
         """
         allowed = tuple(known)
         tables = tuple(dict.fromkeys(key.rpartition(".")[0] for key in allowed if "." in key))
@@ -182,7 +182,7 @@ class TomlFile:
 
 
 def _figure(value: Any) -> Decimal | None:
-    """A finite number of a file, None for anything else."""
+    """Return a finite number; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     figure = Decimal(value)
@@ -190,7 +190,7 @@ def _figure(value: Any) -> Decimal | None:
 
 
 def _unquoted(key: str, value: Any) -> str | None:
-    """What to write where a number stands in quotes; None where it does not."""
+    """Return how to write a number that is wrongly in quotes; None where the value is not one."""
     figure = parse_decimal(value) if isinstance(value, str) and "," not in value else None
     if figure is None:
         return None
@@ -202,12 +202,12 @@ def _shown(value: Any) -> str:
         return "nothing"
     try:
         return f"`{shortened(str(value))}`"
-    except ValueError:  # a hexadecimal number of thousands of digits has no decimal text
+    except ValueError:  # a hexadecimal number with thousands of digits has no decimal text
         return "a number of thousands of digits"
 
 
 def _is_too_deep(values: dict[str, Any]) -> bool:
-    """Whether tables or lists lie more than `DEEPEST` levels within each other."""
+    """Return whether tables or lists are nested more than `DEEPEST` levels deep."""
     level: list[Any] = [values]
     for _ in range(DEEPEST):
         tables = (value.values() if isinstance(value, dict) else value for value in level)
@@ -216,7 +216,7 @@ def _is_too_deep(values: dict[str, Any]) -> bool:
 
 
 def _keys(values: dict[str, Any], prefix: str) -> Iterable[str]:
-    """Keys of values and of empty tables, each as `table.key`."""
+    """Yield the keys of values and of empty tables, each as `table.key`."""
     for key, value in values.items():
         if isinstance(value, dict) and value:
             yield from _keys(value, f"{prefix}{key}.")
@@ -229,22 +229,22 @@ def read_toml(path: Path) -> TomlFile:
 
     Raises:
         UsageError: it is missing or cannot be read.
-        InputFileError: it is no file, larger than `LARGEST_BYTES`, or not TOML in UTF-8.
+        InputFileError: it is not a regular file, is larger than `LARGEST_BYTES`, or is not TOML in UTF-8.
     """
     text = read_text(path, str(path), most_bytes=LARGEST_BYTES)
     return TomlFile(name=str(path), text=text, values=parse_toml(text, str(path), Decimal))
 
 
 def parse_toml(text: str, name: str, number: Callable[[str], Any]) -> dict[str, Any]:
-    """The tables of a TOML text.
+    """Return the tables of a TOML text.
 
     Args:
-        text: what the file holds.
-        name: the file's, for errors.
+        text: content of the file.
+        name: name of the file, for errors.
         number: reads a number with a point or an exponent.
 
     Raises:
-        InputFileError: it is not TOML, or holds what no file of this kind does.
+        InputFileError: it is not TOML, is nested too deeply, or has a number with too many digits.
     """
     try:
         values = tomllib.loads(text, parse_float=number)

@@ -1,1 +1,1 @@
-"""The price of a GPU-hour: of a named provider, of the market, or reserved."""
+"""The price of a GPU-hour: from a named provider, from the market, or reserved."""

@@ -1,4 +1,4 @@
-"""Queries to the price book: GPU, provider, region, commitment and day, and the rows that match them."""
+"""Queries to the price book: GPU, provider, region, commitment and day, and the matching rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EVERYWHERE = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceQuery:
-    """Which price is wanted from the book."""
+    """A query for a price from the book."""
 
     gpu: str
     """Catalogue id."""
@@ -47,10 +47,10 @@ class PriceQuery:
 
 
 def parse_commitment(text: str) -> str:
-    """The commitment of a name in any of its usual spellings, one of `COMMITMENTS`.
+    """Return the commitment for a name in any of its usual spellings, one of `COMMITMENTS`.
 
     Raises:
-        UsageError: no such commitment.
+        UsageError: there is no such commitment.
     """
     plain = text.strip().lower()
     plain = _COMMITMENT_WORDS.get(plain, plain)
@@ -63,7 +63,7 @@ def check_names(query: PriceQuery) -> None:
     """Check that the price book knows the provider and the region.
 
     Raises:
-        UsageError: one of them is unknown; similar names are offered.
+        UsageError: one of them is unknown; similar names are suggested.
     """
     if query.provider is None and query.region is None:
         return
@@ -90,7 +90,7 @@ def check_names(query: PriceQuery) -> None:
 
 
 def _is_place(region: str, provider: str | None) -> bool:
-    """Whether a name stands for a place; a region's name does for its own provider, or where none is asked for."""
+    """Return whether a name is a place; a region's name is one for its own provider, or with no provider given."""
     owner, colon, _ = region.strip().lower().partition(":")
     foreign = bool(colon) and provider not in (None, owner)
     return not foreign and place_named(region, provider) is not None
@@ -108,7 +108,7 @@ def _in_region(row: PriceRow, query: PriceQuery) -> bool:
 
 
 def selected_rows(book: PriceBook, query: PriceQuery) -> tuple[PriceRow, ...]:
-    """The rows that match: those that count on the day, historic ones only where there are no others."""
+    """Return the matching rows that count on the day; historic rows only where there are no others."""
     candidates = [
         row
         for row in book.rows

@@ -1,4 +1,4 @@
-"""A stand-in for the price of a GPU that has none: the price of another GPU that the user names, labelled as such."""
+"""A substitute for the price of a GPU that has none: the price of another GPU that the user names, labelled as such."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pricing.book.reading import load_book
 
 
 def priced_or_like(gpu: str, like: str | None, price_of: Callable[[str], GpuPrice]) -> GpuPrice:
-    """The price of a GPU; where it has none, that of the GPU which is to stand in for it.
+    """Return the price of a GPU or, where it has none, the price of the GPU named as a substitute.
 
     Args:
         gpu: catalogue id.
-        like: the GPU that stands in; None: no stand-in, and the gap names one that could.
-        price_of: the price of a GPU id, as the question asks for it.
+        like: the substitute GPU; None: no substitute, and the gap names a suitable one.
+        price_of: returns the price of a GPU id, with the terms of the question.
 
     Raises:
-        UsageError: what `price_of` raises, for a GPU without a stand-in or for the stand-in itself.
+        UsageError: raised by `price_of`, for a GPU without a substitute or for the substitute itself.
     """
     try:
         price = price_of(gpu)
@@ -38,7 +38,7 @@ def priced_or_like(gpu: str, like: str | None, price_of: Callable[[str], GpuPric
 
 
 def _neither(price: GpuPrice, like: str) -> GpuPrice:
-    """A price that is unknown, and so is that of its stand-in: the gap is the GPU's own and names both."""
+    """Return an unknown price whose substitute is unknown, too: the gap is the GPU's own and names both."""
     if price.gap is None:
         return price
     why = Message.of("price.like_unpriced", why=price.gap.why, like=like)
@@ -46,7 +46,7 @@ def _neither(price: GpuPrice, like: str) -> GpuPrice:
 
 
 def _standing_in(gpu: str, price: GpuPrice) -> GpuPrice:
-    """The price of another GPU as an assumption about this one; unknown stays unknown."""
+    """Return the price of another GPU as an assumption about this one; an unknown price stays unknown."""
     return replace(
         price,
         gpu=gpu,
@@ -67,27 +67,27 @@ def _assumed(row: Evidence, gpu: str, like: str) -> Evidence:
 
 
 def nearest_priced(gpu_id: str) -> str | None:
-    """The GPU with an on-demand price that is nearest in kind; None where the book has none, or for a CPU of one's own.
+    """Return the most similar GPU with an on-demand price; None where the book has none, or for the user's own CPU.
 
-    One of the same architecture where there is one, then by dense BF16 rate, memory and year.
+    GPUs of the same architecture come first, then those nearest by dense BF16 rate, memory and year.
     """
     priced = {row.gpu for row in load_book().rows if row.commitment == "on-demand" and row.seller != "marketplace"}
     candidates = [gpu for gpu in load_gpus().values() if gpu.id in priced and gpu.id != gpu_id]
     target = load_gpus().get(gpu_id)
-    if target is None:  # `cpu-local` stands in no catalogue
+    if target is None:  # `cpu-local` is not in the catalogue
         return None
     nearest = min(candidates, key=lambda gpu: (gpu.arch != target.arch, _distance(gpu, target)), default=None)
     return None if nearest is None else nearest.id
 
 
 MEMORY_SHARE, PER_YEAR = 0.5, 0.05
-"""What memory counts for beside the rate, and a year between the launches of two GPUs."""
+"""Weight of the memory relative to the rate, and of a year between the launches of two GPUs."""
 
 
 def _distance(gpu: Gpu, other: Gpu) -> float:
-    """Of two GPUs: the ratios of their rates and of their memories, as logarithms, and the years between them.
+    """Return the distance of two GPUs: the weighted log ratios of their rates and memories, and years between them.
 
-    An MI325X has the memory of a B300, but the rate and the year of an H200, whose price it is nearer to.
+    An MI325X has the memory of a B300, but the rate and the year of an H200, whose price is closer to its own.
     """
     rates = [part.peak_flop_per_s.get("bf16") or part.peak_flop_per_s["fp32"] for part in (gpu, other)]
     memories = abs(math.log(gpu.memory_bytes / other.memory_bytes))

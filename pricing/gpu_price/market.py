@@ -1,4 +1,4 @@
-"""A price from the rows that match a query: of one provider, or of the market with one vote per provider."""
+"""A price from the rows that match a query: from one provider, or from the market with one vote per provider."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pricing.gpu_price.ask import PriceQuery
 
 LOW, HIGH = Decimal("0.05"), Decimal("0.95")
 FEW_PROVIDERS = 5
-"""With fewer votes the range is from the lowest to the highest; otherwise from the 5th to the 95th percentile."""
+"""With fewer votes the range extends from the lowest to the highest, otherwise from the 5th to the 95th percentile."""
 MOST_NAMED = 12
-"""Providers that a sentence names."""
+"""Number of providers that a sentence names."""
 TYPICAL_FROM_PROVIDERS = 5
 """GPUs with at least this many votes set the typical spread, to which a narrower range of fewer votes is widened."""
 TYPICAL_OF = "on-demand"
-"""The commitment whose typical spread is taken where no GPU has enough votes in the one asked for."""
+"""Commitment whose typical spread is used where no GPU has enough votes in the requested one."""
 
 
 def _evidence(vote: Vote) -> Evidence:
@@ -46,7 +46,7 @@ def _evidence(vote: Vote) -> Evidence:
 
 
 def _stale_gap(ballot: tuple[Vote, ...], as_of: date) -> Gap | None:
-    """Rows and exchange rates that are too old; rates alone have a gap of their own."""
+    """Return the gap for stale rows and exchange rates; stale rates alone have a gap of their own."""
     stale = [vote.row for vote in ballot if vote.row.is_stale(as_of)]
     rates = [vote.rate for vote in ballot]
     if not stale:
@@ -62,12 +62,12 @@ def _date_warnings(ballot: tuple[Vote, ...], as_of: date) -> tuple[Message, ...]
     if historic:
         warnings.append(Message.of("price.warning.historic", rows=_dated(historic)))
     if any(vote.row.date_latest > as_of for vote in ballot):
-        warnings.append(Message.of("price.warning.vague_date"))  # the same for every GPU, so that it is said once
+        warnings.append(Message.of("price.warning.vague_date"))  # the same for every GPU, so it is shown once
     return tuple(warnings)
 
 
 def _dated(rows: list[PriceRow]) -> Message:
-    """Providers of rows with their dates; after `MOST_NAMED` of them, how many more there are."""
+    """Return the providers of rows with their dates, and beyond `MOST_NAMED` only the number of the others."""
     named = tuple(Message.of("price.of_date", provider=row.provider, date=str(row.date_latest)) for row in rows)
     if len(named) <= MOST_NAMED:
         return Message.of("price.of_dates", rows=named)
@@ -79,7 +79,7 @@ def _region(query: PriceQuery) -> Message | str:
 
 
 def provider_price(vote: Vote, query: PriceQuery) -> GpuPrice:
-    """The cheapest current price of one provider; high is its most expensive, in another region or instance."""
+    """Return the cheapest current price of one provider; high is its most expensive, in another region or instance."""
     row = vote.row
     usd = float(vote.usd_per_gpu_h)
     gap = _stale_gap((vote,), query.as_of)
@@ -115,7 +115,7 @@ def _spread(prices: tuple[Decimal, ...]) -> tuple[Decimal, Decimal, Decimal]:
 def typical_spread(
     book: PriceBook, rates: tuple[ExchangeRate, ...], commitment: str, as_of: date
 ) -> tuple[Decimal, Decimal] | None:
-    """Low and high divided by the median, averaged over the GPUs with at least five votes; None if there are none."""
+    """Return low and high over the median, averaged over GPUs with at least five votes; None where there are none."""
     candidates = [row for row in book.rows if row.commitment == commitment and row.seller != "marketplace"]
     ratios = []
     for gpu in sorted({row.gpu for row in candidates}):
@@ -133,10 +133,11 @@ def typical_spread(
 def _widened(
     rates: tuple[ExchangeRate, ...], price: tuple[Decimal, Decimal, Decimal], count: int, query: PriceQuery
 ) -> tuple[Decimal, Decimal, Message] | None:
-    """Low and high of a few votes at least as far from the median as is typical, with the warning that says so.
+    """Return low and high of a few votes widened to the typical spread, with the warning about it.
 
-    None where the range is as wide as is typical already. A few votes that happen to agree say little of the market:
-    three cheapest spot prices of an H100 lie within a factor of 1.6, on-demand ones of GPUs with five votes within 2.4.
+    None where the range already has the typical width. A few votes that happen to agree say little about the market:
+    the three cheapest spot prices of an H100 are within a factor of 1.6, on-demand prices of GPUs with five votes
+    within 2.4.
     """
     low, mid, high = price
     own = typical_spread(load_book(), rates, query.commitment, query.as_of)
@@ -152,7 +153,7 @@ def _widened(
 
 
 def market_price(rates: tuple[ExchangeRate, ...], ballot: tuple[Vote, ...], query: PriceQuery) -> GpuPrice:
-    """The median vote, with the spread of the votes as range (see `quote_gpu`)."""
+    """Return the median vote, with the spread of the votes as range (see `quote_gpu`)."""
     low, mid, high = _spread(tuple(vote.usd_per_gpu_h for vote in ballot))
     warnings = list(_date_warnings(ballot, query.as_of))
     if len(ballot) < FEW_PROVIDERS and query.region is None:

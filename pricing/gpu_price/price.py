@@ -1,4 +1,4 @@
-"""The price of a GPU-hour: the one given, a provider's, or that of the market (`quote_gpu`)."""
+"""The price of a GPU-hour: the user's, a provider's, or the market's (`quote_gpu`)."""
 
 from __future__ import annotations
 
@@ -30,26 +30,30 @@ def quote_gpu(
     commitment: str = "on-demand",
     as_of: date,
 ) -> GpuPrice:
-    """The price of an hour of this GPU.
+    """Return the price of an hour of this GPU.
 
-    In this order: the price given; the cheapest current price of the provider named, or of the only one in the region
-    named (low and mid; high is the provider's most expensive region); else the market, of the region named if one is:
-    the median over providers, one vote each (its cheapest current price, without marketplace offers), with the 5th and
-    95th percentile of the votes as range (below five providers the lowest and highest vote, widened to the typical
-    spread of the GPUs that have five where it is narrower). A country stands for its states and the regions in them.
+    The first of these that applies is used:
 
-    A reserved price without a recent row is the on-demand price less the discount of `discounts.csv`, as an assumption.
+    1. The given price. 2. The cheapest current price of the named provider, or of the only provider in the named
+    region, as low and mid; high is the provider's most expensive region. 3. The market, restricted to the named region
+    if there is one: the median over providers, one vote each (its cheapest current price, without marketplace offers).
+    The range is the 5th and 95th percentile of the votes. Below five providers it is the lowest and highest vote,
+    widened where it is narrower than the typical spread of the GPUs that have five.
+
+    A country includes its states and the regions in them. A reserved price without a recent row is the on-demand price
+    less the discount of `discounts.csv`, as an assumption.
 
     Args:
-        gpu_id: catalogue id; for a GPU without rows the price has a gap, which is no error.
+        gpu_id: catalogue id; for a GPU without rows the price has a gap, which is not an error.
         price_usd_per_gpu_h: the user's own price.
         provider: a provider of the book, in any case.
-        region: a provider's region, or a place (`US-VA`, `Germany`) that stands for the regions in it.
+        region: a provider's region, or a place (`US-VA`, `Germany`) that includes the regions in it.
         commitment: one of `COMMITMENTS`.
         as_of: the day of the price.
 
     Raises:
-        UsageError: a price that is not a plausible positive number, or an unknown provider, region or commitment.
+        UsageError: the price is not a plausible positive number; the provider, region or commitment is unknown; or no
+            price of the named provider or region matches.
     """
     kind = parse_commitment(commitment)
     if price_usd_per_gpu_h is not None:
@@ -63,10 +67,10 @@ def quote_gpu(
 
 
 def given_price(gpu: str, usd_per_gpu_h: float, commitment: str = "on-demand") -> GpuPrice:
-    """The price that the user gave, without a range.
+    """Return the price that the user gave, without a range.
 
     Raises:
-        UsageError: not more than 0 and at most 200 USD per GPU-hour.
+        UsageError: it is not above 0 and at most 200 USD per GPU-hour.
     """
     if not 0 < usd_per_gpu_h <= HIGHEST_PLAUSIBLE_PER_GPU_H:
         raise UsageError(
@@ -92,10 +96,10 @@ def given_price(gpu: str, usd_per_gpu_h: float, commitment: str = "on-demand") -
 
 
 def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQuery) -> GpuPrice:
-    """`quote_gpu` with a given price book.
+    """Return the price of `quote_gpu` from a given price book.
 
     Raises:
-        UsageError: an unknown provider or region.
+        UsageError: the provider or region is unknown, or has no price that matches.
     """
     check_names(query)
     rows = selected_rows(book, query)
@@ -120,7 +124,7 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQue
 
 
 def _left_out(book: PriceBook, query: PriceQuery) -> tuple[Message, ...]:
-    """Warns of rows dated after the day: harmless for a past day, but the only sign of a wrong clock."""
+    """Warn of rows dated after the day: harmless for a past day, but the only sign of a wrong clock."""
     later = [row for row in book.rows if row.gpu == query.gpu and row.date_earliest > query.as_of]
     if not later:
         return ()

@@ -33,7 +33,7 @@ class Discount:
 
 @lru_cache(maxsize=1)
 def discounts() -> tuple[Discount, ...]:
-    """The rows of `discounts.csv`."""
+    """Return the rows of `discounts.csv`."""
     return tuple(_discount(row) for row in read_rows(DATA / "discounts.csv"))
 
 
@@ -49,10 +49,10 @@ def _discount(row: Row) -> Discount:
 
 
 def less_discount(on_demand: GpuPrice, query: PriceQuery) -> GpuPrice:
-    """The reserved price, derived from the on-demand price of the same query.
+    """Return the reserved price, derived from the on-demand price of the same query.
 
-    A provider with a row in `discounts.csv` has its own discount; otherwise low, mid and high are with the largest,
-    the median and the smallest discount of that commitment. An unknown price stays unknown.
+    A provider with a row in `discounts.csv` has its own discount; otherwise low, mid and high use the largest, the
+    median and the smallest discount for that commitment. An unknown price stays unknown.
     """
     price = on_demand.usd_per_gpu_h
     if price is None:

@@ -13,11 +13,11 @@ from planner.units import YEAR_H
 from pricing.base.folder import DATA
 
 LOW_OVER_BOAVIZTA = 164 / 575
-"""NVIDIA's own footprint of an HGX H100 board, commonly quoted as 1312 kg for 8 GPUs (its publication was not found),
-over Boavizta's figure for the same GPU; assumed as the low end for every GPU."""
+"""Low end over Boavizta's figure, for every GPU (assumed): NVIDIA's own footprint of an HGX H100 board, commonly
+quoted as 1312 kg for 8 GPUs (its publication was not found), over Boavizta's figure for the same GPU."""
 
 LIFE_YEARS = 5
-"""Service life over which embodied carbon and the price of own machines are spread where none is given."""
+"""Service life over which embodied carbon and the price of owned machines are spread where none is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Embodied:
     evidence: Evidence
 
     def per_gpu_h(self, life_years: float = LIFE_YEARS) -> EmbodiedRate:
-        """The share of one hour: the total over the hours of the service life, used or not, as the SCI counts it.
+        """Return the carbon of one hour: the total over all hours of the service life, used or not, as in the SCI.
 
         Args:
             life_years: service life.
@@ -61,10 +61,13 @@ def _embodied(row: Row) -> Embodied:
 
 
 def embodied_of(gpu: str) -> Embodied | None:
-    """Carbon of manufacturing a GPU: low from NVIDIA's figure, high from Boavizta's, mid halfway; None if unknown.
+    """Return the carbon of manufacturing a GPU: low from NVIDIA's figure, high from Boavizta's, mid halfway.
 
     Args:
         gpu: catalogue id.
+
+    Returns:
+        The carbon; None where it is unknown.
 
     Raises:
         InputFileError: a row of `embodied.csv` is wrong.

@@ -1,4 +1,4 @@
-"""The price of a kilowatt-hour: the one given, or a dated row for a country or a US state."""
+"""The price of a kilowatt-hour: the user's, or a dated row for a country or a US state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pricing.files.exchange_rates import load_rates, usd_rate
 DEFAULT_ZONE = "USA"
 
 HIGHEST_PLAUSIBLE_PER_KWH = 2.0
-"""In USD or EUR; above it the price is in cents."""
+"""In USD or EUR; a higher price is in cents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class ElectricityRow:
 
 @lru_cache(maxsize=1)
 def electricity_rows() -> tuple[ElectricityRow, ...]:
-    """The rows of `electricity.csv`."""
+    """Return the rows of `electricity.csv`."""
     return tuple(_row(row) for row in read_rows(DATA / "electricity.csv"))
 
 
@@ -67,10 +67,10 @@ def _row(row: Row) -> ElectricityRow:
 
 
 def given_electricity(usd_per_kwh: float) -> Fact:
-    """The price that the user gave.
+    """Return the price that the user gave.
 
     Raises:
-        UsageError: below 0 or above 2 USD per kWh.
+        UsageError: it is below 0 or above 2 USD per kWh.
     """
     if not 0 <= usd_per_kwh <= HIGHEST_PLAUSIBLE_PER_KWH:
         raise UsageError(
@@ -85,15 +85,15 @@ def given_electricity(usd_per_kwh: float) -> Fact:
 
 
 def _newest(zone: str, as_of: date) -> ElectricityRow | None:
-    """The newest row of a zone; averages of a year are preferred to those of a month."""
+    """Return the newest row of a zone; annual averages are preferred to monthly ones."""
     rows = [row for row in electricity_rows() if row.zone == zone and row.date_earliest <= as_of]
     return max(rows, key=lambda row: ((row.date_latest - row.date_earliest).days > 40, row.date_latest), default=None)
 
 
 def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | Gap:
-    """The newest price of a zone that was known on a day; a gap where there is none that can be converted to USD.
+    """Return the newest price of a zone known on a day; a gap where there is none that can be converted to USD.
 
-    A US state without a row takes the US average. Without a region the US average is taken, with the 5th and 95th
+    A US state without a row gets the US average. Without a region the US average is used, with the 5th and 95th
     percentile of the states as range.
 
     Args:
@@ -133,7 +133,7 @@ def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | 
 
 
 def _state_range(average: Decimal, as_of: date) -> tuple[Decimal, Decimal]:
-    """5th and 95th percentile over the US states with a row; no range around the average where none has one."""
+    """Return the 5th and 95th percentile over the US states with a row; the average twice where none has one."""
     zones = sorted({row.zone for row in electricity_rows() if row.zone.startswith("US-")})
     newest = [_newest(zone, as_of) for zone in zones]
     prices = tuple(sorted(row.price_per_kwh for row in newest if row is not None)) or (average,)

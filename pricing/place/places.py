@@ -18,11 +18,11 @@ SCOPES = {
     "provincial-average-co2": "location-based, CO2 only, official provincial average including transfers",
     "production-mix": "location-based, production mix times emission factors by source",
 }
-"""What a grid factor counts. Factors of different scopes are not comparable: for the same grid, a life-cycle factor is
-higher than a direct one."""
+"""Descriptions of what a grid factor counts. Factors of different scopes are not comparable: for the same grid, a
+life-cycle factor is higher than a direct one."""
 
 ZONE_KINDS = ("country", "us_state", "cn_province", "nordic_zone", "cloud_region", "world")
-"""What the zone of a grid factor can be."""
+"""Kinds of zone of a grid factor."""
 
 _STATES_ALSO_COUNTRIES = "AL AR AZ CA CO DE GA ID IL IN KY LA MA MD ME MN MO MS MT NC NE PA SC SD TN VA"
 _ALSO_COUNTRIES = frozenset(_STATES_ALSO_COUNTRIES.split())
@@ -49,7 +49,7 @@ class GridRow:
 
 @lru_cache(maxsize=1)
 def grid_rows() -> dict[str, GridRow]:
-    """The rows of `grid.csv` by zone."""
+    """Return the rows of `grid.csv` by zone."""
     return keyed(read_rows(DATA / "grid.csv"), _grid_row, key="zone")
 
 
@@ -74,19 +74,19 @@ def _region_places() -> dict[tuple[str, str], str]:
 
 
 def place_of(provider: str, region: str) -> str | None:
-    """The country or US state in which a provider's region lies; None where it is not known."""
+    """Return the country or US state of a provider's region; None where it is not known."""
     return _region_places().get((provider, region.lower()))
 
 
 def provider_of(region: str) -> str | None:
-    """The provider that has a region of this name (`us-east-1`, `aws:us-east-1`); None where none has, or several."""
+    """Return the provider with a region of this name (`us-east-1`, `aws:us-east-1`); None without exactly one."""
     named, _, name = region.strip().lower().rpartition(":")
     owners = {owner for owner, known in _region_places() if known == name and named in ("", owner)}
     return owners.pop() if len(owners) == 1 else None
 
 
 def country_of(place: str) -> str:
-    """The country of a place, which is a country itself or a state of the US."""
+    """Return the country of a place, which is a country itself or a US state."""
     return "USA" if place.startswith("US-") else place
 
 
@@ -102,7 +102,7 @@ def _by_name() -> dict[str, list[str]]:
 
 
 def place_named(text: str, provider: str | None = None) -> str | None:
-    """The country or US state that a name stands for: its code, its name, or a provider's region; None if unknown."""
+    """Return the country or US state of a code, a name or a provider's region; None where it is unknown."""
     row = zone_named(text, provider)
     if row is None:
         return None
@@ -110,12 +110,12 @@ def place_named(text: str, provider: str | None = None) -> str | None:
 
 
 def zone_named(text: str, provider: str | None = None) -> GridRow | None:
-    """The grid row that a name stands for, None where it is unknown or stands for several.
+    """Return the grid row of a name; None where the name is unknown or ambiguous.
 
     Args:
         text: a zone code, the name of a country, state or province, or a provider's region (`us-east-1`,
-            `aws:us-east-1`). Google publishes a factor per region; a region of another provider stands for the grid
-            of its state or country.
+            `aws:us-east-1`). Google publishes a factor per region; a region of another provider gets the factor of its
+            state or country.
         provider: the provider of the region, where the name does not contain it.
     """
     name = text.strip().lower()
@@ -140,10 +140,10 @@ def zone_named(text: str, provider: str | None = None) -> GridRow | None:
 
 
 def require_zone(text: str, provider: str | None = None) -> GridRow:
-    """The grid row of a name, as `zone_named` finds it.
+    """Return the grid row of a name, as `zone_named` finds it.
 
     Raises:
-        UsageError: the name is unknown or stands for several zones; similar names are offered.
+        UsageError: the name is unknown or ambiguous; similar names are suggested.
     """
     row = zone_named(text, provider)
     if row is not None:

@@ -37,7 +37,7 @@ class PueRow:
 
 @lru_cache(maxsize=1)
 def pue_rows() -> tuple[PueRow, ...]:
-    """The rows of `pue.csv`."""
+    """Return the rows of `pue.csv`."""
     return tuple(_pue_row(row) for row in read_rows(DATA / "pue.csv"))
 
 
@@ -71,13 +71,13 @@ def site_facts(
     live_grid: Fact | None = None,
     electricity: Fact | None = None,
 ) -> SiteFacts:
-    """PUE, electricity price and grid factor of a site: each the given value, else a row, else a documented default.
+    """Return PUE, electricity price and grid factor of a site: each as given, else from a row, else a default.
 
     The defaults are a PUE of 1.25 (1.1 to 1.5) and the US averages of the industrial price and of the grid factor.
 
     Args:
         region: a provider's region or a place.
-        provider: the provider of the region, which also sets the PUE where a row has it.
+        provider: the provider of the region, which also determines the PUE where a row has it.
         pue: facility power over IT power.
         electricity_usd_per_kwh: the user's own price.
         grid: location-based; a zone, country, US state or region, or a number in g CO2e per kWh.
@@ -87,7 +87,7 @@ def site_facts(
         electricity: the price of a tariff, used where no price is given.
 
     Raises:
-        UsageError: an impossible value (PUE below 1, a location-based factor of 0), or an unknown zone.
+        UsageError: a value is impossible (PUE below 1, a location-based factor of 0), or a zone is unknown.
     """
     operator = provider.strip().lower() if provider else None
     place = place_named(region, operator) if region else None
@@ -154,13 +154,13 @@ def _pue(operator: str | None, region: str | None) -> Fact:
             source=row.source,
             date=row.date,
             used_in=("energy_mwh",),
-            public=not row.operator,  # an operator is the provider that was chosen
+            public=not row.operator,  # an operator is the provider that the user chose
         ),
     )
 
 
 def grid_number(grid: str | float) -> float | None:
-    """The factor, in g CO2e per kWh, that is given in place of the name of a zone; None for a name."""
+    """Return the factor given as a number, in g CO2e per kWh; None where a zone is named."""
     try:
         return float(grid)
     except ValueError:

@@ -1,4 +1,4 @@
-"""tariff.toml: electricity prices by hour of the week, what a run pays on average, and when it should start.
+"""tariff.toml: electricity prices by hour of the week, the mean price that a run pays, and the best time to start it.
 
 No tariff is shipped. A file holds `[[period]]` tables with `from` and `to` (whole hours of the day, `to` excluded, past
 midnight allowed), `days` (all, weekdays, weekend) and `usd_per_kwh`; every hour of the week must be covered exactly
@@ -29,12 +29,12 @@ class Tariff:
     usd_per_kwh: npt.NDArray[np.float64]
     """Shape [168], Monday 0:00 first, local time."""
     name: str
-    """As the file gives it, else the file's own name."""
+    """The name in the file, else the file's own name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """An hour of the week at which a run starts, and what it then pays per kWh on average."""
+    """An hour of the week at which a run starts, and the mean price that it then pays."""
 
     hour_of_week: int
     """0 is Monday 0:00."""
@@ -83,7 +83,7 @@ def _hour(at: int) -> str:
 
 
 def mean_usd_per_kwh(tariff: Tariff, wall_h: float, start_hour: int = 0) -> float:
-    """What a run with constant power pays per kWh on average; the last hour counts by the part that is used.
+    """Return the mean price per kWh that a run with constant power pays; the last hour counts by its used part.
 
     Args:
         tariff: the prices.
@@ -98,7 +98,7 @@ def mean_usd_per_kwh(tariff: Tariff, wall_h: float, start_hour: int = 0) -> floa
 
 
 def best_start(tariff: Tariff, wall_h: float) -> tuple[Start, Start]:
-    """The cheapest and the most expensive hour of the week to start an uninterrupted run of `wall_h` hours."""
+    """Return the cheapest and the most expensive hour of the week to start an uninterrupted run of `wall_h` hours."""
     starts = [
         Start(hour_of_week=hour, usd_per_kwh=mean_usd_per_kwh(tariff, wall_h, hour)) for hour in range(WEEK_HOURS)
     ]
@@ -106,7 +106,7 @@ def best_start(tariff: Tariff, wall_h: float) -> tuple[Start, Start]:
 
 
 def tariff_fact(tariff: Tariff, source: str, wall_h: float | None = None) -> Fact:
-    """The price of electricity under a tariff: the mean over the week.
+    """Return the price of electricity under a tariff: the mean over the week.
 
     Args:
         tariff: the prices.
@@ -128,5 +128,5 @@ def tariff_fact(tariff: Tariff, source: str, wall_h: float | None = None) -> Fac
 
 
 def hour_named(hour_of_week: int) -> str:
-    """`Monday 0:00` for 0."""
+    """Return the name of an hour of the week: `Monday 0:00` for 0."""
     return _hour(hour_of_week)

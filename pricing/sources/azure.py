@@ -28,7 +28,7 @@ _TERM_H = {"1 Year": ("1y", YEAR_H), "3 Years": ("3y", 3 * YEAR_H)}
 
 @lru_cache(maxsize=1)
 def machines() -> dict[str, tuple[str, int]]:
-    """GPU and number of GPUs by machine (`azure_skus.csv`)."""
+    """Return GPU and number of GPUs by machine (`azure_skus.csv`)."""
     rows = read_rows(DATA / "azure_skus.csv")
     return keyed(rows, lambda row: (row.text("gpu"), row.integer("gpus", low=1, high=128)), key="sku")
 
@@ -61,7 +61,7 @@ def fetch(address: str) -> Fetched:
 
 
 def read(fetched: Fetched, day: date) -> Read:
-    """Rows for Linux machines: on demand, spot and reserved.
+    """Return rows for Linux machines: on demand, spot and reserved.
 
     Raises:
         FetchError: the text is not an answer of the API.

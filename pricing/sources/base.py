@@ -16,7 +16,7 @@ from pricing.sources.web import FetchError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The unchanged answer of a source, so that it can be read again without a network."""
+    """The unchanged answer of a source, kept so that it can be read again without a network."""
 
     source: str
     """Name of the source."""
@@ -26,12 +26,12 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The price rows in an answer, and what was left out."""
+    """The price rows in an answer, and the number of entries left out."""
 
     rows: tuple[PriceRow, ...]
-    """Their ids are given when they are added to a book."""
+    """Rows, whose ids are assigned when they are added to a book."""
     skipped: dict[str, int]
-    """Entries left out, by reason."""
+    """Number of entries left out, by reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Source:
     """One live source of prices."""
 
     name: str
-    """As the user types it."""
+    """Name that the user types."""
     what: str
     """Description in one line."""
     address: str
@@ -47,19 +47,19 @@ class Source:
     fetch: Callable[[str], Fetched]
     """Request the prices from a URL. Raises `FetchError`."""
     read: Callable[[Fetched, date], Read]
-    """Turn an answer into rows dated with a day. Raises `FetchError` where the answer is not what is documented."""
+    """Convert an answer to rows dated with a day. Raises `FetchError` where the answer is not as documented."""
 
 
 def read_entries(source: str, entries: object, row_of: Callable[[Any], PriceRow | str]) -> Read:
-    """The rows of an answer's entries; those that are left out are counted by reason.
+    """Return the rows of an answer's entries; entries without a row are counted by reason.
 
     Args:
         source: name of the source, for the error.
-        entries: the list in the answer, of whatever the server sent.
-        row_of: the row of an entry, or why it has none.
+        entries: the list in the answer, with whatever the server sent.
+        row_of: returns the row of an entry, or why it has none.
 
     Raises:
-        FetchError: there is no list, or an entry is not what the source documents.
+        FetchError: there is no list, or an entry is not as the source documents.
     """
     rows: list[PriceRow] = []
     skipped: dict[str, int] = {}
@@ -80,7 +80,7 @@ def read_entries(source: str, entries: object, row_of: Callable[[Any], PriceRow 
 
 
 def parse_answer(fetched: Fetched) -> Any:
-    """The JSON value of an answer; numbers with a point are Decimal.
+    """Return the JSON value of an answer; numbers with a point are Decimal.
 
     Raises:
         FetchError: it is not JSON.
@@ -92,11 +92,11 @@ def parse_answer(fetched: Fetched) -> Any:
 
 
 def text_in(entry: dict[str, Any], key: str) -> str:
-    """The text under a key of an entry.
+    """Return the text under a key of an entry.
 
     Raises:
-        TypeError: something else is there.
-        KeyError: nothing is.
+        TypeError: the value is not a text.
+        KeyError: the key is missing.
     """
     if not isinstance(entry[key], str):
         raise TypeError(f"`{key}` is no text")
@@ -104,7 +104,7 @@ def text_in(entry: dict[str, Any], key: str) -> str:
 
 
 def cheapest(rows: Iterable[PriceRow]) -> tuple[PriceRow, ...]:
-    """The cheapest row of each provider, GPU, region, machine and commitment, over its zones or meters."""
+    """Return the cheapest row of each provider, GPU, region, machine and commitment, over its zones or meters."""
     best: dict[tuple[str, ...], PriceRow] = {}
     for row in rows:
         key = (row.provider, row.gpu, row.region.lower(), row.instance, row.commitment)

@@ -26,7 +26,7 @@ _PROVIDERS = {"lambdalabs": "lambda", "vastai": "vast"}
 
 
 def fetch(address: str) -> Fetched:
-    """Request every offer with an NVIDIA or AMD GPU.
+    """Request every offer with at least one GPU.
 
     Raises:
         FetchError: gpuhunt is not installed, or failed.
@@ -64,7 +64,7 @@ def fetch(address: str) -> Fetched:
 
 
 def _offers(gpuhunt: Any) -> list[Any]:
-    """Every offer, of the folder of catalogues that `GPUHUNT_CATALOG_DIR` names or of the service."""
+    """Return every offer, from the folder of catalogues that `GPUHUNT_CATALOG_DIR` names or from the service."""
     catalog = gpuhunt.Catalog(auto_reload=False)
     folder = os.environ.get("GPUHUNT_CATALOG_DIR")
     if folder is None:
@@ -76,7 +76,7 @@ def _offers(gpuhunt: Any) -> list[Any]:
 
 
 def read(fetched: Fetched, day: date) -> Read:
-    """One row per provider, machine, region and commitment: its cheapest zone.
+    """Return one row per provider, machine, region and commitment: its cheapest zone.
 
     Raises:
         FetchError: the text is not what `fetch` stores.

@@ -1,6 +1,6 @@
-"""Live grid intensity from Electricity Maps, for users with a token; without it the dated rows are used.
+"""Live grid intensity from Electricity Maps, for users with a token; without one the dated rows are used.
 
-The value is that of one hour: right for choosing when to run, not for an annual report. Tested with a recorded answer
+The value is for one hour: suitable for choosing when to run, not for an annual report. Tested with a recorded answer
 and a local server, not with the live service.
 """
 
@@ -21,7 +21,7 @@ _WITHOUT = "use the dated rows: leave `live:` out, with a country in three lette
 
 
 def live_intensity(zone: str, token: str, *, address: str = ADDRESS) -> Fact:
-    """The current intensity of a zone in kg CO2e per kWh, for `site_facts(live_grid=...)`.
+    """Return the current intensity of a zone in kg CO2e per kWh, for `site_facts(live_grid=...)`.
 
     Args:
         zone: a zone of Electricity Maps, for example `DE` or `US-MIDA-PJM`.
@@ -29,7 +29,7 @@ def live_intensity(zone: str, token: str, *, address: str = ADDRESS) -> Fact:
         address: another server with the same interface.
 
     Raises:
-        UsageError: no token, no answer, or one that is not what the service documents.
+        UsageError: there is no token, no answer, or an answer that is not as the service documents.
     """
     if not token:
         raise UsageError("live grid intensity needs a token", hint=f"set {TOKEN_VARIABLE}, or {_WITHOUT}")

@@ -55,7 +55,7 @@ KNOWN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fallbacks:
-    """The values of columns that the file lacks."""
+    """Values used for columns that the file lacks."""
 
     provider: str | None
     """None where the file must have the column."""
@@ -87,10 +87,10 @@ def read_frame(content: bytes, name: str) -> pd.DataFrame:
         frame = pd.read_csv(BytesIO(content), sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise _not_utf8(f"{name}:{_line_not_utf8(content)}") from error
-    except ValueError as error:  # pandas' own errors are all of this kind
+    except ValueError as error:  # pandas raises subclasses of ValueError
         reason = shortened(str(error).replace("Error tokenizing data. C error: ", ""), 200)
         raise InputFileError(f"{name}: not a CSV: {reason}", hint="see docs/pricing.md") from error
-    if not isinstance(frame.index, pd.RangeIndex):  # the first column was taken for names of rows
+    if not isinstance(frame.index, pd.RangeIndex):  # the first column was read as row names
         raise InputFileError(
             f"{name}:2: expected {len(frame.columns)} cells, found more", hint="leave out what stands behind the last"
         )
@@ -106,7 +106,7 @@ def _not_utf8(place: str) -> InputFileError:
 
 
 def _line_not_utf8(content: bytes) -> int:
-    """The first line with a byte that is no UTF-8."""
+    """Return the first line with a byte that is not UTF-8."""
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -115,9 +115,9 @@ def _line_not_utf8(content: bytes) -> int:
 
 
 def read_own_csv(frame: pd.DataFrame, name: str, fallbacks: Fallbacks, *, skip_invalid: bool = False) -> Imported:
-    """Rows of a price list with the columns that the module describes.
+    """Return the rows of a price list with the columns described in the module docstring.
 
-    Each distinct cell of a column is read once, so that a million rows cost about as much as their distinct values.
+    Each distinct cell of a column is read once, so a million rows cost about as much as their distinct values.
 
     Args:
         frame: the file, every cell as text.
@@ -167,7 +167,7 @@ Faults = dict[str, list[int]]
 
 
 def _columns(frame: pd.DataFrame, fallbacks: Fallbacks) -> tuple[dict[str, list[object]], Faults]:
-    """Every column with its values by row, and the indices of invalid rows by what was expected."""
+    """Return every column with its values by row, and the indices of invalid rows by what was expected."""
     faults: Faults = {}
     price = "price_per_gpu_h" if "price_per_gpu_h" in frame.columns else "price_per_instance_h"
     readers: dict[str, tuple[Callable[[str], object | None], str, object]] = {
@@ -252,7 +252,7 @@ def _gpu(cell: str) -> str | None:
 
 
 def _candidates(cell: str) -> str:
-    """The GPUs that a name may mean, to put behind what is wrong with it; nothing where none is near."""
+    """Return the GPUs that a name may mean, to append to an error; empty where none is similar."""
     try:
         find_gpu(cell)
     except UsageError as error:
@@ -296,5 +296,5 @@ def _one_of(allowed: frozenset[str] | tuple[str, ...]) -> Callable[[str], str | 
 
 
 def file_source(content: bytes, name: str) -> str:
-    """The source of imported rows: the file's name and the first digits of its SHA-256."""
+    """Return the source of imported rows: the file's name and the first digits of its SHA-256."""
     return f"{name} sha256:{hashlib.sha256(content).hexdigest()[:12]}"

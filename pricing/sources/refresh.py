@@ -1,4 +1,4 @@
-"""Adds current prices from live sources to the user's book and keeps their answers (`mpplan prices refresh`)."""
+"""Add current prices from live sources to the user's book and store the sources' answers (`mpplan prices refresh`)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Refreshed:
     source: str
     """Name of the source."""
     added: Added | None
-    """None where it failed."""
+    """Result of adding the rows; None where the source failed."""
     skipped: dict[str, int]
-    """Entries left out, by reason."""
+    """Number of entries left out, by reason."""
     failure: str | None
-    """Why it failed, in which case the book is unchanged; None where it did not."""
+    """Reason for a failure, after which the book is unchanged; None where it succeeded."""
     day: date
-    """Day of the prices: today, or that of the stored answer."""
+    """Day of the prices: today, or the day of the stored answer."""
 
 
 def stored_dir() -> Path:
-    """The folder of the stored answers of live sources, one file per source and day."""
+    """Return the folder of the stored answers of live sources, one file per source and day."""
     return data_dir() / "fetched"
 
 
@@ -73,7 +73,7 @@ def refresh(source: Source, day: date, *, address: str | None = None, offline: b
 
 
 def newest_stored(source: Source, day: date) -> tuple[Fetched, date]:
-    """The newest stored answer of a source on or before a day, and its day.
+    """Return the newest stored answer of a source on or before a day, and its day.
 
     Raises:
         UsageError: there is none, or it cannot be read.

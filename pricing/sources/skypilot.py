@@ -1,8 +1,8 @@
-"""Imports SkyPilot catalogue files: one row per instance and region, with the price of its cheapest zone.
+"""Import SkyPilot catalogue files: one row per instance and region, with the price of its cheapest zone.
 
-Peculiarities of these files (skypilot-org/skypilot-catalog, versions 8 and 9): prices are per instance; a spot price
-of 0 means unknown, and one equal to on-demand means that there is no discount; RunPod and Shadeform write GiB into a
-field called SizeInMiB; the provider is named in the path only.
+Peculiarities of these files (skypilot-org/skypilot-catalog, versions 8 and 9): prices are per instance. A spot price of
+0 means unknown, and one equal to on-demand means that there is no discount. RunPod and Shadeform write GiB into a field
+called SizeInMiB. The provider is named only in the path.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ HEADER = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "SpotP
 """Columns by which such a file is recognised."""
 
 SMALLEST_MIB = 2048
-"""A smaller number in SizeInMiB is GiB: every GPU that trains has more than 2 GiB, and none has 2048 GiB."""
+"""A smaller number in SizeInMiB is in GiB: every GPU for training has more than 2 GiB, and none has 2048 GiB."""
 
 MOST_GPUS = 10_000
-"""Of one instance."""
+"""Most GPUs of one instance; a higher count is not credible."""
 
 MARKETPLACES = ("vast", "salad", "lium")
 """Providers whose prices are offers of third-party hosts."""
@@ -40,22 +40,22 @@ MARKETPLACES = ("vast", "salad", "lium")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """Rows of an imported price list, and what was left out."""
+    """Rows of an imported price list, and the number of lines left out."""
 
     rows: tuple[PriceRow, ...]
-    """Their ids are given when they are added to a book."""
+    """Rows, whose ids are assigned when they are added to a book."""
     skipped: dict[str, int]
-    """Lines left out, by reason."""
+    """Number of lines left out, by reason."""
 
 
 def provider_in_path(path: Path) -> str | None:
-    """The provider in a path such as `…/catalogs/v9/aws/vms.csv`; None where it has none."""
+    """Return the provider in a path such as `…/catalogs/v9/aws/vms.csv`; None where it has none."""
     match = re.search(r"catalogs/v\d+/([a-z0-9_-]+)/", path.resolve().as_posix())
     return match[1] if match else None
 
 
 def read_skypilot(frame: pd.DataFrame, name: str, provider: str, day: date, source: str) -> Imported:
-    """Rows of a SkyPilot catalogue.
+    """Return the rows of a SkyPilot catalogue.
 
     Args:
         frame: the file, every cell as text.
@@ -107,7 +107,7 @@ def _memory_gib(info: object) -> float | None:
 
 
 def _amounts(cells: pd.Series[str]) -> pd.Series[float]:
-    """The cells as numbers; nan where a cell holds none that an amount can be."""
+    """Return the cells as numbers; NaN where a cell is not a valid amount."""
     values = {cell: parse_decimal(cell) for cell in cells.unique()}
     return cells.map({cell: float("nan") if value is None else float(value) for cell, value in values.items()})
 

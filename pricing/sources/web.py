@@ -1,4 +1,4 @@
-"""Requests to servers that nobody vouches for: http(s) only, one origin, and a time and a size in all that end them."""
+"""Requests to untrusted servers: http(s) only, one origin, and overall limits on time and size."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from planner.text import shortened
 TRIES = 3
 MOST_REDIRECTS = 5
 TIMEOUT_S = 20.0
-"""For a server that says nothing at all."""
+"""Timeout for a server that sends nothing."""
 DEADLINE_S = 300.0
-"""For all requests of one refresh, however little a server says at a time."""
+"""Limit for all requests of one refresh, however slowly a server sends."""
 MOST_BYTES = 32 * 2**20
-"""For all answers of one refresh."""
+"""Limit for all answers of one refresh."""
 _BLOCK_BYTES = 2**16
 _PORTS = {"http": 80, "https": 443}
 
@@ -28,24 +28,24 @@ T = TypeVar("T")
 
 
 class FetchError(Exception):
-    """A source did not answer, or its answer was not what it documents; the text says why."""
+    """A source did not answer, or its answer was not as documented; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a server is, and what opens its door."""
+    """Address of a server, and the credentials for it."""
 
     url: str
     """Without user name and password."""
     authorization: str | None
-    """Value of the header of that name, from the user name and password of the address; never shown or stored."""
+    """Value of the `Authorization` header, from the user name and password in the address; never shown or stored."""
 
 
 def parse_address(text: str) -> Address:
-    """Read an http(s) address, which may hold `user:password@`.
+    """Read an http(s) address, which may contain `user:password@`.
 
     Raises:
-        FetchError: it is no such address; the text repeats nothing of it.
+        FetchError: it is not such an address; the error text repeats no part of it.
     """
     parts = _split(text)
     user, at, place = parts.netloc.rpartition("@")
@@ -71,18 +71,18 @@ def _origin(url: str) -> tuple[str, str | None, int]:
 
 
 def place_of(url: str) -> str:
-    """An address as messages show it: without the query, which may hold a key."""
+    """Return an address as messages show it: without the query, which may contain a key."""
     return shortened(url.split("?", 1)[0], 200)
 
 
 def within(seconds: float, work: Callable[[], T], what: str) -> T:
-    """The result of some work, in a thread that is left behind when its time is over.
+    """Return the result of `work`, run in a thread that is abandoned when its time is over.
 
-    No timeout of a socket ends a server that sends a byte now and then.
+    A socket timeout does not stop a server that sends a byte now and then.
 
     Raises:
         FetchError: it took longer; `what` names it.
-        Exception: whatever the work raises.
+        Exception: whatever `work` raises.
     """
     results: list[T] = []
     errors: list[Exception] = []
@@ -90,7 +90,7 @@ def within(seconds: float, work: Callable[[], T], what: str) -> T:
     def run() -> None:
         try:
             results.append(work())
-        except Exception as error:  # raised again where the result is waited for
+        except Exception as error:  # raised again in the waiting thread
             errors.append(error)
 
     thread = Thread(target=run, daemon=True)
@@ -104,14 +104,14 @@ def within(seconds: float, work: Callable[[], T], what: str) -> T:
 
 
 class Server:
-    """One server, asked within a deadline and a number of bytes for all its answers.
+    """One server, with a deadline and a size limit for all its answers.
 
-    It is not trusted to lead elsewhere: redirects and links are followed to the origin of its address only, so that no
-    other host and no file of this machine is read, and no token reaches another host.
+    It is not trusted to redirect elsewhere: redirects and links are followed only within the origin of its address, so
+    that no other host and no local file is read, and no token reaches another host.
     """
 
     def __init__(self, address: str, *, headers: Mapping[str, str] | None = None, pause_s: float = 1.0) -> None:
-        """Take the address; nothing is asked yet.
+        """Store the address; no request is sent yet.
 
         Args:
             address: http or https; `user:password@` in it becomes a header.
@@ -119,7 +119,7 @@ class Server:
             pause_s: seconds before the second try of a request; twice as many before the third.
 
         Raises:
-            FetchError: it is no http(s) address.
+            FetchError: it is not an http(s) address.
         """
         parsed = parse_address(address)
         self.url = parsed.url
@@ -131,11 +131,11 @@ class Server:
         self._bytes_left = MOST_BYTES
 
     def get_json(self, url: str) -> Any:
-        """GET a JSON document in up to three tries with growing pauses; a status of 4xx but 408 and 429 ends them.
+        """GET a JSON document in up to three tries with growing pauses; 4xx except 408 and 429 is not retried.
 
         Raises:
-            FetchError: an address elsewhere, no answer, an HTTP error, an answer that is not JSON, or time or size are
-                used up.
+            FetchError: the address is elsewhere, there is no answer, an HTTP error, or an answer that is not JSON, or
+                the limit of time or size is reached.
         """
         for attempt in range(TRIES):
             if attempt:
@@ -150,7 +150,7 @@ class Server:
         raise FetchError(f"{place_of(url)}: {reason}")
 
     def _follow(self, url: str) -> bytes:
-        """The body of an answer, after redirects."""
+        """Return the body of an answer, after redirects."""
         for _ in range(MOST_REDIRECTS):
             if "@" in _split(url).netloc or _origin(url) != _origin(self.url):
                 raise FetchError(f"{place_of(self.url)}: it leads to another server, which is not asked")
@@ -182,7 +182,7 @@ class Server:
         except OSError as error:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
             raise _TryAgainError(shortened(reason, 200)) from None
-        except ValueError as error:  # its text may repeat a header, and so a token
+        except ValueError as error:  # the error text may repeat a header, and so a token
             raise FetchError(f"{place_of(url)}: cannot be asked ({type(error).__name__})") from None
 
     def _body(self, answer: Any) -> bytes:
@@ -203,11 +203,11 @@ class _Redirect:
 
 
 class _TryAgainError(Exception):
-    """A request failed in a way that may pass."""
+    """A request failed in a way that may be temporary."""
 
 
 def _opener() -> Any:
-    """Opens http and https addresses and nothing else: no file, no FTP, no redirect of its own."""
+    """Return an opener of http and https addresses only: no file, no FTP, no automatic redirect."""
     import urllib.request as request
 
     opener = request.OpenerDirector()

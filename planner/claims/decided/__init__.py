@@ -1,1 +1,1 @@
-"""What decides each claim, by what it is about: memory, speed, cost and energy, number formats."""
+"""The evidence that decides each claim, by subject: memory, speed, cost and energy, number formats, quality."""

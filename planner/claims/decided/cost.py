@@ -14,7 +14,7 @@ from planner.claims.evidence.published import FILE, SPEED, Asked
 from planner.errors import Message
 
 GPT3_ENERGY, LLAMA_ENERGY = "patt-0001", "card-0008"
-"""Rows of whole runs whose energy was published."""
+"""Ids of whole runs whose energy was published."""
 
 
 def energy(known: Known) -> Decision:
@@ -34,10 +34,10 @@ def energy(known: Known) -> Decision:
 
 
 def _whole_runs(known: Known) -> list[Case]:
-    """Energy of two whole runs as published, each beside the plan of the same work and scope of metering.
+    """Return the published energy of two whole runs, each beside the plan of the same work and metering scope.
 
-    GPT-3's is of accelerators with their hosts times a PUE; Llama 2's is GPU-hours times the GPU's limit, so that it
-    stands beside the plan's GPUs alone.
+    GPT-3's covers accelerators with their hosts times a PUE. Llama 2's is GPU-hours times the GPU's power limit, so it
+    is compared with the energy of the plan's GPUs only.
     """
     gpt3 = published_run(GPT3_ENERGY)
     llama = published_run(LLAMA_ENERGY)
@@ -81,7 +81,7 @@ def deepseek(known: Known) -> Decision:
 
 
 def _product_of(own: OwnFigures) -> str:
-    """GPUs times days, before and after."""
+    """Return GPUs times days, before and after, in words."""
     gpus, days = own.gpus, own.days
     return f"{gpus.before:,g} × {days.before:g} → {gpus.after:,g} × {days.after:g} GPU-days"
 
@@ -106,7 +106,7 @@ def v100_hour(known: Known) -> Decision:
 
 
 def start_up(known: Known) -> Decision:
-    """c16: what one unnamed firm saved cannot be looked up; what such a model would save stands beside."""
+    """c16: an unnamed firm's saving cannot be looked up; what its model would save is shown beside the verdict."""
     question: dict[str, object] = {"params": "1B", "gpus": 8, "tokens": "2e10"}
     asked = (("fp32", "fp16", planned.V100), ("fp32", "bf16", planned.A100), ("tf32", "bf16", planned.A100),
              ("tf32", "bf16", planned.H100))  # fmt: skip
@@ -116,7 +116,7 @@ def start_up(known: Known) -> Decision:
 
 
 def gpt4(known: Known) -> Decision:
-    """c17: what 63 million USD buy; the work of GPT-4 is not published."""
+    """c17: the FLOP that 63 million USD buy; the work of GPT-4 is not published."""
     claim = load_claims()["c17"]
     (mfu,), usd = claim.figures["mfu"], claim.low or 0.0
     price = planned.usd_per_gpu_hour(known, planned.A100)

@@ -1,4 +1,4 @@
-"""What a decider gives: the cases of a claim and what is said beside them."""
+"""The result of a decider: the cases of a claim and the notes on them."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from planner.lazy import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The evidence about one claim, before the rule turns it into a verdict."""
+    """The evidence on one claim, before the rule turns it into a verdict."""
 
     cases: Sequence[Case]
     notes: Sequence[Message] = ()
 
 
 Decider = Callable[[Known], Decision]
-"""Gathers the evidence about one claim."""
+"""Gathers the evidence on one claim."""
 
 
 def saved(ratio: float) -> float:
-    """The share of time that a speed-up saves."""
+    """Return the share of time that a speed-up saves."""
     return 1.0 - 1.0 / ratio
 
 
 def unsaved(ratio: float) -> float:
-    """The share of memory that is saved where `ratio` of it is left."""
+    """Return the share of memory that is saved where the share `ratio` remains."""
     return 1.0 - ratio
 
 
 def times(ratio: float) -> float:
-    """A speed-up as it is."""
+    """Return a speed-up unchanged."""
     return ratio
 
 
 WIDE, HALF = ("fp32", "tf32"), ("fp16", "bf16")
-"""Precisions that mixed precision replaces, and those that it brings."""
+"""Precisions that mixed precision replaces, and precisions that it introduces."""

@@ -1,4 +1,4 @@
-"""Claims about memory: what mixed precision, checkpointing, sharding and optimizers save of it."""
+"""Claims about memory: the savings of mixed precision, checkpointing, sharding and optimizers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.units import GB, GIGA, TERA
 HALVED = Asked(metrics=(published.MEMORY,), frm=WIDE, to=HALF)
 """Pairs of FP32 or TF32 with FP16 or BF16."""
 SAME = {"act_ckpt": "none", "zero": 0}
-"""Nothing but the precision differs."""
+"""Settings with which nothing but the precision differs."""
 
 
 def mixed_precision(known: Known) -> Decision:
@@ -95,7 +95,7 @@ _CHECKPOINTED = (
         ("selective", "full"),
     ),
 )
-"""Questions with room for all activations, and the modes of recomputation that are asked about."""
+"""Questions with room for all activations, and the recomputation modes to compare."""
 
 
 def checkpointing_memory(known: Known) -> Decision:
@@ -105,13 +105,13 @@ def checkpointing_memory(known: Known) -> Decision:
 
 
 def checkpointing_time(known: Known) -> Decision:
-    """c19: what recomputing activations adds to the time of a step."""
+    """c19: the share of the step time that recomputing activations adds."""
     cases = [planned.checkpointing(known, question, mode)[1] for question, modes in _CHECKPOINTED for mode in modes]
     return Decision(cases=[*cases, *measured.checkpointing(known, measured.time_added)])
 
 
 def zero3(known: Known) -> Decision:
-    """c20: the share of the states that ZeRO-3 takes off a device, by the number of devices."""
+    """c20: the share of the states that ZeRO-3 removes from a device, by the number of devices."""
     notes = []
     sizes: list[Case] = []
     for params, claimed_gb in ((10 * GIGA, 80.0), (100 * GIGA, 800.0)):
@@ -152,7 +152,7 @@ def optimizers(known: Known) -> Decision:
 
 
 def _rounded(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Bounds of a measured state: step counters and row sums add a little."""
+    """Return the bounds of a measured state: step counters and row sums add a little."""
     return bounds[0] - 0.05, bounds[1] + 0.05
 
 

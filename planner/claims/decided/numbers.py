@@ -1,4 +1,4 @@
-"""Claims about number formats: what FP16 holds, and what the defaults of dynamic loss scales are."""
+"""Claims about number formats: the range of FP16, and the defaults of dynamic loss scales."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def smallest(known: Known) -> Decision:
 
 
 def dynamic_scale(known: Known) -> Decision:
-    """c28: where dynamic loss scales start, grow and fall: by default, and on the path of a scale in training."""
+    """c28: where dynamic loss scales start, grow and fall: by default, and along the scale's path in training."""
     figures = load_claims()["c28"].figures
     cases = [
         Case.exactly(
@@ -50,7 +50,7 @@ def dynamic_scale(known: Known) -> Decision:
 
 
 def _on_path(task: str, run: DynamicRun, source: str, figures: Mapping[str, tuple[float, ...]]) -> Iterator[Case]:
-    """What the scale was multiplied by, and, beside it, where it went and how many steps that cost."""
+    """Return the factors by which the scale changed and, beside the verdict, its last value and the skipped steps."""
     name = f"{task}, {run.start:,.0f}, interval {run.growth_interval:,}"
     fallen, grown = run.factors()
     for factors, what in ((fallen, "backoff_factor"), (grown, "growth_factor")):

@@ -1,6 +1,6 @@
-"""Claims about what lower precision does to training, judged by what `mpplan numerics` measured.
+"""Claims about the effect of lower precision on training quality, judged by the results of `mpplan numerics`.
 
-What it trains is far smaller than what the claims are about, so that its cases only stand in for it.
+The trained models are far smaller than those of the claims, so that these cases can contradict but not settle them.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from planner.errors import Message
 from planner.evidence import Z90
 
 SCALES_LOG2 = (3, 10, 15)
-"""Fixed loss scales that are looked at: 8 and 32 768, the ends of the claim's range, and 1024 between them."""
+"""Fixed loss scales that are examined: 8 and 32 768, the ends of the claim's range, and 1024 between them."""
 NOTICED = 0.001
-"""Share of gradients or of steps from which a loss counts as one: a tenth of a percent, as the tenth of a point of c30;
-nothing that is measured here would show less."""
+"""Smallest share of gradients or steps that counts as a loss: a tenth of a percent, like the tenth of a point of c30;
+smaller losses would not show in anything measured here."""
 LEARNED = 0.92
-"""Accuracy in FP32 from which a run counts, that of the claim: before, accuracy rises so steeply that a difference of a
-few steps decides, and a network that has learned little has little to lose."""
+"""Accuracy in FP32 from which a run counts, which is the claim's accuracy. Below it, accuracy rises so steeply that a
+difference of a few steps decides, and a network that has learned little has little to lose."""
 SAME = (0.95, 1.05)
-"""What counts as the same speed or memory: the scatter of a timed step."""
+"""Range that counts as the same speed or memory: the scatter of a timed step."""
 Z_20 = 0.842
-"""Quantile of the normal distribution, for a test that succeeds in four of five attempts."""
+"""Quantile of the normal distribution for a test that succeeds in four of five attempts."""
 
 
 def fixed_scale(known: Known) -> Decision:
-    """c29: how much of the gradients that FP16 flushes to zero a fixed scale brings back.
+    """c29: the share of gradients flushed to zero by FP16 that a fixed scale recovers.
 
-    "Recovers" names no share: the claim's row takes most of them, which is more than half. A scale that overflows
-    recovers nothing, since its step is not taken.
+    "Recovers" names no share; the claim's row takes it to mean most of them, that is more than half. A scale that
+    overflows recovers nothing, since its step is not taken.
     """
     trained = known.training
     cases = [
@@ -68,11 +68,11 @@ def _recovered(seen: Flushing, scaling: Scaling | None, trained: Trained) -> Ite
 
 
 def accuracy(known: Known) -> Decision:
-    """c30: how much accuracy mixed precision loses: only a test that can tell counts.
+    """c30: the accuracy that mixed precision loses; only a test with enough power counts.
 
-    The runs in FP32 must have learned the task. Then it agrees where the upper end of the 90 % interval of what is lost
-    lies within the claim's tenth of a point, and disagrees where all of it lies beyond (one-sided tests at 5 %, each).
-    What lies across cannot tell, whatever its mean.
+    The runs in FP32 must have learned the task. A case then agrees where the upper end of the loss's 90 % interval is
+    within the claim's tenth of a point, and disagrees where the whole interval is beyond it (a one-sided test at 5 %
+    each). An interval across it is inconclusive, whatever its mean.
     """
     trained, most = known.training, load_claims()["c30"].high or 0.0
     cases: list[Case] = []
@@ -108,7 +108,7 @@ def _learned(pair: Pairs) -> bool:
 
 
 def _cannot_tell(pair: Pairs, most: float, trained: Trained) -> Case:
-    """Why a pair of precisions does not decide, and how many pairs of runs would, were nothing lost."""
+    """Return why a pair of precisions does not decide, and how many pairs of runs would decide if nothing were lost."""
     what = f"{pair.task}, {pair.precision.upper()}"
     if not _learned(pair):
         why = Message.of(
@@ -125,7 +125,7 @@ def _cannot_tell(pair: Pairs, most: float, trained: Trained) -> Case:
 
 
 def bf16_stability(known: Known) -> Decision:
-    """c31: BF16 without a scaler beside FP16 with and without one; speed; memory."""
+    """c31: BF16 without a scaler beside FP16 with and without one, in stability, speed and memory."""
     trained = known.training
     question = {**planned.LLAMA, "gpu": planned.A100}
     speed = planned.faster(known, "fp16", "bf16", question)
@@ -140,7 +140,10 @@ def bf16_stability(known: Known) -> Decision:
 
 
 def _stability(trained: Trained) -> Iterator[Case]:
-    """What FP16 loses and BF16 does not, of gradients without a scaler and of steps with one."""
+    """Return the losses that FP16 has and BF16 does not: flushed gradients without a scaler, skipped steps with one.
+
+    BF16 runs that diverged are included.
+    """
     case = Case(what="", basis="trained", source=trained.source, stands_in=True, unit="share_lost")
     for seen in trained.flushing:
         gap = seen.fp16_ratio(0) - seen.bf16_ratio
@@ -165,7 +168,7 @@ def _note(trained: Trained) -> Message:
 
 
 def _untrained(trained: Trained) -> Case:
-    """That the training at hand does not tell."""
+    """Return the case that the available training results do not decide."""
     why = Message.of("claim.why.untrained")
     return looked_at("mpplan numerics", basis="trained", source=trained.source, why=why)
 

@@ -1,4 +1,4 @@
-"""Claims about speed: how many times as fast a precision, a format or another kind of software is."""
+"""Claims about speed: the speed-up of a precision, a format or another kind of software."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def tf32(known: Known) -> Decision:
 
 
 def fp8(known: Known) -> Decision:
-    """c11: FP8 against BF16 in training and in its products; a data sheet's peak, which nothing reaches, beside."""
+    """c11: FP8 against BF16 in training and in its products; beside it a datasheet's peak, which no kernel reaches."""
     asked = Asked(metrics=SPEED, frm=("bf16",), to=("fp8", "mxfp8"))
     cases = [
         *(product_gain("h100-sxm5-80gb", size) for size in (2048, 4096, 8192)),
@@ -87,7 +87,7 @@ def fp8(known: Known) -> Decision:
 
 
 def fp16_alone(known: Known) -> Decision:
-    """c12: mixed precision against FP32 and TF32; nobody publishes FP16 without FP32 master weights."""
+    """c12: mixed precision against FP32 and TF32; no publication has FP16 without FP32 master weights."""
     low = load_claims()["c12"].low
     asked = Asked(metrics=SPEED, frm=WIDE, to=("fp16",))
     mixed = [
@@ -110,7 +110,7 @@ def yafsdp(known: Known) -> Decision:
 
 
 def _software(first: str, second: str) -> Decision:
-    """Runs alike in everything decide; runs that are nearly alike only stand beside."""
+    """Let only runs that agree in everything decide; nearly alike runs are shown beside the verdict."""
     counts = [len(software.runs_with(name)) for name in (first, second)]
     cases = [*software.same_workloads(first, second), *software.nearest(first, second)]
     if not any(not case.beside for case in cases):
@@ -135,10 +135,10 @@ def up_to_six(known: Known) -> Decision:
 
 
 def asynchronous(known: Known) -> Decision:
-    """c33: what waiting for the slowest worker costs, and how old gradients become without it.
+    """c33: the cost of waiting for the slowest worker, and the staleness of gradients without waiting.
 
-    That asynchronous workers do not wait is what the word means: nothing measured could say otherwise, so that the wait
-    only stands beside. Whether it pays is a matter of the accuracy, of which no run is at hand.
+    That asynchronous workers do not wait is true by definition, so no measurement could contradict it, and the wait is
+    only shown beside the verdict. Whether not waiting pays off depends on the accuracy, of which no run is available.
     """
     source = "planner/parallelism/slowest.py: expected largest of N normal draws"
     figures = load_claims()["c33"].figures
@@ -152,7 +152,7 @@ def asynchronous(known: Known) -> Decision:
 
 
 def _waits(workers: int, jitter: float, source: str) -> Case:
-    """Time of a synchronous step over that of an asynchronous one: the slowest of N over the mean."""
+    """Return the time of a synchronous step over that of an asynchronous step: the slowest of N over the mean."""
     ratio = 1.0 + jitter * float(expected_max(float(workers)))
     what = f"N = {workers}, σ = {jitter:.0%}"
     return Case.exactly(ratio, what=what, basis="arithmetic", source=source, beside=True)

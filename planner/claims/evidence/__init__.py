@@ -1,1 +1,1 @@
-"""Where the values of claims come from: the planner, published runs, kernels, records, arithmetic, training."""
+"""Sources of the values of claims: the planner, published runs, kernels, records, arithmetic, training."""

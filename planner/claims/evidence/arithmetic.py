@@ -1,4 +1,4 @@
-"""Claims that arithmetic decides: their own figures, bytes per parameter, FLOP of a run, shares of a shard."""
+"""Claims decided by arithmetic: their own figures, bytes per parameter, FLOP of a run, shares of a shard."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """How much it rises, as a share; below 0 where it falls."""
+        """Relative change; negative where the figure falls."""
         return self.after / self.before - 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnFigures:
-    """The DeepSeek-V3 claim's figures and what follows from them."""
+    """The figures of the DeepSeek-V3 claim and their consequences."""
 
     gpus: Change
     days: Change
@@ -40,7 +40,7 @@ class OwnFigures:
 
     @property
     def gpu_days(self) -> Change:
-        """GPUs times days: what rented GPUs cost, whatever the price."""
+        """GPUs times days, which the cost of rented GPUs is proportional to at any price."""
         return self._product(self.gpus, self.days)
 
     @property
@@ -59,7 +59,7 @@ class OwnFigures:
 
     @property
     def speed_per_gpu(self) -> float:
-        """How many times as fast each GPU must have become."""
+        """Speed-up that each GPU would need."""
         return self.gpu_days.before / self.gpu_days.after
 
     @staticmethod
@@ -68,48 +68,48 @@ class OwnFigures:
 
 
 def stated(claim: str, name: str) -> Change:
-    """A figure that a claim states before and after."""
+    """Return a figure that a claim states before and after."""
     before, after = load_claims()[claim].figures[name]
     return Change(before=before, after=after)
 
 
 def deepseek_figures() -> OwnFigures:
-    """The figures of c14."""
+    """Return the figures of c14."""
     return OwnFigures(gpus=stated("c14", "gpus"), days=stated("c14", "days"), power_mw=stated("c14", "power_mw"))
 
 
 DGX_H100_W = 10_200.0
-"""NVIDIA DGX H100 datasheet: maximum of the system with its eight GPUs."""
+"""NVIDIA DGX H100 datasheet: maximum power of the system with its eight GPUs."""
 PUE = 1.25
 
 
 def most_w_per_gpu() -> float:
-    """The most that a GPU of a DGX H100 takes at the meter of a facility, its share of the host included."""
+    """Return the highest power of a DGX H100's GPU at the facility's meter, with its share of the host."""
     return DGX_H100_W / 8 * PUE
 
 
 def state_bytes(policy: str, optimizer: str) -> float:
-    """Bytes per parameter of weights, gradients, master weights and optimizer states."""
+    """Return the bytes per parameter of weights, gradients, master weights and optimizer states."""
     row, kept = find_policy(policy), load_optimizers()[optimizer]
     moments = kept.full_moments * row.moment_bytes + kept.fixed_state_bytes
     return row.weight_bytes + row.master_bytes + row.gradient_bytes + moments
 
 
 def state_saved(policy: str, optimizer: str = "adamw") -> Case:
-    """The share of the training state that a policy saves against FP32 with AdamW."""
+    """Return the share of the training state that a policy saves compared with FP32 and AdamW."""
     before, after = state_bytes("fp32", "adamw"), state_bytes(policy, optimizer)
     what = f"{policy}, {optimizer}: {after:.4g} B / {before:.4g} B"
     return Case.exactly(1.0 - after / before, what=what, basis="arithmetic", source=POLICIES)
 
 
 def zero3_saved(devices: int) -> Case:
-    """The share of weights, gradients and optimizer states that ZeRO-3 takes off each of some devices."""
+    """Return the share of weights, gradients and optimizer states that ZeRO-3 removes from each device."""
     source = "Rajbhandari et al., ZeRO (arXiv 1910.02054), section 5: states / devices"
     return Case.exactly(1.0 - 1.0 / devices, what=f"ZeRO-3, {devices} GPUs", basis="arithmetic", source=source)
 
 
 def run_flop(model: str, tokens: float) -> list[Case]:
-    """Work of a run: of the matrices and causal attention, with full attention, and with everything recomputed."""
+    """Return the FLOP of a run: matrices only, with causal attention, with full attention, with full recomputation."""
     shape = find_model(model)
     causal, full = (model_flop_per_token(shape, shape.context, causal_half=half) * tokens for half in (True, False))
     source = "planner/performance/operations.py: 6 FLOP per matrix parameter and token, and attention"
@@ -122,12 +122,12 @@ def run_flop(model: str, tokens: float) -> list[Case]:
 
 
 def bought_flop(usd: float, usd_per_gpu_hour: float, mfu: float, gpu: str) -> float:
-    """FLOP that a sum buys at a price and a utilisation of the BF16 peak."""
+    """Return the FLOP that a sum buys at a price and a utilisation of the BF16 peak."""
     return usd / usd_per_gpu_hour * HOUR_S * mfu * find_gpu(gpu).peak_flop_per_s["bf16"]
 
 
 def peak_ratio(gpu: str, frm: str, to: str) -> Case:
-    """How many times as high a GPU's dense peak is in one compute type as in another."""
+    """Return a GPU's dense peak in one compute type over its peak in another."""
     row = find_gpu(gpu)
     ratio = row.peak_flop_per_s[to] / row.peak_flop_per_s[frm]
     what = f"{gpu}, {frm.upper()} → {to.upper()}, peak"

@@ -1,4 +1,4 @@
-"""What the number formats can hold, computed by NumPy's IEEE 754 binary16: no table is trusted for it."""
+"""The limits of number formats, computed with NumPy's IEEE 754 binary16 instead of taken from a table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def _is(value: float, claimed: float, what: str) -> Case:
 
 
 def largest_fp16(largest: float, rounded: float, overflows: float) -> list[Case]:
-    """The largest finite value, what a value above it rounds to, and from where values round to infinity.
+    """Return the largest finite value, what a value above it rounds to, and the smallest value that overflows.
 
     Args:
         largest: claimed largest finite value.
-        rounded: a value that is said to round to it.
-        overflows: where overflow is said to start.
+        rounded: value that is claimed to round to it.
+        overflows: value at which overflow is claimed to start.
     """
     with np.errstate(over="ignore"):
         exact = np.arange(largest, overflows + 64.0, dtype=np.float64)
@@ -32,6 +32,6 @@ def largest_fp16(largest: float, rounded: float, overflows: float) -> list[Case]
 
 
 def smallest_normal_fp16() -> Case:
-    """The smallest normal value."""
+    """Return the smallest normal value."""
     value = float(np.finfo(np.float16).smallest_normal)
     return Case.exactly(value, what="min normal(FP16)", basis="format", source=SOURCE)

@@ -9,7 +9,7 @@ from planner.kernels.surface import product_s
 
 
 def product_gain(gpu: str, size: int) -> Case:
-    """How many times as fast a square product runs in FP8, with the surfaces' spread as range; no casts counted.
+    """Return the speed-up of a square product in FP8, with the surfaces' spread as range and without casts.
 
     Args:
         gpu: id of a GPU with surfaces of both types.

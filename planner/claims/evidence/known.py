@@ -1,4 +1,4 @@
-"""What claims are judged by: the planner's answers, the shipped published runs, and a record of this machine."""
+"""The evidence by which claims are judged: planner answers, shipped published runs, training and a local record."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from planner.rows import CATALOG, read_rows
 from planner.validation.runs import PublishedResult, PublishedRun, parse_result, parse_run
 
 AS_OF = "2026-11-22"
-"""Day whose prices the ledger's questions take: a verdict must not change overnight."""
+"""Day of the prices in the ledger's questions; fixed, since a verdict must not change overnight."""
 
 Ask = Callable[..., Answer]
-"""Answers a question as `mpplan estimate` does; its names are those of the inputs."""
+"""Answers a question as `mpplan estimate` does, with the names of its inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The evidence at hand."""
+    """The available evidence."""
 
     ask: Ask
     ask_briefly: Ask | None = None
-    """The same without what a plan says of its products and the like, in half the time; None: as `ask`."""
+    """As `ask`, but without details of a plan such as its products, in half the time; None: `ask` is used."""
     points: Sequence[Measurement] = ()
     """Points of the user's own measurement records; empty: none."""
     record: str = ""
-    """Name of the record that they are from."""
+    """Name of the record with these points."""
     trained: Trained | None = None
-    """What `mpplan numerics` measured here; None: what ships."""
+    """Results of `mpplan numerics` on this machine; None: the shipped ones."""
     _answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
     _brief_answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
 
     @property
     def training(self) -> Trained:
-        """What training in lower precisions showed: here, else as it ships."""
+        """Results of training in lower precisions: from this machine, else the shipped ones."""
         return self.trained or shipped_trained()
 
     def answer(self, **inputs: object) -> Answer:
-        """The answer to a question, without products; asked once, however many claims need it."""
+        """Return the answer to a question, without products; each question is asked once for all claims."""
         key = tuple(sorted(inputs.items()))
         if key not in self._brief_answers:
             self._brief_answers[key] = (self.ask_briefly or self.ask)(as_of=AS_OF, **inputs)
         return self._brief_answers[key]
 
     def plan(self, precision: str, **inputs: object) -> Plan:
-        """The plan of one precision on the same GPUs, without its products.
+        """Return the plan of one precision on the same GPUs, without its products.
 
         Args:
             precision: `fp32`, `bf16` and so on.
@@ -59,14 +59,14 @@ class Known:
         return _plan_in(precision, self.answer(precision=precision, **inputs), inputs)
 
     def whole_plan(self, precision: str, **inputs: object) -> Plan:
-        """The same with its products."""
+        """Return the plan of one precision on the same GPUs, with its products; arguments as in `plan`."""
         key = (("precision", precision), *sorted(inputs.items()))
         if key not in self._answers:
             self._answers[key] = self.ask(as_of=AS_OF, precision=precision, **inputs)
         return _plan_in(precision, self._answers[key], inputs)
 
     def saving(self, metric: str, frm: str, to: str, **inputs: object) -> Saving:
-        """How much less one precision takes than another on the same GPUs, with its range."""
+        """Return the saving of one precision over another on the same GPUs, with its range."""
         savings = self.answer(precision=to, **inputs).savings
         asked = ("same_gpus", metric, frm, to)
         saving = next((s for s in savings if (s.view, s.metric, s.frm, s.to) == asked), None)
@@ -83,13 +83,13 @@ def _plan_in(precision: str, answer: Answer, inputs: Mapping[str, object]) -> Pl
 
 
 def command_of(**inputs: object) -> str:
-    """The question as a command line, so that a reader can ask it again."""
+    """Return the question as a command line, so that a reader can repeat it."""
     flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in inputs.items())
     return f"mpplan estimate {flags}"
 
 
 def unanswered(missing: str, **inputs: object) -> UsageError:
-    """That a question of the ledger was not answered as it must be, by the command that asks it."""
+    """Return the error of a ledger question without the required answer; its hint is the command that asks it."""
     return UsageError(f"the ledger of claims found {missing}", hint=f"`{command_of(**inputs)}` shows why")
 
 
@@ -103,10 +103,10 @@ class Published:
 
 
 def published_run(name: str) -> Published:
-    """The published run of an id.
+    """Return the published run of an id.
 
     Raises:
-        UsageError: there is none without a flag against it.
+        UsageError: there is no such run with a value and without a flag.
     """
     row = next((row for row in published_runs() if row.run.id == name), None)
     if row is None:
@@ -116,7 +116,7 @@ def published_run(name: str) -> Published:
 
 @cache
 def published_runs() -> tuple[Published, ...]:
-    """The shipped published runs that have a value and no flag against them."""
+    """Return the shipped published runs that have a value and no flag."""
     rows = read_rows(CATALOG / "published_runs.csv")
     read = ((parse_run(row.cells, row.line), parse_result(row.cells, row.line)) for row in rows)
     return tuple(

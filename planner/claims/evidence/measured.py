@@ -13,45 +13,45 @@ from planner.records.measurement import Measurement
 from planner.records.work import WorkShape
 
 UNMOVED = 0.01
-"""Change of a peak, as a share, below which recomputation did not move it."""
+"""Relative change of a peak below which recomputation is taken not to have moved it."""
 
 MIXED = ("fp16", "bf16-autocast", "bf16-fsdp", "fp8")
-"""Recipes of the probe that are mixed precision."""
+"""Recipes of the probe that use mixed precision."""
 
 Value = Callable[[Measurement, Measurement], float | None]
-"""From a point and its counterpart to the unit of a claim."""
+"""Converts a point and its counterpart to the unit of a claim."""
 
 
 def speed(before: Measurement, after: Measurement) -> float | None:
-    """How many times as fast the second is."""
+    """Return the speed-up of the second point over the first."""
     first_s, second_s = before.time.median_s, after.time.median_s
     return first_s / second_s if first_s and second_s else None
 
 
 def time_saved(before: Measurement, after: Measurement) -> float | None:
-    """The share of the time that the second saves."""
+    """Return the share of the time that the second point saves."""
     ratio = speed(before, after)
     return None if ratio is None else 1.0 - 1.0 / ratio
 
 
 def memory_saved(before: Measurement, after: Measurement) -> float | None:
-    """The share of the peak that the second saves."""
+    """Return the share of the peak memory that the second point saves."""
     return _saved(before.memory.allocated_peak_bytes, after.memory.allocated_peak_bytes)
 
 
 def energy_saved(before: Measurement, after: Measurement) -> float | None:
-    """The share of the energy of a step that the second saves."""
+    """Return the share of the energy of a step that the second point saves."""
     return _saved(before.energy.j_per_iteration, after.energy.j_per_iteration)
 
 
 def activations_saved(plain: Measurement, recomputed: Measurement) -> float | None:
-    """The share of what lies above the persistent memory that recomputation saves."""
+    """Return the share of the peak above the persistent memory that recomputation saves."""
     above = [(p.memory.allocated_peak_bytes or 0.0) - (p.memory.persistent_bytes or 0.0) for p in (plain, recomputed)]
     return _saved(*above)
 
 
 def time_added(plain: Measurement, recomputed: Measurement) -> float | None:
-    """How much longer recomputation takes, as a share."""
+    """Return the share of time that recomputation adds."""
     ratio = speed(recomputed, plain)
     return None if ratio is None else ratio - 1.0
 
@@ -61,18 +61,19 @@ def _saved(before: float | None, after: float | None) -> float | None:
 
 
 OF_GPUS = (speed, time_saved, energy_saved)
-"""What a CPU cannot decide of a claim about GPUs: it has neither tensor cores nor their power. Memory it can."""
+"""Values that a CPU cannot decide for a claim about GPUs, since it has neither tensor cores nor their power. Memory it
+can."""
 
 
 def steps(known: Known, value: Value, *, frm: Sequence[str], to: Sequence[str] = MIXED, model: str = "") -> list[Case]:
-    """Whole steps in two recipes, otherwise alike.
+    """Return whole steps in two recipes that are otherwise alike.
 
     Args:
-        known: with the points.
-        value: from a pair to the unit of the claim.
-        frm: recipes compared with.
+        known: evidence with the points.
+        value: converts a pair to the unit of the claim.
+        frm: recipes to compare with.
         to: recipes that are compared.
-        model: the beginning of the model's name; empty: all.
+        model: beginning of the model's name; empty: all models.
     """
     groups: dict[object, dict[str, Measurement]] = {}
     for point in known.points:
@@ -83,7 +84,7 @@ def steps(known: Known, value: Value, *, frm: Sequence[str], to: Sequence[str] =
 
 
 def products(known: Known, *, frm: Sequence[str], to: Sequence[str]) -> list[Case]:
-    """Matrix products of one shape in two recipes: how many times as fast."""
+    """Return the speed-ups of matrix products of one shape between two recipes."""
     groups: dict[object, dict[str, Measurement]] = {}
     for point in known.points:
         if point.kind == "gemm" and point.usable_time and point.setup.role == "forward":
@@ -104,7 +105,7 @@ def _pairs(
 
 
 def checkpointing(known: Known, value: Value) -> list[Case]:
-    """Points with full recomputation against the same without."""
+    """Return points with full recomputation against the same points without it."""
     kinds = ("block", "end_to_end")
     points = [point for point in known.points if point.kind in kinds and point.usable_time]
     plain = {(point.kind, point.shape, point.setup): point for point in points if point.setup.recompute == "none"}
@@ -122,13 +123,13 @@ def checkpointing(known: Known, value: Value) -> list[Case]:
 
 
 def _moved(plain: Measurement, recomputed: Measurement) -> bool:
-    """Whether recomputation moves the peak at all: where it lies outside the blocks, nothing is told of activations."""
+    """Return whether recomputation moves the peak; a peak outside the blocks reveals nothing about activations."""
     before, after = (point.memory.allocated_peak_bytes or 0.0 for point in (plain, recomputed))
     return abs(before - after) > UNMOVED * before
 
 
 def optimizer_states(known: Known, optimizer: str) -> list[Case]:
-    """State bytes per parameter of a real step of an optimizer."""
+    """Return the state bytes per parameter in a real step of an optimizer."""
     return [
         Case.exactly(
             point.memory.optimizer_state_bytes_per_param, what=f"{optimizer}, {point.device.name}",
@@ -141,7 +142,7 @@ def optimizer_states(known: Known, optimizer: str) -> list[Case]:
 
 
 def update_times(known: Known, optimizer: str) -> list[Case]:
-    """How many times as long an update of an optimizer takes as one of AdamW, beside the verdict."""
+    """Return the update time of an optimizer over AdamW's, as a case beside the verdict."""
     updates = {p.setup.optimizer: p for p in known.points if p.kind == "optimizer" and p.usable_time}
     usual, own = updates.get("adamw"), updates.get(optimizer)
     ratio = None if usual is None or own is None else speed(own, usual)
@@ -172,7 +173,7 @@ def _case(known: Known, before: Measurement, after: Measurement, value: Value, r
 
 
 def _ends(before: Measurement, after: Measurement, value: Value, middle: float) -> tuple[float, float]:
-    """The value between the fast end of one time and the slow end of the other, and the other way round."""
+    """Return the value between the fast end of one time and the slow end of the other, and vice versa."""
     ends = [middle]
     for first, second in ((0, 1), (1, 0)):
         shifted = value(_timed(before, _spread(before)[first]), _timed(after, _spread(after)[second]))
@@ -181,7 +182,7 @@ def _ends(before: Measurement, after: Measurement, value: Value, middle: float) 
 
 
 def _spread(point: Measurement) -> tuple[float | None, float | None]:
-    """The 5th and the 95th percentile of a time, else its interval, else the median."""
+    """Return the 5th and 95th percentile of a time, else its confidence interval, else the median twice."""
     time = point.time
     for low_s, high_s in ((time.p05_s, time.p95_s), (time.ci_low_s, time.ci_high_s)):
         if low_s and high_s:
@@ -190,12 +191,12 @@ def _spread(point: Measurement) -> tuple[float | None, float | None]:
 
 
 def _timed(point: Measurement, median_s: float | None) -> Measurement:
-    """The point as if its time were another."""
+    """Return the point with another median time."""
     return replace(point, time=replace(point.time, median_s=median_s))
 
 
 def _sized(shape: WorkShape) -> str:
-    """A model with its layers, length and batch, without its family where its size names that, too."""
+    """Return a model with layers, length and batch; its family is dropped where the size names it, too."""
     model = shape.model or ""
     family, _, size = model.partition("-")
     name = size if size.startswith(family) else model

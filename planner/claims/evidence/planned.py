@@ -21,21 +21,24 @@ DEEPSEEK: dict[str, object] = {"model": "deepseek-v3", "gpu": "h800-sxm5-80gb", 
 V100, A100, H100 = "v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb"
 
 HALVINGS = 10
-"""Times that the size of the largest model that fits is narrowed: it is found to within one per cent."""
+"""Bisection steps for the largest model that fits, which determine its size to within one per cent."""
 UNMOVED = 0.005
-"""Share of the memory from which something is saved: it would print as 0 %."""
+"""Smallest share of memory that counts as saved; a smaller one would print as 0 %."""
 SHOWN = {"micro_batch": "micro-batch", "attention": "attention"}
-"""Inputs that tell two questions of one model apart."""
+"""Inputs that distinguish two questions about one model."""
 
 
 def name(question: dict[str, object], gpu: str = "") -> str:
-    """A question by its model and GPU, and by what of a layout it fixes."""
+    """Return the name of a question: its model, its GPU and the part of a layout that it fixes."""
     layout = [f"{label} {question[key]}" for key, label in SHOWN.items() if key in question]
     return ", ".join([str(question.get("model") or question.get("params")), gpu or str(question["gpu"]), *layout])
 
 
 def saved(known: Known, metric: str, frm: str, to: str, question: dict[str, object], **more: object) -> Case:
-    """The share that one precision saves on the same GPUs: `duration_days`, `energy_mwh`, `cost_usd`, `gpu_hours`."""
+    """Return the share that one precision saves on the same GPUs.
+
+    The metric is `duration_days`, `energy_mwh`, `cost_usd` or `gpu_hours`.
+    """
     inputs = {**question, **more}
     saving = known.saving(metric, frm, to, **inputs)
     return Case(
@@ -45,7 +48,7 @@ def saved(known: Known, metric: str, frm: str, to: str, question: dict[str, obje
 
 
 def faster(known: Known, frm: str, to: str, question: dict[str, object], **more: object) -> Case:
-    """How many times as fast one precision is on the same GPUs."""
+    """Return the speed-up of one precision over another on the same GPUs."""
     inputs = {**question, **more}
     saving = known.saving("duration_days", frm, to, **inputs)
     low, mid, high = (1.0 / (1.0 - share) for share in (saving.low, saving.mid, saving.high))
@@ -54,7 +57,7 @@ def faster(known: Known, frm: str, to: str, question: dict[str, object], **more:
 
 
 def product_speeds(known: Known, frm: str, to: str, question: dict[str, object], **more: object) -> Case:
-    """How many times as fast the matrix products of a plan's layers are, the range being that over their shapes."""
+    """Return the speed-up of the matrix products of a plan's layers; the range is over their shapes."""
     inputs = {**question, **more}
     plans = [known.whole_plan(precision, **inputs) for precision in (frm, to)]
     rates = [{(use.where, use.m, use.n, use.k): use.tflops for use in plan.products} for plan in plans]
@@ -64,7 +67,7 @@ def product_speeds(known: Known, frm: str, to: str, question: dict[str, object],
 
 
 def memory_saved(known: Known, frm: str, to: str, question: dict[str, object], **more: object) -> Case:
-    """The share of the peak per GPU that one precision saves in the same layout."""
+    """Return the share of the peak memory per GPU that one precision saves in the same layout."""
     inputs = {**question, **more}
     before, after = (_total(known, precision, inputs) for precision in (frm, to))
     ends = sorted(1.0 - after_gib / before_gib for before_gib, after_gib in zip(before, after, strict=True))
@@ -80,11 +83,11 @@ def _total(known: Known, precision: str, inputs: dict[str, object]) -> tuple[flo
 
 
 def checkpointing(known: Known, question: dict[str, object], mode: str, **more: object) -> tuple[Case, Case]:
-    """What recomputing activations saves of their memory, and what it adds to the time of a step.
+    """Return the share of activation memory that recomputation saves, and the share of step time that it adds.
 
-    The ends of the time compare the low ends of both plans, and the high ones, since the same terms move both. Of the
-    memory, what is uncertain of the peak without recomputation is put down to the activations that it then stores.
-    Where there is nothing to save, that is said in its place.
+    The ends of the time compare the low ends of both plans, and the high ends, since the same terms move both. For the
+    memory, the uncertainty of the peak without recomputation is attributed to the activations that it then stores.
+    Where nothing can be saved, a case without a value says so.
     """
     inputs = {**question, **more}
     plain, kept = (known.plan("bf16", **inputs, act_ckpt=kind) for kind in ("none", mode))
@@ -103,7 +106,7 @@ def checkpointing(known: Known, question: dict[str, object], mode: str, **more: 
 
 
 def _activations(plan: Plan, least_gib: float) -> tuple[float, ...]:
-    """GiB of activations at the ends of the peak's range and at mid, at least what recomputation leaves of them."""
+    """Return the activations in GiB at the ends of the peak's range and at mid, at least what recomputation keeps."""
     assert plan.memory_gib is not None
     stored_gib, span = plan.memory_gib["activations"], plan.memory_range_gib
     shifts = (0.0, 0.0, 0.0) if span is None else (span.low - span.mid, 0.0, span.high - span.mid)
@@ -111,7 +114,7 @@ def _activations(plan: Plan, least_gib: float) -> tuple[float, ...]:
 
 
 def total(known: Known, metric: str, precision: str, question: dict[str, object], **more: object) -> Case:
-    """A whole run's `duration_days` or `energy_mwh`, with its range."""
+    """Return the `duration_days` or `energy_mwh` of a whole run, with its range."""
     inputs = {**question, **more}
     plan = known.plan(precision, **inputs)
     span = plan.duration_days if metric == "duration_days" else plan.energy_mwh
@@ -124,7 +127,7 @@ def total(known: Known, metric: str, precision: str, question: dict[str, object]
 
 
 def energy_of_gpus(known: Known, precision: str, question: dict[str, object], **more: object) -> Case:
-    """The energy of a run's GPUs alone: the share of the total that they take at mid, with the total's range."""
+    """Return the energy of a run's GPUs only: their share of the total at mid, with the range of the total."""
     whole = total(known, "energy_mwh", precision, question, **more)
     items = known.plan(precision, **question, **more).energy_items_mwh
     if items is None or whole.low is None or whole.mid is None or whole.high is None:
@@ -135,7 +138,10 @@ def energy_of_gpus(known: Known, precision: str, question: dict[str, object], **
 
 
 def sharded(known: Known, question: dict[str, object], gpus: int) -> Case:
-    """The share of the whole peak per GPU that ZeRO-3 saves in BF16 with full recomputation, one micro-batch."""
+    """Return the share of the whole peak per GPU that ZeRO-3 saves.
+
+    The plans are in BF16 with full recomputation and micro-batch 1.
+    """
     inputs: dict[str, object] = {
         **question, "gpus": gpus, "tp": 1, "pp": 1, "micro_batch": 1, "act_ckpt": "full", "global_batch": 64,
     }  # fmt: skip
@@ -146,7 +152,7 @@ def sharded(known: Known, question: dict[str, object], gpus: int) -> Case:
 
 
 def memory_use(known: Known, precision: str, question: dict[str, object], **more: object) -> Case:
-    """The share of a GPU's memory that a plan takes; where it does not fit, that it does not."""
+    """Return the share of a GPU's memory that a plan takes; a case without a value where it does not fit."""
     inputs = {**question, **more}
     source = command_of(**inputs, precision=precision)
     plan: Plan | None
@@ -166,7 +172,7 @@ def memory_use(known: Known, precision: str, question: dict[str, object], **more
 
 
 def largest(known: Known, precision: str, gpu: str, **more: object) -> Case:
-    """The parameters of the largest decoder that trains on one GPU, found by halving."""
+    """Return the parameters of the largest decoder that trains on one GPU, found by bisection."""
     question = {"gpu": gpu, "gpus": 1, "precision": precision, "tokens": "1e9", "global_batch": 32, **more}
     fits, too_large = 0.1 * GIGA, 40.0 * GIGA
     for _ in range(HALVINGS):
@@ -189,7 +195,7 @@ def _fits(known: Known, precision: str, question: dict[str, object]) -> bool:
 
 
 def usd_per_gpu_hour(known: Known, gpu: str) -> Estimate:
-    """What a GPU costs an hour in the shipped price book on the ledger's day."""
+    """Return the price of a GPU-hour in the shipped price book on the day of the ledger."""
     question: dict[str, object] = {"gpu": gpu, "gpus": 8, "params": "7B", "tokens": "1e9"}
     lines = known.plan("bf16", **question).cost_lines
     price = next((line.unit_price_usd for line in lines if line.unit_price_usd is not None), None)

@@ -18,11 +18,11 @@ SPEED = (*HIGHER_IS_FASTER, "step_time_s")
 MEMORY = "peak_mem_gib"
 FILE = "planner/catalog/published_runs.csv"
 BATCH = "batch that fits"
-"""A card that was filled both times: what it tells is by how much the batch grew, not what a step needs."""
+"""Note on a pair whose card was filled both times: it shows how much the batch grew, not what a step needs."""
 RECOMPUTED = "other recomputation"
-"""The two runs also differ in what they recompute."""
+"""Note on a pair whose runs also differ in recomputation."""
 NEIGHBOURS = 3
-"""Pairs of one model and architecture that must agree with each other before one is said to contradict them."""
+"""Fewest pairs of one model and architecture that must agree with each other before another can contradict them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +36,15 @@ class Pair:
     frm: str
     to: str
     ratio: float
-    """Of speed, how many times as fast; of memory, what is left of it; where the note is `BATCH`, how many times as
-    large the batch is."""
+    """Speed-up; for memory, the share that remains; where the note is `BATCH`, the growth of the batch."""
     note: str
-    """What else differs: `BATCH`, `RECOMPUTED`, or nothing; with a note it decides no claim."""
+    """What else differs: `BATCH`, `RECOMPUTED`, or nothing. A pair with a note decides no claim."""
     ids: tuple[str, str]
 
 
 @cache
 def pairs(metrics: tuple[str, ...]) -> tuple[Pair, ...]:
-    """Pairs of the shipped published runs, in the order of the file.
+    """Return pairs of the shipped published runs, in the order of the file.
 
     Args:
         metrics: `SPEED` or `(MEMORY,)`.
@@ -92,7 +91,7 @@ def _recomputes(run: PublishedRun) -> str:
 
 
 def architecture(gpu: str) -> str:
-    """The architecture of a GPU as published; its name where the catalogue does not know it."""
+    """Return the architecture of a published GPU, or its name where neither the catalogue nor `_FAMILY` knows it."""
     try:
         return find_gpu(gpu).arch
     except UsageError:
@@ -100,26 +99,26 @@ def architecture(gpu: str) -> str:
 
 
 _FAMILY = {"v100": "Volta", "a100": "Ampere", "h100": "Hopper", "h800": "Hopper", "quadro": "Turing"}
-"""Architectures of GPUs that a publication names without their memory or form."""
+"""Architectures of GPUs that a publication names without memory or form factor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which pairs are meant."""
+    """Selection of pairs."""
 
     metrics: tuple[str, ...]
-    """As for `pairs`."""
+    """Metrics, as for `pairs`."""
     frm: tuple[str, ...]
     """Wider precisions."""
     to: tuple[str, ...]
     """Narrower precisions."""
     model: str = ""
-    """A part of the model's name; empty: all."""
+    """Part of the model's name; empty: all models."""
     arch: str = ""
-    """An architecture; empty: all."""
+    """Architecture; empty: all."""
 
     def groups(self) -> dict[tuple[str, str, str, str], list[Pair]]:
-        """Pairs by architecture, precisions and note, sorted."""
+        """Return the pairs by architecture, precisions and note, sorted."""
         groups: dict[tuple[str, str, str, str], list[Pair]] = {}
         for pair in pairs(self.metrics):
             named = self.model.lower() in pair.run.model.lower() and (not self.arch or pair.arch == self.arch)
@@ -129,11 +128,13 @@ class Asked:
 
 
 def cases(asked: Asked, value: Callable[[float], float]) -> list[Case]:
-    """The pairs by architecture and precisions, each a case with its median and range; unlike pairs only beside.
+    """Return a case for each architecture and precisions, with the median and range of its pairs.
+
+    Pairs with a note are only shown beside the verdict.
 
     Args:
-        asked: which pairs.
-        value: from a pair's ratio to the unit of the claim.
+        asked: selection of pairs.
+        value: converts a pair's ratio to the unit of the claim.
     """
     made = []
     for (arch, frm, to, note), group in asked.groups().items():
@@ -149,7 +150,7 @@ def cases(asked: Asked, value: Callable[[float], float]) -> list[Case]:
 
 
 def _source(group: Sequence[Pair]) -> str:
-    """The file and the pairs that set the ends of the range."""
+    """Return the file and the pairs at the ends of the range."""
     ranked = sorted(group, key=lambda pair: pair.ratio)
     if ranked[0].ratio == ranked[-1].ratio:
         return f"{FILE}: {_count(group)}, first {' and '.join(group[0].ids)}"
@@ -162,9 +163,10 @@ def _count(group: Sequence[Pair]) -> str:
 
 
 def contradictions(asked: Asked) -> list[Message]:
-    """Pairs that set the low end of a range by a loss of speed where all others of their model and architecture gain.
+    """Return notes on pairs that lose speed although all others of their model and architecture gain.
 
-    They are kept: a row is not left out because it fits badly. A reader is told which one it is.
+    Such a pair sets the low end of a range. It is kept, since a row is not left out for fitting badly, but a reader is
+    told which one it is.
     """
     made = []
     for group in asked.groups().values():
@@ -181,5 +183,5 @@ def contradictions(asked: Asked) -> list[Message]:
 
 
 def arrow(frm: str, to: str) -> str:
-    """Two precisions as `FP32 → FP16`."""
+    """Return two precisions as `FP32 → FP16`."""
     return f"{frm.upper()} → {to.upper()}"

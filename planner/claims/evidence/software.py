@@ -12,13 +12,13 @@ from planner.validation.runs import PublishedRun
 
 FSDP, DEEPSPEED, YAFSDP = "FSDP", "DeepSpeed ZeRO", "YaFSDP"
 NEAR_RATIO = 0.02
-"""Difference of two models' parameters up to which their speeds are shown beside each other."""
+"""Largest relative difference of two models' parameters at which their speeds are shown next to each other."""
 
 
 def shards_with(run: PublishedRun, software: str) -> bool:
-    """Whether a run shards with one of the three, by its framework or by its stage.
+    """Return whether a run shards with the named software, by its framework or by its stage.
 
-    Megatron-DeepSpeed without a ZeRO stage is no run of ZeRO: its tensor and pipeline parallelism are Megatron's.
+    Megatron-DeepSpeed without a ZeRO stage is not a ZeRO run: its tensor and pipeline parallelism are Megatron's.
     """
     framework, stage = run.framework.lower(), run.zero_or_fsdp_stage.lower()
     if software == DEEPSPEED:
@@ -28,16 +28,16 @@ def shards_with(run: PublishedRun, software: str) -> bool:
 
 
 def runs_with(software: str) -> tuple[Published, ...]:
-    """The published runs with one of the three."""
+    """Return the published runs with the named software."""
     return tuple(row for row in published_runs() if shards_with(row.run, software))
 
 
 def same_workloads(first: str, second: str) -> list[Case]:
-    """How many times as fast one is as the other, over runs alike in everything that is published.
+    """Return the speed-ups of one software over another, from runs that agree in everything compared.
 
     Args:
-        first: what is divided.
-        second: what it is divided by.
+        first: software whose speed is the numerator.
+        second: software whose speed is the denominator.
     """
     keyed: dict[tuple[object, ...], dict[str, list[Published]]] = {}
     for name in (first, second):
@@ -59,7 +59,7 @@ def _timed(rows: Iterable[Published]) -> Iterator[Published]:
 
 
 def _workload(run: PublishedRun) -> tuple[object, ...]:
-    """What two runs must share for their speeds to be compared."""
+    """Return the properties that two runs must share for their speeds to be compared."""
     return (*_shape(run), run.model.lower(), run.gpu, run.micro_batch, run.act_ckpt or "none")
 
 
@@ -68,7 +68,10 @@ def _shape(run: PublishedRun) -> tuple[object, ...]:
 
 
 def nearest(first: str, second: str) -> list[Case]:
-    """Pairs that are nearly alike, beside the verdict: of one size, shape and architecture, with what differs named."""
+    """Return pairs that are nearly alike, beside the verdict.
+
+    They share size, shape and architecture; their other differences are named.
+    """
     made = []
     for slow in _timed(runs_with(second)):
         near = [fast for fast in _timed(runs_with(first)) if _near(fast.run, slow.run)]
@@ -89,7 +92,7 @@ def _near(first: PublishedRun, second: PublishedRun) -> bool:
 
 
 def _differences(first: PublishedRun, second: PublishedRun) -> list[str]:
-    """What two runs do not share, as `recomputation full : none`."""
+    """Return the differences of two runs, as `recomputation full : none`."""
     sides = (
         ("", first.model, second.model), ("", first.gpu, second.gpu),
         ("batch ", _whole(first.global_batch_seqs), _whole(second.global_batch_seqs)),

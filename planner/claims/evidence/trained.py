@@ -1,6 +1,6 @@
-"""What `mpplan numerics` measured, as far as claims need it: read from its document, or from the one that ships.
+"""The results of `mpplan numerics` that claims need, read from a document or from the shipped one.
 
-Few fields are read, each in one place here, so that a document with more of them is read all the same.
+Only a few fields are read, each in one place here, so that a document with more fields can be read, too.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from planner.lazy import dataclass
 from planner.rows import CATALOG
 
 FILE = CATALOG / "claim_numerics.json"
-"""What ships: the part of one document that is read here; `make claimnumerics` records it anew."""
+"""The shipped document, reduced to the part that is read here; `make claimnumerics` records it again."""
 FP16_FLUSHES_BELOW_LOG2 = -25
-"""Half of FP16's smallest subnormal, 2^-24: what lies below rounds to zero (IEEE 754-2019 binary16)."""
+"""Half of FP16's smallest subnormal, 2^-24: smaller values round to zero (IEEE 754-2019 binary16)."""
 
 Doc = Mapping[str, Any]
 
 
 LARGEST_LOG2 = 1000.0
-"""A document is written by anybody: no power of two that is shown leaves what a double holds."""
+"""Bound on the exponents of a document, which anybody may have written: a double can hold any power within it."""
 
 
 def power(log2: float) -> float:
-    """Two to a power, within what a double holds."""
+    """Return two to a power, bounded to what a double holds."""
     return float(2.0 ** max(min(log2, LARGEST_LOG2), -LARGEST_LOG2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flushing:
-    """What FP16 and BF16 make zero of a task's gradients."""
+    """The gradients of a task that FP16 and BF16 flush to zero."""
 
     task: str
     values: int
-    """Gradients that were looked at, over some steps in FP32."""
+    """Number of gradients examined, over several steps in FP32."""
     counts: Mapping[int, int]
-    """Of them, how many have a power of two: 2^e up to 2^(e+1)."""
+    """Number of these gradients by binary exponent e: from 2^e up to 2^(e+1)."""
     bf16_ratio: float
-    """Share that BF16 makes zero without a scale."""
+    """Share that BF16 flushes to zero without a scale."""
 
     def fp16_ratio(self, scale_log2: int) -> float:
-        """Share that FP16 makes zero under a loss scale; exact, since its limit is a power of two."""
+        """Return the share that FP16 flushes to zero under a loss scale; exact, since its limit is a power of two."""
         first_kept = FP16_FLUSHES_BELOW_LOG2 - scale_log2
         flushed = sum(count for exponent, count in self.counts.items() if exponent < first_kept)
         return min(flushed / self.values, 1.0)
@@ -54,19 +54,19 @@ class DynamicRun:
     """Training under a dynamic loss scale."""
 
     usual: bool
-    """Whether with torch's defaults; else from a high start with a short interval."""
+    """Whether it has torch's defaults; else it has a high initial scale with a short interval."""
     start: float
     growth_interval: int
     steps: int
     skipped: int
     long_run_skipped_ratio: float
-    """Steps that a long run loses: after each interval one doubling too far is taken back."""
+    """Share of steps that a long run skips: after each interval one doubling goes too far and is undone."""
     path_log2: tuple[tuple[int, float], ...]
     """Step and log2 of the scale, at the start and wherever it changed."""
     overflow_steps: frozenset[int]
 
     def factors(self) -> tuple[list[float], list[float]]:
-        """What the scale was multiplied by, at overflows and elsewhere."""
+        """Return the factors by which the scale changed, at overflows and elsewhere."""
         after: tuple[list[float], list[float]] = ([], [])
         for (_, before), (step, log2) in zip(self.path_log2, self.path_log2[1:], strict=False):
             after[0 if step - 1 in self.overflow_steps else 1].append(power(log2 - before))
@@ -79,13 +79,13 @@ class Scaling:
 
     task: str
     overflows_from_log2: int | None
-    """Smallest fixed scale at which a step overflowed; None: none did."""
+    """Smallest fixed scale at which a step overflowed, as log2; None: none did."""
     runs: tuple[DynamicRun, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Runs of a task in FP32 and in a lower precision from the same seeds: lower minus FP32, 90 % interval."""
+    """Runs of a task in FP32 and in a lower precision from the same seeds: lower minus FP32, with a 90 % interval."""
 
     task: str
     precision: str
@@ -94,19 +94,19 @@ class Pairs:
     steps: int
     pairs: int
     diverged: int
-    """Runs that did not stay finite."""
+    """Number of runs that did not stay finite."""
     low: float
     mid: float
     high: float
     sd: float | None
     """Standard deviation of the differences."""
     baseline: float | None
-    """Mean figure of the runs in FP32."""
+    """Mean of the metric over the runs in FP32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """What one run of `mpplan numerics` tells."""
+    """The results of one run of `mpplan numerics`."""
 
     source: str
     device: str
@@ -117,7 +117,7 @@ class Trained:
 
 
 def trained_of(document: Doc, source: str) -> Trained:
-    """What a document tells; what was emulated or cut short is left out, since FP16 and BF16 run for real.
+    """Return the results in a document; emulated or incomplete ones are left out, since FP16 and BF16 run for real.
 
     Args:
         document: checked against its schema.
@@ -178,14 +178,14 @@ def _pairs(document: Doc) -> Iterator[Pairs]:
 
 
 def _task(part: Doc) -> str:
-    """A built-in task by its name; the user's own without theirs."""
+    """Return a built-in task by its name, and a user's own task as `own`."""
     name = str(part["task"])
     return "own" if ":" in name else name
 
 
 @cache
 def shipped_trained() -> Trained:
-    """What ships."""
+    """Return the results that ship."""
     document = json.loads(FILE.read_text(encoding="utf-8"))
     taken = document["recorded"]
     return trained_of(document, f"planner/catalog/{FILE.name}: `make claimnumerics`, {taken['cpu']}, {taken['date']}")
