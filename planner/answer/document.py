@@ -18,13 +18,13 @@ from planner.files import read_bytes
 ESTIMATE_SCHEMA = "mpplan.estimate/2"
 
 Document = dict[str, Any]
-"""A parsed JSON document; the one bare mapping that crosses folders, because it is what a file holds."""
+"""A parsed JSON document: the only bare mapping that crosses folders, because it is what a file holds."""
 
 
 def plain(value: Any) -> Any:
-    """A value as plain JSON: objects by their fields, a message as `{"key", "values"}`, tuples as lists."""
+    """Return a value as plain JSON: objects by their fields, a message as `{"key", "values"}`, tuples as lists."""
     kind = type(value)
-    if kind in UNCHANGED:  # most values are one of these or a float, so that they are looked at first
+    if kind in UNCHANGED:  # most values are of these types or floats, so these are checked first
         return value
     if kind is float:
         return _shortened(value)
@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
 
 
 UNCHANGED = frozenset({str, int, bool, type(None)})
-"""Types whose values are JSON as they are."""
+"""Types whose values are valid JSON unchanged."""
 
 
 def _shortened(value: float) -> float:
@@ -53,21 +53,22 @@ def _shortened(value: float) -> float:
 
 @cache
 def _keys(kind: type[Any]) -> tuple[tuple[str, str], ...]:
-    """Names of the fields of a dataclass, each with its key in the document."""
+    """Return the names of a dataclass's fields, each with its key in the document."""
     return tuple((field.name, RENAMED.get(field.name, field.name)) for field in fields(kind))
 
 
 DIGITS = 10
-"""Significant digits of a number in the document: far more than anything here is known by, and items still add up."""
+"""Significant digits of a number in the document: far more than anything here is known to, and items still add up."""
 DECIMALS, LONG, LONGEST = 3, 1e7, 1e13
-"""Decimals of a number from `LONG` to `LONGEST`, whose tenth digit is no cent: bills add up and multiply out to one."""
+"""Decimals of a number from `LONG` to `LONGEST`, where ten digits may not reach the cent that bills add up and multiply
+out to."""
 
 RENAMED = {"frm": "from"}
-"""Fields whose name in the document is a keyword of Python."""
+"""Fields whose name in the document is a Python keyword."""
 
 
 def to_document(answer: Answer) -> Document:
-    """The document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, its messages not yet worded."""
+    """Return the document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, with unworded messages."""
     model = plain(answer.model)
     model.pop("evidence")
     model.pop("network")
@@ -94,7 +95,7 @@ def _plans(answer: Answer, name: str) -> list[Document]:
 
 
 def _plan(plan: Plan) -> Document:
-    """A plan whose total of the memory is its range."""
+    """Return the document of a plan, in which the total of the memory is its range."""
     document: Document = plain(plan)
     del document["memory_range_gib"]
     if plan.memory_gib is not None:
@@ -108,17 +109,17 @@ PARTS = (
     "money", "power_caps", "power_limit_search", "calibration", "run_totals", "confidence", "curve",
     "tokens_per_sequence", "parity", "numerics",
 )  # fmt: skip
-"""Parts of an answer that the document holds as they are, in its order."""
+"""Parts of an answer that the document holds unchanged, in its order."""
 OF_PLANS = frozenset({"plans", "same_deadline"})
-"""Those of them that are lists of plans."""
+"""The parts that are lists of plans."""
 
 
 LARGEST_BYTES = 64_000_000
-"""A larger file is refused before it is parsed: an answer of a thousand plans takes half of this."""
+"""A larger file is refused before it is parsed; an answer of a thousand plans takes half of this."""
 DEEPEST = 60
-"""Levels of lists and objects that a document may have: an answer has about fifteen."""
+"""Most levels of lists and objects in a document; an answer has about fifteen."""
 LONGEST_INTEGER = 300
-"""Digits of an integer that a float can hold."""
+"""Most digits of an integer that a float can hold."""
 
 
 def parse_document(text: str, name: str, schema: str = ESTIMATE_SCHEMA) -> Document:
@@ -148,7 +149,7 @@ def parse_document(text: str, name: str, schema: str = ESTIMATE_SCHEMA) -> Docum
 
 
 LONGEST_NAME = 60
-"""Characters of an unknown schema's name that an error repeats."""
+"""Most characters of an unknown schema's name that an error repeats."""
 
 
 def _integer(digits: str) -> int | float:
@@ -156,7 +157,7 @@ def _integer(digits: str) -> int | float:
 
 
 def _unusable(document: Document) -> Iterator[tuple[str, str]]:
-    """Places, `plans[0].gpus`, of numbers that are not finite and of values that are nested too deeply."""
+    """Yield the places, such as `plans[0].gpus`, of numbers that are not finite and of values nested too deeply."""
     level: list[tuple[tuple[Any, ...], Any]] = [((), document)]
     for depth in range(DEEPEST + 1):
         below: list[tuple[tuple[Any, ...], Any]] = []
@@ -176,13 +177,13 @@ def _unusable(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def place_of(path: Iterable[str | int]) -> str:
-    """The place of a value in the words of a document, for example `plans[0].gpus`."""
+    """Return the place of a value in the notation of a document, for example `plans[0].gpus`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part[:LONGEST_NAME]}" for part in path)
     return "".join(parts).removeprefix(".") or "document"
 
 
 def _other_version(given: object, schema: str) -> str:
-    """Key of the hint: a document of another version, or another document altogether."""
+    """Return the key of the hint: for another version of this document, or for another document altogether."""
     same = isinstance(given, str) and given.split("/")[0] == schema.split("/")[0]
     return "hint.document_again" if same else "hint.pass_document"
 
@@ -199,10 +200,10 @@ def read_document(path: Path, schema: str = ESTIMATE_SCHEMA) -> Document:
 
 
 def decode_document(content: bytes, name: str) -> str:
-    """The text of a document, with or without a byte order mark.
+    """Return the text of a document, with or without a byte order mark.
 
     Raises:
-        InputFileError: larger than `LARGEST_BYTES`, or not UTF-8.
+        InputFileError: the content is larger than `LARGEST_BYTES`, or not UTF-8.
     """
     if len(content) > LARGEST_BYTES:
         raise InputFileError(f"{name}: larger than {LARGEST_BYTES:,} bytes", hint=Message.of("hint.document_too_large"))

@@ -1,4 +1,4 @@
-"""What holds of every answer, whatever was asked: checked before one leaves, and when a saved one is read."""
+"""Rules that hold for every answer, whatever the question: checked before one is given out and when one is read."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Doc = Mapping[str, Any]
 
 VIEWS = ("plans", "same_deadline")
 ROUNDING = 1e-6
-"""Relative difference that writing numbers down with ten digits may leave in a sum of them."""
+"""Relative error in a sum of numbers that were written with ten digits."""
 CENT = 0.01
-"""A bill adds up to this, or to `ROUNDING` of it where it is large."""
+"""Tolerance in USD within which a bill adds up; for a large bill it is `ROUNDING` of the total."""
 LARGEST_USD = 1e24
-"""More has no cents: a bill is added up in decimals of 28 digits."""
+"""Largest amount in USD that still has cents: a bill is added up in decimals of 28 digits."""
 LAST_YEAR = 8999
-"""Of a moment: a run of a thousand years that begins then ends before calendars do."""
+"""Last year of a moment: a run of a thousand years that begins then ends before calendars do."""
 FIGURES = ("duration_days", "gpu_hours", "step_s", "memory_gib", "layout")
-"""What a plan that fits has."""
+"""Figures that every plan that fits has."""
 SHARES = ("mfu", "hfu", "goodput_ratio", "memory_risk")
-"""What is a part of something: at most 1."""
+"""Figures that are a share of something, so at most 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,29 +34,29 @@ class Violation:
     """A rule that an answer breaks."""
 
     place: str
-    """In the words of the document, for example `plans[0].mfu`."""
+    """The place in the notation of the document, for example `plans[0].mfu`."""
     rule: str
-    """What should hold and does not, with the numbers."""
+    """The rule that does not hold, with the numbers."""
 
 
 def require_possible(document: Doc) -> None:
     """Refuse to give out an answer that cannot be right.
 
     Raises:
-        InternalError: it breaks a rule, which is a mistake in mpplan.
+        InternalError: the answer breaks a rule, which is a mistake in mpplan.
     """
     for violation in chain(violations(document), _powers(document)):
         raise _impossible(violation)
 
 
 def require_ordered(document: Doc) -> None:
-    """Refuse to give out another document than an estimate whose ranges are out of order.
+    """Refuse to give out a document, other than an estimate, whose ranges are out of order.
 
     Args:
-        document: of any command, as JSON values.
+        document: the document of any command, as JSON values.
 
     Raises:
-        InternalError: a range is, which is a mistake in mpplan.
+        InternalError: a range is out of order, which is a mistake in mpplan.
     """
     for violation in _ranges(document):
         raise _impossible(violation)
@@ -70,10 +70,10 @@ def _impossible(violation: Violation) -> InternalError:
 
 
 def violations(document: Doc) -> Iterator[Violation]:
-    """The rules that a document `mpplan.estimate/2` breaks, whichever version wrote it; none for a possible answer.
+    """Yield the rules that a document `mpplan.estimate/2` of any version of mpplan breaks; none for a possible answer.
 
     Args:
-        document: of the shape that its schema says; the keys that came later may be missing.
+        document: valid by its schema; keys that later versions added may be missing.
     """
     yield from _ranges(document)
     ids = None if document.get("redacted") else {source["id"] for source in document["evidence"]}
@@ -92,7 +92,7 @@ def violations(document: Doc) -> Iterator[Violation]:
 
 
 def _head(document: Doc) -> Iterator[Violation]:
-    """A moment that is none, and carbon that is saved against an unknown one."""
+    """Yield a moment that is not valid, and carbon savings against an unknown figure."""
     moment = document.get("created_at")
     if moment is not None and not _is_moment(moment):
         yield Violation(place="created_at", rule="no moment in ISO 8601")
@@ -110,7 +110,7 @@ def _is_moment(text: str) -> bool:
 
 
 def _ranges(value: Any, place: str = "") -> Iterator[Violation]:
-    """Ranges anywhere whose ends are not in order; messages hold none."""
+    """Yield ranges anywhere in a value whose ends are out of order; messages hold no ranges."""
     if isinstance(value, list):
         for number, inner in enumerate(value):
             if isinstance(inner, dict | list):
@@ -127,7 +127,7 @@ def _ranges(value: Any, place: str = "") -> Iterator[Violation]:
 
 
 def _flat_range(value: Doc, name: str, place: str) -> Iterator[Violation]:
-    """A range whose ends stand beside each other: `loss_low`, `loss` or `loss_mid`, `loss_high`."""
+    """Yield a range out of order whose ends are separate keys: `loss_low`, `loss` or `loss_mid`, `loss_high`."""
     low, mid, high = value[f"{name}_low"], value.get(f"{name}_mid", value.get(name)), value.get(f"{name}_high")
     if low is not None and mid is not None and high is not None and not low <= mid <= high:
         rule = f"low {low:g}, mid {mid:g}, high {high:g} are not in order"
@@ -148,7 +148,7 @@ def _of_plan(plan: Doc, place: str) -> Iterator[Violation]:
 
 
 def _totals(plan: Doc, place: str) -> Iterator[Violation]:
-    """Items that do not sum to their total, and GPU-hours that are not GPUs times hours."""
+    """Yield items that do not sum to their total, GPU-hours that are not GPUs times hours, and a wrong rank count."""
     totals = {"memory_gib": plan["memory_gib"]["total"]["mid"], "step_s": plan["step_s"]["total"]}
     if plan.get("energy_items_mwh") and plan.get("energy_mwh"):
         totals["energy_items_mwh"] = plan["energy_mwh"]["mid"]
@@ -167,7 +167,7 @@ def _totals(plan: Doc, place: str) -> Iterator[Violation]:
 
 
 def _powers(document: Doc) -> Iterator[Violation]:
-    """Means above their peak, peaks above their cap. Answers of earlier versions have a peak at a middling PUE."""
+    """Yield means above their peak and peaks above their cap. Earlier versions wrote the peak at the mid PUE."""
     caps = {cap["gpu"]: cap["cap_mw"] for cap in document.get("power_caps") or ()}
     for view in VIEWS:
         for number, plan in enumerate(document.get(view) or ()):
@@ -184,7 +184,7 @@ def _power(plan: Doc, place: str, cap_mw: float | None) -> Iterator[Violation]:
 
 
 def _bill(plan: Doc, place: str) -> Iterator[Violation]:
-    """A bill whose lines do not sum, or do not multiply out."""
+    """Yield lines of a bill that do not sum, or do not multiply out, and amounts above `LARGEST_USD`."""
     cost, lines = plan.get("cost_usd"), plan.get("cost_lines") or ()
     if cost is None:
         return
@@ -219,7 +219,7 @@ def _too_much(usd: float) -> str:
 
 
 def _references(plan: Doc, place: str, ids: set[str]) -> Iterator[Violation]:
-    """Ids of sources that the answer does not have."""
+    """Yield ids of sources that the answer does not have."""
     for name in ("products", "collectives"):
         for number, use in enumerate(plan.get(name) or ()):
             if use.get("evidence") is not None and use["evidence"] not in ids:
@@ -237,7 +237,7 @@ def _sources(line: Doc) -> Iterable[str]:
 
 
 def _savings(document: Doc) -> Iterator[Violation]:
-    """Savings of more than everything, or between precisions that the answer does not have."""
+    """Yield savings of more than everything, or between precisions that the answer does not have."""
     known = {plan["precision"] for view in VIEWS for plan in document.get(view) or ()}
     for number, saving in enumerate(document["savings"]):
         if saving["high"] > 1.0 + ROUNDING:
@@ -248,7 +248,7 @@ def _savings(document: Doc) -> Iterator[Violation]:
 
 
 def _high(value: Any) -> float:
-    """The high end of a range, a number itself, 0 where there is none."""
+    """Return the high end of a range, the number itself, or 0 for None."""
     if value is None:
         return 0.0
     return float(value["high"] if isinstance(value, Mapping) else value)

@@ -1,4 +1,4 @@
-"""The GPU of an answer's sentence, where it has plans on several: what else shows one plan alone shows that one."""
+"""The GPU that an answer's sentence is about where its plans use several; other single-plan views show it too."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Row = TypeVar("Row", bound=PlanRow)
 
 
 def leading_gpu(plans: Sequence[PlanRow], precision: str) -> str:
-    """The cheapest GPU on which a precision fits, or with a budget alone the one that ends the soonest within it.
+    """Return the cheapest GPU on which a precision fits or, with a budget alone, the one that finishes soonest.
 
-    Without prices the first on which it fits. Empty without plans.
+    Without prices it is the first GPU on which the precision fits. Empty without plans.
 
     Args:
-        plans: those on the same GPUs (`plans` of the document), in its order.
-        precision: the asked one.
+        plans: the plans on the same GPUs (`plans` of the document), in its order.
+        precision: the requested precision.
     """
     of_precision: dict[str, PlanRow] = {}
     for plan in plans:
@@ -28,11 +28,11 @@ def leading_gpu(plans: Sequence[PlanRow], precision: str) -> str:
 
 
 def _rank(plan: PlanRow | None) -> tuple[int, float]:
-    """Where a GPU stands: those that fit at a known cost by it or the end that it buys, then those that fit."""
+    """Rank a GPU: first those that fit at a known cost, by cost or by the end it buys, then others that fit."""
     if plan is None or not plan["fits"]:
         return (2, 0.0)
     cost = plan.get("cost_usd")
-    if cost is None or cost.get("at_least"):  # without prices nothing ranks them: the first asked for
+    if cost is None or cost.get("at_least"):  # without prices nothing ranks them, so the first requested GPU wins
         return (1, 0.0)
     likely = plan.get("probability") or {}
     is_budget_spent = likely.get("budget") is not None and likely.get("deadline") is None
@@ -40,10 +40,10 @@ def _rank(plan: PlanRow | None) -> tuple[int, float]:
 
 
 def leading_plan(rows: Sequence[Row], leading: str) -> Row:
-    """Of plans in one view, that of the leading GPU; where it does not fit there, the first that does.
+    """Return the leading GPU's plan among the plans of one view; where it does not fit there, the first that fits.
 
     Args:
-        rows: one at least, for example all of one precision.
+        rows: at least one plan, for example all of one precision.
         leading: the GPU of the answer's sentence.
     """
     return min(rows, key=lambda plan: (not plan["fits"], plan["gpu"] != leading))

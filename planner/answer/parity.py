@@ -1,4 +1,4 @@
-"""What is known of the loss of a precision: measured by `mpplan numerics`, published of another model, or nothing."""
+"""How the loss of a precision compares: measured by `mpplan numerics`, published for another model, or unknown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from planner.lazy import dataclass
 
 MEASURED, PUBLISHED, NOT_TESTED, REFERENCE = "measured", "published", "not_tested", "reference"
 BASES = (MEASURED, PUBLISHED, NOT_TESTED, REFERENCE)
-"""Where it is known from: own training, a published comparison, nowhere; or it is what the others are held against."""
+"""Sources of that knowledge: own training, a published comparison, or none; or the precision is the reference
+itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,86 +16,86 @@ class MeasuredParity:
     """A test of equivalence by `mpplan numerics`: paired runs of a small task, which is not the plan's."""
 
     baseline: str
-    """The higher precision."""
+    """The higher precision that it is compared with."""
     metric: str
-    """`loss` (nats) or `accuracy`."""
+    """The metric compared: `loss` (nats) or `accuracy`."""
     difference: Estimate | None
-    """Precision minus baseline, with its 90 % interval; None where runs diverged."""
+    """Loss or accuracy of the precision minus the baseline's, with its 90 % interval; None where runs diverged."""
     margin: float | None
-    """Half the width of what counts as equal."""
+    """Half the width of the range of differences that count as equal."""
     verdict: str
-    """`equivalent`, `not_equivalent` or `cannot_tell`."""
+    """Result of the test: `equivalent`, `not_equivalent` or `cannot_tell`."""
     seeds: int | None
-    """Pairs of runs."""
+    """Number of pairs of runs."""
     steps: int | None
-    """Steps of each run."""
+    """Number of steps of each run."""
     task: str
-    """What was trained: a built-in task, or `own`."""
+    """The task that was trained: a built-in one, or `own`."""
     recipe: str
     """How the precision was applied."""
     emulated: bool
-    """Whether the arithmetic was emulated, at least in part, on a device that has none of it."""
+    """Whether the arithmetic was emulated, at least in part, on a device without hardware support for it."""
     device: str
     """Name of the device."""
     source: str | None
-    """Record or document."""
+    """Name of the record or document."""
     date: str | None
     diverged: int | None = None
-    """Of the pairs, those of which a run ended without a finite figure; None where that is not told."""
+    """Number of pairs in which a run ended without a finite figure; None where the document does not say."""
     like_plan: bool = True
-    """Whether the task may stand for the plan's model: text for a language model, images for one that sees them."""
+    """Whether the task resembles the plan's model: text for a language model, images for a vision model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Untrained:
-    """Training in which the loss scale let no step pass, or hardly one: the precision does not train."""
+    """Training in which the loss scale let almost no step pass: the precision does not train."""
 
     task: str
-    """What was tried: a built-in task, or `own`."""
+    """The task that was tried: a built-in one, or `own`."""
     steps: int | None
-    """Steps that were tried."""
+    """Number of steps that were tried."""
     skipped: int | None
-    """Of them, those that an overflow undid."""
+    """Number of those steps that an overflow undid."""
     emulated: bool
     device: str
     """Name of the device."""
     source: str | None
-    """Record or document."""
+    """Name of the record or document."""
     date: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRate:
-    """Speed and power that others published of a precision where no loss was compared."""
+    """Speed and power of a precision from a publication that compares no loss."""
 
     baseline: str
     model: str
     gpu: str | None
-    """Catalogue id; None where the source does not say."""
+    """Catalogue id of the GPU; None where the source does not say."""
     gpus: int | None
     rate_gain_ratio: float
-    """Throughput over that of the baseline, less 1."""
+    """Throughput relative to the baseline's, less 1."""
     power_gain_ratio: float | None
-    """Power over that of the baseline, less 1."""
+    """Power relative to the baseline's, less 1."""
     source: str
     date: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedParity:
-    """A comparison that others published (`catalog/precision_losses.csv`): of another model than the plan's."""
+    """A published comparison of losses (`catalog/precision_losses.csv`), for another model than the plan's."""
 
     baseline: str
     difference: float
-    """Loss in nats, precision minus baseline; of one run each, so without an interval."""
+    """Loss in nats, precision minus baseline, from one run of each and therefore without an interval."""
     model: str
     params: float
     steps: int | None
-    """Steps at which the losses were compared."""
+    """Step at which the losses were compared."""
     recipe: str
     framework: str
     rate_gain_ratio: float | None
-    """Throughput over that of the baseline in the same runs, less 1."""
+    """Throughput relative to the baseline's in the same runs, less 1."""
     source: str
     date: str
     rates: tuple[PublishedRate, ...] = ()
@@ -103,41 +104,43 @@ class PublishedParity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPerNat:
-    """What a plan saves for each nat by which its loss is known to be higher; a rough rate, of other training."""
+    """The saving of a plan per nat of higher loss; a rough rate, since the loss is from other training."""
 
     basis: str
-    """Where the loss is known from: `measured` or `published`."""
+    """Source of the loss: `measured` or `published`."""
     baseline: str
-    """The precision that the saving is held against; a measured loss is held against FP32."""
+    """The precision that the saving is relative to; a measured loss is relative to FP32."""
     nats: float
-    """By how much the loss is higher."""
+    """By how many nats the loss is higher."""
     saved_gpu_hours: float
-    """At mid."""
+    """GPU-hours that the plan saves, at mid."""
     gpu_hours_per_nat: float
     saved_usd: float | None
-    """At mid; None without a price."""
+    """Money that the plan saves, at mid; None without a price."""
     usd_per_nat: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parity:
-    """What is known of the loss of one plan's precision against a higher one."""
+    """Evidence on the loss of one plan's precision against a higher one."""
 
     gpu: str
-    """Of the plan."""
+    """GPU of the plan."""
     precision: str
-    """Of the plan."""
+    """Precision of the plan."""
     basis: str
-    """The best of what is known, one of `BASES`."""
+    """The best source available, one of `BASES`."""
     measured: MeasuredParity | None = None
     published: PublishedParity | None = None
-    """Also where there is a measurement: small tasks show less than long training of large models."""
+    """The published comparison, given beside a measurement too: small tasks show less than long training of large
+    models."""
     per_nat: CostPerNat | None = None
-    """Of the measured loss where a task like the plan's model shows it to be higher, else of the published one.
+    """The rate of the measured loss, where a task like the plan's model shows a higher one, else of the published loss.
 
-    None where no loss is known to be higher, nothing is saved, the baseline has no plan, or nothing trains.
+    None where no loss is known to be higher, nothing is saved, the baseline has no plan, or the precision does not
+    train.
     """
     untrained: Untrained | None = None
-    """Where training showed that the precision does not train: what it saves is then no saving."""
+    """Set where training showed that the precision does not train, so that its savings mean nothing."""
     published_per_nat: CostPerNat | None = None
-    """Of the published loss, also where there is a measured one."""
+    """The rate of the published loss, given beside a measured loss too."""

@@ -1,4 +1,4 @@
-"""The answer: one `Plan` per precision, the savings between them, and what they rest on."""
+"""The answer: one `Plan` per precision, the savings between them, and the evidence for them."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ LOWER_IS_BETTER = ("duration_days", "gpu_hours", "energy_mwh", "cost_usd", "carb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """One uncertain input and its share of the variance of a figure."""
+    """One uncertain input and its share in the variance of a figure."""
 
     term: str
     label: str
     share_ratio: float
     measure_with: Message | None = None
-    """What would narrow it."""
+    """How to narrow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,22 +90,22 @@ class LostLayout:
     step_s: float
     memory_gib: float
     why: Message
-    """That it is slower or does not fit, and by how much."""
+    """The reason: it is less simple, slower, too risky or too big, and by how much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probability:
-    """How likely a plan meets what was asked for."""
+    """The probability that a plan meets what was requested."""
 
     deadline: float | None = None
-    """Probability of ending by the deadline, 0..1; None where none was asked."""
+    """Probability of ending by the deadline, 0..1; None without a deadline."""
     budget: float | None = None
-    """Probability of ending within the budget, 0..1; None where none was asked."""
+    """Probability of ending within the budget, 0..1; None without a budget or a price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """The asked precision on one number of GPUs around the plan's."""
+    """The requested precision on one number of GPUs around the plan's."""
 
     gpu: str
     gpus: int
@@ -113,9 +113,9 @@ class CurvePoint:
     """Sequences or images per step."""
     duration_days: Estimate
     cost_usd: Estimate | None
-    """None where no price is known."""
+    """Cost of the run; None where no price is known."""
     energy_mwh: Estimate | None
-    """None where the GPU's power is unknown."""
+    """Energy of the run; None where the GPU's power is unknown."""
     chosen: bool
     """Whether this is the plan."""
     knee: bool
@@ -128,7 +128,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One precision on one kind of GPU: does it fit, how long, how much. Figures are None where it does not fit."""
+    """One precision on one kind of GPU: does it fit, how long, at what cost? Figures are None where it does not fit."""
 
     precision: str
     policy: str
@@ -139,11 +139,11 @@ class Plan:
     fits: bool
     why_not: Message | None
     memory_gib: dict[str, float] | None
-    """Peak per GPU at mid by item (`MEMORY_ITEMS`) and `total`, which the document gives as a range."""
+    """Peak per GPU at mid by item (`MEMORY_ITEMS`), and `total`, which the document gives as a range."""
     memory_capacity_gib: float
-    """What a process gets of a GPU's memory, which is a little less than the GPU has."""
+    """Memory of a GPU that a process can use, which is a little less than the GPU has."""
     step_s: dict[str, float] | None
-    """Mid step by item (`STEP_ITEMS`) and `total`."""
+    """Step time at mid by item (`STEP_ITEMS`), and `total`."""
     memory_range_gib: Estimate | None = None
     """Range of the peak per GPU; `memory_gib.total` in the document."""
     memory_risk: float | None = None
@@ -151,56 +151,57 @@ class Plan:
     probability: Probability = field(default_factory=Probability)
     step_range_s: Estimate | None = None
     tokens_per_s_per_gpu: Estimate | None = None
-    """None for a vision model."""
+    """Throughput in tokens; None for a vision model."""
     samples_per_s_per_gpu: Estimate | None = None
-    """Images, or sequences of a language model."""
+    """Throughput in images, or in sequences of a language model."""
     tflops_per_gpu: Estimate | None = None
-    """Model FLOP (causal-halved attention, no recomputation; no gradients of weights that LoRA freezes)."""
+    """Model FLOP per second (causal-halved attention, no recomputation; no gradients of weights that LoRA freezes)."""
     mfu: Estimate | None = None
     mfu_full_attention: float | None = None
-    """The same at mid, with attention counted in full."""
+    """MFU at mid with attention counted in full."""
     hfu: float | None = None
-    """Hardware FLOP utilisation at mid: recomputation counted."""
+    """Hardware FLOP utilisation at mid, which counts recomputation."""
     goodput_ratio: Estimate | None = None
     skipped_step_ratio: float | None = None
-    """Of the goodput: steps that an overflow of the loss scale undoes, of training that
-    showed that the scale settles; None: nobody tried."""
+    """Part of the goodput loss: share of steps that an overflow of the loss scale undoes, from training that showed
+    that the scale settles; None without such training."""
     duration_days: Estimate | None = None
     gpu_hours: Estimate | None = None
     energy_mwh: Estimate | None = None
     energy_items_mwh: dict[str, float] | None = None
-    """gpu, host, network, pue_overhead at mid; they sum to the total."""
+    """gpu, host, network and pue_overhead at mid; they sum to the total."""
     gpu_power_w: Estimate | None = None
     """Mean board power of one GPU while training."""
     peak_power_mw: float | None = None
-    """What the facility must deliver: GPUs at their limit, host, network, times PUE, at the high end of the three."""
+    """Power that the facility must deliver: GPUs at their limit, host and network, times PUE, at the high end."""
     mean_power_mw: Estimate | None = None
-    """Energy at the facility's meter over the hours on the clock."""
+    """Energy at the facility's meter over the wall-clock time."""
     cost_usd: Estimate | None = None
     cost_lines: tuple[CostLine, ...] = ()
     carbon_tco2e: Estimate | None = None
     carbon_market_tco2e: float | None = None
-    """Market-based at mid, only where a factor was given."""
+    """Market-based carbon at mid, only where a factor was given."""
     embodied_tco2e: Estimate | None = None
-    """The run's share of making its GPUs, only where it was asked for and a figure is known; not in `carbon_tco2e`."""
+    """The run's share of manufacturing its GPUs; only if requested and a figure is known; not in `carbon_tco2e`."""
     carbon_with_embodied_tco2e: Estimate | None = None
-    """Location-based and embodied together, only where embodied carbon was asked for."""
+    """Location-based and embodied carbon together, only if embodied carbon was requested."""
     model_flop: float | None = None
-    """Of the whole run, without recomputation."""
+    """Model FLOP of the whole run, without recomputation."""
     sci_kg_per_run: Estimate | None = None
     """Software Carbon Intensity (ISO/IEC 21031): location-based operation and embodied share, per run."""
     sci_kg_per_1e21_flop: Estimate | None = None
-    """The same per 10^21 model FLOP."""
+    """Software Carbon Intensity per 10^21 model FLOP."""
     products: tuple[ProductUse, ...] = ()
     """Matrix products of a layer and of the output layer, by shape, at mid."""
     attention_kernel: AttentionUse | None = None
-    """Fused attention of a layer, by shape, at mid; None: the scores are stored, or there is no attention."""
+    """Fused attention of a layer, by shape, at mid; None without such a kernel, or where the plan has no details."""
     narrow_gain: NarrowGain | None = None
-    """Where FP8 (MXFP8, NVFP4) products pay on this GPU, and how far this plan is from there; None: BF16 and wider."""
+    """Where FP8 (MXFP8, NVFP4) products pay off on this GPU, and how far this plan is from there; None: BF16 and
+    wider."""
     collectives: tuple[CollectiveUse, ...] = ()
-    """What the layout sends, by axis and kind of message, at mid."""
+    """Collectives of the layout, by axis and kind of message, at mid."""
     uncertainty: tuple[Contribution, ...] = ()
-    """What makes the range of the duration, largest first."""
+    """The inputs that contribute most to the range of the duration, largest first."""
     lost_layouts: tuple[LostLayout, ...] = ()
     layouts_evaluated: int = 0
 
@@ -219,27 +220,27 @@ class Saving:
     mid: float
     high: float
     amount: Estimate | None = None
-    """Of cost and GPU-hours: how much less in their unit; its mid is the difference of the two plans' mids."""
+    """For cost and GPU-hours, how much less in their unit; its mid is the difference of the two plans' mids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """A precision that a GPU lacks: named and left out, never replaced."""
+    """A precision that a GPU lacks: it is named and left out, never silently replaced."""
 
     precision: str
     gpu: str
     reason: Message
     instead: str | None = None
-    """Where the precision was asked for and other GPUs have it: the GPU's best one, whose plan stands in its row."""
+    """The GPU's best precision, planned instead where the requested one exists on other GPUs; else None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedFact:
-    """What own runs said of one term."""
+    """A term that the user's own runs changed."""
 
     words: Message
     before: float
-    """Middle, in the unit of its parameter."""
+    """Middle of its range before calibration, in the unit of its parameter."""
     after: float
     unit: str
 
@@ -249,13 +250,13 @@ class CalibrationFacts:
     """The calibration behind an answer."""
 
     name: str
-    """Of its file."""
+    """Name of its file."""
     source: str
     """Name of the file of runs."""
     runs: int
     gpus: tuple[str, ...]
     width_ratio: Mapping[str, float]
-    """Width of the range after over before, by figure."""
+    """Width of the range after calibration over that before, by figure."""
     learned: tuple[LearnedFact, ...]
 
 
@@ -266,11 +267,11 @@ class Answer:
     question: dict[str, InputValue]
     model: ModelShape
     plans: tuple[Plan, ...]
-    """On the same GPUs, one per precision (and GPU kind)."""
+    """Plans on the same GPUs, one per precision (and GPU kind)."""
     same_deadline: tuple[Plan, ...]
-    """Each on the fewest whole nodes that finish in time."""
+    """Plans that each use the fewest whole nodes that finish in time."""
     deadline_days: float
-    """The deadline of the second view."""
+    """Deadline of the second view."""
     savings: tuple[Saving, ...]
     unsupported: tuple[Unsupported, ...]
     assumptions: tuple[Assumption, ...]
@@ -278,27 +279,27 @@ class Answer:
     warnings: tuple[Message, ...]
     evidence: tuple[Evidence, ...]
     created_at: str
-    """ISO 8601, UTC."""
+    """Time of the answer, ISO 8601, UTC."""
     version: str
-    """mpplan's version."""
+    """Version of mpplan."""
     command: tuple[str, ...] = field(default_factory=tuple)
     power_caps: tuple[CapEffect, ...] = ()
-    """What a cap on the facility's power did, by GPU; empty without a cap."""
+    """The effect of a cap on the facility's power, by GPU; empty without a cap."""
     power_limit_search: tuple[LimitSearch, ...] = ()
-    """The limits that were searched for, by GPU; empty unless that was asked for."""
+    """The power limits that the search found, by GPU; empty unless a search was requested."""
     money: MoneyFacts | None = None
-    """Beside the plans: prices used, own machines beside renting, other places and hours."""
+    """Comparisons beside the plans: prices used, own machines against renting, other places and hours."""
     calibration: CalibrationFacts | None = None
-    """What the user's own runs changed; None without a calibration."""
+    """The calibration on the user's own runs; None without one."""
     confidence: float = 0.8
-    """Least probability at which deadline and budget count as met."""
+    """Lowest probability at which deadline and budget count as met."""
     curve: tuple[CurvePoint, ...] = ()
-    """The asked precision over numbers of GPUs around the plan's, by GPU, in rising order."""
+    """The requested precision over numbers of GPUs around the plan's, by GPU, in rising order."""
     run_totals: RunTotals | None = None
-    """How published whole runs stand to the high predicted for them."""
+    """How published runs compare with the high end predicted for them."""
     tokens_per_sequence: float | None = None
-    """Tokens of a sequence on average, padding left out; None where samples are not made of tokens."""
+    """Mean tokens of a sequence, without padding; None where samples are not made of tokens."""
     parity: tuple[Parity, ...] = ()
-    """What is known of the loss of each plan's precision, in the order of `plans`."""
+    """Evidence on the loss of each plan's precision, in the order of `plans`."""
     numerics: TrainingShown | None = None
-    """What the document of `mpplan numerics` that was named shows; None without one."""
+    """Content of the document of `mpplan numerics` that the user named; None without one."""

@@ -1,7 +1,7 @@
-"""How whole runs that were published stand to the range predicted for them.
+"""How published whole runs compare with the range predicted for them.
 
-`make accuracy` writes `catalog/run_totals.csv` anew from the parameters that were fitted without each run's own
-lineage, and `make checked` writes `catalog/asked_totals.csv` from well-known runs asked without their team's setup.
+`make accuracy` rewrites `catalog/run_totals.csv` from parameters that were fitted without each run's own lineage, and
+`make checked` rewrites `catalog/asked_totals.csv` from well-known runs asked without their team's setup.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ ASKED_COLUMNS = ("runs", "inside", "below_high", "source", "date")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTotals:
-    """What supports a statement on the high figure of a run."""
+    """The published runs that support a statement about the high end of a run."""
 
     runs: int
-    """Whole runs (GPU-hours or time to train) that were published and predicted without their lineage."""
+    """Number of published whole runs (GPU-hours or time to train) that were predicted without their lineage."""
     lineages: int
-    """Teams that they come from."""
+    """Number of teams that these runs come from."""
     below_high: int
-    """Runs that took no more than the high predicted for them."""
+    """Number of runs that took no more than the high end predicted for them."""
     date: str
     """ISO date of the prediction."""
     asked_runs: int = 0
-    """Well-known runs that were asked with the model, the GPUs and the tokens alone."""
+    """Number of well-known runs that were predicted from the model, the GPUs and the tokens alone."""
     asked_below_high: int = 0
-    """Those of them that took no more than the high predicted for them."""
+    """Number of those well-known runs that took no more than the high end predicted for them."""
 
 
 def load_run_totals() -> RunTotals:
-    """The rows of the catalogue.
+    """Read the counts from the catalogue.
 
     Raises:
-        InputFileError: one is wrong.
+        InputFileError: a row is wrong.
     """
     (asked,) = read_rows(CATALOG / "asked_totals.csv", ASKED_COLUMNS)
     (row,) = read_rows(CATALOG / "run_totals.csv", COLUMNS)

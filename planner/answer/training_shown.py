@@ -1,4 +1,4 @@
-"""What a report draws of real training in lower precisions: a part of a document of `mpplan numerics`."""
+"""Results of real training in lower precisions that a report plots: part of a document of `mpplan numerics`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from planner.lazy import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatShare:
-    """What a number format does to magnitudes."""
+    """The effect of a number format on magnitudes."""
 
     format: str
-    """`fp16`, `bf16`, `e4m3`, `e5m2` or `e2m1`."""
+    """The number format: `fp16`, `bf16`, `e4m3`, `e5m2` or `e2m1`."""
     label: str
     least_log2: float
-    """Base-2 logarithm of its smallest positive number."""
+    """Base-2 logarithm of the format's smallest positive number."""
     most_log2: float
-    """Base-2 logarithm of its largest number."""
+    """Base-2 logarithm of the format's largest number."""
     flushed_ratio: float
     """Share of the values that become zero without a scale."""
     saturated_ratio: float
-    """Share beyond its largest number without a scale."""
+    """Share of the values beyond the format's largest number without a scale."""
     flushed_scaled_ratio: float | None = None
-    """Share that becomes zero where each layer has the scale that helps it most; None where none is known."""
+    """Share of the values that become zero where each layer has its best scale; None where no scale is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,11 @@ class Magnitudes:
     """Exponents of the values of one kind of tensor, all layers together."""
 
     tensor: str
-    """`weights`, `activations`, `gradients` or `weight_gradients`."""
+    """Kind of tensor: `weights`, `activations`, `gradients` or `weight_gradients`."""
     least_exponent: int
-    """Exponent of the first count: values of 2^e to 2^(e+1)."""
+    """Exponent e of the first count, which counts values from 2^e to 2^(e+1)."""
     counts: tuple[int, ...]
-    """Values by exponent, one after the other, of 100 for the most frequent one."""
+    """Relative frequency of the values by rising exponent; the most frequent one is 100."""
     formats: tuple[FormatShare, ...]
 
 
@@ -48,15 +48,15 @@ class ScalePath:
     skipped: int
     growth_interval: int
     path: tuple[tuple[float, float], ...]
-    """Step and base-2 logarithm of the scale from there on."""
+    """Steps at which the scale changed, each with the base-2 logarithm of the scale from there on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairShown:
-    """One precision held against a higher one."""
+    """One precision compared with a higher one."""
 
     precision: str
-    """As it was trained: also `fp8-rowwise` or the like."""
+    """The precision as it was trained, for example `fp8-rowwise`."""
     baseline: str
     metric: str
     verdict: str
@@ -66,24 +66,24 @@ class PairShown:
     high: float | None
     margin: float
     pairs: int
-    """Pairs of runs that ended with finite figures."""
+    """Number of pairs of runs that ended with finite figures."""
     emulated: bool
     """Whether the arithmetic was emulated, at least in part."""
     task: str = ""
-    """What was trained."""
+    """The task that was trained."""
     steps: int = 0
-    """Of each run."""
+    """Number of steps of each run."""
     diverged: int = 0
-    """Further pairs of which a run ended without a finite figure."""
+    """Number of further pairs in which a run ended without a finite figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerShown:
-    """What one layer, or a group, does when it alone is lowered."""
+    """The effect of lowering the precision of one layer, or group of layers, alone."""
 
     name: str
     layers: int
-    """Layers of the group."""
+    """Number of layers in the group."""
     loss_change: float | None
     gradient_error_ratio: float | None
     kept_high: bool
@@ -92,43 +92,43 @@ class LayerShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixturePoint:
-    """A policy or a schedule: what it does to the loss, and its time as a mixture of two plans."""
+    """A policy or a schedule: its effect on the loss, and its time as a mixture of two plans."""
 
     name: str
-    """`all_high`, `all_low`, `policy`, `high_first` or `high_last`."""
+    """What is mixed: `all_high`, `all_low`, `policy`, `high_first` or `high_last`."""
     precision: str
     """The lower precision."""
     high: str
-    """The precision of the rest."""
+    """The precision of all else."""
     low_share_ratio: float
     """Share of the arithmetic (a policy), or of the steps (a schedule), in the lower precision."""
     loss_change: float | None
-    """Against all in the higher precision; None where runs ended without a finite figure."""
+    """Change of loss against all in the higher precision; None where runs ended without a finite figure."""
     steps: int
-    """Steps of the training that showed it."""
+    """Number of steps of the training that showed it."""
     kind: str
-    """`policy` or `schedule`: the points of one kind come from the same start and steps, and have a front of their
-    own."""
+    """`policy` or `schedule`; points of one kind share their start and steps, and have a Pareto front of their own."""
     margin: float
-    """Half the width of what counts as equal in loss."""
+    """Half the width of the range of losses that count as equal."""
     loss_range: Estimate | None = None
-    """The change with its interval; None where it rests on one run, so that its error is not known."""
+    """The change with its interval; None where it rests on one run, so that its error is unknown."""
     seeds: int | None = None
-    """Runs behind it; None where the document does not say."""
+    """Number of runs behind it; None where the document does not say."""
     diverged: int = 0
-    """Runs that ended without a finite figure."""
+    """Number of runs that ended without a finite figure."""
     duration_days: Estimate | None = None
-    """Of the plan, by mixing the two plans; None where a plan of one of the two is missing."""
+    """Duration of the plan with this mixture of the two plans; None where one of the two plans is missing."""
     gpu_hours: Estimate | None = None
     on_front: bool = False
-    """Whether no other point of its kind is surely as good and sooner; always true of all in the higher precision."""
+    """Whether no other point of its kind is surely as good and sooner; always true of the one all in the higher
+    precision."""
     recommended: bool = False
     """Whether the document recommends it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingShown:
-    """One task of a document of `mpplan numerics`, in short, and the pairs of all."""
+    """A summary of one task of a document of `mpplan numerics`, with the pairs of all tasks."""
 
     source: str
     """Name of the document."""
@@ -140,19 +140,19 @@ class TrainingShown:
     params: int | None
     """Parameters of the task's model."""
     complete: bool
-    """Whether nothing was cut short."""
+    """Whether the training was not cut short."""
     magnitudes: tuple[Magnitudes, ...] = ()
     scale_path: ScalePath | None = None
-    """Of the usual scale, where that was run."""
+    """Path of the usual loss scale, where that was run."""
     scale_stress: ScalePath | None = None
-    """Of the stress test beside it."""
+    """Path of the loss scale in the stress test."""
     scale_precision: str | None = None
     pairs: tuple[PairShown, ...] = ()
-    """Of every task that was run, the drawn one first."""
+    """Pairs of every task that was run, those of the plotted task first."""
     lowered_to: str | None = None
     """The precision that layers were lowered to, one at a time."""
     lowered_emulated: bool | None = None
     layers: tuple[LayerShown, ...] = ()
-    """In the document's order: most sensitive first."""
+    """Layers in the document's order: the most sensitive first."""
     mixtures: tuple[MixturePoint, ...] = ()
-    """Policies and schedules, against the time of the plan."""
+    """Policies and schedules, with the time that the plan would take with them."""

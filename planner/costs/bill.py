@@ -1,7 +1,7 @@
-"""The bill of a run: GPU line, electricity, minimum term, set-up fee and the lines beside, drawn together.
+"""The bill of a run: GPU line, electricity, minimum term, set-up fee and the user's other lines, drawn together.
 
-The same lines serve a search over layouts (one amount per layout) and a plan (one amount per draw), where they become
-a tree that sums to the cent.
+The same lines serve a search over layouts (one amount per layout) and a plan (one amount per draw), where they become a
+tree that sums to the cent.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ from planner.units import MONTH_H
 Amounts = npt.NDArray[np.float64]
 
 CONTRACT = "contract"
-"""Block of the hours of a contract, used or not: within a minimum term their sum stays the same."""
+"""Block name of the hours of a contract, used or not: within a minimum term their sum stays the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDraws:
-    """What a run takes: one amount per draw or per layout; the same index is the same draw of every uncertain input."""
+    """Quantities that a run takes, per draw or per layout; one index is the same draw of every uncertain input."""
 
     gpus: Value
-    """One number for draws of one layout, else one per layout."""
+    """A single number for draws of one layout, else one per layout."""
     gpu_h: Amounts
-    """GPUs times wall hours, goodput included."""
+    """Number of GPUs times wall-clock hours, goodput included."""
     usd_per_gpu_h: Amounts | None
-    """Price of a GPU-hour; None where none is known (then the cost is unknown)."""
+    """Price of a GPU-hour; None where none is known, so that the cost is unknown."""
     checkpoint: DataSize = NO_DATA
     """One checkpoint of the model and its optimizer."""
     energy: Energy | None = None
-    """At the facility's meter; only where electricity is paid apart from the GPU price."""
+    """Energy at the facility's meter; only where electricity is paid separately from the GPU price."""
     energy_mid: Energy | None = None
-    """The mid of that energy as it is shown; None: the middle of its amounts."""
+    """Mid of that energy as it is shown; None: the middle of its amounts."""
     usd_per_kwh: Amounts | None = None
-    """Price of electricity where it is paid apart."""
+    """Price of electricity where it is paid separately."""
 
     @property
     def wall_h(self) -> Amounts:
-        """Hours on the clock."""
+        """Wall-clock hours."""
         return np.asarray(self.gpu_h / self.gpus, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillPrices:
-    """What the lines are priced with, for people who check them."""
+    """The prices behind the lines, so that people can check them."""
 
     gpu: GpuPrice
     usd_per_kwh: Estimate | None = None
@@ -71,12 +71,12 @@ class BillPrices:
 
     @property
     def evidence_ids(self) -> tuple[str, ...]:
-        """Where the GPU price is from."""
+        """Ids of the sources of the GPU price."""
         return tuple(row.id for row in self.gpu.evidence)
 
 
 def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
-    """Every line that is known, with its amounts; none where nothing is."""
+    """Return every known line with its amounts; empty where none is known."""
     lines = [] if run.usd_per_gpu_h is None else [_gpu_line(run, run.usd_per_gpu_h, prices)]
     rental = lines[:1]
     if run.usd_per_gpu_h is not None and prices.ledger.quote is not None:
@@ -91,9 +91,9 @@ def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
 
 
 def run_bill(run: RunDraws, prices: BillPrices) -> tuple[Estimate | None, tuple[CostLine, ...]]:
-    """The total and the lines that sum to it at low, mid and high; a lower bound where a minor price is missing.
+    """Return the total and the lines that sum to it at low, mid and high; a lower bound where a minor price is missing.
 
-    Without a price of the GPUs there is no total: what the other lines add up to is not the cost of the run.
+    Without a price of the GPUs there is no total, since the sum of the other lines is not the cost of the run.
     """
     price = prices.gpu.usd_per_gpu_h
     if price is None:
@@ -102,7 +102,7 @@ def run_bill(run: RunDraws, prices: BillPrices) -> tuple[Estimate | None, tuple[
 
 
 def total_draws_usd(run: RunDraws, prices: BillPrices) -> Amounts:
-    """The sum of all lines, one amount per draw or layout."""
+    """Return the sum of all lines, one amount per draw or layout."""
     total = np.zeros(run.gpu_h.shape)
     for line in bill_lines(run, prices):
         total = total + line.amounts
@@ -134,11 +134,11 @@ _OWNED_LABELS = {
     "electricity": Message.of("cost.owned_idle_electricity"),
     "staff": Message.of("cost.owned_staff"),
 }
-"""Labels of `OwnedPrice.items_usd_per_gpu_h`, of whose electricity only that of hours without work is shown."""
+"""Labels of `OwnedPrice.items_usd_per_gpu_h`; of electricity, only the part of hours without work is shown."""
 
 
 def _owned_items(amounts: Amounts, hours: float, prices: BillPrices, owned: OwnedPrice) -> tuple[DrawnLine, ...]:
-    """The items of an own GPU-hour; electricity of working hours is a line of its own, from the plan's energy."""
+    """Return the items of an owned GPU-hour; electricity of working hours is billed separately by the plan's energy."""
     items, price = owned.idle_items_usd_per_gpu_h, prices.gpu.usd_per_gpu_h
     whole = sum(items.values())
     return tuple(
@@ -157,7 +157,7 @@ def _owned_items(amounts: Amounts, hours: float, prices: BillPrices, owned: Owne
 
 
 def scaled(estimate: Estimate, ratio: float) -> Estimate:
-    """An estimate times a plain number, 0 or more."""
+    """Return an estimate times a plain number, 0 or more."""
     return Estimate(
         low=estimate.low * ratio, mid=estimate.mid * ratio, high=estimate.high * ratio, at_least=estimate.at_least
     )
@@ -203,22 +203,22 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
 
 
 def _unused_at_mid(run: RunDraws, billed: Value, quote: Quote) -> float:
-    """GPU-hours of the minimum beyond the run's at mid: with those the contract, where the run's mid is within it.
+    """Return the GPU-hours of the minimum beyond the run's at mid; with the run's they make up the contract.
 
-    The middle of the unused hours themselves would not add up to it: middles multiply, they do not subtract.
+    The middle of the unused hours themselves would not add up to the contract: middles multiply, but do not subtract.
     """
     whole = middle(billed) * max(quote.minimum_term_h, middle(run.wall_h))
     return max(whole - middle(run.gpu_h), 0.0)
 
 
 def _share(lines: list[DrawnLine], ratio: float, shape: tuple[int, ...]) -> tuple[Amounts, float]:
-    """A share of some lines: its draws, and the share of their mids."""
+    """Return a share of some lines: its draws, and the share of their mids."""
     drawn = sum((line.amounts for line in lines), start=np.zeros(shape))
     return np.asarray(share_usd(drawn, ratio), dtype=np.float64), ratio * sum(line.mid_usd for line in lines)
 
 
 def _storage_line(run: RunDraws, beside: Beside, ids: tuple[str, ...]) -> DrawnLine:
-    """What is kept while the run lasts and, as a part of its own, for the months after it, whatever the run takes."""
+    """Return the line for data kept during the run and, as a separate part, for a fixed number of months after it."""
     kept = DataSize(size_bytes=run.checkpoint.size_bytes * beside.checkpoints_kept + beside.data.size_bytes)
     price = Estimate.exactly(beside.storage_usd_per_gb_month)
 
@@ -243,18 +243,18 @@ def _storage_line(run: RunDraws, beside: Beside, ids: tuple[str, ...]) -> DrawnL
 def _beside_lines(
     run: RunDraws, rental: list[DrawnLine], worked: list[DrawnLine], prices: BillPrices, beside: Beside
 ) -> list[DrawnLine]:
-    """The lines that the user states; work done besides the run takes electricity too, where that is paid apart.
+    """Return the lines that the user states; work beside the run also takes electricity where that is paid separately.
 
     Args:
-        run: what the run takes.
-        rental: the line of the GPUs; none where their price is not known.
-        worked: that and the line of electricity.
-        prices: what the lines are priced with.
-        beside: what the user states.
+        run: the quantities that the run takes.
+        rental: the line of the GPUs; empty where their price is unknown.
+        worked: that line and the line of electricity.
+        prices: the prices behind the lines.
+        beside: the costs that the user states.
     """
     ids = () if beside.evidence is None else (beside.evidence.id,)
     per_gpu_h = prices.gpu.usd_per_gpu_h
-    work_price = per_gpu_h if run.usd_per_kwh is None else None  # else two prices make the line
+    work_price = per_gpu_h if run.usd_per_kwh is None else None  # otherwise the line is made of two prices
     network_price = None if per_gpu_h is None else scaled(per_gpu_h, beside.network_ratio)
 
     def line(

@@ -14,25 +14,25 @@ SCI_FLOP = 1e21
 
 
 def operation_kg(energy: Energy, kg_co2e_per_kwh: Value) -> Value:
-    """Energy at the facility's meter times the factor of the grid, or of the user's contracts (market-based)."""
+    """Return energy at the facility's meter times the factor of the grid, or of the user's contracts (market-based)."""
     return energy.kwh * kg_co2e_per_kwh
 
 
 def embodied_kg(gpu_h: Value, kg_co2e_per_gpu_h: Value) -> Value:
-    """A run's share of the embodied carbon of its GPUs: the hours it holds them, over the hours of their life."""
+    """Return a run's share of its GPUs' embodied carbon: the hours that it holds them, over the hours of their life."""
     return gpu_h * kg_co2e_per_gpu_h
 
 
 def sci_kg_per_run(location_kg: Value, embodied_share_kg: Value) -> Value:
-    """The SCI score with R = one run: location-based operation plus the embodied share."""
+    """Return the SCI score with R = one run: location-based operation plus the embodied share."""
     return location_kg + embodied_share_kg
 
 
 def sci_kg_per_1e21_flop(score_kg_per_run: Value, model_flop: float) -> Value:
-    """The SCI score with R = 10^21 model FLOP.
+    """Return the SCI score with R = 10^21 model FLOP.
 
     Args:
-        score_kg_per_run: of the run.
-        model_flop: of the run, without recomputation; above 0.
+        score_kg_per_run: SCI score of the run.
+        model_flop: model FLOP of the run, without recomputation; above 0.
     """
     return score_kg_per_run / (model_flop / SCI_FLOP)

@@ -1,4 +1,4 @@
-"""What an answer compares its plans with: prices used, owning against renting, other places, hours and power limits."""
+"""Comparisons beside the plans of an answer: prices used, owning against renting, other places, hours, power limits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from planner.lazy import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceUsed:
-    """The price of a GPU-hour in the plans of one GPU."""
+    """The price of a GPU-hour in the plans on one GPU."""
 
     gpu: str
     usd_per_gpu_h: Estimate | None
-    """As booked; the electricity of own machines' working hours is a line of its own."""
+    """Price as booked; the electricity of own machines' working hours is a separate line."""
     basis: Message
     """How the price was found."""
     commitment: str
@@ -24,17 +24,17 @@ class PriceUsed:
     stale: bool
     """Whether a row used is more than 90 days old."""
     evidence_ids: tuple[str, ...]
-    """The rows used."""
+    """The price rows used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuoteUsed:
-    """A vendor's offer that the plans of one GPU are billed by."""
+    """A vendor's offer that the plans on one GPU are billed by."""
 
     gpu: str
     vendor: str
     minimum_term_days: float
-    """0: none."""
+    """Minimum term in days; 0: none."""
     minimum_gpus: int
     setup_fee_usd: float
     expired: bool
@@ -42,26 +42,26 @@ class QuoteUsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedBeside:
-    """What an hour on the user's own GPU costs, compared with renting one."""
+    """The cost of an hour on the user's own GPU, compared with renting one."""
 
     gpu: str
     usd_per_gpu_h: Estimate
-    """Electricity included."""
+    """Hourly cost, electricity included."""
     items_usd_per_gpu_h: dict[str, float]
-    """At mid; they sum to the mid."""
+    """Items at mid; they sum to the mid of the hourly cost."""
     utilisation_ratio: float | None
-    """Share of all hours that are used, as planned."""
+    """Planned share of all hours that are used."""
     rental_usd_per_gpu_h: float | None
-    """None where no rental price is known."""
+    """Rental price; None where none is known."""
     rental_basis: Message | None
     rental_evidence_ids: tuple[str, ...]
     break_even_utilisation_ratio: float | None
-    """From this utilisation on owning costs less; None: at none, or no rental price is known."""
+    """Utilisation from which owning costs less; None: there is none, or no rental price is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceBeside:
-    """The asked plan in another place, by the price and grid rows at hand, with the same GPU-hours and energy."""
+    """The requested plan in another place, by the available price and grid rows, with the same GPU-hours and energy."""
 
     gpu: str
     precision: str
@@ -72,26 +72,27 @@ class PlaceBeside:
     usd: float
     """GPU-hours at mid times the place's price."""
     usd_here: float | None
-    """What rent replaces of the bill: GPUs, electricity, an offer's minimum and fee; None without a price."""
+    """Part of the bill that rent there replaces: GPUs, electricity, an offer's minimum and fee; None without a
+    price."""
     saved_usd: float | None
-    """The difference; negative where the place costs more."""
+    """`usd_here` less `usd`; negative where the place costs more."""
     carbon_tco2e: float | None
-    """None where the factors of the two places have different scopes and cannot be compared."""
+    """Carbon in that place; None where the factors of the two places have different scopes and cannot be compared."""
     saved_tco2e: float | None
     scope: str
-    """What the place's grid factor counts."""
+    """Emissions that the place's grid factor counts."""
     evidence_id: str
-    """The price row."""
+    """Id of the price row."""
     source: str
     date: str
-    """Of the price: a day, or the interval that holds it."""
+    """Date of the price: a day, or the interval that contains it."""
     stale: bool
     """Whether the price is more than 90 days old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartHours:
-    """When to start the asked plan under a time-of-use tariff, if it is not interrupted."""
+    """When to start the requested plan under a time-of-use tariff, if it is not interrupted."""
 
     gpu: str
     precision: str
@@ -99,26 +100,26 @@ class StartHours:
     best_start: str
     """Hour of the week, local time."""
     best_usd_per_kwh: float
-    """What the run then pays on average."""
+    """Average price that the run pays when started then."""
     dearest_start: str
     dearest_usd_per_kwh: float
     mean_usd_per_kwh: float
-    """Of the whole week."""
+    """Average price over the whole week."""
     saved_usd: float
-    """Best start against the dearest, for the plan's energy at mid."""
+    """Saving of the best start over the dearest, for the plan's energy at mid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoneyFacts:
-    """All of these comparisons; empty where nothing is known or asked."""
+    """All comparisons; empty where nothing is known or requested."""
 
     prices: tuple[PriceUsed, ...]
     quotes: tuple[QuoteUsed, ...] = ()
     owned: tuple[OwnedBeside, ...] = ()
     here: str | None = None
-    """The place that `elsewhere` is compared with; None: it has no grid factor that could be."""
+    """The place that `elsewhere` is compared with; None: it has no grid factor that could be compared."""
     elsewhere: tuple[PlaceBeside, ...] = ()
-    """Cheaper or cleaner places, the cheapest and the cleanest first of each GPU."""
+    """Cheaper or cleaner places; for each GPU, the cheapest and the cleanest come first."""
     start_hours: tuple[StartHours, ...] = ()
     power_limits: tuple[LimitBeside, ...] = ()
-    """Where the records named hold rates at several power limits."""
+    """Measured runs at several power limits, where the named records hold them."""

@@ -1,9 +1,9 @@
-"""What a run costs, line by line, on one value or on arrays of layouts or draws.
+"""The lines of a run's cost, for single values or for arrays of layouts or draws.
 
 Every function is elementwise and broadcasts; amounts are USD. The mid of a line is its quantity at mid times its unit
 price at mid, to the cent, and the mid of a total is the sum of its lines (`docs/decisions/0014-mids-that-multiply.md`).
-Low and high of a total are percentiles of its draws, and those of the lines are shares of them, to the cent: the tree
-sums in all three columns.
+Low and high of a total are percentiles of its draws, and those of the lines are shares of the total's, to the cent: the
+tree sums in all three columns.
 """
 
 from __future__ import annotations
@@ -23,63 +23,63 @@ from planner.lazy import dataclass
 
 
 def gpu_rental_usd(gpu_h: Value, usd_per_gpu_h: Value) -> Value:
-    """Hours that GPUs are held, times the price of one for an hour."""
+    """Return the hours that GPUs are held times the price of a GPU-hour."""
     return gpu_h * usd_per_gpu_h
 
 
 def unused_term_gpu_h(gpus: Value, wall_h: Value, term_h: float) -> Value:
-    """GPU-hours that a minimum term bills beyond the run: those of the term that the run does not use."""
+    """Return the GPU-hours of a minimum term that the run does not use but that are billed."""
     return gpus * np.maximum(term_h - np.asarray(wall_h, dtype=np.float64), 0.0)
 
 
 def electricity_usd(energy: Energy, usd_per_kwh: Value) -> Value:
-    """Energy at the facility's meter times its price; only where it is not part of the GPU price."""
+    """Return energy at the facility's meter times its price, for electricity that is not part of the GPU price."""
     return energy.kwh * usd_per_kwh
 
 
 def storage_usd(size: DataSize, months: Value, usd_per_gb_month: Value) -> Value:
-    """Data kept for some months; storage is billed in decimal gigabytes."""
+    """Return the cost of data kept for some months; storage is billed in decimal gigabytes."""
     return size.gb * months * usd_per_gb_month
 
 
 def egress_usd(size: DataSize, usd_per_gb: Value) -> Value:
-    """Data moved out once; traffic is billed in decimal gigabytes."""
+    """Return the cost of data moved out once; traffic is billed in decimal gigabytes."""
     return size.gb * usd_per_gb
 
 
 def hosts_usd(hosts: float, wall_h: Value, usd_per_host_h: Value) -> Value:
-    """CPU machines held for the run, for example for data and control."""
+    """Return the cost of CPU machines held for the run, for example for data and control."""
     return hosts * wall_h * usd_per_host_h
 
 
 def share_usd(base_usd: Value, ratio: Value) -> Value:
-    """A line that is a share of others: network, failed and repeated work, experiments before the run."""
+    """Return an amount that is a share of others: network, failed and repeated work, experiments before the run."""
     return base_usd * ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLine:
-    """One line of a bill, drawn: the same index is the same draw of every uncertain input in every line."""
+    """One line of a bill, drawn: in every line, one index is the same draw of every uncertain input."""
 
     id: str
     """For example `gpu_rental`."""
     label: Message
     usd: npt.NDArray[np.float64]
-    """One amount per draw, shape [draw]; ignored where there are children, whose sum it is."""
+    """One amount per draw, shape [draw]; ignored where there are children, whose sum replaces it."""
     quantity: float | None = None
     """Units bought at mid."""
     unit: str | None = None
     unit_price_usd: Estimate | None = None
     base_usd: float | None = None
-    """For a share of other lines: their sum at mid times the share."""
+    """For a share of other lines, the share of their sum at mid."""
     evidence_ids: tuple[str, ...] = ()
     block: str = ""
-    """Lines of one name here are paid as one amount, such as the used and the unused hours of one contract."""
+    """Lines with the same block name are paid as one amount, such as the used and the unused hours of one contract."""
     children: tuple[DrawnLine, ...] = ()
 
     @property
     def mid_usd(self) -> float:
-        """USD at mid, whole cents: of its lines, of quantity and unit price, or of the lines that it is a share of."""
+        """USD at mid in whole cents: from child lines, from quantity and unit price, or from `base_usd`."""
         if self.children:
             return sum(child.mid_usd for child in self.children)
         if self.quantity is not None and self.unit_price_usd is not None:
@@ -96,7 +96,7 @@ class DrawnLine:
 
 
 def _shares(*weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Weights scaled to sum to 1: the first set that is not all 0, else equal ones."""
+    """Scale weights to sum to 1: the first set that is not all 0, else equal weights."""
     for choice in weights:
         if choice.sum() > 0:
             return choice / choice.sum()  # type: ignore[no-any-return]
@@ -106,8 +106,8 @@ def _shares(*weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def split_range(total: Estimate, parts: Sequence[Estimate]) -> tuple[Estimate, ...]:
     """Give each part its share of a total's low and high, so that the parts sum to it there as they do at mid.
 
-    Percentiles do not add: parts are not all at their 95th at once. The way from mid to low (high) is spread in
-    proportion to the parts' own way to their 5th (95th) percentile, so a fixed part stays exact.
+    Percentiles do not add: the parts are not all at their 95th percentile at once. The distance from mid to low (high)
+    is split in proportion to the parts' own distances to their 5th (95th) percentile, so that a fixed part stays exact.
 
     Args:
         total: the range of the sum.
@@ -124,14 +124,14 @@ def split_range(total: Estimate, parts: Sequence[Estimate]) -> tuple[Estimate, .
 
 
 def cost_tree(lines: Sequence[DrawnLine], *, at_least: bool = False) -> tuple[Estimate, tuple[CostLine, ...]]:
-    """The range of the total, and the lines that sum to it.
+    """Return the range of the total, and the lines that sum to it.
 
     Args:
         lines: at least one; all with the same number of draws.
         at_least: whether something is missing, so that every figure is a lower bound.
 
     Raises:
-        ValueError: no lines, an amount that is not finite, or one below 0.
+        ValueError: there are no lines, or an amount is negative or not finite.
     """
     if not lines:
         raise ValueError("a bill needs a line")
@@ -145,7 +145,7 @@ def cost_tree(lines: Sequence[DrawnLine], *, at_least: bool = False) -> tuple[Es
 
 
 def _lines(total: Estimate, lines: Sequence[DrawnLine]) -> tuple[CostLine, ...]:
-    """Lines with their shares of a total's range; those of one block take the share of their sum, then divide it."""
+    """Return lines with their shares of a total's range; a block takes the share of its sum, which its lines divide."""
     blocks: dict[str, list[DrawnLine]] = {}
     for line in lines:
         blocks.setdefault(line.block or line.id, []).append(line)
@@ -164,10 +164,10 @@ def _block_range(block: Sequence[DrawnLine]) -> Estimate:
 
 
 def _within(usd: Estimate, block: Sequence[DrawnLine]) -> tuple[Estimate, ...]:
-    """The lines of a block: its range goes to those that move with it, by how much of it they move.
+    """Divide the range of a block among its lines, by how much each line moves with the block's sum.
 
-    Their own percentiles say nothing here: within a minimum term, an hour more of rental is an hour less that is not
-    used, and their sum stays what it is.
+    The lines' own percentiles say nothing here: within a minimum term, one more hour of rental is one less unused hour,
+    and their sum stays the same.
     """
     if len(block) == 1:
         return (usd,)
@@ -183,7 +183,7 @@ def _within(usd: Estimate, block: Sequence[DrawnLine]) -> tuple[Estimate, ...]:
 
 
 def _line(line: DrawnLine, usd: Estimate) -> CostLine:
-    """One line in whole cents: a sum of its own lines, a quantity at a unit price, or one lump sum at its amount."""
+    """Return one line in whole cents: a sum of its own lines, a quantity at a unit price, or one lump sum."""
     ids = line.evidence_ids
     if line.children:
         children = _lines(usd, line.children)

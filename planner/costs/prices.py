@@ -1,4 +1,4 @@
-"""What one unit costs or emits, as the planner needs it: price per GPU-hour, electricity, PUE, grid factor.
+"""The cost or emission of one unit, as the planner needs it: price per GPU-hour, electricity, PUE, grid factor.
 
 `pricing` makes these from its price books; the planner only multiplies. Each carries its range and its evidence.
 """
@@ -18,20 +18,20 @@ FREE = Estimate.exactly(0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPrice:
-    """USD per GPU-hour of one GPU."""
+    """Price of one GPU-hour of one GPU, in USD."""
 
     gpu: str
     """Catalogue id."""
     usd_per_gpu_h: Estimate | None
-    """None where no price is known: then the cost of a run is unknown, too."""
+    """Price of a GPU-hour; None where none is known, so that the cost of a run is unknown too."""
     basis: Message
     """How the price was found, for example the median over 6 providers."""
     evidence: tuple[Evidence, ...]
-    """The rows used."""
+    """The price rows used."""
     gap: Gap | None = None
     """Set where the price is missing or stale."""
     commitment: str = "on-demand"
-    """on-demand, spot, 1y, 3y or owned; that of an offer is as quoted."""
+    """on-demand, spot, 1y, 3y or owned; for an offer, as quoted."""
     provider: str | None = None
     """The provider chosen; None for the market."""
     region: str | None = None
@@ -39,14 +39,14 @@ class GpuPrice:
     stale: bool = False
     """Whether a row or an exchange rate used is more than 90 days old, or an offer ended; `gap` names it."""
     warnings: tuple[Message, ...] = ()
-    """What else a reader should know, one message each: historic rows, vague dates, a borrowed range."""
+    """Further messages for the reader: historic rows, vague dates, a borrowed range."""
     like: str | None = None
-    """The GPU whose price stands in for one that has none, as the user asked; None: the price is this GPU's own."""
+    """The GPU whose price is used for one that has none, as the user requested; None: the price is this GPU's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteFacts:
-    """What depends on where the machines are: power usage effectiveness, electricity price, grid carbon."""
+    """Facts that depend on where the machines are: power usage effectiveness, electricity price, grid carbon."""
 
     pue: Estimate
     """Facility power over IT power, at least 1."""
@@ -57,29 +57,29 @@ class SiteFacts:
     electricity_gap: Gap | None = None
     """Why the price is not known, or that it is stale."""
     grid_kg_co2e_per_kwh: Estimate
-    """Location-based."""
+    """Location-based factor."""
     grid_evidence: Evidence
     grid_gap: Gap | None = None
     """Set where the factor of another place is used."""
     market_kg_co2e_per_kwh: float | None
-    """Market-based, only as a second labelled number."""
+    """Market-based factor, used only for a second, labelled number."""
     market_evidence: Evidence | None = None
 
     def evidence(self, *, billed: bool = True) -> tuple[Evidence, ...]:
-        """The sources; that of the electricity price only where electricity is `billed` apart from the GPU price."""
+        """Return the sources; electricity is included only where it is `billed` separately from the GPU price."""
         power = self.electricity_evidence if billed else None
         rows = (self.pue_evidence, self.grid_evidence, power, self.market_evidence)
         return tuple(row for row in rows if row is not None)
 
     def gaps(self, *, billed: bool = True) -> tuple[Gap, ...]:
-        """What is missing; the electricity price only where electricity is `billed` apart from the GPU price."""
+        """Return what is missing; the electricity price only where it is `billed` separately from the GPU price."""
         gaps = (self.grid_gap, self.electricity_gap if billed else None)
         return tuple(gap for gap in gaps if gap is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostLine:
-    """One line of a cost tree; children sum to the line."""
+    """One line of a cost tree; its children sum to it."""
 
     id: str
     """For example `gpu_rental`, `electricity`."""
@@ -99,87 +99,89 @@ class Beside:
 
     storage_usd_per_gb_month: float = 0.0
     checkpoints_kept: float = 0.0
-    """Checkpoints that are stored at once."""
+    """Number of checkpoints that are stored at once."""
     data: DataSize = NO_DATA
     """Data set kept for the run."""
     months_after: float = 0.0
-    """How long everything is kept after the run."""
+    """Number of months for which everything is kept after the run."""
     egress_usd_per_gb: float = 0.0
     egress: DataSize = NO_DATA
-    """Moved out once."""
+    """Data moved out once."""
     network_ratio: float = 0.0
-    """Network between servers, where it is billed apart, as a share of the GPU line."""
+    """Network between servers, where it is billed separately, as a share of the GPU line."""
     hosts: float = 0.0
-    """CPU machines for data and control."""
+    """Number of CPU machines for data and control."""
     usd_per_host_h: float = 0.0
     experiments_ratio: float = 0.0
-    """GPU-hours of experiments before the run over those of the run."""
+    """GPU-hours of experiments before the run, as a share of the run's."""
     failed_ratio: float = 0.0
-    """Whole runs or parts of it done again, beyond the restarts that goodput counts, over the run."""
+    """Whole runs or parts of them that are repeated, beyond the restarts that goodput counts, as a share of the run."""
     evidence: Evidence | None = None
-    """The file that states them."""
+    """The file that states these costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """A vendor's offer, with what it bills beyond the hours used."""
+    """A vendor's offer, including what it bills beyond the hours used."""
 
     vendor: str
     price: GpuPrice
-    """Of a GPU-hour, with the commitment that is quoted."""
+    """Price of a GPU-hour, with the commitment that is quoted."""
     minimum_term_h: float
-    """Hours billed at least; 0 where there is no minimum."""
+    """Least number of hours billed; 0 where there is no minimum."""
     minimum_gpus: int
-    """GPUs billed at least."""
+    """Least number of GPUs billed."""
     setup_fee_usd: float
-    """Paid once."""
+    """Fee that is paid once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedPrice:
-    """What an hour on the user's own GPU costs, compared with renting one."""
+    """The cost of an hour on the user's own GPU, compared with renting one."""
 
     price: GpuPrice
-    """With commitment `owned`; electricity is in it."""
+    """Hourly cost, with commitment `owned`, electricity included."""
     items_usd_per_gpu_h: dict[str, float]
-    """At mid: server, network, storage, financing, housing, electricity, staff; they sum to the mid."""
+    """Items at mid: server, network, storage, financing, housing, electricity, staff; they sum to the mid."""
     break_even_utilisation_ratio: float | None
-    """Utilisation at which owning costs as much as the rental price at mid; None: at none, or no rental price."""
+    """Utilisation at which owning costs as much as the rental price at mid; None: at none, or no rental price is
+    known."""
     rental_usd_per_gpu_h: float | None
     rental_basis: Message | None = None
     """How the rental price was found."""
     rental_evidence: tuple[Evidence, ...] = ()
-    """Its rows."""
+    """The rows of the rental price."""
     utilisation_ratio: float | None = None
-    """Share of all hours that are used, as planned."""
+    """Planned share of all hours that are used."""
     life_years: float | None = None
-    """Service life, over which the carbon of making them is spread, too."""
+    """Service life, over which the machines' embodied carbon is also spread."""
     busy_usd_per_gpu_h: Estimate = FREE
-    """The part of the price that is electricity of working hours; a plan bills its own energy instead."""
+    """The part of the price that is electricity of working hours; a plan bills the electricity of its own energy
+    instead."""
 
     @property
     def without_energy(self) -> GpuPrice:
-        """The price of an hour less the electricity of working hours, which a plan bills from its own energy."""
+        """The price without the electricity of working hours, which a plan bills from its own energy."""
         price = self.price.usd_per_gpu_h
         if price is None:
             return self.price
         busy = self.busy_usd_per_gpu_h
         low, mid, high = price.low - busy.low, price.mid - busy.mid, price.high - busy.high
-        # Where electricity alone makes the range, the three differ by rounding only, in any order.
+        # Where electricity makes up the whole range, the three differ only by rounding, in any order.
         rest = Estimate(low=min(low, mid), mid=mid, high=max(mid, high), at_least=price.at_least)
         basis = Message.of("price.basis.without_electricity", basis=self.price.basis)
         return replace(self.price, usd_per_gpu_h=rest, basis=basis)
 
     @property
     def idle_items_usd_per_gpu_h(self) -> dict[str, float]:
-        """The items of `without_energy`: of electricity, what hours without work draw."""
+        """The items of `without_energy`: of electricity, only the part of hours without work."""
         items = self.items_usd_per_gpu_h
         return items | {"electricity": max(items.get("electricity", 0.0) - self.busy_usd_per_gpu_h.mid, 0.0)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbodiedRate:
-    """Carbon of making a GPU, spread over the hours of its life."""
+    """Carbon of manufacturing a GPU, spread over the hours of its life."""
 
     kg_co2e_per_gpu_h: Estimate
     evidence: Evidence
@@ -187,16 +189,16 @@ class EmbodiedRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What else is booked for the hours of one kind of GPU, beyond the price of an hour."""
+    """Costs of one kind of GPU beyond the price of an hour, and its embodied carbon."""
 
     quote: Quote | None = None
-    """The offer that the price is from: minimum term and size, set-up fee."""
+    """The offer that the price comes from: minimum term and size, set-up fee."""
     owned: OwnedPrice | None = None
-    """The user's own machines that the price is from."""
+    """The user's own machines that the price comes from."""
     beside: Beside | None = None
-    """Lines beside the GPUs."""
+    """Lines that the user states beside the GPUs."""
     embodied: EmbodiedRate | None = None
-    """None where no figure is known for the GPU."""
+    """Embodied carbon; None where no figure is known for the GPU."""
 
     @property
     def has_lines(self) -> bool:
@@ -205,7 +207,7 @@ class Ledger:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What it rests on beyond the price's own rows."""
+        """The sources beyond the price's own rows."""
         beside = None if self.beside is None else self.beside.evidence
         embodied = None if self.embodied is None else self.embodied.evidence
         rented = () if self.owned is None else self.owned.rental_evidence
@@ -214,4 +216,4 @@ class Ledger:
 
 
 NO_LEDGER = Ledger()
-"""Nothing but GPU-hours."""
+"""A ledger without any further costs."""

@@ -25,60 +25,60 @@ class Energy:
 
     @classmethod
     def from_mwh(cls, value: Value) -> Energy:
-        """From megawatt-hours."""
+        """Return the energy of a number of megawatt-hours."""
         return cls(j=value * MWH_J)
 
     @property
     def kwh(self) -> Value:
-        """Kilowatt-hours."""
+        """The energy in kilowatt-hours."""
         return self.j / KWH_J
 
     @property
     def mwh(self) -> Value:
-        """Megawatt-hours."""
+        """The energy in megawatt-hours."""
         return self.j / MWH_J
 
     def __add__(self, other: Energy) -> Energy:
         return Energy(j=self.j + other.j)
 
     def times(self, ratio: Value) -> Energy:
-        """This energy times a plain number."""
+        """Return this energy times a plain number."""
         return Energy(j=self.j * ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """A rate of energy."""
+    """Power, the rate of energy."""
 
     w: Value
     """Watts."""
 
     @classmethod
     def from_kw(cls, value: float) -> Power:
-        """From kilowatts."""
+        """Return the power of a number of kilowatts."""
         return cls(w=w_from_kw(value))
 
     @classmethod
     def from_mw(cls, value: float) -> Power:
-        """From megawatts."""
+        """Return the power of a number of megawatts."""
         return cls(w=w_from_mw(value))
 
     @property
     def kw(self) -> Value:
-        """Kilowatts."""
+        """The power in kilowatts."""
         return kw_from_w(self.w)  # type: ignore[arg-type]  # plain division holds for arrays too
 
     @property
     def mw(self) -> Value:
-        """Megawatts."""
+        """The power in megawatts."""
         return mw_from_w(self.w)  # type: ignore[arg-type]  # as above
 
     def over_hours(self, hours: Value) -> Energy:
-        """The energy of this power held for some hours."""
+        """Return the energy of this power held for some hours."""
         return Energy(j=self.w * hours * HOUR_S)
 
     def times(self, ratio: Value) -> Power:
-        """This power times a plain number."""
+        """Return this power times a plain number."""
         return Power(w=self.w * ratio)
 
 
@@ -90,5 +90,5 @@ class DataSize:
 
     @property
     def gb(self) -> Value:
-        """Decimal gigabytes, as storage and traffic are billed."""
+        """The size in decimal gigabytes, as storage and traffic are billed."""
         return self.size_bytes / GB

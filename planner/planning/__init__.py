@@ -1,4 +1,5 @@
-"""What does this question cost: how many GPUs, in which layout, for how long, and how sure is that?
+"""Which plan answers this question: how many GPUs, in which layout, for how long, and with what uncertainty?
 
-From a resolved question, prices and measured terms to an answer with ranges, evidence, assumptions and gaps.
+The package turns a resolved question, prices and measured terms into an answer with ranges, evidence, assumptions and
+gaps.
 """

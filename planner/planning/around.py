@@ -1,4 +1,4 @@
-"""What a plan takes for granted of what stands around its GPUs: hosts, switches, the building and the grid."""
+"""Assumptions about what surrounds the GPUs: hosts, switches, the building and the grid."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from planner.units import g_from_kg
 
 
 def around(cases: tuple[Case, ...], inputs: Mapping[str, InputValue]) -> Iterator[Assumption]:
-    """The watts beside each kind of GPU, and the PUE and the grid where the user gave none; some more than once.
+    """Yield the watts assumed beside each kind of GPU, and the PUE and the grid factor where the user gave none.
+
+    The same assumption may be yielded more than once.
 
     Args:
-        cases: every precision on every GPU, all at one place; those whose power nobody knows are left out.
+        cases: every precision on every GPU, all at one place; GPUs of unknown power are skipped.
         inputs: every input as the answer shows it.
     """
     metered = [case for case in cases if case.cluster.gpu.tdp_w > 0]
@@ -26,7 +28,7 @@ def around(cases: tuple[Case, ...], inputs: Mapping[str, InputValue]) -> Iterato
 
 
 def _beside(case: Case) -> Assumption:
-    """What stands beside each GPU of a kind, whatever the GPU draws."""
+    """State the host and network power per GPU, which does not depend on the GPU's own draw."""
     gpu, rates = case.cluster.gpu.id, case.mid
     host, network = float(host_w(rates)), float(rates.network_power_w)
     text = Message.of("assumption.host_share", gpu=gpu, host_w=host, network_w=network)
@@ -34,7 +36,7 @@ def _beside(case: Case) -> Assumption:
 
 
 def _place(case: Case, inputs: Mapping[str, InputValue]) -> Iterator[Assumption]:
-    """The building and the grid that stand in for ones that nobody named."""
+    """Yield the default PUE and the default grid factor that apply because the user gave none."""
     pue, grid = case.site.pue, case.site.grid_kg_co2e_per_kwh
     if _is_default(inputs, "pue"):
         text = Message.of("assumption.pue", low=pue.low, mid=pue.mid, high=pue.high)

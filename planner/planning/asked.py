@@ -1,4 +1,4 @@
-"""The plan of the asked precision: on the GPUs given, checked against the targets, or on a number that meets them."""
+"""Plan the requested precision on the given number of GPUs, or on a number that meets the deadline and budget."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ from planner.units import DAY_S
 
 
 class UnpricedError(UsageError):
-    """A budget, and a GPU without a price: wrong usage of it alone, and a row without a plan beside other GPUs."""
+    """A budget was given for a GPU without a price.
+
+    It is a usage error where that GPU is the only one, and a row without a plan beside other GPUs.
+    """
 
     told: Message
 
 
 def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
-    """The asked precision: on the N given (checked against deadline and budget), else on a number that meets them.
+    """Plan the requested precision on the given number of GPUs, or on a number that meets deadline and budget.
 
     Args:
-        question: what was asked.
-        case: the asked precision on one kind of GPU.
+        question: the question.
+        case: the requested precision on one kind of GPU.
         draws: the common draws.
 
     Raises:
-        NoPlanError: it fits nowhere, or meets the targets with no number of GPUs or not with the one given.
-        UnpricedError: a budget without a price.
-        UsageError: virtual stages that do not split the layers evenly.
+        NoPlanError: the training fits nowhere, no number of GPUs meets the targets, or the given number misses them.
+        UnpricedError: a budget was given, and the GPU has no price.
+        UsageError: the virtual stages do not split the layers evenly.
     """
     check_chunks(case.recipe.model, question.fixed)
     if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
@@ -59,10 +62,10 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
 
 
 def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) -> Ranged:
-    """On the number of GPUs that the question gives.
+    """Plan on the number of GPUs that the question gives.
 
     Raises:
-        NoPlanError: it does not fit, or misses a target.
+        NoPlanError: the training does not fit, or the plan misses a target.
     """
     gpus = question.gpus or 1
     choice = best_given(case, question.fixed, gpus)
@@ -85,17 +88,17 @@ def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) ->
 
 
 def _check_batch(question: Question, case: Case, gpus: int) -> None:
-    """Whether the batch given divides over a layout of which the question fixes a part.
+    """Check that the given batch divides over a layout that the question fixes in part.
 
     Raises:
-        UsageError: it does not; names the nearest that do.
+        UsageError: it does not; the hint names the nearest batches that do.
     """
     recipe, fixed = case.recipe, question.fixed
     if recipe.batch_band is not None or not is_fixed(fixed):
         return
     near = batches_near(recipe, case.cluster, fixed, gpus)
     if near is None or recipe.global_batch in near:
-        return  # what does not divide is something else
+        return  # the batch divides, so the misfit is elsewhere
     sizes = {"tp": fixed.tp, "pp": fixed.pp, "cp": fixed.cp, "vp": fixed.vp, "micro_batch": fixed.micro_batch}
     axes = tuple(Message.of("flag.with_value", input=name, value=size) for name, size in sizes.items() if size)
     key = of_samples(recipe, "error.layout_batch", "error.layout_batch_images")
@@ -108,11 +111,11 @@ def _check_batch(question: Question, case: Case, gpus: int) -> None:
 
 
 def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
-    """What would be planned, without its ranges; None where that meets no target or risks the memory.
+    """Return the layout that would be planned; None where it misses a target or risks running out of memory.
 
     Args:
-        question: what was asked.
-        case: the asked precision on one kind of GPU.
+        question: the question.
+        case: the requested precision on one kind of GPU.
         draws: the common draws.
     """
     targets = replace(targets_of(question), advised=False)
@@ -127,7 +130,7 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
 
 
 def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws) -> Message:
-    """Other numbers of GPUs, and where memory is short what needs less of it."""
+    """Suggest other numbers of GPUs and, where memory is short, ways to train that need less memory."""
     ways = ways_that_fit(question, case, question.gpus or 1) if question.fine_tunes and len(choice.layouts) else ()
     if ways:
         return fits_with(case, question, ways, targets_of(question).most_gpus)
@@ -152,15 +155,15 @@ def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws
 
 
 def _risk(case: Case, choice: Choice) -> float | None:
-    """Probability that a choice runs out of memory; None where it is safe."""
+    """Return the probability that a choice runs out of memory; None where the choice is safe."""
     return None if choice.safe else risk_of(case, choice.winner)
 
 
 def _check_targets(question: Question, case: Case, result: Ranged, targets: Targets, draws: Draws) -> None:
-    """Whether the plan on the GPUs given meets deadline and budget at the confidence.
+    """Check that the plan on the given GPUs meets deadline and budget at the confidence.
 
     Raises:
-        NoPlanError: it does not; says how likely it does, by how much it misses, and what would.
+        NoPlanError: it does not; the error says how likely it is to, by how much it misses, and what would meet them.
     """
     plan, likely, confidence = result.plan, result.plan.probability, targets.confidence_ratio
     late = likely.deadline is not None and likely.deadline < confidence
@@ -206,7 +209,7 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
 def _what_is_in_time(
     question: Question, case: Case, targets: Targets, draws: Draws, later_days: float, risk: float | None
 ) -> Message:
-    """More GPUs, or a later deadline for those given, whose plan has a risk of running out of memory."""
+    """Suggest more GPUs, or a later deadline for the given GPUs; `risk` is the memory risk of the plan on these."""
     try:
         enough = fewest(case.elsewhere, question.fixed, draws, targets)
     except NoPlanError:
@@ -225,16 +228,19 @@ def _what_holds_both(
     needed_usd: float | None,
     risk: float | None,
 ) -> Message:
-    """Ways to hold deadline and budget: another number of GPUs; where none does, what each asks of the other.
+    """Suggest ways to meet both deadline and budget.
+
+    Where no other number of GPUs does, also suggest the deadline that the budget allows and the budget that the
+    deadline needs.
 
     Args:
-        question: what was asked, with a number of GPUs.
-        case: the asked precision on one kind of GPU.
+        question: the question, with a number of GPUs.
+        case: the requested precision on one kind of GPU.
         targets: deadline and budget.
         draws: the common draws.
-        later_days: the deadline that the GPUs given hold; None: they hold the one asked for.
-        needed_usd: what these GPUs cost; None: they hold the budget.
-        risk: of running out of memory on the GPUs given.
+        later_days: the deadline that the given GPUs would meet; None where they meet the requested one.
+        needed_usd: what the given GPUs cost; None where they stay within the budget.
+        risk: probability of running out of memory on the given GPUs.
     """
     key, flags = "hint.holds_both", []
     if later_days is not None:

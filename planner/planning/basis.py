@@ -1,4 +1,4 @@
-"""What an answer rests on: evidence with the figures it was used in, assumptions, gaps."""
+"""Collect what an answer rests on: evidence with the figures it supports, assumptions, and gaps."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _TIME = FIGURES["time"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Use:
-    """What one source, or a group of sources told together, is used for, over all cases."""
+    """The uses of one source, or of a group of sources reported together, across all cases."""
 
     group: str = ""
-    """One of `EVIDENCE_GROUPS`; empty for a source that stands alone."""
+    """One of `EVIDENCE_GROUPS`; empty for a source that is reported separately."""
     members: dict[str, Evidence] = field(default_factory=dict)
-    """By id, in the order of their first use."""
+    """Sources by id, in the order of their first use."""
     figures: set[str] = field(default_factory=set)
     terms: set[str] = field(default_factory=set)
     precisions: set[str] = field(default_factory=set)
@@ -40,7 +40,7 @@ class _Use:
 class _Sources:
     """Collects every source once, with the figures, terms and precisions that it is used for.
 
-    Sources of one group and kind become one: each of them is named in it, with its range.
+    Sources of the same group and kind are merged into one, which names each of them with its range.
     """
 
     def __init__(self) -> None:
@@ -49,8 +49,8 @@ class _Sources:
     def add(
         self, evidence: Evidence, figures: Iterable[str], *, term: str = "", precision: str = "", group: str = ""
     ) -> None:
-        """Note one use; without a precision it counts for all of them, without a group the source stands alone."""
-        group = group if evidence.id.startswith("parameter:") else ""  # what the user measured stands alone
+        """Record one use; an empty precision means all of them, an empty group means that the source stands alone."""
+        group = group if evidence.id.startswith("parameter:") else ""  # the user's measurements stay separate
         key = f"parameters:{group}.{evidence.kind}" if group else evidence.id
         use = self._uses.setdefault(key, _Use(group=group))
         use.members.setdefault(evidence.id, evidence)
@@ -59,7 +59,7 @@ class _Sources:
         use.precisions.add(precision)
 
     def collected(self, precisions: set[str]) -> tuple[Evidence, ...]:
-        """The sources; `precisions` are those of the whole answer, which need not be said."""
+        """Return the sources; one that is used for all `precisions` of the answer lists none of them."""
         every = {"", *precisions}
         return tuple(
             replace(
@@ -73,7 +73,7 @@ class _Sources:
 
 
 def _together(name: str, group: str, members: tuple[Evidence, ...]) -> Evidence:
-    """One source that says what each of its members says; a source that stands alone stays as it is."""
+    """Merge the members of a group into one source that states each of them; an ungrouped source is unchanged."""
     if not group:
         return members[0]
     return replace(
@@ -87,7 +87,7 @@ def _together(name: str, group: str, members: tuple[Evidence, ...]) -> Evidence:
 
 
 def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, ...]:
-    """Every source that was used, once, with the figures, terms and precisions that rest on it."""
+    """Return every source used, once each, with the figures, terms and precisions that rest on it."""
     sources, precisions, billed = _Sources(), set(), False
     for case in cases:
         precision = case.policy.precision
@@ -128,7 +128,7 @@ def _add_rates(sources: _Sources, case: Case) -> None:
 
 
 def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> tuple[Gap, ...]:
-    """What is missing: prices, watts, facts of the place that are needed, embodied carbon where it was asked for."""
+    """Return the missing inputs: prices, GPU power, facts needed about the site, and embodied carbon if requested."""
     used = {case.cluster.gpu.id: case for case in cases}
     gaps = [case.price.gap for case in used.values()]
     gaps += [case.ledger.owned.price.gap for case in used.values() if case.ledger.owned is not None]
@@ -142,7 +142,7 @@ def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> 
 def collect_warnings(
     question: Question, prices: Mapping[str, GpuPrice], ledgers: Mapping[str, Ledger], plans: Sequence[Plan] = ()
 ) -> tuple[Message, ...]:
-    """What a reader should know of the prices: historic rows, vague dates, a borrowed range, a stand-in not needed."""
+    """Return warnings about prices: commitments, historic rows, vague dates, a borrowed range, an unused stand-in."""
     rows = [prices[cluster.gpu.id] for cluster in question.clusters]
     bound = [*commitment_warnings(rows, ledgers, plans)]
     like = question.money.price_like
@@ -153,7 +153,7 @@ def collect_warnings(
 
 
 def lacking_gaps(unsupported: list[Unsupported]) -> list[Gap]:
-    """The GPUs whose row is in another precision than the one asked for."""
+    """Return a gap for each GPU that is planned in another precision than the requested one, because it lacks that."""
     return [
         Gap.of(
             "precision", gpu=row.gpu, precision=row.precision.upper(), reason=row.reason, instead=row.instead.upper()
@@ -164,7 +164,7 @@ def lacking_gaps(unsupported: list[Unsupported]) -> list[Gap]:
 
 
 def extrapolated(case: Case, nodes: int) -> Message | None:
-    """That a plan has more nodes than the user measured the network on; None where it has not."""
+    """Return a warning that a plan has more nodes than the user measured the network on; None where it does not."""
     per_domain = case.cluster.near_gpus / case.cluster.gpus_per_node
     measured = round(float(case.mid.measured_domains) * per_domain)
     if not measured or nodes <= measured:
@@ -176,7 +176,7 @@ def extrapolated(case: Case, nodes: int) -> Message | None:
 
 
 def on_hosts(case: Case, plan: Plan) -> Message | None:
-    """How much an offloaded optimizer takes of each host's memory, which nothing here knows the size of."""
+    """Return a warning with the memory that the plan needs on each host, since host sizes are unknown; None if none."""
     assert plan.layout is not None
     needed_bytes = case.host_bytes(Layouts.of(plan.layout))
     if not needed_bytes:
@@ -209,8 +209,8 @@ _DEFAULTS = {
 _NOT_GIVEN = {
     "global_batch": ("default", "catalogue", "derived"), "gpus_per_node": ("default",), "loss": ("derived",),
 }  # fmt: skip
-"""Sources of an input that the user did not give, where these are others: a batch near the default and a loss for want
-of memory are derived, and the servers of the catalogue are no assumption."""
+"""Sources that count as not given by the user, for the inputs where they differ from `default` and `catalogue`. A batch
+near the default and a loss chosen for lack of memory are derived; the node size of the catalogue is no assumption."""
 
 _IMAGE_DEFAULTS = _DEFAULTS | {
     "global_batch": "assumption.images_per_step",
@@ -219,23 +219,23 @@ _IMAGE_DEFAULTS = _DEFAULTS | {
     "epochs": "assumption.epochs",
     "stack": "assumption.image_stack",
 }
-"""The same of vision models."""
+"""As `_DEFAULTS`, for vision models."""
 
 _COMMITTED = {
     "spot": Assumption(id="spot", message=Message.of("assumption.spot"), input="commitment"),
     "1y": Assumption(id="commitment", message=Message.of("assumption.commitment_1y"), input="quote"),
     "3y": Assumption(id="commitment", message=Message.of("assumption.commitment_3y"), input="quote"),
 }
-"""What a committed price takes for granted."""
+"""The assumption behind each spot or committed price."""
 
 
 def _owned(case: Case) -> Assumption:
-    """What an hour of the user's own GPU costs, beside what renting one does."""
+    """State the hourly cost of the user's own GPU, and how it compares with renting one."""
     owned = case.ledger.owned
     assert owned is not None
     price, rented, even = owned.price.usd_per_gpu_h, owned.rental_usd_per_gpu_h, owned.break_even_utilisation_ratio
     ratio = owned.utilisation_ratio
-    lacking = price is not None and price.at_least  # its electricity
+    lacking = price is not None and price.at_least  # the price of electricity is unknown
     against: Message | str = ""
     if rented is not None and even is None:
         against = Message.of("assumption.own_never_cheaper", rented_usd=rented)
@@ -256,7 +256,7 @@ def _owned(case: Case) -> Assumption:
 
 
 def _like(case: Case) -> Assumption:
-    """A price that is another GPU's."""
+    """State that a price is borrowed from another GPU."""
     price = case.price
     message = Message.of(
         "assumption.price_like", gpu=price.gpu, like=str(price.like), hour=_hour_price(price.usd_per_gpu_h)
@@ -265,7 +265,7 @@ def _like(case: Case) -> Assumption:
 
 
 def _idle(case: Case, plans: Iterable[Plan]) -> Assumption | None:
-    """That an offer bills more GPUs than the plan uses; None where it does not."""
+    """State that an offer bills more GPUs than the plan uses; None where it does not."""
     gpu, quote = case.cluster.gpu.id, case.ledger.quote
     used = next((plan.gpus for plan in plans if plan.gpu == gpu), 0)
     if quote is None or not 0 < used < quote.minimum_gpus:
@@ -285,19 +285,19 @@ def _hour_price(price: Estimate | None) -> Message:
 
 
 def _default(key: str, name: str, value: object, note: Message | None) -> Assumption:
-    """A default as an assumption, with its note in brackets."""
+    """State a default as an assumption, with its note in brackets."""
     shown = value if isinstance(value, int | float | str | Message) else str(value)
     message = Message.of(key, value=shown, note="" if note is None else Message.of("text.brackets", text=note))
     return Assumption(id=name, message=message, input=name)
 
 
 def _differ(question: Question, plans: tuple[Plan, ...]) -> bool:
-    """Whether the plans of several GPUs have a batch each."""
+    """Return whether the plans of different GPUs have different batches."""
     return len({batch for batch, _ in batches_of(question, plans).values()}) > 1
 
 
 def _batches(question: Question, plans: tuple[Plan, ...], entry: InputValue) -> Assumption:
-    """The batch of each GPU's plan, with the note of the batch near which they lie."""
+    """State the batch of each GPU's plan, with the note about the default that these batches are close to."""
     key = "text.image_batch_on" if question.model.has_network else "text.batch_on"
     each = tuple(
         Message.of(key, batch=batch, gpu=gpu, gpus=plan.gpus)
@@ -310,7 +310,7 @@ def _batches(question: Question, plans: tuple[Plan, ...], entry: InputValue) -> 
 
 
 def _short_names(question: Question) -> Iterator[Assumption]:
-    """What was taken where a short name of several models or GPUs was typed."""
+    """State which model or GPU was taken for a short name that fits several."""
     for name in ("model", "gpu"):
         entry = question.inputs.get(name)
         if entry is not None and entry.source == "derived" and entry.note is not None:
@@ -318,20 +318,20 @@ def _short_names(question: Question) -> Iterator[Assumption]:
 
 
 def _network_measured(cases: tuple[Case, ...]) -> bool:
-    """Whether no plan takes the network's rate from the catalogue: the user measured it."""
+    """Return whether the user measured the network, so that no plan takes its rate from the catalogue."""
     return bool(cases) and all(not case.rates.terms["nic_bytes_per_s"].rests_on for case in cases)
 
 
 def collect_assumptions(
     question: Question, inputs: Mapping[str, InputValue], cases: tuple[Case, ...], plans: tuple[Plan, ...] = ()
 ) -> tuple[Assumption, ...]:
-    """Defaults that the user could state instead, and what the model takes for granted.
+    """Return the defaults that the user could replace, and the assumptions of the model itself.
 
     Args:
-        question: what was asked.
-        inputs: every input as the answer shows it: a batch that was chosen near its default is the plan's.
+        question: the question.
+        inputs: every input as the answer shows it; a batch chosen near its default is the batch of the plan.
         cases: every precision on every GPU.
-        plans: on the same GPUs; those of several GPUs may have a batch each.
+        plans: the plans on the same GPUs; plans on different GPUs may have different batches.
     """
     defaults = _IMAGE_DEFAULTS if question.model.has_network else _DEFAULTS
     given = {name: inputs[name] for name in defaults if name in inputs}
@@ -357,7 +357,7 @@ def collect_assumptions(
 
 
 def _model_assumptions(case: Case) -> Iterator[Assumption]:
-    """What the model assumes of the data, failures and stops."""
+    """Yield the model's assumptions about the data, failures and stops."""
     rates = case.mid
     if case.recipe.model.has_network:
         yield Assumption(id="input_pipeline", message=Message.of("assumption.input_pipeline"))
@@ -371,7 +371,7 @@ def _model_assumptions(case: Case) -> Iterator[Assumption]:
     if lengths is not None:
         text = Message.of("assumption.padding", mean=lengths.mean_tokens, seq_len=case.recipe.seq_len)
         yield Assumption(id="padding", message=text, input="packed")
-    hours = float(f"{1 / float(rates.failures_per_gpu_h):.2g}")  # no more of it is known
+    hours = float(f"{1 / float(rates.failures_per_gpu_h):.2g}")  # it is known to two digits at most
     restart_min = float(rates.restart_s) / MINUTE_S
     yield Assumption(id="goodput", message=Message.of("assumption.goodput", hours=hours, restart_min=restart_min))
     longer_ratio = case.rates.parameters.find("standstill_ratio").high

@@ -1,4 +1,4 @@
-"""One precision on one kind of GPU: everything that its layouts are evaluated with."""
+"""One precision on one kind of GPU, with everything that is needed to evaluate its layouts."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
 """Terms from measurement records: by GPU id, then by policy id, then by term name."""
 
 LEAST_LOW = 0.001
-"""Least low end over mid that is drawn: a range down to 0 has no logarithm."""
+"""Smallest ratio of low to mid that is drawn: a range down to 0 has no logarithm."""
 TIMED_UP_TO = 1.25
-"""Memory needed over what a process gets, up to which a search still times a layout where plans say which others lost;
-elsewhere only what fits is timed."""
+"""Ratio of needed to usable memory up to which a search still times a layout, where plans list the layouts that lost;
+otherwise only layouts that fit are timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scored:
-    """Every layout on some numbers of GPUs, with its figures at mid."""
+    """Every layout on a set of GPU counts, with its figures at mid."""
 
     counts: frozenset[int]
     layouts: Layouts
@@ -61,34 +61,36 @@ class Case:
     site: SiteFacts
     tokens: float
     electricity_on: bool
-    """Electricity is a line of its own: the user gave its price or owns the machines."""
+    """Whether electricity is a separate line of the bill, because the user gave its price or owns the machines."""
     ledger: Ledger = NO_LEDGER
-    """What else is booked for the hours of this GPU."""
+    """Costs of this GPU's hours beyond their price, and its embodied carbon."""
     memory_risk: float = 0.05
     """Highest probability of running out of memory that a layout may have."""
     whole: bool = True
-    """Whether its plans are told in full: what makes their range, which layouts lost, and what they run and send."""
+    """Whether plans carry full details: the contributions to their range, the layouts that lost, and the kernels and
+    collectives used."""
     embodied_on: bool = False
-    """Carbon is asked for with that of making the GPUs, as a second number. The SCI score always holds it."""
+    """Whether to report carbon including GPU manufacturing as a second number. The SCI score includes it if it is
+    known."""
     by_examples: bool = False
-    """The length of the run was told in examples and passes over them, not in tokens."""
+    """Whether the length of the run was given in examples and passes over them, not in tokens."""
     measured: Mapping[str, Term] | None = None
-    """Terms from records of this GPU in this precision, which `rates` hold."""
+    """Terms from records of this GPU in this precision; `rates` already include them."""
     drawn: dict[tuple[Layout, Draws], Evaluation] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Layouts evaluated under draws before: a search asks for those of its winner again."""
+    """Cache of layouts evaluated under draws: a search asks for the evaluation of its winner again."""
     needed: dict[tuple[Layout, Draws], MemoryItems] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Their memory, which is asked for before anything else: a layout at risk is not evaluated."""
+    """Cache of peak memory under draws. Memory is computed before anything else: a layout at risk is not evaluated."""
     scored: dict[FixedLayout, list[_Scored]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Every layout on some numbers of GPUs, scored before: the curve is about many that the search looked at."""
+    """Cache of the layouts scored on sets of GPU counts: the curve covers many counts that the search has scored."""
 
     def trained_as(self, recipe: Recipe) -> Case:
-        """The case of another recipe on the same GPUs; what was measured holds only for its own precision."""
+        """Return the case of another recipe on the same GPUs; `measured` is kept only for the same precision policy."""
         measured = self.measured if recipe.policy.id == self.policy.id else None
         rates = resolve_rates(self.cluster, recipe, measured, self.rates.parameters)
         return replace(self, recipe=recipe, rates=rates, mid=rates.sample(), measured=measured)
 
     def on(self, gpus: int) -> Case:
-        """The same for another number of GPUs, which for cards may lie in machines of another size."""
+        """Return the case for another number of GPUs; cards may then be in machines of another size."""
         cluster = self.cluster.holding(gpus)
         if cluster is self.cluster:
             return self
@@ -97,7 +99,7 @@ class Case:
 
     @property
     def elsewhere(self) -> Case:
-        """The same for any number of GPUs: cards lie in full machines."""
+        """The case for any number of GPUs, with cards in full machines."""
         return self.on(CARDS_PER_MACHINE)
 
     @property
@@ -106,7 +108,7 @@ class Case:
         return self.recipe.policy
 
     def unit_prices(self, draws: Draws | None = None) -> UnitPrices:
-        """Unit prices at mid, or drawn between their ends."""
+        """Return unit prices at mid, or drawn from their ranges."""
         price, site = self.price.usd_per_gpu_h, self.site
         electricity = site.electricity_usd_per_kwh if self.electricity_on else None
         return UnitPrices(
@@ -117,7 +119,7 @@ class Case:
         )
 
     def evaluate(self, at: Layouts, draws: Draws | None = None) -> Evaluation:
-        """Layouts at mid values, or one layout under draws."""
+        """Evaluate layouts at mid values, or a single layout under draws."""
         if draws is None:
             return self._evaluate(at, None)
         key = at.at(0), draws
@@ -126,14 +128,14 @@ class Case:
         return self.drawn[key]
 
     def memory(self, at: Layouts, draws: Draws) -> MemoryItems:
-        """Peak memory of one layout under draws."""
+        """Return the peak memory of a single layout under draws."""
         key = at.at(0), draws
         if key not in self.needed:
             self.needed[key] = memory_of(self.recipe, at, self.rates.sample(draws))
         return self.needed[key]
 
     def evaluate_ahead(self, layouts: Layouts, draws: Draws) -> None:
-        """Evaluate some layouts under draws in one pass, for `evaluate` to know each."""
+        """Evaluate several layouts under draws in one pass and cache the results for `evaluate`."""
         new = _unknown(layouts, draws, self.drawn)
         if len(new) < 2:
             return
@@ -145,7 +147,7 @@ class Case:
             self.drawn[layouts.at(i), draws] = self._with_bill(layouts.only(i), evaluation, prices)
 
     def need_ahead(self, layouts: Layouts, draws: Draws) -> None:
-        """The peak memory of some layouts under draws in one pass, for `memory` to know that of each."""
+        """Compute the peak memory of several layouts under draws in one pass and cache the results for `memory`."""
         new = _unknown(layouts, draws, self.needed)
         if len(new) < 2:
             return
@@ -154,7 +156,7 @@ class Case:
             self.needed[layouts.at(i), draws] = together.of_row(row)
 
     def host_bytes(self, at: Layouts) -> float:
-        """What one layout keeps in the memory of each host: an offloaded optimizer, or paged states without room."""
+        """Return the bytes of offloaded or paged-out training state that one layout keeps in each host's memory."""
         held = float(np.max(offloaded_bytes(self.recipe, at)))
         if self.recipe.optimizer.paged:
             needed_bytes, room_bytes = memory_of(self.recipe, at, self.mid).total, usable_bytes(self.cluster.gpu)
@@ -170,7 +172,7 @@ class Case:
         return self._with_bill(at, evaluation, prices)
 
     def _with_bill(self, at: Layouts, evaluation: Evaluation, prices: UnitPrices) -> Evaluation:
-        """The same with everything that is booked for the GPUs."""
+        """Return the evaluation with the cost of all lines of the bill."""
         if not self.ledger.has_lines:
             return evaluation
         gpus = at.gpus.astype(np.float64)
@@ -178,7 +180,7 @@ class Case:
         return replace(evaluation, cost_usd=total_draws_usd(run, self.billed))
 
     def score(self, at: Layouts, *, energy: bool = False) -> Score:
-        """Many layouts at mid values, their energy if asked for; what is too large is not timed (`TIMED_UP_TO`)."""
+        """Score many layouts at mid, with energy if requested; layouts far too large are not timed (`TIMED_UP_TO`)."""
         prices, most_bytes = self.unit_prices(), usable_bytes(self.cluster.gpu) * (TIMED_UP_TO if self.whole else 1.0)
         energy = energy or self.ledger.has_lines
         scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens, most_bytes, energy=energy)
@@ -193,10 +195,10 @@ class Case:
         return replace(scores, cost_usd=cost_usd)
 
     def score_on(self, fixed: FixedLayout, counts: Iterable[int]) -> tuple[Layouts, Score]:
-        """Every layout on some numbers of GPUs with its figures at mid; what was scored before is not scored again.
+        """Return every layout on some numbers of GPUs with its scores at mid, reusing earlier scores.
 
         Args:
-            fixed: what the user fixed of the layout.
+            fixed: the parts of the layout that the user fixed.
             counts: numbers of GPUs.
 
         Raises:
@@ -219,12 +221,12 @@ class Case:
         return Layouts.joined([layouts for layouts, _ in parts]), Score.joined([scores for _, scores in parts])
 
     def fits(self, scores: Score) -> npt.NDArray[np.bool_]:
-        """Which layouts need no more memory at mid than a process gets, `[layout]`."""
+        """Return which layouts need no more memory at mid than a process can use, `[layout]`."""
         return np.asarray(scores.memory_bytes <= usable_bytes(self.cluster.gpu))
 
     @property
     def billed(self) -> BillPrices:
-        """What the lines of a bill are priced with."""
+        """The prices behind the lines of a bill."""
         site = self.site
         return BillPrices(
             gpu=self.price,
@@ -235,14 +237,14 @@ class Case:
 
     @property
     def checkpoint(self) -> DataSize:
-        """What a checkpoint holds: the trained weights, their masters and the optimizer's states."""
+        """The size of a checkpoint: the trained weights, their master weights and the optimizer states."""
         policy, optimizer = self.policy, self.recipe.optimizer
         per_param = policy.weight_bytes + policy.master_bytes
         per_param += optimizer.full_moments * policy.moment_bytes + optimizer.fixed_state_bytes
         return DataSize(size_bytes=self.recipe.model.params_total * trained_share(self.recipe) * per_param)
 
     def run_draws(self, gpus: Value, gpu_h: Value, energy_j: Value, prices: UnitPrices) -> RunDraws:
-        """What a bill is made from, one amount per layout or per draw."""
+        """Return the quantities that a bill is made from, one amount per layout or per draw."""
         hours = np.asarray(gpu_h, dtype=np.float64)
 
         def like_hours(value: Value | None) -> npt.NDArray[np.float64] | None:
@@ -259,12 +261,12 @@ class Case:
 
 
 def _unknown(layouts: Layouts, draws: Draws, known: Mapping[tuple[Layout, Draws], object]) -> npt.NDArray[np.intp]:
-    """Indices of the layouts of which nothing is known under the draws."""
+    """Return the indices of the layouts that `known` does not hold under the draws."""
     return np.array([i for i in range(len(layouts)) if (layouts.at(i), draws) not in known], dtype=np.intp)
 
 
 def drawn(estimate: Estimate, name: str, draws: Draws | None) -> Value:
-    """An estimate as its mid, or as draws whose 5th, 50th and 95th percentile are its three figures."""
+    """Return the mid of an estimate, or draws whose 5th, 50th and 95th percentiles are its three figures."""
     if draws is None or estimate.low == estimate.high or estimate.mid <= 0:
         return estimate.mid
     z = draws.normal(name)
@@ -286,10 +288,11 @@ def make_case(
     parameters: Parameters | None = None,
     whole: bool = True,
 ) -> Case:
-    """Put a case together; `measured` are terms from records of this GPU, which win over everything else.
+    """Assemble a case.
 
-    `parameters` are those of a calibration; None: the shipped ones. `whole`: see `Case.whole`.
-    Own machines take their price from the ledger; the electricity of their working hours is then a line of its own.
+    `measured` are terms from records of this GPU, which take precedence over everything else. `parameters` are those of
+    a calibration; None: the shipped ones. `whole`: see `Case.whole`. Own machines take their price from the ledger; the
+    electricity of their working hours is then a separate line of the bill.
     """
     recipe = question.recipe(policy, cluster)
     rates = resolve_rates(cluster, recipe, measured, parameters)

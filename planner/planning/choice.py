@@ -1,9 +1,9 @@
-"""Which layout on a number of GPUs: of the safe ones the simplest that is nearly the fastest.
+"""Choose a layout on a number of GPUs: among the safe ones, the simplest that is nearly the fastest.
 
-A layout is looked at where its peak at mid is within what a process gets of the memory, and is *safe* where the risk of
-running out, over draws, stays within the question's. Among safe ones the shortest expected time per sequence is the
-best, and the simplest of those close to it is taken. Only where no layout is safe is a risky one taken: one that is as
-good as the least risky, and only if it is more likely to fit than not.
+A layout is considered where its peak memory at mid is within what a process can use. It is *safe* where its risk of
+running out of memory, over draws, is within the question's limit. Among safe layouts, the one with the shortest
+expected time per sequence is the best, and the simplest of those close to it is chosen. A risky layout is chosen only
+where none is safe: one whose risk is close to the lowest, and only if it is more likely to fit than not.
 """
 
 from __future__ import annotations
@@ -28,45 +28,45 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 NEAR = 1.15
-"""How far above the best at mid a layout's time may be for its draws to be compared."""
+"""A layout is compared under draws only if its time at mid is within this factor of the fastest lean one (`LEAN`)."""
 MOST_SPLITS = 8
-"""Ways to split a model whose layouts are compared, those with the fastest at mid first; and as many of those with the
-fastest that fill no more than `LEAN` of the memory, which are likely to be safe."""
+"""Number of splits of the model whose layouts are compared: those with the fastest layout at mid, and as many with the
+fastest layout that fills at most `LEAN` of the memory, which is likely to be safe."""
 LEAN = 0.75
 FILLINGS = (1.0, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
-"""Shares of the memory: of each split the fastest layout that takes no more than each of them at mid is compared, so
-that one whose risk is low enough is among them."""
+"""Shares of the memory. For each split and each share, the fastest layout at mid that takes no more than that share is
+compared, so that one with a sufficiently low risk is among them."""
 SIMPLE_NEAR = 1.05
-"""The same for a layout that is compared because it is simple."""
+"""A layout is compared because it is simple only if its time at mid is within this factor of the fastest."""
 MOST_SIMPLE = 4
 SIMPLER = 1.02
-"""How much longer than the best the expected time of a simpler layout may be for it to be taken."""
+"""A simpler layout is chosen if its expected time is within this factor of the best."""
 UNPUBLISHED = 1.1
-"""By how much a batch other than a model's published one, or the usual one to fine-tune, must be faster for it to be
-taken."""
+"""A batch other than the model's published one, or the usual one of a fine-tuning, is chosen only if it is faster by
+this factor."""
 MOST_LEAN = 10
-"""Layouts that need little memory whose risk is drawn where none is safe."""
+"""Number of layouts with little memory whose risk is drawn where none is safe."""
 AT_ONCE = 4
-"""Numbers of GPUs whose layouts are chosen in common passes."""
+"""Number of GPU counts whose layouts are chosen in common passes."""
 LITTLE_RISKIER = 0.03
-"""How much riskier than the least risky a faster layout may be for it to be taken where none is safe."""
+"""How far the risk of a faster layout may exceed the lowest risk where no layout is safe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The winner of a search among `layouts`, or why there is none."""
+    """The winner of a search among `layouts`, if there is one."""
 
     layouts: Layouts
     scores: Score
     best: int | None
-    """Index of the winner; None where nothing fits."""
+    """Index of the winner; None where no layout is more likely to fit than not."""
     evaluated: int
     safe: bool = True
-    """Whether the winner's risk of running out of memory is within what the question allows."""
+    """Whether the winner's risk of running out of memory is within the question's limit."""
     fastest: int | None = None
-    """Index of the layout with the shortest expected time, where the winner is a simpler one; else None."""
+    """Index of the layout with the shortest expected time, where a simpler layout won; otherwise None."""
     slower_ratio: float = 0.0
-    """By how much the winner's expected time is longer than that of `fastest`."""
+    """By what fraction the winner's expected time is longer than that of `fastest`."""
 
     @property
     def winner(self) -> Layouts:
@@ -76,27 +76,27 @@ class Choice:
 
     @property
     def gpus(self) -> int:
-        """GPUs of the winner."""
+        """Number of GPUs of the winner."""
         return int(self.winner.gpus[0])
 
 
 def best_on(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
-    """The best layout of those that fit on exactly `gpus` GPUs."""
+    """Return the best layout that fits on exactly `gpus` GPUs."""
     (choice,) = _best_on_each(case, fixed, [gpus])
     return choice
 
 
 def best_given(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
-    """The best layout on a number of GPUs that is given, as `best_given_each` has it."""
+    """Return the best layout on a given number of GPUs; see `best_given_each`."""
     (choice,) = best_given_each(case, fixed, [gpus])
     return choice
 
 
 def best_given_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[Choice]:
-    """The best layout on each of some numbers of GPUs, as if that number were given, with the batch of a search there.
+    """Return the best layout for each of several GPU counts, as if the user had given that count.
 
-    Such a search sees one batch for each split of the GPUs, the one nearest to the default. Once a batch is chosen, all
-    layouts that divide it are compared, as they are for the other precisions.
+    A search over counts sees one batch for each split of the GPUs, the one nearest to the default. Once it has chosen a
+    batch, all layouts that divide that batch are compared, as they are for the other precisions.
     """
     given = replace(fixed, on_given_gpus=True)
     choices = _best_on_each(case, given, counts)
@@ -123,8 +123,8 @@ def best_given_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[C
 
 
 def _best_on_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[Choice]:
-    """The best layout of those that fit on each of some numbers of GPUs, compared in common passes."""
-    gpus = counts[0] if len(counts) == 1 else np.array(counts, dtype=np.int64)  # one number is held against fixed sizes
+    """Return the best layout that fits for each of several GPU counts, compared in common passes."""
+    gpus = counts[0] if len(counts) == 1 else np.array(counts, dtype=np.int64)  # checked against fixed sizes
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
     scores = case.score(layouts)
     fits = case.fits(scores)
@@ -135,14 +135,14 @@ def _best_on_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[Cho
 
 
 def choose(case: Case, layouts: Layouts, scores: Score, allowed: Bools, evaluated: int) -> Choice:
-    """The winner of some layouts that fit, whatever their numbers of GPUs.
+    """Return the winner among layouts that fit, whatever their numbers of GPUs.
 
     Args:
-        case: what is planned.
-        layouts: all that were looked at.
-        scores: theirs, at mid.
-        allowed: which of them may win, `[layout]`.
-        evaluated: number of layouts looked at, for the answer.
+        case: the case to plan.
+        layouts: all layouts that were considered.
+        scores: their scores at mid.
+        allowed: which layouts may win, `[layout]`.
+        evaluated: number of layouts considered, for the answer.
     """
     (choice,) = choose_each(case, layouts, scores, [np.flatnonzero(allowed)], evaluated)
     return choice
@@ -151,9 +151,9 @@ def choose(case: Case, layouts: Layouts, scores: Score, allowed: Bools, evaluate
 def choose_each(
     case: Case, layouts: Layouts, scores: Score, groups: list[Indices], evaluated: int
 ) -> tuple[Choice, ...]:
-    """The winner of each of some groups of layouts, compared in common passes; arguments as of `choose`.
+    """Return the winner of each of several groups, compared in common passes; arguments as of `choose`.
 
-    What one layout risks, another that needs more memory risks as well: the latter is not drawn.
+    A layout that needs more memory than a risky one is at least as risky, so it is not drawn.
     """
     pace_s = scores.wall_s * tokens_ratio(layouts, case.recipe)
     complexities = complexity(layouts, case.recipe)
@@ -192,24 +192,24 @@ def choose_each(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Winner:
-    """The layout that is taken of a group, by index among all layouts, beside the fastest."""
+    """The layout chosen from a group and the fastest one, by index among all layouts."""
 
     best: int
     fastest: int
-    """The one with the shortest expected time, which may be less simple."""
+    """The layout with the shortest expected time, which may be less simple."""
     slower_ratio: float = 0.0
-    """By how much the expected time of `best` is longer than that of `fastest`."""
+    """By what fraction the expected time of `best` is longer than that of `fastest`."""
 
     @property
     def compared(self) -> tuple[int, int]:
-        """Both."""
+        """Both indices."""
         return self.best, self.fastest
 
 
 def _safe_winner(
     likely: list[int], complexities: Floats, expected_s: Mapping[int, float], risks: Risks
 ) -> _Winner | None:
-    """What `_simplest_of_the_best` gives of those that are safe; only layouts that could win are asked about."""
+    """Return `_simplest_of_the_best` among the safe layouts; the risk is drawn only for layouts that could win."""
     rivals = list(likely)
     while rivals:
         winner = _simplest_of_the_best(rivals, complexities, expected_s)
@@ -221,11 +221,11 @@ def _safe_winner(
 
 
 def _or_faster(risks: Risks, scores: Score, pace_s: Floats, group: Indices, winner: _Winner | None) -> _Winner | None:
-    """The winner, or where memory is short a faster layout of a group that is safe and was not compared.
+    """Return the winner, or a faster safe layout of the group that was not compared because memory is short.
 
-    Only layouts on the Pareto front of time and memory at mid are looked at; the fastest safe one is found by
-    bisection, since what needs more memory risks more. With all layouts as the group, this finds splits that were not
-    compared; with those of one split, other layouts of a split whose compared ones are not safe.
+    Only layouts on the Pareto front of time and memory at mid are considered. The fastest safe one is found by
+    bisection, since more memory means more risk. With all layouts as the group, this finds splits that were not
+    compared; with the layouts of one split, it finds others where the compared layouts of that split are not safe.
     """
     if winner is None:
         return None
@@ -241,7 +241,7 @@ def _or_faster(risks: Risks, scores: Score, pace_s: Floats, group: Indices, winn
         middle = (low + high) // 2
         low, high = (middle + 1, high) if risks.is_safe(int(front[middle])) else (low, middle)
     other = int(front[low - 1]) if low else winner.best
-    if other in risks.needed:  # it was compared
+    if other in risks.needed:  # it was already compared
         return winner
     both = risks.layouts.take(np.array([winner.best, other], dtype=np.intp))
     expected_s = expected_paces(risks.case, both) * tokens_ratio(both, risks.case.recipe)
@@ -249,7 +249,7 @@ def _or_faster(risks: Risks, scores: Score, pace_s: Floats, group: Indices, winn
 
 
 def _pareto_front(scores: Score, pace_s: Floats, group: Indices) -> Indices:
-    """Layouts of a group that are faster at mid than all that need less memory, in rising order of memory."""
+    """Return the layouts of a group that are faster at mid than all that need less memory, by rising memory."""
     order = group[np.lexsort((pace_s[group], scores.memory_bytes[group]))]
     return np.asarray(order[pace_s[order] < np.minimum.accumulate(np.append(np.inf, pace_s[order]))[:-1]])
 
@@ -257,9 +257,9 @@ def _pareto_front(scores: Score, pace_s: Floats, group: Indices) -> Indices:
 def _least_risky(
     case: Case, layouts: Layouts, scores: Score, pace_s: Floats, complexities: Floats, group: Indices
 ) -> int | None:
-    """Where no layout is safe, the simplest of the fastest that are hardly riskier than the least risky.
+    """Return, where no layout is safe, the simplest of the fastest layouts whose risk is close to the lowest.
 
-    Of what needs more memory than another only what is faster at mid is looked at. None where none fits.
+    Only layouts on the Pareto front of time and memory at mid are considered. None where no layout fits.
     """
     leanest = _pareto_front(scores, pace_s, group)[:MOST_LEAN]
     risks = {i: risk_of(case, layouts.only(i)) for i in leanest.tolist()}
@@ -269,7 +269,7 @@ def _least_risky(
 
 
 def _choice(layouts: Layouts, scores: Score, winner: _Winner | None, risky: int | None, evaluated: int) -> Choice:
-    """The winner of a group, or where none is safe the one that risks little, if there is one."""
+    """Return the winner of a group or, where no layout is safe, the index `risky`, if there is one."""
     if winner is None:
         return Choice(layouts=layouts, scores=scores, best=risky, evaluated=evaluated, safe=False)
     return Choice(
@@ -279,11 +279,11 @@ def _choice(layouts: Layouts, scores: Score, winner: _Winner | None, risky: int 
 
 
 def complexity(layouts: Layouts, recipe: Recipe) -> Floats:
-    """How much there is to set up and to go wrong, `[layout]`: the fewer ways to split a model, the simpler.
+    """Return how much there is to set up and to go wrong, `[layout]`; fewer ways to split a model are simpler.
 
-    Each kind of parallelism beside data parallel counts, interleaved stages half as much, stages of unequal length as
-    much as a further kind; among layouts of the same kinds the less split one is the simpler. A batch other than the
-    recipe's counts as two kinds, and the more the further it is from it.
+    Each kind of parallelism beside data parallelism counts as one, interleaved stages as half, and stages of unequal
+    length as one more; among layouts with the same kinds, the one that is split less is simpler. A batch other than the
+    recipe's counts as two kinds, plus an amount that grows with its distance from the recipe's.
     """
     kinds = (layouts.tp > 1).astype(np.float64) + (layouts.pp > 1) + (layouts.cp > 1)
     kinds += 0.5 * (layouts.vp > 1) + (recipe.model.layers % layouts.pp != 0)
@@ -292,12 +292,12 @@ def complexity(layouts: Layouts, recipe: Recipe) -> Floats:
 
 
 def tokens_ratio(layouts: Layouts, recipe: Recipe) -> Floats:
-    """Tokens that a loss takes with a layout's batch over those with the recipe's, `[layout]`; at least 1.
+    """Return the tokens that a loss takes with a layout's batch over those with the recipe's, `[layout]`; at least 1.
 
-    Proportional to `1 + batch / critical batch` (McCandlish et al. 2018, arXiv 1812.06162, equation 2.11). A larger
-    batch thus wins only by more than what it learns less per token; the plan's own tokens are those asked for. A batch
-    other than the one that the model's team published, or that is usual to fine-tune, counts as a tenth longer
-    (`UNPUBLISHED`).
+    The ratio is proportional to `1 + batch / critical batch` (McCandlish et al. 2018, arXiv 1812.06162, equation 2.11).
+    A larger batch therefore wins only if it gains more speed than it loses in learning per token; the plan's own tokens
+    stay those of the question. A batch other than the one that the model's team published, or that is usual for
+    fine-tuning, counts as a tenth longer (`UNPUBLISHED`).
     """
     ratio = np.ones(len(layouts))
     if recipe.critical_batch is not None:
@@ -309,7 +309,7 @@ def tokens_ratio(layouts: Layouts, recipe: Recipe) -> Floats:
 
 
 def splits_of(layouts: Layouts) -> Indices:
-    """A number for each way to split the model that layouts have, `[layout]`: all but micro-batch and checkpointing."""
+    """Return a number for each layout's split, `[layout]`: its TP, CP, PP, EP and DP degrees and its ZeRO stage."""
     numbers = np.zeros(len(layouts), dtype=np.int64)
     for column in (layouts.tp, layouts.cp, layouts.pp, layouts.ep, layouts.dp, layouts.zero):
         numbers = numbers * (int(column.max(initial=0)) + 1) + column
@@ -317,18 +317,18 @@ def splits_of(layouts: Layouts) -> Indices:
 
 
 def _shortlist(pace_s: Floats, complexities: Floats, splits: Indices, filling: Floats, group: Indices) -> Indices:
-    """Layouts of a group to compare under draws, the fastest at mid first.
+    """Return the layouts of a group to compare under draws, the fastest at mid first.
 
-    What is fast at mid may be slow in the mean: communication that is just hidden at mid is often not under draws.
-    Layouts that split the model alike share that, so that each split has its fastest ones compared, not all of the
-    fastest; and the simplest of those that are nearly as fast.
+    A layout that is fast at mid may be slow on average: communication that is just hidden at mid is often exposed under
+    draws. Layouts with the same split share this, so the fastest of each split are compared, not the fastest of all;
+    the simplest of those that are nearly as fast are compared as well.
 
     Args:
-        pace_s: time per sequence at mid, `[layout]`.
-        complexities: of each layout, as of `complexity`, `[layout]`.
-        splits: which layouts split the model alike, `[layout]`.
-        filling: share of the memory that each takes at mid, `[layout]`.
-        group: indices of those to choose from.
+        pace_s: seconds of the run at mid, weighted by `tokens_ratio`, `[layout]`.
+        complexities: result of `complexity`, `[layout]`.
+        splits: result of `splits_of`, `[layout]`.
+        filling: share of the memory that each layout takes at mid, `[layout]`.
+        group: indices of the layouts to choose from.
     """
     if not len(group):
         return group
@@ -348,17 +348,17 @@ def _shortlist(pace_s: Floats, complexities: Floats, splits: Indices, filling: F
 
 
 def _first_splits(splits: Indices) -> list[int]:
-    """The first few of the ways to split a model, in the order of their fastest layouts."""
+    """Return the first `MOST_SPLITS` splits, in the order of their fastest layouts."""
     return list(dict.fromkeys(splits.tolist()))[:MOST_SPLITS]
 
 
 def _simplest_of_the_best(safe: list[int], complexities: Floats, expected_s: Mapping[int, float]) -> _Winner:
-    """The simplest of the layouts whose expected time is close to the shortest.
+    """Return the simplest of the layouts whose expected time is close to the shortest.
 
     Args:
-        safe: the layouts that may win; a single one is not timed.
-        complexities: of each layout, as of `complexity`, `[layout]`.
-        expected_s: expected time of those that were timed, by index.
+        safe: the layouts that may win; a single one needs no expected time.
+        complexities: result of `complexity`, `[layout]`.
+        expected_s: expected time by index, of the layouts that were timed.
     """
     if len(safe) == 1:
         return _Winner(best=safe[0], fastest=safe[0])
@@ -369,7 +369,7 @@ def _simplest_of_the_best(safe: list[int], complexities: Floats, expected_s: Map
 
 
 def _expected(risks: Risks, compared: list[int]) -> dict[int, float]:
-    """Expected time per sequence of some layouts, by index, weighed by the tokens that their batch takes."""
+    """Return the expected time per sequence of some layouts by index, weighted by `tokens_ratio`."""
     if not compared:
         return {}
     layouts = risks.layouts.take(np.array(compared, dtype=np.intp))
@@ -378,12 +378,12 @@ def _expected(risks: Risks, compared: list[int]) -> dict[int, float]:
 
 
 def expected_paces(case: Case, layouts: Layouts) -> Floats:
-    """Mean seconds per sequence over the draws of the choice, `[layout]`."""
+    """Return the mean seconds per sequence over the draws of the choice, `[layout]`."""
     return _paces(case, layouts, drawn_bytes(case, layouts))
 
 
 def _paces(case: Case, layouts: Layouts, memory_bytes: Floats) -> Floats:
-    """Mean seconds per sequence over draws in one pass, `[layout]`, from `memory_bytes`, `[layout, draw]`."""
+    """Return mean seconds per sequence over draws, `[layout]`, with peak memory `memory_bytes`, `[layout, draw]`."""
     steps_s = step_of(case.recipe, case.cluster, layouts.column, memory_bytes, case.rates.sample(CHOICE_DRAWS)).total
     mean_s = np.broadcast_to(steps_s, memory_bytes.shape).mean(axis=1)
     return np.asarray(mean_s / layouts.global_batch)

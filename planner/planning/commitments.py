@@ -1,4 +1,4 @@
-"""What a price by commitment leaves out of a run's cost: interruptions, and the rest of a reserved term."""
+"""Costs that a price by commitment leaves out of a run: interruptions, and the unused rest of a reserved term."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ TERM_H = {"1y": YEAR_H, "3y": 3 * YEAR_H}
 
 
 def bills_the_rest(price: GpuPrice, ledger: Ledger) -> bool:
-    """Whether an offer bills a minimum term: what the run does not use of a commitment is then in the bill."""
+    """Return whether an offer bills a minimum term, so that the unused rest of a commitment is already in the bill."""
     return price.commitment in TERM_H and ledger.quote is not None and ledger.quote.minimum_term_h > 0
 
 
 def commitment_warnings(
     prices: Sequence[GpuPrice], ledgers: Mapping[str, Ledger], plans: Sequence[Plan]
 ) -> Iterator[Message]:
-    """What prices by commitment leave out, with the GPU that it is of where others are priced otherwise.
+    """Warn of costs that prices by commitment leave out, naming the GPU where commitments differ.
 
     Args:
-        prices: of every GPU asked for.
-        ledgers: by GPU id; an offer in one may bill the rest of a term.
-        plans: of the precision asked for: how many GPUs a term would be paid for.
+        prices: the price of every GPU of the question.
+        ledgers: by GPU id; an offer in a ledger may bill the rest of a term.
+        plans: plans of the requested precision; they say for how many GPUs a term would be paid.
     """
     bound = [price for price in prices if not bills_the_rest(price, ledgers.get(price.gpu, NO_LEDGER))]
     shared = len({price.commitment for price in prices}) == 1
@@ -47,7 +47,7 @@ def _condition(prices: Sequence[GpuPrice], commitment: str, plans: Sequence[Plan
 
 
 def _whole(prices: Sequence[GpuPrice], plans: Sequence[Plan]) -> Message | str:
-    """What the whole term costs for the GPUs of each plan; empty where no plan fits or no price is known."""
+    """State the cost of the whole term for the GPUs of each plan; empty where no plan fits or no price is known."""
     term_usd = {
         price.gpu: price.usd_per_gpu_h.mid * TERM_H[price.commitment] for price in prices if price.usd_per_gpu_h
     }

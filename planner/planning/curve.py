@@ -1,4 +1,4 @@
-"""Cost, time and energy of the asked precision over numbers of GPUs around the plan's, with the knee."""
+"""Cost, time and energy of the requested precision over numbers of GPUs around the plan's, with the knee."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from planner.rates.terms import Draws
 from planner.units import DAY_S, MWH_J
 
 AROUND = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
-"""Numbers of GPUs of the curve, as shares of the plan's."""
+"""Numbers of GPUs of the curve, as multiples of the plan's."""
 NEAR = 1.12
-"""A point of the curve may have so many times more or fewer GPUs than its share."""
+"""Largest factor by which a point's number of GPUs may differ from its share of the plan's."""
 CHEAP = 1.06
-"""Share of the fewest GPU-hours near a share of the plan's GPUs that the nearest round number may take."""
+"""The nearest round number is used if its GPU-hours are within this factor of the fewest near that share."""
 KNEE = 0.25
-"""Extra GPU-hours for each saving of time, both as logarithms, from which on a larger number is beyond the knee: half
-the time for 19 % more. Assumed."""
+"""Extra GPU-hours over time saved, both as logarithms, above which a larger number is beyond the knee: half the time
+for 19 % more GPU-hours. Assumed."""
 
 
 def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> tuple[CurvePoint, ...]:
-    """The points of a curve, the plan among them, in rising order; numbers of GPUs without a safe layout are left out.
+    """Return the points of a curve in rising order, the plan included; counts without a safe layout are left out.
 
     Args:
-        case: the asked precision, with the batches that a search may take.
-        fixed: what the user fixed of the layout.
+        case: the requested precision, with the batches that a search may take.
+        fixed: the parts of the layout that the user fixed.
         plan: the plan, which fits.
         targets: deadline, budget and the confidence.
         draws: the common draws.
@@ -49,11 +49,11 @@ def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, d
     points = [*others(case, fixed, plan, targets, draws), _of_plan(plan, targets)]
     points.sort(key=lambda point: point.gpus)
     is_risky = plan.memory_risk is not None and plan.memory_risk > case.memory_risk
-    return tuple(points if is_risky else _with_knee(points))  # a risky plan is not on one curve with safe ones
+    return tuple(points if is_risky else _with_knee(points))  # a risky plan does not belong on one curve with safe ones
 
 
 def _on_whole_nodes(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> Iterator[CurvePoint]:
-    """Points on whole nodes, of those near each share the first that is hardly dearer than the others."""
+    """Yield points on whole nodes: near each share, the first count that costs little more than the cheapest."""
     node = case.cluster.gpus_per_node
     near = [[nodes * node for nodes in near_nodes(share * plan.gpus / node)] for share in AROUND]
     paid = _paid_for(case, plan.gpus)
@@ -66,7 +66,7 @@ def _on_whole_nodes(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets
 def _in_parts_of_a_node(
     case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws
 ) -> Iterator[CurvePoint]:
-    """Points on parts of a node, and on whole nodes beyond one: any number of cards, of other GPUs powers of two."""
+    """Yield points within a node (any number of cards, powers of two of other GPUs) and on whole nodes beyond one."""
     cards = case.cluster.sized_by_number
     node = CARDS_PER_MACHINE if cards else case.cluster.gpus_per_node
     counts = {_round_number(share * plan.gpus, node) for share in AROUND} | _paid_for(case, plan.gpus)
@@ -75,12 +75,12 @@ def _in_parts_of_a_node(
 
 
 def _round_number(gpus: float, node: int) -> int:
-    """The nearest number of GPUs that one node holds, or that fill several."""
+    """Return the nearest number of GPUs that fits in one node or fills several."""
     return max(1, round(gpus)) if gpus <= node else near_nodes(gpus / node)[0] * node
 
 
 def _paid_for(case: Case, gpus: int) -> set[int]:
-    """The whole nodes of an offer's minimum, where a plan holds fewer: they cost the same."""
+    """Return the GPUs of an offer's minimum, in whole nodes, where a plan has fewer: they cost the same."""
     quote, node = case.billed.ledger.quote, case.cluster.gpus_per_node
     least = 0 if quote is None else quote.minimum_gpus // node * node
     return {least} if least > gpus else set()
@@ -89,7 +89,7 @@ def _paid_for(case: Case, gpus: int) -> set[int]:
 def points_on(
     case: Case, fixed: FixedLayout, counts: Sequence[int], targets: Targets, draws: Draws
 ) -> Iterator[CurvePoint]:
-    """The best safe layout on each of some numbers of GPUs; those without one are left out. Arguments as above."""
+    """Yield the best safe layout for each GPU count that has one. Arguments as of `curve_around`."""
     by_size: dict[int, list[int]] = {}
     for count in counts:
         by_size.setdefault(case.cluster.holding(count).gpus_per_node, []).append(count)
@@ -100,7 +100,7 @@ def points_on(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """Layouts on some numbers of GPUs, their scores at mid, and which of them fit."""
+    """Layouts on several GPU counts, their scores at mid, and which of them fit."""
 
     layouts: Layouts
     scores: Score
@@ -123,7 +123,7 @@ def _points(case: Case, search: _Search, counts: Sequence[int], targets: Targets
 
 
 def _first_cheap(search: _Search, counts: Sequence[int]) -> Iterator[int]:
-    """The first of some numbers of GPUs that takes hardly more GPU-hours at mid than any of them, if one fits."""
+    """Yield the first GPU count whose GPU-hours at mid are within `CHEAP` of the fewest, if any fits."""
     gpu_s = {}
     for count in counts:
         fits = search.fits & (search.layouts.gpus == count)
@@ -133,9 +133,9 @@ def _first_cheap(search: _Search, counts: Sequence[int]) -> Iterator[int]:
 
 
 def near_nodes(nodes: float) -> list[int]:
-    """Round numbers of nodes near one, eight to each doubling, the nearest first: such that split in many ways.
+    """Return round numbers of nodes near a given one, the nearest first; they split in many ways, eight per doubling.
 
-    Over some of them no batch divides well: 704 nodes may take longer than 640.
+    No batch divides well over some of them: 704 nodes may take longer than 640.
     """
     shift = max(0, math.floor(math.log2(max(nodes, 1.0) / STEPS_PER_OCTAVE)))
     step = 1 << shift
@@ -164,13 +164,13 @@ def _point(case: Case, choice: Choice, targets: Targets, draws: Draws) -> CurveP
 
 
 def _met(drawn: Evaluation, targets: Targets, which: str) -> bool | None:
-    """Whether one of the targets is met at the confidence; None where there is none."""
+    """Return whether one of the targets is met at the confidence; None where that target is not set."""
     values, limit = (drawn.wall_s, targets.deadline_s) if which == "deadline" else (drawn.cost_usd, targets.budget_usd)
     return None if limit is None else probability(values, limit) >= targets.confidence_ratio
 
 
 def _of_plan(plan: Plan, targets: Targets) -> CurvePoint:
-    """The plan itself as a point."""
+    """Return the plan itself as a point."""
     assert plan.layout is not None
     assert plan.duration_days is not None
     likely = plan.probability
@@ -183,7 +183,7 @@ def _of_plan(plan: Plan, targets: Targets) -> CurvePoint:
 
 
 def _with_knee(points: list[CurvePoint]) -> Iterator[CurvePoint]:
-    """The points with the knee marked: the first from which every larger number is dear; none where there is none."""
+    """Yield the points with the knee marked: the first from which every larger number is dear, if there is one."""
     dear = (n for n, here in enumerate(points[:-1]) if all(_is_dear(here, more) for more in points[n + 1 :]))
     knee = next(dear, None)
     for number, point in enumerate(points):
@@ -191,7 +191,7 @@ def _with_knee(points: list[CurvePoint]) -> Iterator[CurvePoint]:
 
 
 def _is_dear(here: CurvePoint, more: CurvePoint) -> bool:
-    """Whether more GPUs save time at a markedly higher cost, or none at all."""
+    """Return whether more GPUs save time only at a markedly higher cost, or save none at all."""
     saved = math.log(here.duration_days.mid / more.duration_days.mid)
     added = math.log(more.gpus / here.gpus) - saved
     return saved <= 0.0 or added / saved > KNEE

@@ -1,4 +1,4 @@
-"""From a question to an `Answer`: the search over GPU counts and layouts, with its winner shown per precision."""
+"""Turn a question into an `Answer`: search GPU counts and layouts, and show the winner of each precision."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from planner.units import DAY_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What the user's own evidence says of the rates."""
+    """The user's own evidence about the rates."""
 
     measured: Measured
-    """From measurement records."""
+    """Terms from measurement records."""
     parameters: Parameters | None
-    """From a calibration on own runs; None: the shipped ones."""
+    """Parameters from a calibration on the user's own runs; None: the shipped ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +61,19 @@ class _Side:
     same_gpus: tuple[Ranged, ...]
     same_deadline: tuple[Ranged, ...]
     deadline_s: float | None
-    """The deadline of the second view; None where there is none because the asked precision has no plan here."""
+    """The deadline of the second view; None where the requested precision has no plan here."""
     cap: CapEffect | None = None
-    """What the cap on the facility's power does here; None without one."""
+    """The effect of the cap on the facility's power; None without a cap."""
     curve: tuple[CurvePoint, ...] = ()
-    """The asked precision over numbers of GPUs around its plan's."""
+    """The requested precision over numbers of GPUs around its plan's."""
     advice: tuple[Message, ...] = ()
-    """Better plans close to that of the asked precision."""
+    """Better plans close to that of the requested precision."""
     urgent: tuple[Message, ...] = ()
-    """What to read of that plan before all else."""
+    """Messages about that plan to read before all others."""
 
     @property
     def savings(self) -> tuple[Saving, ...]:
-        """Of every precision against every other one, in both views."""
+        """The savings of every precision against every other one, in both views."""
         gpu = self.cluster.gpu.id
         return (
             *savings_between("same_gpus", gpu, self.same_gpus),
@@ -98,22 +98,22 @@ def estimate(
     """Answer a question.
 
     Args:
-        question: what was asked, resolved.
+        question: the resolved question.
         prices: USD per GPU-hour by GPU id, for every GPU of the question.
-        site: PUE, electricity and grid of the place.
-        measured: terms from measurement records, which win over published and assumed rates.
+        site: PUE, electricity and grid of the site.
+        measured: terms from measurement records, which take precedence over published and assumed rates.
         parameters: those of a calibration; None: the shipped ones.
-        ledgers: what else is booked for the hours of a GPU, by GPU id; nothing where left out.
-        limits: what the search for power limits found, which the question's clusters have; for the document.
-        whole: whether what the short answer leaves out is worked out too, a third of the time: the fewest GPUs of each
-            precision by one deadline (else `same_deadline` is empty), and what plans say of themselves (`Case.whole`).
+        ledgers: costs of a GPU's hours beyond their price, by GPU id; a GPU that is left out has none.
+        limits: results of the power-limit search, which the question's clusters already use; for the document.
+        whole: whether to compute what the short answer leaves out, a third of the time: the fewest GPUs of each
+            precision by one deadline (else `same_deadline` is empty), and the details of plans (`Case.whole`).
         version: mpplan's version, for the document.
         command: the command line, for the document.
         created_at: ISO time, for the document; None: now.
 
     Raises:
-        NoPlanError: the asked precision fits nowhere, or misses the deadline or budget with every number of GPUs.
-        UsageError: the asked precision is lacking on every GPU asked for, or the layout is inconsistent.
+        NoPlanError: the requested precision fits nowhere, or misses the deadline or budget with every number of GPUs.
+        UsageError: no requested GPU supports the requested precision, or the layout is inconsistent.
     """
     unsupported, known = unsupported_by(question), _Known(measured=measured or {}, parameters=parameters)
     sides = _sides(question, unsupported, prices, site, known, ledgers or {}, whole)
@@ -143,13 +143,13 @@ def estimate(
 
 
 def _warnings(sides: list[_Side], warnings: list[Message]) -> tuple[Message, ...]:
-    """What to read first of each plan, then what holds of the whole answer, then better plans close by."""
+    """Return all warnings in reading order: urgent ones, those about the whole answer, then better plans close by."""
     urgent = (message for side in sides for message in side.urgent)
     return (*urgent, *warnings, *(message for side in sides for message in side.advice))
 
 
 def _why_so_many(sides: Iterable[_Side]) -> str:
-    """Key of the note that says what decided how many GPUs there are, where the user did not."""
+    """Return the key of the note that says what decided the number of GPUs, where the user did not."""
     if any(side.cap is not None and side.cap.binding for side in sides):
         return "note.fastest_under_cap"
     reasons = (ranged.why_so_many for side in sides for ranged in side.same_gpus)
@@ -165,14 +165,15 @@ def _sides(
     ledgers: Mapping[str, Ledger],
     whole: bool,
 ) -> list[_Side]:
-    """Every GPU, one after the other: the first that has the asked precision and a plan sets the deadline.
+    """Plan every GPU in turn; the first that has the requested precision and a plan sets the deadline.
 
-    A GPU that lacks the asked precision is planned in its best one, after the others; one that runs none is left out.
-    One without a plan is shown with the reason beside others that have one.
+    A GPU that lacks the requested precision is planned after the others, in its best one; a GPU that runs none is left
+    out. A GPU without a plan is shown with the reason, beside others that have one.
 
     Raises:
-        NoPlanError: no GPU that has the asked precision has a plan; of that which the least money would do for, if any.
-        UnpricedError: nor a price, to hold it to a budget.
+        NoPlanError: no GPU with the requested precision has a plan; the error of the one that needs the least money, if
+            any.
+        UnpricedError: none has a plan, and all lack the price that a budget needs.
     """
     draws = Draws(count=DRAWS, seed=question.seed)
     instead = {u.gpu: u.instead for u in unsupported if u.precision == question.asked.precision}
@@ -186,7 +187,7 @@ def _sides(
         if asked is None:
             continue
         if gpu in instead and not sides:
-            break  # none that has the asked precision has a plan
+            break  # no GPU with the requested precision has a plan
         ledger = ledgers.get(gpu, NO_LEDGER)
         case_of = partial(_asked_case, cluster, prices[gpu], site, known, ledger)
         cases = _cases(question, cluster, prices[gpu], site, known, ledger, whole)
@@ -205,17 +206,17 @@ def _sides(
 
 
 def _refusal(failures: Sequence[NoPlanError | UnpricedError]) -> NoPlanError | UnpricedError:
-    """Why no GPU has a plan: of that which the least money would do for, if any, else the first."""
+    """Return why no GPU has a plan: the error of the GPU that needs the least money, if any, else the first."""
     refusals = [failure for failure in failures if isinstance(failure, NoPlanError)]
     short = {failure.enough.usd: failure for failure in refusals if failure.enough is not None}
     return short[min(short)] if short else next(iter(refusals), failures[0])
 
 
 def _run_totals(question: Question, known: _Known) -> RunTotals | None:
-    """How published whole runs stand to the high ends predicted for them, where that says something of this question.
+    """Return how published runs compare with their predicted high ends, where that applies to this question.
 
-    All of them pre-train language models, predicted without evidence of one's own; the well-known ones were asked with
-    nothing said of their set-up.
+    All of these runs pre-train language models and were predicted without the user's own evidence; the well-known ones
+    were asked without any details of their setup.
     """
     if question.fine_tunes or question.model.has_network or known.measured or known.parameters is not None:
         return None
@@ -227,10 +228,10 @@ def _run_totals(question: Question, known: _Known) -> RunTotals | None:
 
 
 def unsupported_by(question: Question) -> list[Unsupported]:
-    """The precisions that GPUs of a question lack.
+    """Return the precisions that GPUs of a question lack.
 
     Raises:
-        UsageError: every one of them lacks the one that was asked for.
+        UsageError: every GPU lacks the requested precision.
     """
     unsupported = []
     for cluster in question.clusters:
@@ -263,7 +264,7 @@ def unsupported_by(question: Question) -> list[Unsupported]:
 
 
 def _instead_of(question: Question, lacking: Unsupported) -> Message:
-    """What to ask for in place of a precision: another one, or also another GPU where one helps."""
+    """Suggest a replacement for a precision: another precision, or also another GPU where that helps."""
     if lacking.instead is None:
         return Message.of("hint.supported")
     if method_lacks(question.asked, question.method):
@@ -295,7 +296,7 @@ def _cases(
 def _asked_case(
     cluster: Cluster, price: GpuPrice, site: SiteFacts, known: _Known, ledger: Ledger, question: Question
 ) -> Case | None:
-    """The asked precision alone; None where the GPU cannot run it."""
+    """Return the case of the requested precision alone; None where the GPU cannot run it."""
     alone = replace(question, policies=(question.asked,))
     return next(iter(_cases(alone, cluster, price, site, known, ledger, whole=False)), None)
 
@@ -308,11 +309,11 @@ def _side(
     draws: Draws,
     earlier_s: float | None,
 ) -> _Side:
-    """All precisions on one GPU; `earlier_s` is the deadline by which the GPUs before it are compared.
+    """Plan all precisions on one GPU; `earlier_s` is the deadline by which the GPUs before it are compared.
 
     Raises:
-        NoPlanError: the asked precision has no plan here.
-        UnpricedError: nor a price, to hold it to a budget.
+        NoPlanError: the requested precision has no plan here.
+        UnpricedError: the GPU lacks the price that a budget needs.
     """
     asked = next(c for c in cases if c.policy.id == question.asked.id)
     question, cap = under_cap(question, asked, draws)
@@ -325,7 +326,7 @@ def _side(
     limit_s = deadline_s or at_confidence(anchor.draws["duration_days"], question.confidence_ratio) * DAY_S
 
     def as_soon(case: Case) -> float:
-        """A duration that was planned, not asked for, is met by one that is longer within what the rates may be."""
+        """Return the deadline of a case; one that was planned rather than requested is slightly looser."""
         return limit_s if case is asked or question.deadline_s is not None else limit_s / SOONER_RATIO
 
     kept = question.gpus is None and (question.deadline_s is not None or deadline_s is None)
@@ -348,7 +349,7 @@ def _side(
 
 
 def _with_batch_of(anchor: Ranged, case: Case) -> Case:
-    """The case with the batch of the asked precision's plan: all precisions that are compared train with one."""
+    """Return the case with the batch of the requested precision's plan: all compared precisions share one batch."""
     layout = anchor.plan.layout
     assert layout is not None
     recipe = replace(case.recipe, global_batch=layout.global_batch, batch_band=None, keeps_batch=False)
@@ -363,7 +364,7 @@ def _failed_side(
     draws: Draws,
     deadline_s: float | None,
 ) -> _Side:
-    """The asked precision has no plan: one of several GPUs is then shown with the reason beside the others."""
+    """Show a GPU on which the requested precision has no plan, with the reason, beside the other GPUs."""
     gpus = question.gpus
 
     def why(case: Case) -> Message:

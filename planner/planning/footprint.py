@@ -1,6 +1,6 @@
-"""From the draws of a plan to what is booked for it: cost lines, megawatts, carbon by method, SCI score.
+"""From the draws of a plan to its bill and footprint: cost lines, megawatts, carbon by method, SCI score.
 
-What is a product or a sum has the product or the sum of the mids as its mid (see `planner.costs.lines`).
+The mid of a product or a sum is the product or the sum of the mids (see `planner.costs.lines`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Booked:
     """The bill and the footprint of one plan."""
 
     cost_usd: Estimate | None
-    """None where no line of it is known."""
+    """None where the GPU has no price."""
     cost_lines: tuple[CostLine, ...]
     peak_power_mw: float
     mean_power_mw: Estimate
     carbon_tco2e: Estimate
-    """Location-based."""
+    """Location-based carbon."""
     carbon_market_tco2e: float | None
     embodied_tco2e: Estimate | None
     carbon_with_embodied_tco2e: Estimate | None
@@ -48,12 +48,12 @@ class Booked:
 
 
 def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booked:
-    """The bill and the footprint of one plan.
+    """Return the bill and the footprint of one plan.
 
     Args:
         case: its recipe, machines and prices.
-        gpus: how many it holds.
-        evaluation: of its layout under the draws.
+        gpus: number of GPUs that it holds.
+        evaluation: the evaluation of its layout under the draws.
         draws: the common draws.
     """
     n = draws.count
@@ -89,14 +89,14 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
 
 
 def cost_of(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Estimate | None:
-    """What is booked for one plan in all, without its footprint; None where no line is known. Arguments as above."""
+    """Return the total cost of one plan, without its footprint; None where the GPU has no price. Arguments as above."""
     return run_bill(_run(case, gpus, evaluation, draws), case.billed)[0]
 
 
 def metered_mid(case: Case, energy: RunEnergy) -> Energy:
-    """Energy at the building's meter at mid: that of the machines times the PUE, each at its own mid.
+    """Return the energy at the facility's meter at mid: the machines' energy times the PUE, each at its own mid.
 
-    The draws of a PUE reach further up than down, so that their middle lies above the PUE that a plan states.
+    The draws of a PUE reach further up than down, so their middle is above the PUE that a plan states.
     """
     return Energy(j=middle(energy.machines) * float(case.unit_prices().pue))
 
@@ -108,7 +108,7 @@ def _run(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> RunDraw
 
 
 def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate | None]:
-    """The run's share of making its GPUs in kg, drawn and as a range; 0 and None where no figure is known."""
+    """Return the run's share of making its GPUs in kg, as draws and as a range; 0 and None where no figure is known."""
     rate = case.ledger.embodied
     if rate is None:
         return 0.0, None
@@ -119,33 +119,35 @@ def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate 
 
 
 def node_power(case: Case) -> NodePower:
-    """A GPU at its limit, and its share of host and network at mid."""
+    """Return the power of a GPU at its limit, and its share of host and network power at mid."""
     return NodePower(gpu_limit=Power(w=case.cluster.limit_w), host=Power(w=float(beside_w(case.mid))))
 
 
 def peak_pue(case: Case, draws: Draws) -> float:
-    """What the peak with host and network at mid is multiplied with: the PUE, at the high end of all three.
+    """Return the factor from the peak at mid, without PUE, to the peak that the facility is built for.
 
-    A facility is built for the high end of what its machines may take. The mean power of a run is drawn from the same
-    watts and the same PUE, with GPUs at or below their limit, so that its high end never lies above the peak.
+    It combines the PUE with the high end of host and network power, since a facility is built for the high end of what
+    its machines may take. The mean power of a run is drawn from the same watts and the same PUE, with GPUs at or below
+    their limit, so its high end never exceeds the peak.
     """
     limit_w, at_mid_w = case.cluster.limit_w, peak_power(1, node_power(case), 1.0).w
-    if not at_mid_w:  # a device whose power nobody knows
+    if not at_mid_w:  # the device's power is unknown
         return 1.0
     drawn_w = limit_w + np.asarray(beside_w(case.rates.sample(draws)))
     return Estimate.of_draws(drawn_w * case.unit_prices(draws).pue).high / float(at_mid_w)
 
 
 def peak_of(case: Case, gpus: int, draws: Draws) -> Power:
-    """What the facility must deliver for a number of GPUs, at the high end."""
+    """Return the power that the facility must deliver for a number of GPUs, at the high end."""
     return peak_power(gpus, node_power(case), peak_pue(case, draws))
 
 
 def gpus_allowed(case: Case, cap_w: float, draws: Draws) -> int:
-    """The most GPUs of a case whose peak stays under a cap.
+    """Return the most GPUs of a case whose peak stays under a cap.
 
     Raises:
-        NoPlanError: not even one server; names the power limit that would do, if one does.
+        NoPlanError: not even one server stays under it; the hint names a power limit at which one would, if there is
+            such.
     """
     node = case.cluster.gpus_per_node
     try:
@@ -158,11 +160,11 @@ def gpus_allowed(case: Case, cap_w: float, draws: Draws) -> int:
 
 
 LIMIT_STEP_W = 10
-"""Power limits that are named are multiples of it."""
+"""Power limits in hints are multiples of this."""
 
 
 def limit_under_cap(case: Case, cap_w: float, gpus: int, draws: Draws) -> int | None:
-    """The highest power limit in watts at which so many GPUs stay under a cap; None where none that is known does."""
+    """Return the highest power limit in watts at which a number of GPUs stays under a cap; None if none is known to."""
     cluster, least_w = case.cluster, case.cluster.gpu.power_limit_min_w
     if least_w is None:
         return None

@@ -1,4 +1,4 @@
-"""The inputs of a question as an answer shows them: given values, defaults, prices and facts of the place."""
+"""The inputs of a question as an answer shows them: given values, defaults, prices and facts of the site."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def shown_inputs(
     billed: bool,
     why_so_many: str,
 ) -> dict[str, InputValue]:
-    """Every input with its value and where it came from.
+    """Return every input with its value and its source.
 
     Args:
-        question: what was asked.
-        plans: on the same GPUs, for their number.
+        question: the question.
+        plans: the plans on the same GPUs, for the number of GPUs and the batch.
         prices: by GPU id.
-        site: PUE, electricity and grid of the place.
+        site: PUE, electricity and grid of the site.
         billed: whether electricity is in a bill; its price is shown only then.
-        why_so_many: key of the note that says what decided how many GPUs there are, where the user did not.
+        why_so_many: key of the note that says what decided the number of GPUs, where the user did not.
     """
     inputs = dict(question.inputs)
     if "gpus" not in inputs:
@@ -61,7 +61,7 @@ def shown_inputs(
 
 
 def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[Plan, ...]) -> None:
-    """Show the batch of the asked plans where it is not the default; where each has its own, the question's stays."""
+    """Show the batch of the requested precision's plans where it is not the default and they all share it."""
     own = list(batches_of(question, plans).values())
     plan = next((plan for _, plan in own if plan.precision == question.asked.precision), None)
     batches = {batch for batch, _ in own}
@@ -72,7 +72,7 @@ def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[
 
 
 def _why_batch(question: Question, batch: int, gpus: int) -> Message:
-    """The default that a batch stands for, what may stand for it, and why this one does."""
+    """Explain a batch: the default it replaces, the range that was allowed, and why this one was chosen."""
     least, most = question.batch_band or (batch, batch)
     around = {"default": question.global_batch, "least": least, "most": most, "gpus": gpus}
     if question.model.kind == "image":
@@ -86,11 +86,13 @@ def _why_batch(question: Question, batch: int, gpus: int) -> Message:
 
 
 def batches_of(question: Question, plans: tuple[Plan, ...]) -> dict[str, tuple[int, Plan]]:
-    """By GPU, sequences or images per step of its plan in the asked precision, or what stands for that; and the plan.
+    """Return the batch and the plan of the requested precision by GPU, or of another precision where that has none.
+
+    The batch is in sequences or images per step.
 
     Args:
-        question: what was asked.
-        plans: on the same GPUs.
+        question: the question.
+        plans: the plans on the same GPUs.
     """
     own: dict[str, tuple[int, Plan]] = {}
     for plan in sorted(plans, key=lambda plan: plan.precision != question.asked.precision):
@@ -100,7 +102,7 @@ def batches_of(question: Question, plans: tuple[Plan, ...]) -> dict[str, tuple[i
 
 
 def _price_source(price: GpuPrice) -> str:
-    """An offer is as its file says; own machines are worked out; the rest is the book's."""
+    """Return the source of a price: a file for an offer, derived for own machines, else the price book's default."""
     if price.commitment == "owned":
         return "derived"
     return "file" if any(row.kind is EvidenceKind.GIVEN for row in price.evidence) else "default"

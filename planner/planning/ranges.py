@@ -1,4 +1,4 @@
-"""From a chosen layout to a `Plan`: draws of the uncertain inputs through the same arithmetic, then percentiles."""
+"""Turn a chosen layout into a `Plan`: draw the uncertain inputs, evaluate the layout, and take percentiles."""
 
 from __future__ import annotations
 
@@ -28,35 +28,36 @@ from planner.used.collectives import collectives_used
 from planner.used.kernels import attention_used, gain_of_narrow, products_used
 
 SHOWN_DIGITS = 4
-"""Decimals of the figures in the reason why a layout lost: each document has dozens of them."""
+"""Decimals of the figures in the reason why a layout lost; each document has dozens of them."""
 AS_FAST_RATIO = 0.0005
-"""A layout that is slower by less is as fast to the digits that are shown."""
+"""A layout that is slower by less than this fraction is as fast at the digits that are shown."""
 
 DRAWS = 1001
-"""Odd: a last draw has every input at its mid."""
+"""Odd, so that one draw, the last, has every input at its mid."""
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranged:
-    """A plan with the draws behind its figures, for savings draw by draw."""
+    """A plan with the draws behind its figures, so that savings can be computed draw by draw."""
 
     plan: Plan
     draws: dict[str, Floats]
-    """By metric, `[draw]`; empty where the plan does not fit."""
+    """Draws by metric, `[draw]`; empty where the plan does not fit."""
     choice: Choice | None = None
-    """The layout among those that it won against."""
+    """The layout, among those that it won against."""
     why_so_many: str | None = None
-    """Key of the note that says what decided how many GPUs there are; None where the number was given."""
+    """Key of the note that says what decided the number of GPUs; None where the number was given."""
     more: tuple[Message, ...] = ()
-    """What a little more money than a budget would do."""
+    """Advice on how much sooner the run would finish for slightly more money than the budget."""
 
 
 def _items(parts: object, unit: float, total: float | None = None) -> dict[str, float]:
-    """Items of the last draw in a unit, with their sum; scaled to a total where the middle of the draws is shown.
+    """Return the items of the last draw in a unit, with their sum, scaled alike to sum to `total` if that is given.
 
-    In the last draw every input has its mid; a step and its energy are stretched in it, all items alike.
+    In the last draw every input is at its mid. A step is shown as the middle of its draws, to which its items are
+    scaled.
     """
     values = {f.name: float(np.ravel(getattr(parts, f.name))[-1]) / unit for f in fields(parts)}  # type: ignore[arg-type]
     whole = sum(values.values())
@@ -67,10 +68,10 @@ def _items(parts: object, unit: float, total: float | None = None) -> dict[str, 
 
 
 def _energy_items(energy: RunEnergy, total_mwh: float) -> dict[str, float]:
-    """Items of the energy at the meter: those of the machines, whatever the PUE, as the middles of their draws are.
+    """Return the items of the energy at the meter; those of the machines do not depend on the PUE.
 
-    The middle of a sum lies a little above the sum of the middles, by which all three are stretched. What the building
-    adds is the rest of the total.
+    The middle of a sum is slightly above the sum of the middles, so the middles of the three machine items are scaled
+    up to it. The PUE overhead is the rest of the total.
     """
     parts = {name: middle(getattr(energy, name)) for name in ("gpu", "host", "network")}
     machines, apart = middle(energy.machines) / MWH_J, sum(parts.values())
@@ -80,7 +81,7 @@ def _energy_items(energy: RunEnergy, total_mwh: float) -> dict[str, float]:
 
 
 def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice | None = None) -> Ranged:
-    """A plan that says why it does not fit; its figures are None."""
+    """Return a plan that says why it does not fit; its figures are None."""
     plan = Plan(
         precision=case.policy.precision,
         policy=case.policy.id,
@@ -99,13 +100,13 @@ def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice |
 
 
 def why_not(case: Case, choice: Choice) -> Message:
-    """What is short by how much on these GPUs."""
+    """Explain how much memory these GPUs lack, or that no layout divides evenly over them."""
     gpu = case.cluster.gpu
     if not len(choice.layouts):
         return _no_split(case)
     leanest = int(np.argmin(choice.scores.memory_bytes))
     need, room = float(choice.scores.memory_bytes[leanest]) / GIB, usable_bytes(gpu) / GIB
-    if need <= room:  # at mid, though not under most draws
+    if need <= room:  # it fits at mid, but not under most draws
         risk = round(risk_of(case, choice.layouts.only(leanest)), SHOWN_DIGITS)
         return Message.of("why.likely_too_big", layouts=len(choice.layouts), risk=risk, gpu=gpu.id)
     return Message.of(
@@ -119,7 +120,7 @@ def why_not(case: Case, choice: Choice) -> Message:
 
 
 def _no_split(case: Case) -> Message:
-    """No layout divides these GPUs, the model and the batch, or any batch of the band."""
+    """Explain that no layout divides these GPUs, the model and the batch, or any batch of the allowed range."""
     band = case.recipe.batch_band
     if band is None:
         return Message.of(
@@ -132,12 +133,13 @@ def _no_split(case: Case) -> Message:
 
 
 def _lost(case: Case, choice: Choice, step_s: float) -> tuple[LostLayout, ...]:
-    """The best where a simpler one was taken, the fastest that is too risky, the next best, one that does not fit.
+    """Return layouts that lost: the fastest if a simpler one won, one faster at mid, three slower ones, one too big.
 
     Args:
         case: the question on one kind of GPU.
-        choice: the winner and the others.
-        step_s: the plan's step, the middle of its range, which the others' stand to as their steps at mid rates do.
+        choice: the winner and the other layouts.
+        step_s: the plan's step time, the middle of its range; the others' are in proportion to their steps at mid
+            rates.
     """
     if choice.best is None:
         return ()
@@ -150,7 +152,7 @@ def _lost(case: Case, choice: Choice, step_s: float) -> tuple[LostLayout, ...]:
     others = [int(i) for i in order[fits] if i not in (choice.best, choice.fastest)]
     faster = [i for i in others if scores.wall_s[i] < best_s][:1]
     slower = [i for i in others if scores.wall_s[i] >= best_s][:3]
-    too_big = [int(i) for i in order[~fits] if np.isfinite(scores.wall_s[i])][:1]  # those far too big are not timed
+    too_big = [int(i) for i in order[~fits] if np.isfinite(scores.wall_s[i])][:1]  # layouts far too big are not timed
     return tuple(
         LostLayout(
             layout=choice.layouts.at(i),
@@ -163,7 +165,7 @@ def _lost(case: Case, choice: Choice, step_s: float) -> tuple[LostLayout, ...]:
 
 
 def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float) -> Message:
-    """Less simple, too big, too risky, or slower: at mid, or in the mean over the draws."""
+    """Explain why a layout lost: less simple, too big, too risky, or slower at mid or on average over the draws."""
     if index == choice.fastest:
         return Message.of("why.simpler", faster_ratio=round(choice.slower_ratio, SHOWN_DIGITS))
     over = float(choice.scores.memory_bytes[index]) - room
@@ -182,7 +184,7 @@ def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float
 
 
 def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contribution, ...]:
-    """Share of each input in the variance of the logarithm of the duration: squared correlation with its draws."""
+    """Return the largest shares of the inputs in the variance of the log duration: squared correlations over draws."""
     log = np.log(np.ravel(target))
     if log.size < 2 or float(log.std()) == 0.0:
         return ()
@@ -205,7 +207,7 @@ def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contributio
 
 
 def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
-    """Draws of every metric of a plan (`plan.METRICS`), `[draw]` each; no cost where no price is known."""
+    """Return the draws of every metric of a plan (`plan.METRICS`), `[draw]` each; no cost where no price is known."""
     peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
     metrics: dict[str, Value] = {
         "tokens_per_s_per_gpu": drawn.tokens_per_s_per_gpu,
@@ -226,24 +228,24 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
 
 
 BOOKED_APART = ("cost_usd", "carbon_tco2e")
-"""Metrics whose mids are sums and products of others (`booked`)."""
+"""Metrics whose mids are sums and products of other mids (see `booked`)."""
 
 
 def _ranges(case: Case, drawn: Evaluation, arrays: Mapping[str, Floats]) -> dict[str, Estimate]:
-    """The ranges of all metrics but those that are booked apart."""
+    """Return the ranges of all metrics except those in `BOOKED_APART`."""
     ranges = {name: Estimate.of_draws(values) for name, values in arrays.items() if name not in BOOKED_APART}
     mid = float(metered_mid(case, drawn.energy).mwh)
     return ranges | {"energy_mwh": Estimate.of_draws(arrays["energy_mwh"], mid=mid)}
 
 
 def _utilisation(case: Case, act_ckpt: str, mfu: float) -> tuple[float, float]:
-    """MFU with attention counted in full, and HFU, from MFU."""
+    """Return MFU with attention counted in full, and HFU, from MFU."""
     causal, full = (worked_flop_per_token(case.recipe, causal_half=half) for half in (True, False))
     return mfu * full / causal, mfu * (1.0 + recomputed_flop_per_token(case.recipe, act_ckpt) / causal)
 
 
 def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_TARGETS) -> Ranged:
-    """The plan of the winning layout with the range of every figure, and how likely it meets the targets."""
+    """Return the plan of the winning layout with the range of every figure and its chance of meeting the targets."""
     n = draws.count
     at = choice.winner
     drawn = case.evaluate(at, draws)
@@ -303,12 +305,12 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
 
 
 def _skipped(case: Case) -> float | None:
-    """Steps that overflows undo, where training showed that the loss scale settles."""
+    """Return the share of steps that overflows undo; None where no training showed that the loss scale settles."""
     return 1.0 - float(case.mid.useful_step_ratio) or None
 
 
 def _probability(arrays: dict[str, Floats], targets: Targets) -> Probability:
-    """How likely each target is met; None where there is none, or no price to hold against a budget."""
+    """Return the probability of meeting each target; None for an unset target, or for a budget without a price."""
     cost = arrays.get("cost_usd")
     return Probability(
         deadline=None
@@ -319,7 +321,7 @@ def _probability(arrays: dict[str, Floats], targets: Targets) -> Probability:
 
 
 def _without_power(plan: Plan) -> Plan:
-    """A device whose watts nobody knows: energy, carbon and what is paid for them are unknown, not zero."""
+    """Set energy, carbon and their cost to None for a device of unknown power: they are unknown, not zero."""
     return replace(
         plan,
         energy_mwh=None,

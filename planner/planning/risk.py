@@ -1,4 +1,4 @@
-"""How likely layouts run out of memory: by the few draws of a choice where these settle it, else by many."""
+"""Memory risk of layouts: estimated from the few draws of a choice where these settle it, else from many."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from planner.units import GIB
 Floats = npt.NDArray[np.float64]
 
 CHOICE_DRAWS = Draws(count=101, seed=0)
-"""Common draws of a choice: a question's seed moves its ranges, not its layout."""
+"""Common draws of a choice: a question's seed changes its ranges, not its layout."""
 RISK_DRAWS = Draws(count=1001, seed=0)
-"""Common draws of the risk of running out of memory, of the choice and of the plan alike: with fewer, the layout that
-is taken would be the one whose risk happens to be drawn too low."""
+"""Common draws of the risk of running out of memory, for the choice and the plan alike. With fewer draws, the chosen
+layout would tend to be the one whose risk happens to be drawn too low."""
 MOST_RISK = 0.5
-"""A layout that is riskier is more likely to run out of memory than not: it does not fit."""
+"""A layout with a higher risk is more likely to run out of memory than not, so it does not fit."""
 WORTH_TRYING = 0.2
-"""Risk up to which a hint names what is not safe, with its risk."""
+"""Highest risk at which a hint names an option that is not safe, together with its risk."""
 MOST_HOST_BYTES = 4096.0 * GIB
-"""Memory of a host up to which a hint names what needs it: servers of eight GPUs have 1 to 4 TiB. Assumed."""
+"""Most host memory that an option in a hint may need: servers of eight GPUs have 1 to 4 TiB. Assumed."""
 UNSURE = 0.06
-"""How far a risk by the few draws of the choice may lie above that by `RISK_DRAWS`: near 5 %, two and a half standard
+"""How far a risk from the few draws of the choice may exceed that from `RISK_DRAWS`: near 5 %, two and a half standard
 deviations of a share of 101 draws."""
 SURELY = 0.9
-"""A layout whose peak stays below this share of the memory in all draws of the choice is safe without more of them."""
+"""A layout whose peak stays below this share of the memory in all draws of the choice is safe without further draws."""
 
 
 def risk_of(case: Case, at: Layouts) -> float:
-    """Probability, 0..1, that one layout runs out of memory."""
+    """Return the probability, 0..1, that one layout runs out of memory."""
     return memory_risk(case.memory(at, RISK_DRAWS).total, case.cluster.gpu)
 
 
 class Risks:
-    """What is known of the risks of some layouts, each drawn and asked about once.
+    """The risks of some layouts; each layout is drawn at most once and its risk computed at most once.
 
     Args:
         case: the question on one kind of GPU.
-        layouts: those that indices are about.
+        layouts: the layouts that indices refer to.
     """
 
     def __init__(self, case: Case, layouts: Layouts) -> None:
@@ -52,7 +52,7 @@ class Risks:
         self.allowed = min(case.memory_risk, MOST_RISK)
         """The highest risk of a safe layout."""
         self.needed: dict[int, Floats] = {}
-        """Peak memory in bytes under the draws of the choice of those that were drawn, by index, `[draw]`."""
+        """Peak memory in bytes under the draws of the choice, by index of the layouts drawn so far, `[draw]`."""
         self._likely: dict[int, bool] = {}
         self._safe: dict[int, bool] = {}
 
@@ -65,33 +65,33 @@ class Risks:
         self._likely.update(zip(new, may.tolist(), strict=True))
 
     def ask(self, indices: Iterable[int]) -> None:
-        """Draw the memory of some layouts many times in one pass where `is_safe` will."""
+        """Draw the memory of some layouts many times, in one pass, where `is_safe` will need that."""
         open_ = [i for i in dict.fromkeys(indices) if i not in self._safe and not self._is_surely_safe(i)]
         self.case.need_ahead(self.layouts.take(np.array(open_, dtype=np.intp)), RISK_DRAWS)
 
     def is_likely_safe(self, i: int) -> bool:
-        """Whether a layout that was drawn may be safe, as far as the few draws tell."""
+        """Return whether a layout that was drawn may be safe, as far as the few draws show."""
         return self._likely[i]
 
     def is_safe(self, i: int) -> bool:
-        """Whether a layout's risk is within what is allowed, by many draws where the few leave it open."""
+        """Return whether a layout's risk is within the limit, using many draws where the few leave it open."""
         if i not in self._safe:
             self._safe[i] = self._is_surely_safe(i) or risk_of(self.case, self.layouts.only(i)) <= self.allowed
         return self._safe[i]
 
     def _is_surely_safe(self, i: int) -> bool:
-        """Whether all of the few draws stay so far below the memory that more would change nothing."""
+        """Return whether all of the few draws stay so far below the memory limit that more would change nothing."""
         room_bytes = SURELY * usable_bytes(self.case.cluster.gpu)
         return i in self.needed and float(self.needed[i].max()) <= room_bytes
 
     @property
     def unsafe(self) -> list[int]:
-        """Layouts of which it is known that they are not safe."""
+        """Layouts that are known not to be safe."""
         return [*(i for i, safe in self._safe.items() if not safe), *(i for i, may in self._likely.items() if not may)]
 
 
 def drawn_bytes(case: Case, layouts: Layouts) -> Floats:
-    """Peak memory of every layout under every draw of the choice in one pass, `[layout, draw]`."""
+    """Return the peak memory of every layout under every draw of the choice, `[layout, draw]`."""
     if not len(layouts):
         return np.zeros((0, CHOICE_DRAWS.count))
     needed_bytes = memory_of(case.recipe, layouts.column, case.rates.sample(CHOICE_DRAWS)).total

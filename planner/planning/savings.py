@@ -1,4 +1,4 @@
-"""What each precision saves against each other one, draw by draw."""
+"""Savings of each precision against every other one, draw by draw."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from planner.evidence import Estimate
 from planner.planning.ranges import Ranged
 
 AMOUNT_OF = ("cost_usd", "gpu_hours")
-"""Figures whose saving is also told as an amount: money, and what stands for it where no price is known."""
+"""Metrics whose saving is also given as an amount: money, and GPU-hours, which replace it where no price is known."""
 
 
 def savings_between(view: str, gpu: str, results: tuple[Ranged, ...]) -> Iterator[Saving]:
-    """The savings of every ordered pair of precisions that fit, in every figure that both have.
+    """Yield the savings of every ordered pair of precisions that fit, in every metric that both have.
 
     Args:
         view: `same_gpus` or `same_deadline`.
-        gpu: of the results.
+        gpu: the GPU of the results.
         results: one per precision, under the same draws.
     """
     fitting = [result for result in results if result.plan.fits]
@@ -32,10 +32,10 @@ def savings_between(view: str, gpu: str, results: tuple[Ranged, ...]) -> Iterato
 
 
 def _saving(view: str, gpu: str, metric: str, base: Ranged, target: Ranged) -> Saving | None:
-    """1 - target/base: of their mids, and in every draw; None where one of them is not known or the base is 0."""
+    """Return 1 - target/base at mid and in every draw; None where either is unknown or the base is 0."""
     before, after = getattr(base.plan, metric), getattr(target.plan, metric)
     if before is None or after is None or before.mid <= 0 or not np.all(base.draws[metric] > 0):
-        return None  # a run of seconds costs no whole cent
+        return None  # a run of seconds costs less than a cent
     less = base.draws[metric] - target.draws[metric]
     ratio = Estimate.of_draws(less / base.draws[metric], mid=1.0 - after.mid / before.mid)
     amount = Estimate.of_draws(less, mid=before.mid - after.mid) if metric in AMOUNT_OF else None

@@ -1,4 +1,4 @@
-"""What a plan must meet, and how likely a layout does: deadline, budget, and the confidence at which both count."""
+"""The targets of a plan and the probability of meeting them: deadline, budget, and the confidence for both."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ MAX_GPUS = 1 << 20
 """No search goes beyond a million GPUs."""
 
 ROOM_RATIO = 1.05
-"""What a hint adds to a deadline or a budget that is just met, so that the same search with it finds a plan."""
+"""Factor that a hint adds to a deadline or a budget that is just met, so that the same search with it finds a plan."""
 
 SOONER_RATIO = 0.98
-"""A run that ends sooner by less is as soon, by what the rates may be."""
+"""A run counts as sooner only if its time is below this share of the other's; less is within the error of the rates."""
 
 ROUNDING = 1e-9
-"""What a figure may lose by a change of units and back."""
+"""Relative error that a figure may pick up by conversion to another unit and back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """Deadline and budget, each None where nobody asked for it, to be met with a probability."""
+    """Deadline and budget, each None where it was not given, to be met with a probability."""
 
     deadline_s: float | None = None
     budget_usd: float | None = None
     confidence_ratio: float = 0.8
-    """Least probability of meeting each of them."""
+    """Lowest probability of meeting each of them."""
     most_gpus: int = MAX_GPUS
-    """No plan takes more."""
+    """Most GPUs that a plan may take."""
     advised: bool = True
-    """Whether a refusal works out what would be enough, which takes longer than to find that nothing is."""
+    """Whether a refusal works out a sufficient alternative, which takes longer than finding that nothing is enough."""
 
     @property
     def budget_alone(self) -> bool:
-        """Whether a budget is to be spent on the soonest end."""
+        """Whether a budget is the only target, to be spent on the soonest end."""
         return self.budget_usd is not None and self.deadline_s is None
 
     def met_by(self, drawn: Evaluation) -> bool:
-        """Whether a layout, evaluated under draws, meets both."""
+        """Return whether a layout, evaluated under draws, meets both targets."""
         return all(
             limit is None or probability(values, limit) >= self.confidence_ratio
             for values, limit in ((drawn.wall_s, self.deadline_s), (drawn.cost_usd, self.budget_usd))
@@ -51,11 +51,11 @@ class Targets:
 
 
 NO_TARGETS = Targets()
-"""Neither deadline nor budget."""
+"""Targets without a deadline or a budget."""
 
 
 def targets_of(question: Question) -> Targets:
-    """What a question asks to be met."""
+    """Return the targets of a question."""
     return Targets(
         deadline_s=question.deadline_s, budget_usd=question.budget_usd, confidence_ratio=question.confidence_ratio,
         most_gpus=question.most_gpus or MAX_GPUS,
@@ -63,12 +63,12 @@ def targets_of(question: Question) -> Targets:
 
 
 def probability(values: Value, limit: float) -> float:
-    """Share of draws within a limit, 0..1; a limit that went through another unit and back still holds."""
+    """Return the share of draws within a limit, 0..1; a limit converted to another unit and back still holds."""
     return float(np.mean(np.ravel(values) <= limit * (1.0 + ROUNDING)))
 
 
 def at_confidence(values: Value, confidence_ratio: float) -> float:
-    """The smallest of some draws that at least this share of them does not exceed.
+    """Return the smallest draw that at least this share of the draws does not exceed.
 
     A share of 0.5 gives the median of an odd number of draws.
     """
@@ -77,25 +77,25 @@ def at_confidence(values: Value, confidence_ratio: float) -> float:
 
 
 BUDGET_DIGITS = 3
-"""Digits of a budget that a hint names."""
+"""Significant digits of a budget in a hint."""
 
 
 def enough_usd(usd: float) -> int:
-    """An amount as a hint names it: a little above what is needed (`ROOM_RATIO`), in round dollars."""
+    """Return an amount for a hint: a little above what is needed (`ROOM_RATIO`), in round dollars."""
     return rounded_up_usd(usd * ROOM_RATIO)
 
 
 def rounded_up_usd(usd: float) -> int:
-    """An amount in round dollars that is not below it."""
+    """Round an amount up to round dollars (`BUDGET_DIGITS`)."""
     needed = math.ceil(usd)
     step = 10 ** max(len(str(needed)) - BUDGET_DIGITS, 0)
     return int(-(-needed // step) * step)
 
 
 MOST_DIGITS = 3
-"""Decimals of a percentage that a sentence has at most."""
+"""Most decimals of a percentage in a sentence."""
 
 
 def digits_apart(ratio: float, other_ratio: float) -> int:
-    """The fewest decimals with which two probabilities that differ read differently as percentages."""
+    """Return the fewest decimals with which two different probabilities read differently as percentages."""
     return next((n for n in range(MOST_DIGITS) if f"{ratio:.{n}%}" != f"{other_ratio:.{n}%}"), MOST_DIGITS)

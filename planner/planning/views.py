@@ -1,4 +1,4 @@
-"""The two views of a precision: on the GPUs of the asked one, and on the fewest that meet a common deadline."""
+"""The two views of a precision: on the GPUs of the requested one, and on the fewest that meet a common deadline."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from planner.rates.terms import Draws
 from planner.units import DAY_S
 
 IN_PROPORTION = 1.25
-"""How many more GPUs than in proportion a plan may take for its batch to be kept."""
+"""Factor over proportional scaling up to which a plan may take more GPUs so that its batch is kept."""
 BETTER_THAN_PROPORTION = 0.3
-"""GPU-hours on fewer GPUs over those on more, at the least."""
+"""Lower bound on the ratio of GPU-hours on fewer GPUs to those on more."""
 
 
 def on_same_gpus(case: Case, question: Question, gpus: int, draws: Draws) -> Ranged:
-    """The best plan on a number of GPUs, or why there is none."""
+    """Return the best plan on a number of GPUs, or a plan that says why there is none."""
     choice = best_given(case, question.fixed, gpus)
     if choice.best is None:
         return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), why_not(case, choice), choice)
@@ -41,19 +41,20 @@ def in_time(
     *,
     shown_s: float | None = None,
 ) -> Ranged:
-    """The fewest whole nodes that finish in time; the plan on the same GPUs, if there is one, tells where to look.
+    """Return the plan on the fewest whole nodes that finishes in time, or a plan that says why there is none.
 
-    It is taken itself where it finishes in time, and the one batch that is compared splits over no smaller number.
-    Where that batch divides over no number of GPUs close to what it would take in proportion, another one is taken.
+    The plan on the same GPUs, if there is one, narrows the search. It is returned itself where it finishes in time and
+    the search finds nothing on fewer GPUs. Where the shared batch divides over no number of GPUs close to proportional
+    scaling, another batch is taken.
 
     Args:
-        case: one precision, with the batch of the asked one's plan.
-        question: what was asked.
-        deadline_s: of the view.
+        case: one precision, with the batch of the requested precision's plan.
+        question: the question.
+        deadline_s: the deadline of the view.
         draws: the common draws.
         on_same: the plan of this precision on the same GPUs.
-        band: least and most sequences per step that may stand for that batch; None: no others.
-        shown_s: the deadline as the view's title has it; None: `deadline_s`.
+        band: least and most sequences per step that may replace that batch; None: no others.
+        shown_s: the deadline that the view's title shows; None: `deadline_s`.
     """
     case = case.elsewhere
     part = _part_of_a_node(case, question, deadline_s, draws)
@@ -83,7 +84,7 @@ def in_time(
 
 
 def _with_deadline(refused: Message, shown_s: float | None) -> Message:
-    """A refusal with the deadline that a reader sees, of which what was held to it may be a little looser."""
+    """Return a refusal with the deadline that a reader sees; the one that was applied may be a little looser."""
     values = dict(refused.values)
     if shown_s is None or "deadline_days" not in values:
         return refused
@@ -93,15 +94,17 @@ def _with_deadline(refused: Message, shown_s: float | None) -> Message:
 def _near_proportion(
     case: Case, question: Question, draws: Draws, targets: Targets, on_same: Ranged, choice: Choice | None
 ) -> Choice | None:
-    """The fewest GPUs, of round numbers near those that a plan takes in proportion, where it has far more or none.
+    """Return the best layout on the fewest round number of GPUs near proportional scaling; None where there is none.
+
+    None as well where the plan with the shared batch takes about that number already.
 
     Args:
-        case: with the batches that may be taken.
-        question: what was asked.
+        case: the precision, with the batches that may be taken.
+        question: the question.
         draws: the common draws.
         targets: the deadline of the view.
         on_same: the plan on the same GPUs.
-        choice: what is planned with the one batch that is compared.
+        choice: the choice with the shared batch, if there is one.
     """
     node = case.cluster.gpus_per_node
     needed = _in_proportion(on_same, targets)
@@ -113,14 +116,14 @@ def _near_proportion(
 
 
 def _in_proportion(on_same: Ranged, targets: Targets) -> float:
-    """GPUs on which a plan would meet the deadline if its time were inversely proportional to them."""
+    """Return the GPUs on which a plan would meet the deadline if its time were inversely proportional to them."""
     assert targets.deadline_s is not None
     taken_s = at_confidence(on_same.draws["duration_days"], targets.confidence_ratio) * DAY_S
     return on_same.plan.gpus * taken_s / targets.deadline_s
 
 
 def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged | None:
-    """The fewest GPUs of one node that finish in time, where the question is about less than a node."""
+    """Return the plan on the fewest GPUs of one node that is in time, if the question is about part of a node."""
     whole = case.cluster.gpus_per_node
     if (question.gpus or whole) >= whole and not (question.fine_tunes and question.gpus is None):
         return None
@@ -128,7 +131,7 @@ def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Dr
     for gpus in sorted({*parts_of_a_node(case.cluster), question.gpus or 1}):
         try:
             ranged = on_same_gpus(case.on(gpus), question, gpus, draws)
-        except UsageError:  # the batch of the asked precision's plan does not split over so many
+        except UsageError:  # the shared batch does not divide over so many
             continue
         if _is_in_time(ranged, targets):
             return ranged
@@ -136,20 +139,20 @@ def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Dr
 
 
 def _surely_needed(on_same: Ranged | None, targets: Targets) -> int:
-    """GPUs below which a plan could meet the deadline only by scaling far better than in proportion."""
+    """Return a GPU count below which a plan could meet the deadline only by far better than proportional scaling."""
     if on_same is None or not on_same.plan.fits:
         return 1
     return max(1, int(BETTER_THAN_PROPORTION * _in_proportion(on_same, targets)))
 
 
 def _by(question: Question, deadline_s: float) -> Targets:
-    """What the second view holds a plan to: its deadline, whatever that costs, on no more GPUs than the user allows."""
+    """Return the targets of the second view: its deadline at any cost, on no more GPUs than the user allows."""
     most = question.max_gpus or MAX_GPUS
     return Targets(deadline_s=deadline_s, confidence_ratio=question.confidence_ratio, most_gpus=most)
 
 
 def _is_in_time(ranged: Ranged | None, targets: Targets) -> TypeGuard[Ranged]:
-    """Whether there is a plan, and it meets the deadline at the confidence."""
+    """Return whether there is a plan that meets the deadline at the confidence."""
     if ranged is None or not ranged.plan.fits or targets.deadline_s is None:
         return False
     return probability(ranged.draws["duration_days"] * DAY_S, targets.deadline_s) >= targets.confidence_ratio

@@ -1,4 +1,4 @@
-"""The question as typed, and the values read from it, each noted with its source."""
+"""The question as typed, and a reader that records each value with its source."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from planner.text import shortened
 T = TypeVar("T")
 
 FROM_THE_USER = ("flag", "environment", "file")
-"""Sources of an input that the user gave."""
+"""Sources of an input that mean that the user gave it."""
 SOURCES = (*FROM_THE_USER, "default", "catalogue", "derived", "record")
-"""Where the value of an input may be from."""
+"""All sources that the value of an input may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ class InputValue:
     """The value of one input, with its source."""
 
     value: object
-    """A string, number, bool, list or None: plain JSON; or a message."""
+    """Plain JSON (a string, number, bool, list or None), or a message."""
     source: str
-    """flag, environment, file, default, catalogue, derived or record."""
+    """One of `SOURCES`: flag, environment, file, default, catalogue, derived or record."""
     note: Message | None = None
 
 
@@ -42,14 +42,14 @@ class Ask:
     """The question as typed.
 
     Raises:
-        UsageError: a name is not that of an input; near names are offered. Or the text of a name or a file is empty.
+        UsageError: a name is not that of an input (near names are offered), or the text for a name or a file is empty.
     """
 
     texts: Mapping[str, str]
-    """What was typed, by the name of the input; an input that was not given is absent."""
+    """Typed text by the name of the input; an input that was not given is absent."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """One of `SOURCES` by the name of the input, of the user's or of what chose the text for them; one without an entry
-    counts as `flag`."""
+    """One of `SOURCES` by the name of the input: how the user gave it, or what chose the text for the user. An input
+    without an entry counts as `flag`."""
 
     def __post_init__(self) -> None:
         for name in self.texts:
@@ -58,25 +58,25 @@ class Ask:
                 raise UsageError(f"{self.called(item)}: no {_wanted(item)} given", hint=_listed(item))
 
     def text(self, item: Input[object]) -> str | None:
-        """What was typed for an input, None where nothing was."""
+        """Return the text that was typed for an input; None where there is none."""
         text = self.texts.get(item.name)
         return text.strip() if text is not None else None
 
     def source(self, item: Input[object]) -> str:
-        """Where the text of an input came from; `default` where nothing was typed."""
+        """Return where the text of an input came from; `default` where nothing was typed."""
         return self.sources.get(item.name, "flag") if item.name in self.texts else "default"
 
     def called(self, item: Input[object]) -> str:
-        """What an error calls an input that was given: its flag, or its name and the place of the text."""
+        """Return the name of a given input in an error: its flag, or its name and the place of the text."""
         where = _NOT_TYPED.get(self.source(item))
         return item.flag if where is None else f"{item.name} in {where}"
 
 
 _NOT_TYPED = {"file": "the configuration file", "environment": "the environment"}
-"""What an error names instead of a flag that nobody typed, by the source of the text."""
+"""The place that an error names instead of a flag that the user did not type, by the source of the text."""
 
 _WANTED = {"FILE": "file", "N|FILE": "number or file", "PATH": "path", "RATE": "rate", "ZONE|G": "zone or number"}
-"""What the text of an input is, by its metavar, where it is not a name."""
+"""The kind of text that an input takes, by its metavar, where that is not a name."""
 
 
 def _wanted(item: Input[object]) -> str:
@@ -84,7 +84,7 @@ def _wanted(item: Input[object]) -> str:
 
 
 def _listed(item: Input[object]) -> str:
-    """The hint for an input whose text is empty."""
+    """Return the hint for an input whose text is empty."""
     listing = {GPU.name: "gpus", PRICE_LIKE.name: "gpus", MODEL.name: "models"}.get(item.name)
     return "leave it out where there is none" if listing is None else f"`mpplan {listing}` lists the catalogue"
 
@@ -95,14 +95,14 @@ class Reader:
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         self.inputs: dict[str, InputValue] = {}
-        """By name, in the order in which they were first noted."""
+        """Values by the name of the input, in the order in which they were first recorded."""
 
     def text(self, item: Input[object]) -> str | None:
-        """What was typed for an input, None where nothing was; nothing is noted."""
+        """Return the text that was typed for an input, without recording it; None where there is none."""
         return self.ask.text(item)
 
     def value(self, item: Input[T]) -> T | None:
-        """Read an input and note it; None where nothing was typed.
+        """Read an input and record it; None where nothing was typed.
 
         Raises:
             UsageError: the text cannot be read.
@@ -111,7 +111,7 @@ class Reader:
         return None if text is None else self._read(item, text)
 
     def value_or_default(self, item: Input[T]) -> T:
-        """Read an input, or the default that its declaration names, and note it.
+        """Read an input, or the default that its declaration names, and record it.
 
         Raises:
             UsageError: the text cannot be read.
@@ -123,7 +123,7 @@ class Reader:
         return self._read(item, text)
 
     def note(self, item: Input[object], value: object, source: str | None = None, note: Message | None = None) -> None:
-        """Keep a value with its source, which is where the text came from unless another is given."""
+        """Record a value with its source, by default the source of the input's text."""
         self.inputs[item.name] = InputValue(value=value, source=source or self.ask.source(item), note=note)
 
     def _read(self, item: Input[T], text: str) -> T:
@@ -133,11 +133,11 @@ class Reader:
 
 
 def text_of(item: Input[object], value: object) -> str:
-    """What one would write after the flag for a value of Python; of a switch, a yes or a no.
+    """Return the text that would follow the flag for a Python value; for a switch, a yes or a no.
 
     Args:
         item: the input.
-        value: text, a number, a day, a path, a value of numpy or an array of no dimension; several of them for an input
+        value: text, a number, a day, a path, a numpy scalar or an array of no dimension; several of them for an input
             that takes several.
 
     Raises:
@@ -150,7 +150,7 @@ def text_of(item: Input[object], value: object) -> str:
         text = _text_of_one(value)
         if text is None and isinstance(value, Iterable) and not isinstance(value, Mapping | bytes | bytearray):
             text = _text_of_several(item, value)
-    except (TypeError, ValueError, OverflowError):  # what the class of a value raises of itself
+    except (TypeError, ValueError, OverflowError):  # the class of the value may raise these by itself
         text = None
     if text is not None:
         return text
@@ -161,7 +161,7 @@ def text_of(item: Input[object], value: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value of Python for one of numpy, or of an array of no dimension; a day as text."""
+    """Return a Python value for a numpy scalar or an array of no dimension, and the text of a day."""
     if getattr(value, "ndim", None) == 0 and callable(getattr(value, "item", None)):
         is_moment = getattr(getattr(value, "dtype", None), "kind", "") == "M"  # `item` may count nanoseconds
         value = str(value) if is_moment else value.item()
@@ -170,13 +170,13 @@ def _plain(value: Any) -> Any:
 
 
 DAY_LENGTH = len("2026-11-20")
-"""Of the text of a moment, the part that is a day."""
+"""Length of the part of a moment's text that is the day."""
 
 
 def _text_of_one(value: object) -> str | None:
-    """The text of a single value; None where it is none."""
+    """Return the text of a single value; None where it is not a single value."""
     if isinstance(value, str):
-        return str.__str__(value)  # of a member of an enumeration its text, not its name
+        return str.__str__(value)  # for a member of an enumeration its text, not its name
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
     if isinstance(value, bool):
@@ -192,10 +192,10 @@ def _text_of_one(value: object) -> str | None:
 
 
 def _text_of_several(item: Input[object], values: Iterable[object]) -> str | None:
-    """The values with commas between them; None where one is none.
+    """Return the values joined by commas; None where one has no text.
 
     Raises:
-        UsageError: the input takes one.
+        UsageError: the input takes a single value.
     """
     if not item.takes_several:
         raise UsageError(f"{item.name} takes one value, not several", hint="ask once for each of them")
@@ -204,8 +204,8 @@ def _text_of_several(item: Input[object], values: Iterable[object]) -> str | Non
 
 
 def _shown(value: object) -> str:
-    """A value in an error; of one that has no text, its class."""
+    """Return a value as an error shows it; its class where it has no text."""
     try:
         return f"`{shortened(str(value))}`"
-    except Exception:  # of any class, which may raise anything
+    except Exception:  # str() of any class may raise anything
         return f"a value of class {type(value).__name__}"

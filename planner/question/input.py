@@ -1,4 +1,4 @@
-"""What is declared of an input of the question: its name, how it is read, and what the help says."""
+"""The declaration of an input of the question: its name, how it is read, and its help."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class InputGroup(StrEnum):
 
 
 LIST_METAVARS = ("LIST", ",...")
-"""Ends of the metavars of flags that take several values, with commas between them."""
+"""Endings of the metavars of flags that take several values, separated by commas."""
 
 
 def flag_of(name: str) -> str:
-    """The long flag of an input by its name, for example `--seq-len` for `seq_len`."""
+    """Return the long flag of an input by its name, for example `--seq-len` for `seq_len`."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -37,18 +37,18 @@ class Input(Generic[T_co]):
     """One input of the question."""
 
     name: str
-    """In Python, in the answer and in `mpplan.toml`, for example `seq_len`."""
+    """Name in Python, in the answer and in `mpplan.toml`, for example `seq_len`."""
     group: InputGroup
     metavar: str | None
-    """What stands for the value in the help, often its unit; None for a switch, which takes no value."""
+    """Placeholder of the value in the help, often its unit; None for a switch, which takes no value."""
     help: str
-    """Sentences for the help."""
+    """The help, in full sentences."""
     parse: Callable[[str, str], T_co]
     """Reads the text; its second argument names the input in an error."""
     default: str | None = None
-    """What is taken where nothing is given, in words; None where nothing is, or where it goes without saying."""
+    """The default in words; None where there is none, or where it goes without saying."""
     choices: Callable[[], Iterable[str]] | None = None
-    """Names that a shell offers after the flag."""
+    """Returns the names that a shell offers after the flag."""
     echoes_text: bool = False
     """Whether the answer repeats the text as typed, with its unit, instead of the value."""
 
@@ -64,10 +64,10 @@ class Input(Generic[T_co]):
 
     @property
     def takes_several(self) -> bool:
-        """Whether the flag takes several values, with commas between them."""
+        """Whether the flag takes several values, separated by commas."""
         return self.metavar is not None and self.metavar.endswith(LIST_METAVARS)
 
     @property
     def help_text(self) -> str:
-        """The help with the default."""
+        """The help, including the default."""
         return self.help if self.default is None else f"{self.help} Default {self.default}."

@@ -1,10 +1,10 @@
 """The inputs of `mpplan estimate`, each declared once.
 
-The flags, the keys of `mpplan.toml`, the variables, shell completion, the arguments of `mpplan.estimate` and the echo
-in the answer are made from these declarations. To add an input, declare it here, in `cost_inputs` (money, evidence) or
-in `tuning_inputs` (data, fine-tuning, images), list it in `INPUTS`, and read it where the question is resolved
-(`planner.question.resolve` and the modules beside it). Nothing heavy is imported here: `mpplan estimate --help` needs
-this module.
+The flags, the keys of `mpplan.toml`, the environment variables, shell completion, the arguments of `mpplan.estimate`
+and the echo in the answer are made from these declarations. To add an input, declare it here, in `cost_inputs` (money,
+evidence) or in `tuning_inputs` (data, fine-tuning, images), list it in `INPUTS`, and read it where the question is
+resolved (`planner.question.resolve` and the modules beside it). Nothing heavy is imported here: `mpplan estimate
+--help` needs this module.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ from planner.units import parse_count, parse_duration_s
 TOKENS_PER_PARAM = 20.0
 """Hoffmann et al. 2022 (Chinchilla), arXiv 2203.15556."""
 DEFAULT_SEQ_LEN = 4096
-"""Where the model does not say: the pre-training length of the Llama 2 models, arXiv 2307.09288."""
+"""Used where no model is named: the pre-training length of the Llama 2 models, arXiv 2307.09288."""
 DEFAULT_DEADLINE = "30d"
 TUNING_SEQ_LEN = 2048
-"""Longest sequence of a fine-tuning where nobody says, or the model's if that is shorter: assumed."""
+"""Longest sequence of a fine-tuning where the user gives none, or the model's if that is shorter: assumed."""
 TUNING_BATCH = 32
-"""Sequences per step of a fine-tuning where nobody says: assumed; guides take 8 to 128."""
+"""Sequences per step of a fine-tuning where the user gives none: assumed; guides take 8 to 128."""
 DEFAULT_MEMORY_RISK = "5%"
 DEFAULT_CONFIDENCE = "80%"
 DEFAULT_MAX_GPUS = 1024
@@ -340,10 +340,10 @@ INPUT_BY_NAME = {item.name: item for item in INPUTS}
 
 
 def find_input(name: str) -> Input[object]:
-    """The input of a name.
+    """Return the input with a name.
 
     Raises:
-        UsageError: no such input; near names are offered.
+        UsageError: there is no such input; near names are offered.
     """
     if name not in INPUT_BY_NAME:
         raise unknown_name("input", name, INPUT_BY_NAME, "help(mpplan.estimate)")  # typed in Python

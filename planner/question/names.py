@@ -1,4 +1,4 @@
-"""The names that an input can take, from where each is declared; loaded when they are needed, not with the flags."""
+"""The names that an input can take, from where each is declared; they are loaded when needed, not with the flags."""
 
 from __future__ import annotations
 
@@ -6,56 +6,56 @@ from collections.abc import Iterable
 
 
 def methods() -> Iterable[str]:
-    """Training methods."""
+    """Return the training methods."""
     from planner.training.method import load_methods
 
     return load_methods()
 
 
 def precisions() -> Iterable[str]:
-    """Precisions: those that every answer compares, then those that are compared when asked for."""
+    """Return the precisions: those that every answer compares, then those that are compared on request."""
     from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
 
     return (*PRECISIONS, *EXTRA_PRECISIONS)
 
 
 def policies() -> Iterable[str]:
-    """Precision policies of the catalogue."""
+    """Return the precision policies of the catalogue."""
     from planner.training.policies import load_policies
 
     return load_policies()
 
 
 def optimizers() -> Iterable[str]:
-    """Optimizers of the catalogue."""
+    """Return the optimizers of the catalogue."""
     from planner.training.optimizers import load_optimizers
 
     return load_optimizers()
 
 
 def checkpointing_modes() -> Iterable[str]:
-    """Ways to checkpoint activations."""
+    """Return the activation-checkpointing modes."""
     from planner.training.recipe import ACT_CKPT
 
     return ACT_CKPT
 
 
 def offloads() -> Iterable[str]:
-    """What can be kept in host memory."""
+    """Return the kinds of state that can be kept in host memory."""
     from planner.training.recipe import OFFLOADS
 
     return OFFLOADS
 
 
 def grad_compressions() -> Iterable[str]:
-    """Ways to compress gradients, and none."""
+    """Return the ways to compress gradients, including none."""
     from planner.training.grad_compression import NONE, load_grad_compressions
 
     return (NONE, *load_grad_compressions())
 
 
 def stacks() -> Iterable[str]:
-    """Software stacks, and the frameworks that have one of them."""
+    """Return the software stacks, and the frameworks that have a named stack."""
     from planner.training.frameworks import named_stacks
     from planner.training.recipe import STACKS
 
@@ -63,35 +63,35 @@ def stacks() -> Iterable[str]:
 
 
 def adapter_targets() -> Iterable[str]:
-    """Weights that adapters stand beside."""
+    """Return the groups of weights that can have adapters."""
     from planner.training.adapters import LORA_TARGETS
 
     return LORA_TARGETS
 
 
 def losses() -> Iterable[str]:
-    """Ways to compute the loss."""
+    """Return the ways to compute the loss."""
     from planner.training.recipe import LOSSES
 
     return LOSSES
 
 
 def attentions() -> Iterable[str]:
-    """Attention kernels."""
+    """Return the attention kernels."""
     from planner.training.recipe import ATTENTIONS
 
     return ATTENTIONS
 
 
 def dispatchers() -> Iterable[str]:
-    """Ways to send tokens to their experts."""
+    """Return the ways to send tokens to their experts."""
     from planner.parallelism.routing import DISPATCHERS
 
     return DISPATCHERS
 
 
 def models() -> Iterable[str]:
-    """Models of the catalogue, language models first."""
+    """Return the models of the catalogue, language models first."""
     from planner.models.catalogue import load_models
     from planner.models.images.catalogue import load_image_models
 
@@ -99,14 +99,14 @@ def models() -> Iterable[str]:
 
 
 def gpus() -> Iterable[str]:
-    """GPUs of the catalogue."""
+    """Return the GPUs of the catalogue."""
     from planner.hardware.catalogue import load_gpus
 
     return load_gpus()
 
 
 def networks() -> Iterable[str]:
-    """Networks that have a name."""
+    """Return the networks that have a name."""
     from planner.hardware.network import NETWORKS
 
     return [row.name for row in NETWORKS]

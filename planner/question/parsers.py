@@ -1,4 +1,4 @@
-"""How the text of an input is read. A parser takes the text and what to call it in an error, its flag."""
+"""Parsers of the text of an input. A parser takes the text, and the name (flag) of the input for an error."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from planner.rows import near_names
 from planner.units import parse_count, parse_watts, signed_count, without_commas
 
 LARGEST_WHOLE = 10**8
-"""Of GPUs, sequences in a step, tokens in a sequence: more is a slip."""
+"""Largest number of GPUs, sequences in a step or tokens in a sequence: a larger one is a slip."""
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 
 def parse_text(text: str, what: str) -> str:
-    """The text itself: the name of a row, a place or a file, which is looked up later."""
+    """Return the text itself: the name of a row, a place or a file, which is looked up later."""
     return text
 
 
 def parse_method(text: str, what: str) -> str:
-    """The id of a training method, by its id or another name: `full`, `QLoRA`.
+    """Return the id of a training method, given its id or another name: `full`, `QLoRA`.
 
     Raises:
-        UsageError: no such method.
+        UsageError: there is no such method.
     """
     from planner.training.method import METHOD_ROWS, load_methods
 
@@ -34,19 +34,19 @@ def parse_method(text: str, what: str) -> str:
 
 
 def parse_usd(text: str, what: str) -> float:
-    """An amount in USD as people write it: `$2M`, `500k`.
+    """Return an amount in USD as people write it: `$2M`, `500k`.
 
     Raises:
-        UsageError: not a positive amount.
+        UsageError: the text is not a positive amount.
     """
     return parse_count(text.lstrip("$"), what, like="`2M`, `500k` or `15000`")
 
 
 def parse_date(text: str, what: str) -> date:
-    """A day in ISO 8601.
+    """Return a day in ISO 8601.
 
     Raises:
-        UsageError: not a day of the calendar in this form.
+        UsageError: the text is not a day of the calendar in this form.
     """
     try:
         return date.fromisoformat(text)
@@ -55,28 +55,28 @@ def parse_date(text: str, what: str) -> date:
 
 
 def parse_switch(text: str, what: str) -> bool:
-    """`yes` or `no`, as a switch is written in a mapping.
+    """Return whether a switch is on: `yes` or `no`, as it is written in a mapping.
 
     Raises:
-        UsageError: neither.
+        UsageError: the text is neither.
     """
     return one_of(lambda: ("yes", "no"), {"true": "yes", "false": "no"})(text, what) == "yes"
 
 
 AUTO = "auto"
-"""What leaves a value to a search."""
+"""Text that leaves a value to a search."""
 
 
 def is_auto(text: str | None) -> bool:
-    """Whether an input is left to a search."""
+    """Return whether an input is left to a search."""
     return (text or "").strip().lower() == AUTO
 
 
 def parse_power_limit(text: str, what: str) -> float | None:
-    """A power limit per GPU in watts (`500`, `500W`), or None for `auto`.
+    """Return a power limit per GPU in watts (`500`, `500W`), or None for `auto`.
 
     Raises:
-        UsageError: neither.
+        UsageError: the text is neither.
     """
     if text.lower() == AUTO:
         return None
@@ -89,17 +89,20 @@ def parse_power_limit(text: str, what: str) -> float | None:
 
 
 def _example(what: str, *values: str) -> str:
-    """A hint that shows how a value is written."""
+    """Return a hint that shows how a value is written."""
     return f"for example {_written(what, *values)}"
 
 
 def _written(what: str, *values: str) -> str:
-    """Values, one of which is written: after its flag, where it was typed after one."""
+    """Return alternative values as they would be typed, each after the flag if `what` is one."""
     return ", or ".join(f"{what} {value}" if what.startswith("-") else value for value in values)
 
 
 def whole_number(low: int = 1, high: int = LARGEST_WHOLE, example: int = 8) -> Callable[[str, str], int]:
-    """A parser of whole numbers in `[low, high]`, as people write counts: `4096`, `4k`; hints name the example."""
+    """Return a parser of whole numbers in `[low, high]`, as people write counts: `4096`, `4k`.
+
+    Hints show the example.
+    """
 
     def parse(text: str, what: str) -> int:
         like = str(max(low, min(example, high)))
@@ -116,7 +119,7 @@ def whole_number(low: int = 1, high: int = LARGEST_WHOLE, example: int = 8) -> C
 
 
 def number(low: float, *, above: bool = False, example: str = "2.5") -> Callable[[str, str], float]:
-    """A parser of finite numbers of at least `low`, or above it; a leading `$` and thousands separators are allowed."""
+    """Return a parser of finite numbers of at least `low`, or above it; `$` and thousands separators are allowed."""
 
     def parse(text: str, what: str) -> float:
         hint = _example(what, example)
@@ -133,7 +136,7 @@ def number(low: float, *, above: bool = False, example: str = "2.5") -> Callable
 
 
 def one_of(names: Callable[[], Iterable[str]], aliases: Mapping[str, str] = NO_ALIASES) -> Callable[[str, str], str]:
-    """A parser of a choice, whatever its case.
+    """Return a parser of a choice, in upper or lower case.
 
     Args:
         names: loads the names that are allowed.
@@ -153,7 +156,10 @@ def one_of(names: Callable[[], Iterable[str]], aliases: Mapping[str, str] = NO_A
 
 
 def probability(example: int) -> Callable[[str, str], float]:
-    """A parser of probabilities as people write them: `5%`, `0.05`; hints name the example, in percent."""
+    """Return a parser of probabilities as people write them: `5%`, `0.05`.
+
+    Hints show the example, in percent.
+    """
 
     def parse(text: str, what: str) -> float:
         hint = _example(what, f"{example}%", f"{example / 100:g}")

@@ -1,4 +1,4 @@
-"""A fully resolved question: every input has a value and says where it came from."""
+"""A fully resolved question: every input has a value and its source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from planner.training.recipe import ACT_CKPT, LORA_RANK, TRAINED_LAYERS, Recipe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoneyInputs:
-    """The inputs about prices, power and carbon; `pricing` finds what they leave open."""
+    """The inputs about prices, power and carbon; `pricing` finds those that were left open."""
 
     price_usd_per_gpu_h: float | None
     provider: str | None
@@ -37,7 +37,7 @@ class MoneyInputs:
     """A zone's code or name, a number in g CO2e per kWh, or `live:ZONE`, as text."""
     as_of: date
     price_like: str | None = None
-    """Catalogue id of the GPU whose price stands in for those that have none."""
+    """Catalogue id of the GPU whose price is used for those that have none."""
     market_grid_g_per_kwh: float | None = None
     """Market-based factor of the user's contracts, in g CO2e per kWh; 0 is a wholly renewable contract."""
     quote: str | None = None
@@ -45,13 +45,13 @@ class MoneyInputs:
     own: str | None = None
     """Path of the description of the user's own machines."""
     beside: str | None = None
-    """Path of the cost lines other than GPUs: storage, egress, hosts, experiments."""
+    """Path of the further cost lines: storage, egress, hosts, experiments."""
     tariff: str | None = None
     """Path of the prices of electricity by hour of the week."""
     embodied: bool = False
-    """Whether carbon includes that of making the GPUs, as a second number."""
+    """Whether to report carbon including GPU manufacturing, as a second number."""
     power_cap_w: float | None = None
-    """What the facility can deliver to the job at its peak."""
+    """Peak power that the facility can deliver to the job."""
 
     @property
     def pays_electricity(self) -> bool:
@@ -61,7 +61,7 @@ class MoneyInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """How weights are trained, as far as a method leaves it open; fields as of `Recipe`."""
+    """How weights are trained, as far as a method leaves it open; fields as in `Recipe`."""
 
     lora_rank: int = LORA_RANK
     lora_targets: str = ALL_LINEAR
@@ -69,76 +69,77 @@ class Tuning:
     double_quant: bool = True
     in_backward: bool = False
     loss: str | None = None
-    """One of `recipe.LOSSES`; None: what the stack does."""
+    """One of `recipe.LOSSES`; None: the loss of the stack."""
     moe_dispatcher: str | None = None
-    """One of `routing.DISPATCHERS`; None: what is usual on stack and GPU."""
+    """One of `routing.DISPATCHERS`; None: the usual one for stack and GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What `mpplan estimate` was asked, with every input resolved."""
+    """The question of `mpplan estimate`, with every input resolved."""
 
     model: ModelShape
     method: str
     tokens: float
-    """Of the whole run, without padding."""
+    """Tokens of the whole run, without padding."""
     by_examples: bool = False
-    """Whether the length of the run was told in examples and passes over them, not in tokens."""
+    """Whether the length of the run was given in examples and passes over them, not in tokens."""
     seq_len: int
     global_batch: int
     """Sequences per step."""
     batch_band: tuple[int, int] | None
-    """Least and most sequences per step that the planner may take instead; None: the user gave the batch."""
+    """Fewest and most sequences per step that the planner may take instead; None: the user gave the batch."""
     critical_batch: float | None
     """Sequences per step above which a larger batch saves hardly any steps; None where no law is at hand."""
     keeps_batch: bool
-    """Whether `global_batch` was published for this model, or is usual to fine-tune: it is left only where that saves
-    much."""
+    """Whether `global_batch` was published for this model, or is usual for fine-tuning; the planner leaves it only
+    where that saves much."""
     asked: PrecisionPolicy
-    """The policy that decides how many GPUs."""
+    """The requested policy, whose plan decides the number of GPUs."""
     policies: tuple[PrecisionPolicy, ...]
-    """All that are compared, in the order of `precision.PRECISIONS`."""
+    """All policies that are compared, in the order of `precision.PRECISIONS`."""
     optimizer: Optimizer
     stack: str
     """One of `recipe.STACKS`."""
     framework: Framework | None
-    """The framework that was asked for by name, or that fine-tuning on one node has by default."""
+    """The framework that was requested by name, or that fine-tuning on one node uses by default."""
     tuning: Tuning
     lengths: Lengths | None
-    """Of examples that are padded to the longest of their micro-batch; None: every sequence is full."""
+    """Lengths of examples that are padded to the longest of their micro-batch; None: every sequence is full."""
     lengths_assumed: bool
     attention: str | None
-    """None: fused where the GPU has such kernels, naive before Ampere."""
+    """Attention kernel; None: fused where the GPU has such kernels, naive before Ampere."""
     offload: str
     grad_compression: GradCompression | None
-    """None: gradients are reduced as they are."""
+    """Compression of gradients; None: gradients are reduced as they are."""
     clusters: tuple[Cluster, ...]
     gpus: int | None
     deadline_s: float | None
     deadline_assumed: bool = False
-    """Whether that is the default, which holds where nobody gave a number of GPUs, a deadline or a budget."""
+    """Whether the deadline is the default, which holds where the user gave no number of GPUs, deadline or budget."""
     budget_usd: float | None
     confidence_ratio: float
-    """Least probability of meeting the deadline and the budget, each."""
+    """Lowest probability of meeting the deadline and the budget, each."""
     max_gpus: int | None
-    """No plan takes more; None: as many as the deadline needs, and a budget alone is spent on `most_gpus`."""
+    """Most GPUs of any plan; None: as many as the deadline needs, while a budget alone is spent on at most
+    `most_gpus`."""
     fixed: FixedLayout
     memory_risk: float
     """Highest probability of running out of memory that a layout may have."""
     money: MoneyInputs
     seed: int
     searches_power_limit: bool = False
-    """Whether the power limit of each GPU is to be searched for: `clusters` have theirs as sold until it is settled."""
+    """Whether to search for the power limit of each GPU; until then, `clusters` have their limit as sold."""
     over_nodes: frozenset[str] = frozenset()
-    """Catalogue ids of the GPUs of which one node is not enough: their number, where open, begins above one node."""
+    """Catalogue ids of the GPUs of which one node is not enough; an open number of them starts above one node."""
     on_a_node: Question | None = None
-    """The same question with the stack of one node and its own loss, where one node of a GPU does not hold it so:
-    smaller ways to train may have both."""
+    """The same question with the stack of one node and its own loss, set where one node of a GPU does not hold that
+    run: smaller ways to train may still use both."""
     inputs: dict[str, InputValue]
-    """Every input by name with its source, in the order in which they are shown."""
+    """Every input by name with its source, in the order of display."""
 
     def recipe(self, policy: PrecisionPolicy, cluster: Cluster) -> Recipe:
-        """The training of this question in one policy on one kind of GPU."""
+        """Return the training of this question in one policy on one kind of GPU."""
         model, tuning, framework = self.model.unrolled(), self.tuning, self.framework
         loss = tuning.loss or ("full" if framework is None else framework.loss)
         return Recipe(
@@ -173,35 +174,38 @@ class Question:
 
     @property
     def most_gpus(self) -> int | None:
-        """Most GPUs that the asked precision may take: the user's limit, or the default where only a budget limits."""
+        """Most GPUs that the requested precision may take: the user's limit, or the default for a budget alone."""
         return DEFAULT_MAX_GPUS if self.max_gpus is None and self.budget_alone else self.max_gpus
 
     @property
     def budget_alone(self) -> bool:
-        """Whether a budget is to be spent on the soonest end."""
+        """Whether a budget is the only target, to be spent on the soonest end."""
         return self.budget_usd is not None and self.gpus is None and self.deadline_s is None
 
     @property
     def mean_len(self) -> float:
-        """Tokens of a sequence on average, padding left out."""
+        """Mean tokens of a sequence, without padding."""
         return float(self.seq_len) if self.lengths is None else self.lengths.mean_tokens
 
     @property
     def fine_tunes(self) -> bool:
-        """Whether the run begins with a trained model."""
+        """Whether the run starts from a trained model."""
         return find_method(self.method).fine_tunes
 
 
 def overlaps_tensor_parallel(stack: str, gpu: Gpu) -> bool:
-    """Tuned stacks split matrix products to hide tensor parallel communication from Hopper on (Transformer Engine)."""
+    """Return whether the stack splits matrix products to hide tensor-parallel communication.
+
+    The stacks `tuned` and `typical` do so from Hopper on, with Transformer Engine.
+    """
     return stack in ("tuned", "typical") and find_architecture(gpu.arch).overlaps_tp
 
 
 def default_attention(stack: str, gpu: Gpu, *, fine_tunes: bool) -> str:
-    """Fused where there is a kernel: FlashAttention's, or before Ampere that of PyTorch where the stack takes it.
+    """Return `flash` where there is a fused kernel: FlashAttention's or, before Ampere, PyTorch's if the stack uses it.
 
-    `torch.nn.functional.scaled_dot_product_attention` has a memory-efficient kernel, which stores no scores, for those
-    parts too (PyTorch documentation: `torch.nn.attention.SDPBackend`).
+    `torch.nn.functional.scaled_dot_product_attention` also has a memory-efficient kernel for those GPUs, which stores
+    no scores (PyTorch documentation: `torch.nn.attention.SDPBackend`).
     """
     takes_pytorch_s = fine_tunes or stack in ("eager", "fsdp-compile")
     has_kernel = takes_pytorch_s or find_architecture(gpu.arch).fused_attention

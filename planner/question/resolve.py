@@ -1,4 +1,4 @@
-"""From the question as typed to a `Question`: reads every input, fills in the defaults, notes each source."""
+"""Turn the question as typed into a `Question`: read every input, fill in the defaults, record each source."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ DEFAULT_PRECISION = "bf16"
 DEFAULT_STACK = "typical"
 DEFAULT_OPTIMIZER = "adamw"
 TUNING_STACK = "hf"
-"""Stack of a fine-tuning that the GPUs of one node hold."""
+"""Stack of a fine-tuning that fits on the GPUs of one node."""
 
 
 def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int, tokens: float) -> StepBatch:
@@ -119,7 +119,7 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
     if method.fine_tunes:
         in_backward = bool(read.value(IN_BACKWARD))
         fewest = method.sequences_per_example * (read.value(GPUS) or 0)
-        usual = max(TUNING_BATCH, fewest)  # none of the GPUs asked for is left without work
+        usual = max(TUNING_BATCH, fewest)  # every requested GPU gets work
         band = tuning_band(usual, in_backward=in_backward)
         note = Message.of("note.usual_batch", least=band[0], most=band[1])
         read.note(GLOBAL_BATCH, usual, "default", note)
@@ -140,7 +140,7 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
 def _policies(
     read: Reader, model: ModelShape, framework: Framework | None
 ) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
-    """The policy asked for, and those that are compared with it: the framework's where one is asked for."""
+    """Return the requested policy and those compared with it: the framework's where one was requested."""
     usual = policy_of(model) if framework is None else framework.policy
     precision, name = read.value(PRECISION), read.text(POLICY)
     asked = find_policy(name) if name else usual(precision or DEFAULT_PRECISION)
@@ -156,7 +156,7 @@ def _policies(
 
 
 def _gpu(name: str, own: OwnDevices) -> Gpu:
-    """A row of the catalogue, or the device of this machine's own record (`cpu-local`)."""
+    """Return a row of the catalogue, or the device of this machine's own record (`cpu-local`)."""
     if compact(name) != compact(CPU_LOCAL):
         return find_gpu(name)
     if (local := own.local()) is None:
@@ -195,7 +195,7 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
 
 
 def _check_limit(limit_w: float, gpus: list[Gpu]) -> None:
-    """Raise for a power limit that none of the boards can be set to, or at which one of them cannot train."""
+    """Raise for a power limit that no board can be set to, or at which one of them cannot train."""
     most = max(gpus, key=lambda gpu: gpu.tdp_w)
     if limit_w > most.tdp_w > 0:
         raise UsageError(f"{POWER_LIMIT.flag} {limit_w:g}: {most.name} takes at most {most.tdp_w:g} W",
@@ -208,7 +208,7 @@ def _check_limit(limit_w: float, gpus: list[Gpu]) -> None:
 
 
 def _searches_power_limit(read: Reader) -> bool:
-    """Whether the power limit is left to a search."""
+    """Return whether the power limit is left to a search."""
     return is_auto(read.text(POWER_LIMIT))
 
 
@@ -221,7 +221,7 @@ def _check_limits_known(gpus: list[Gpu]) -> None:
 
 
 def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> None:
-    """Note the GPUs, the servers and the network, of the first GPU where there are several."""
+    """Record the GPUs, the servers and the network, of the first GPU where there are several."""
     first = clusters[0]
     ids = [cluster.gpu.id for cluster in clusters]
     note = Message.of("note.gpu_of_record") if recorded else None
@@ -235,7 +235,7 @@ def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> 
     assumed = Message.of("note.network_assumed", gbit_per_s=_gbit_per_s(DEFAULT_NIC_BYTES_PER_S))
     rate = Message.of("text.network_rate", gbit_per_s=_gbit_per_s(first.nic_bytes_per_s))
     read.note(NETWORK, rate, source, assumed if first.nic_assumed else None)
-    read.value(NETWORK_FILE)  # noted only: the roof reads the file
+    read.value(NETWORK_FILE)  # recorded only: a higher layer reads the file
 
 
 def _gbit_per_s(rate_bytes_per_s: float) -> float:
@@ -243,7 +243,7 @@ def _gbit_per_s(rate_bytes_per_s: float) -> float:
 
 
 def _max_gpus(read: Reader, *, budget_alone: bool) -> int | None:
-    """The most GPUs that the user allows; where only a budget limits them, the default is noted."""
+    """Return the most GPUs that the user allows; where only a budget limits them, record the default."""
     given = read.value(MAX_GPUS)
     if given is None and budget_alone:
         read.note(MAX_GPUS, DEFAULT_MAX_GPUS, "default")
@@ -251,9 +251,9 @@ def _max_gpus(read: Reader, *, budget_alone: bool) -> int | None:
 
 
 def _stack(read: Reader, method: Method) -> tuple[str, Framework | None]:
-    """The kernels of the stack, and the framework behind it where it is one of those that have a name.
+    """Return the stack whose kernels are used, and the framework behind it where that has a name.
 
-    Fine-tuning is Hugging Face's by default; who plans it takes the stack of several nodes where one does not hold it.
+    Fine-tuning uses Hugging Face by default; the caller takes the stack of several nodes where one node is not enough.
     """
     name = read.value(STACK)
     if name is None:
@@ -264,7 +264,7 @@ def _stack(read: Reader, method: Method) -> tuple[str, Framework | None]:
 
 
 def _defaults(read: Reader, model: ModelShape, method: Method) -> tuple[str, str, Framework | None]:
-    """Optimizer, stack and the framework behind it, as given or as is usual."""
+    """Return the optimizer, the stack and the framework behind it, as given or as usual."""
     if model.kind == "image":
         return (*image_defaults(read, model), None)
     stack, framework = _stack(read, method)
@@ -273,9 +273,9 @@ def _defaults(read: Reader, model: ModelShape, method: Method) -> tuple[str, str
 
 
 def _fixed(read: Reader, method: Method, framework: Framework | None) -> FixedLayout:
-    """What is fixed of the layout: as given; a named framework spreads a model over data parallel ranks alone.
+    """Return the fixed parts of the layout; a named framework spreads a model over data-parallel ranks alone.
 
-    No usual software trains adapters in a pipeline: a stack must be named for that.
+    No usual software trains adapters in a pipeline, so a stack must be named for that.
     """
     alone = None if framework is None else 1
     unpiped = 1 if method.adapts and read.inputs[STACK.name].source == "default" else alone
@@ -294,12 +294,12 @@ def _fixed(read: Reader, method: Method, framework: Framework | None) -> FixedLa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnDevices:
-    """What the records of this machine offer as a GPU."""
+    """The GPUs that the records of this machine offer."""
 
     gpu: str | None = None
     """Catalogue id of the GPU with the newest trustworthy record: the default."""
     local: Callable[[], Gpu | None] = lambda: None
-    """Makes the CPU a row from its record, only for `--gpu cpu-local`: a record may hold too little to be one."""
+    """Returns the CPU as a row from its record, only for `--gpu cpu-local`; None where the record is insufficient."""
 
 
 NO_DEVICES = OwnDevices()
@@ -310,7 +310,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
 
     Args:
         ask: the question as typed.
-        own: what this machine's records offer.
+        own: the GPUs that this machine's records offer.
 
     Raises:
         UsageError: a value cannot be read, a name is unknown, or two inputs contradict each other.
@@ -365,7 +365,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
 
 
 def _sequences(read: Reader, model: ModelShape, method: Method) -> TrainingData:
-    """What a language model trains on; an encoder's samples are sequences."""
+    """Return the training data of a language model; for an encoder, samples are sequences."""
     refuse_images(read, model)
     seq_len = _seq_len(read, model, method)
     data = read_data(read, model, method, seq_len)
@@ -394,7 +394,7 @@ def _seq_len(read: Reader, model: ModelShape, method: Method) -> int:
 
 def _seed(read: Reader) -> int:
     for item in (CALIBRATION, NUMERICS):
-        read.value(item)  # noted only: the roof reads the file
+        read.value(item)  # recorded only: a higher layer reads the file
     seed = read.value(SEED) or 0
     read.note(SEED, seed)
     return seed

@@ -1,4 +1,4 @@
-"""Reads the part of a question about prices, power and carbon, which `pricing` answers."""
+"""Read the part of a question about prices, power and carbon, which `pricing` answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from planner.units import today
 
 
 def read_money(read: Reader) -> MoneyInputs:
-    """Read and note every input about money; names of files and places stay text.
+    """Read and record every input about money; names of files and places stay text.
 
     Raises:
         UsageError: a value cannot be read, or two inputs state the same thing.
@@ -61,7 +61,7 @@ def read_money(read: Reader) -> MoneyInputs:
 
 
 def _refuse_contradictions(read: Reader) -> None:
-    """Raise where two inputs state the same thing."""
+    """Raise UsageError where two inputs state the same thing."""
     prices = [item.flag for item in (PRICE, QUOTE, OWN) if read.text(item) is not None]
     if len(prices) > 1:
         raise UsageError(f"{' and '.join(prices)} each set the price of a GPU-hour", hint="give one of them")
@@ -81,10 +81,10 @@ def _refuse_contradictions(read: Reader) -> None:
 
 
 def _price_like(read: Reader) -> str | None:
-    """The catalogue id of the GPU that is named.
+    """Return the catalogue id of the GPU that `--price-like` names.
 
     Raises:
-        UsageError: no such GPU.
+        UsageError: there is no such GPU.
     """
     name = read.value(PRICE_LIKE)
     if name is None:
@@ -110,7 +110,7 @@ def _embodied(read: Reader) -> bool:
 
 
 def _grid(read: Reader) -> str | None:
-    """A zone or a factor, as text: only `pricing` knows the zones."""
+    """Return a zone or a factor, as text: only `pricing` knows the zones."""
     grid = read.value(GRID)
     if grid is not None and is_number(grid):
         read.note(GRID, grid, note=Message.of("note.grid_given"))
@@ -118,7 +118,7 @@ def _grid(read: Reader) -> str | None:
 
 
 def _market_grid(read: Reader) -> float | None:
-    """A factor of 0 or more: 0 is a wholly renewable contract. `pricing` checks its upper bound."""
+    """Return a factor of 0 or more, where 0 is a wholly renewable contract; `pricing` checks its upper bound."""
     factor = read.value(MARKET_GRID)
     if factor is not None:
         read.note(MARKET_GRID, factor, note=Message.of("note.grid_market"))
@@ -126,7 +126,7 @@ def _market_grid(read: Reader) -> float | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number."""
+    """Return whether a text is a number."""
     try:
         float(text)
     except ValueError:

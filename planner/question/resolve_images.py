@@ -1,4 +1,4 @@
-"""What a question about a vision model trains on: images of a size, so many of them, so many in a step.
+"""The training data of a question about a vision model: image size, number of images, and images per step.
 
 Samples take the place of tokens: `Question.tokens` counts images and `Question.seq_len` is 1.
 """
@@ -45,31 +45,32 @@ from planner.training.recipe import STACKS
 IMAGENET_IMAGES = 1_281_167
 """Training images of ImageNet-1k (Russakovsky et al., arXiv 1409.0575)."""
 CONVOLUTIONAL_EPOCHS, TRANSFORMER_EPOCHS = 90.0, 300.0
-"""Passes over them: Goyal et al., arXiv 1706.02677, section 5.1; Touvron et al. (DeiT), arXiv 2012.12877, table 9."""
+"""Usual passes over ImageNet: Goyal et al., arXiv 1706.02677, section 5.1; Touvron et al. (DeiT), arXiv 2012.12877,
+table 9."""
 DEFAULT_BATCH = 1024
-"""Images per step where nobody says: DeiT's (arXiv 2012.12877, table 9); He et al. trained with 256, Goyal et al. up to
-8192."""
+"""Images per step where the user gives none: DeiT's (arXiv 2012.12877, table 9); He et al. trained with 256, Goyal et
+al. with up to 8192."""
 
 ONE_COPY = (TP, PP, VP, CP, EP)
-"""Ways to split a model, which a vision model is planned without."""
+"""Inputs that split a model, which is not planned for a vision model."""
 INSTEAD = {TOKENS.name: f"give `{SAMPLES.flag} 115M`", SEQ_LEN.name: f"give `{IMAGE_SIZE.flag} 224`, or leave it out"}
-"""What of a vision model takes the place of an input of language models."""
+"""Hints that name the vision-model input to use instead of an input of language models."""
 AUTOCAST = {"bf16": "bf16-autocast"}
-"""Policies that stand for a precision: PyTorch's autocast, which keeps FP32 weights and no second copy of them."""
+"""Default policies by precision: PyTorch's autocast, which keeps FP32 weights and no second copy of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingData:
-    """What a run trains on."""
+    """The data that a run trains on."""
 
     model: ModelShape
-    """At the size of the images."""
+    """The model, at the size of the images."""
     seq_len: int
     tokens: float
-    """Samples for a vision model, else tokens without padding."""
+    """Samples for a vision model, otherwise tokens without padding."""
     batch: StepBatch
     lengths: Lengths | None = None
-    """Of examples that are padded; None: every sequence is full."""
+    """Lengths of examples that are padded; None: every sequence is full."""
     lengths_assumed: bool = False
 
 
@@ -77,7 +78,7 @@ def read_images(read: Reader, model: ModelShape) -> TrainingData:
     """Read the images of a question.
 
     Raises:
-        UsageError: an input of language models was given, or one that contradicts another.
+        UsageError: an input of language models was given, or an input that contradicts another.
     """
     for item in (TOKENS, SEQ_LEN, LENGTHS, PACKED, IN_BACKWARD, LOSS):
         _refuse(
@@ -101,7 +102,7 @@ def read_images(read: Reader, model: ModelShape) -> TrainingData:
 
 
 def _check_patches(network: ImageNetwork, size: int) -> None:
-    """Images of another size than the model's own are whole patches."""
+    """Check that images of another size than the model's own consist of whole patches."""
     patch = network.patch
     if patch is None or size == network.image_size or size % patch == 0:
         return
@@ -128,10 +129,10 @@ def _refuse(read: Reader, item: Input[object], why: str, hint: str) -> None:
 
 
 def read_one_copy(read: Reader, model: ModelShape) -> FixedLayout:
-    """The layout of a vision model: a whole copy on every GPU, and as large a micro-batch as fits.
+    """Return the layout of a vision model: a whole copy on every GPU, with as large a micro-batch as fits.
 
     Raises:
-        UsageError: a way to split the model, or to save memory, that is not planned for it.
+        UsageError: a way to split the model, or to save memory, was given that is not planned for it.
     """
     alone = f"leave it out: {model.name} is planned with a whole copy on every GPU"
     for item in ONE_COPY:
@@ -149,7 +150,7 @@ def read_one_copy(read: Reader, model: ModelShape) -> FixedLayout:
 
 
 def image_defaults(read: Reader, model: ModelShape) -> tuple[str, str]:
-    """Optimizer and stack: what is trained on images is mostly eager PyTorch, convolutions by SGD with momentum.
+    """Return the optimizer and stack: usually eager PyTorch, with SGD with momentum for convolutional networks.
 
     Raises:
         UsageError: the stack is a framework of language models.
@@ -167,7 +168,7 @@ def image_defaults(read: Reader, model: ModelShape) -> tuple[str, str]:
 
 
 def policy_of(model: ModelShape) -> Callable[[str], PrecisionPolicy]:
-    """What a precision stands for where no policy is named: autocast, for a vision model."""
+    """Return the function that maps a precision to its default policy; for a vision model, autocast."""
     return _autocast if model.kind == "image" else default_policy
 
 
@@ -176,7 +177,7 @@ def _autocast(precision: str) -> PrecisionPolicy:
 
 
 def refuse_images(read: Reader, model: ModelShape) -> None:
-    """Refuse the inputs of vision models where the model is none.
+    """Refuse the inputs of vision models where the model is not one.
 
     Raises:
         UsageError: such an input was given.

@@ -1,4 +1,4 @@
-"""The model of a question: derived from a number of parameters, of the catalogue, or of a Hugging Face config.json."""
+"""The model of a question: derived from a number of parameters, from the catalogue, or from a config.json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.units import GIGA
 
 
 def resolve_model(read: Reader) -> ModelShape:
-    """The model of `--params` or `--model`, noted with its shape.
+    """Return the model of `--params` or `--model`, recorded with its shape.
 
     Raises:
         UsageError: neither or both were given, the name is unknown, or the file cannot be read.
@@ -27,7 +27,7 @@ def resolve_model(read: Reader) -> ModelShape:
     if params is not None and name is not None:
         raise UsageError(f"both {PARAMS.flag} and {MODEL.flag} were given", hint=_one_model())
     if params is not None:
-        from planner.models.from_params import shape_from_params  # only the kind of model asked for is loaded
+        from planner.models.from_params import shape_from_params  # only the kind of model requested is loaded
 
         shape = shape_from_params(params)
         read.note(PARAMS, params, note=Message.of("note.derived_shape", shape=describe(shape)))
@@ -43,9 +43,9 @@ def resolve_model(read: Reader) -> ModelShape:
 
 
 def _config_of(name: str) -> Path | None:
-    """The config.json that a name is the path of, or that stands in the folder of that name; None for a catalogue name.
+    """Return the path of the config.json that a name means, as a file or a folder; None for a catalogue name.
 
-    A name of the catalogue stays one where the working folder happens to hold a folder that is called the same.
+    A name of the catalogue stays one even where the working folder contains a folder of the same name.
     """
     path = user_path(name)
     if path.suffix == ".json" or os.path.isfile(path):
@@ -61,7 +61,7 @@ def _config_of(name: str) -> Path | None:
 
 
 def _model_of_catalogue(read: Reader, name: str) -> ModelShape:
-    """The model of a name, or the usual one of a short name, which is then said."""
+    """Return the model of a name, or the usual one of a short name, which the answer then says."""
     from planner.models.catalogue import find_model, load_models, model_named
     from planner.models.images.catalogue import image_model_named, load_image_models
 
@@ -89,7 +89,7 @@ def _one_model() -> str:
 
 
 def _model_of_file(path: Path) -> ModelShape:
-    """The shape that a config.json describes."""
+    """Return the shape that a config.json describes."""
     name = str(path)
     if not os.path.isfile(path):
         raise UsageError(
@@ -102,7 +102,7 @@ def _model_of_file(path: Path) -> ModelShape:
 
 
 def describe(shape: ModelShape) -> Message:
-    """A shape in one line."""
+    """Describe a shape in one line."""
     if shape.network is not None:
         network = shape.network
         return Message.of(

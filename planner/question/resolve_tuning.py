@@ -1,4 +1,4 @@
-"""The data of a run in examples, how a fine-tuning is done, and what is sent in place of gradients, as typed."""
+"""Read the data of a run in examples, how a fine-tuning is done, and how gradients are compressed."""
 
 from __future__ import annotations
 
@@ -55,24 +55,25 @@ from planner.training.recipe import trained_mtp_layers
 from planner.units import parse_count
 
 USUAL_TOKENS = 400.0
-"""Mean tokens of an example where nobody says: assumed, between instruction sets of 100 and conversations of 1,500."""
+"""Mean tokens of an example where the user gives none: assumed, between instruction sets of 100 and conversations of
+1,500."""
 MOST_OF_SEQUENCE = 0.6
-"""The same over the longest sequence, at most."""
+"""Largest assumed mean length of an example, as a share of the longest sequence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Data:
-    """What a run is trained on."""
+    """The data that a run trains on."""
 
     tokens: float
-    """Of all passes, without padding."""
+    """Tokens of all passes, without padding."""
     lengths: Lengths | None
-    """Of examples that are padded; None: every sequence is full."""
+    """Lengths of examples that are padded; None: every sequence is full."""
     lengths_assumed: bool
 
 
 def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> Data:
-    """The tokens of the run: as given, from examples and passes over them, or the default of the method.
+    """Return the tokens of the run: given, from examples and passes over them, or the default of the method.
 
     Raises:
         UsageError: tokens and examples were both given, or a value cannot be read.
@@ -107,19 +108,19 @@ def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usual:
-    """The data set that is taken where nobody names one."""
+    """The data set that is assumed where the user names none."""
 
     examples: float
     epochs: float
-    """Passes over it."""
+    """Passes over the data set."""
     note: Message
 
 
 def samples_of(read: Reader, usual: Usual) -> float:
-    """Samples of the run: given, or those of the data set times the passes over it.
+    """Return the samples of the run: given, or those of the data set times the passes over it.
 
     Raises:
-        UsageError: both ways were taken, or more samples than anybody trains on.
+        UsageError: both ways were used, or there are more samples than anybody trains on.
     """
     given, examples, epochs = read.value(SAMPLES), read.value(EXAMPLES), read.value(EPOCHS)
     if given is not None:
@@ -146,11 +147,11 @@ def samples_of(read: Reader, usual: Usual) -> float:
 
 
 MOST_SAMPLES = 1e15
-"""Samples of a run: more is a slip."""
+"""Most samples of a run: more is a slip."""
 
 
 def _lengths(read: Reader, seq_len: int) -> tuple[Lengths, bool]:
-    """Lengths of the examples, and whether they are assumed."""
+    """Return the lengths of the examples, and whether they are assumed."""
     text = read.text(LENGTHS)
     if text is None:
         mean = max(1.0, min(USUAL_TOKENS, MOST_OF_SEQUENCE * seq_len))
@@ -172,10 +173,10 @@ def _lengths(read: Reader, seq_len: int) -> tuple[Lengths, bool]:
 
 
 def _lengths_of_file(path: Path, seq_len: int) -> Lengths:
-    """One length a line; blank lines and those that begin with `#` say nothing.
+    """Read one length per line; blank lines and those that begin with `#` are skipped.
 
     Raises:
-        InputFileError: a line is no number of tokens, or there is none.
+        InputFileError: a line is not a number of tokens, or there is no line.
     """
     name, counted = str(path), list[float]()
     for number, line in enumerate(read_text(path, name).splitlines(), start=1):
@@ -197,10 +198,10 @@ def _lengths_of_file(path: Path, seq_len: int) -> Lengths:
 
 
 def read_tuning(read: Reader, method: Method, model: ModelShape, stack: str) -> tuple[ModelShape, Tuning]:
-    """How the weights are trained, as far as the method leaves it open, and the model with what it trains beside them.
+    """Return the model with the modules trained beside it, and the tuning settings that its method leaves open.
 
     Raises:
-        UsageError: an input that the method has no use for was given, or a value cannot be read.
+        UsageError: an input was given that the method does not use, or a value cannot be read.
     """
     _check_used(read, method)
     if read.text(MOE_DISPATCHER) is not None and not model.experts:
@@ -238,10 +239,10 @@ def read_tuning(read: Reader, method: Method, model: ModelShape, stack: str) -> 
 
 
 def _with_mtp_layers(read: Reader, model: ModelShape, method: Method, stack: str) -> ModelShape:
-    """The model with the modules of multi-token prediction that the run trains.
+    """Return the model with the modules of multi-token prediction that the run trains.
 
     Raises:
-        UsageError: such modules were asked for where nothing trains them.
+        UsageError: such modules were requested where nothing trains them.
     """
     given, usual = read.value(MTP_LAYERS), trained_mtp_layers(model, method, stack)
     if given and (model.kind != "decoder" or method.trains != "all" or method.pairs):
@@ -255,10 +256,10 @@ def _with_mtp_layers(read: Reader, model: ModelShape, method: Method, stack: str
 
 
 def check_one_micro_batch(read: Reader, tuning: Tuning, gpus: int | None) -> None:
-    """With updates inside the backward pass a step is one micro-batch on each GPU.
+    """Check that a step is one micro-batch on each GPU where updates are made inside the backward pass.
 
     Raises:
-        UsageError: batch, micro-batch and GPUs were given, and make more of them, or less than one.
+        UsageError: batch, micro-batch and GPUs were given, and make more or less than one micro-batch per GPU.
     """
     batch, micro_batch = read.value(GLOBAL_BATCH), read.value(MICRO_BATCH)
     if not tuning.in_backward or batch is None or micro_batch is None or gpus is None:
@@ -294,21 +295,21 @@ def _check_used(read: Reader, method: Method) -> None:
 
 
 UNPACKED = {"qlora": "lora", "qdora": "dora", "dpo-qlora": "dpo-lora"}
-"""Methods that keep in 16 bits what these keep in 4."""
+"""16-bit counterparts of the methods that keep frozen weights in 4 bits."""
 
 
 def tuning_length(read: Reader, model: ModelShape, usual: int) -> int:
-    """The longest sequence of a fine-tuning where nobody says: the usual one, or the model's if that is shorter."""
+    """Return the longest sequence of a fine-tuning where none is given: the usual one, or the model's if shorter."""
     seq_len = min(usual, model.context)
     read.note(SEQ_LEN, seq_len, "default")
     return seq_len
 
 
 def asked_grad_compression(read: Reader) -> GradCompression | None:
-    """What is sent in place of gradients; None: the gradients.
+    """Return the compression of gradients; None: gradients are sent as they are.
 
     Raises:
-        UsageError: no such method or rank.
+        UsageError: there is no such method or rank.
     """
     text = read.value_or_default(GRAD_COMPRESSION).strip().lower()
     scheme = find_grad_compression(text)
@@ -320,16 +321,16 @@ def asked_grad_compression(read: Reader) -> GradCompression | None:
 def stack_with(
     read: Reader, scheme: GradCompression | None, stack: str, framework: Framework | None
 ) -> tuple[str, Framework | None]:
-    """The stack and framework as they are, or where nobody gave one the usual stack that has the method.
+    """Return stack and framework unchanged or, where the user gave none, the usual stack that has the method.
 
     Args:
         read: the question.
-        scheme: what gradients are compressed with; None: nothing.
-        stack: as given or usual.
-        framework: behind it, where it has a name.
+        scheme: the method that compresses gradients; None: none.
+        stack: as given, or the usual one.
+        framework: the framework behind the stack, where it has a name.
 
     Raises:
-        UsageError: a stack was given that has no such method.
+        UsageError: a stack was given that does not have the method.
     """
     if scheme is None or not scheme.stacks or stack in scheme.stacks:
         return stack, framework
@@ -347,10 +348,10 @@ def stack_with(
 def check_grad_compression(
     read: Reader, scheme: GradCompression | None, optimizer: Optimizer, clusters: tuple[Cluster, ...]
 ) -> None:
-    """Refuse what the method does not go with.
+    """Refuse settings that the compression method does not support.
 
     Raises:
-        UsageError: the ZeRO stage, the optimizer or a GPU.
+        UsageError: the ZeRO stage, the optimizer or a GPU is not supported.
     """
     if scheme is None:
         return

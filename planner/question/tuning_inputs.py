@@ -8,7 +8,8 @@ from planner.question.parsers import number, one_of, parse_switch, parse_text, w
 from planner.units import parse_count
 
 DEFAULT_EXAMPLES = 50_000
-"""Examples of a fine-tuning where nobody says: about as many as Alpaca's 52,002 (its data card: tatsu-lab/alpaca)."""
+"""Examples of a fine-tuning where the user gives none: about as many as Alpaca's 52,002 (data card:
+tatsu-lab/alpaca)."""
 
 IMAGE_SIZE = Input(
     name="image_size",

@@ -1,7 +1,8 @@
-"""Short names that several rows of a catalogue could bear, with the one that is usually meant.
+"""Short names that fit several rows of a catalogue, each with the row that is usually meant.
 
 `h100` and `llama-3` name families. A question may use them: the row of `catalog/usual_names.csv` says which member is
-taken, and the answer says so. A catalogue itself stays strict (`find_gpu`): an offer for an `h100` may be for either.
+taken, and the answer says so. A catalogue itself stays strict (`find_gpu`): an offer for an `h100` may be for any
+member.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from planner.lazy import dataclass
 from planner.rows import CATALOG, compact, read_rows
 
 MOST_OTHERS = 3
-"""Other members of a family that an answer names."""
+"""Most other members of a family that an answer names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsualName:
-    """A short name and what is usually meant by it."""
+    """A short name and the catalogue row that it usually means."""
 
     name: str
-    """As ids of the catalogue write it: `llama-3`."""
+    """The name as ids of the catalogue write it: `llama-3`."""
     id: str
-    """Of the row that it stands for."""
+    """Id of the catalogue row that is usually meant."""
 
 
 @cache
 def usual_names(kind: str) -> dict[str, UsualName]:
-    """The short names of a catalogue, each without case and punctuation.
+    """Return the short names of a catalogue, by their form without case and punctuation.
 
     Args:
         kind: `gpu` or `model`.
@@ -43,12 +44,12 @@ def usual_names(kind: str) -> dict[str, UsualName]:
 
 
 def taken_for(kind: str, name: str, ids: Iterable[str]) -> tuple[str, Message] | None:
-    """The id that a short name is taken for, and the note that says so; None where the name is no short one.
+    """Return the id that a short name is taken for, and the note that says so; None where the name is not a short one.
 
     Args:
         kind: `gpu` or `model`.
         name: as typed.
-        ids: of the catalogue, for the others that the name may have meant.
+        ids: ids of the catalogue, for the others that the name may have meant.
     """
     usual = usual_names(kind).get(compact(name))
     if usual is None:
@@ -60,12 +61,12 @@ def taken_for(kind: str, name: str, ids: Iterable[str]) -> tuple[str, Message] |
 
 
 def named_among(kind: str, name: str, ids: Iterable[str]) -> str | None:
-    """Which of some ids a name means, as a question reads it: whatever its case and punctuation, or a short name.
+    """Return which of some ids a name means: whatever its case and punctuation, or as a short name.
 
     Args:
         kind: `gpu` or `model`.
         name: as typed.
-        ids: those to choose among, for example of the GPUs in an answer.
+        ids: the ids to choose among, for example of the GPUs in an answer.
     """
     known = {compact(id_): id_ for id_ in ids}
     usual = usual_names(kind).get(compact(name))

@@ -1,1 +1,1 @@
-"""Which kernels and messages is the step of one layout made of: their shapes, rates and sources?"""
+"""Which kernels and collectives does the step of one layout consist of, with which shapes, rates and sources?"""

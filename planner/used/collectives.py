@@ -1,4 +1,4 @@
-"""The collectives behind the step of one layout: bytes, ranks, time, rate on the bus, what is hidden, and source."""
+"""The collectives behind the step of one layout: bytes, ranks, time, bus bandwidth, exposed share and source."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ class CollectiveUse:
     operation: str
     """`all_reduce`, `all_gather`, `reduce_scatter`, `all_to_all` or `send`."""
     carries: str
-    """What is in it, one of `transfers.CARRIED`."""
+    """Content of the message, one of `transfers.CARRIED`."""
     gpus: int
-    """That take part in one."""
+    """Number of GPUs that take part in one message."""
     domains: int
-    """NVLink domains (nodes, or racks of NVL72) that these lie on; 1: inside one."""
+    """Number of NVLink domains (nodes, or racks of NVL72) that these GPUs span; 1: a single domain."""
     message_bytes: float
-    """Of one message, as nccl-tests counts: the whole, not one rank's part."""
+    """Size of one message as nccl-tests counts it: the whole, not one rank's part."""
     per_step: float
-    """Messages on the critical path of a step, with those that recomputation repeats."""
+    """Number of messages on the critical path of a step, with those that recomputation repeats."""
     message_s: float
-    """Time of one."""
+    """Time of one message."""
     bus_gb_per_s: float
-    """Rate on the bus, as nccl-tests counts."""
+    """Bus bandwidth, as nccl-tests counts it."""
     exposed_ratio: float
-    """Of its time, what no compute hides; messages that hide together share it."""
+    """Share of its time that no compute hides; messages that are hidden together share it."""
     share_ratio: float
-    """Of the item's time. What is left of 1 is no message: compute that is slowed beside them, copies, stalls."""
+    """Share of the item's time. The rest up to 1 is not messages but compute that they slow down, copies and stalls."""
     evidence: str
     """Id of the source of the rate: a measured surface, or the row of the link or the network."""
 
@@ -67,19 +67,19 @@ class _Axis:
     item: str
     transfers: Sequence[Transfer]
     times: float
-    """How often a step passes what `Transfer.times` counts in."""
+    """How often a step repeats the unit that `Transfer.times` counts in: layer and micro-batch, chunk, or step."""
     exposed_s: float | None
-    """What is exposed of all of them, for one pass, where they hide together; None: each has a share of its own."""
+    """Exposed time of all transfers per pass, where they are hidden together; None: each has its own exposed share."""
     item_s: float
-    """The item, for one pass."""
+    """Time of the item per pass."""
 
 
 def collectives_used(recipe: Recipe, cluster: Cluster, at: Layouts, rates: RateSet) -> tuple[CollectiveUse, ...]:
-    """Every kind of message that a layout sends, at mid values.
+    """Return every kind of message that a layout sends, at mid values.
 
     Args:
         recipe: what is trained.
-        cluster: on which machines.
+        cluster: the machines.
         at: exactly one layout.
         rates: the terms, with their sources.
     """
@@ -117,7 +117,7 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
 
 
 def _image_axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:
-    """Of a vision model, which reduces gradients and sends nothing else."""
+    """Yield the axis of a vision model, which reduces gradients and sends nothing else."""
     network, rates = network_of(recipe.model), terms.sample()
     item_s = only(image_step(network, recipe, cluster, at, rates).dp_comm) / only(left_out(rates))
     exposed_s = item_s - only(image_coding_s(network, recipe, at, rates))

@@ -1,4 +1,4 @@
-"""The kernels behind the step of one layout, products and attention: shape, time, rate and the source of each."""
+"""The kernels behind the step of one layout, products and attention: shape, time, rate, and the source of each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from planner.training.recipe import Recipe
 from planner.units import TERA
 
 PRODUCTS_OF = ("layer", "moe_layer", "head")
-"""Where products stand: in a layer, in a layer with experts, in the output layer."""
+"""Places of products: in a layer, in a layer with experts, in the output layer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductUse:
-    """One product of a layer, or the output layer, for one micro-batch on one GPU."""
+    """One matrix product of a layer, or the output layer, for one micro-batch on one GPU."""
 
     where: str
     """One of `PRODUCTS_OF`."""
@@ -31,21 +31,21 @@ class ProductUse:
     n: float
     k: float
     count: float
-    """Products of this shape: experts on the GPU, or 1."""
+    """Number of products of this shape: experts on the GPU, or 1."""
     compute: str
     """Compute type."""
     step_s: float
-    """Forward and backward."""
+    """Time of the forward and backward pass."""
     tflops: float
-    """TFLOP/s over forward and backward."""
+    """TFLOP/s over the forward and backward pass."""
     share_ratio: float
-    """Of the time of all products of the model."""
+    """Share in the time of all products of the model."""
     evidence: str | None
-    """Id of the measured surface; None: the law of a roofline."""
+    """Id of the measured surface; None: a roofline model."""
 
 
 def products_used(recipe: Recipe, at: Layouts, rates: Rates) -> tuple[ProductUse, ...]:
-    """Every product of a layer of each kind and of the output layer, at mid values.
+    """Return every product of a layer of each kind and of the output layer, at mid values.
 
     Args:
         recipe: what is trained.
@@ -82,7 +82,7 @@ def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> Pr
 
 
 def shown(value: float) -> float:
-    """Six digits: a document holds many kernels."""
+    """Round to six digits, since a document holds many kernels."""
     return float(f"{value:.6g}")
 
 
@@ -94,23 +94,23 @@ class AttentionUse:
     """Query heads times sequences."""
     head_dim: float
     length: float
-    """Length of the causal sequence whose queries meet as many keys as in one kernel."""
+    """Length of the causal sequence whose queries meet as many keys as those of one kernel."""
     chunks: float
-    """Kernels, one for each chunk of keys and values under context parallelism."""
+    """Number of kernels, one for each chunk of keys and values under context parallelism."""
     compute: str
     """Compute type."""
     step_s: float
-    """Forward and backward."""
+    """Time of the forward and backward pass."""
     tflops: float
-    """TFLOP/s over forward and backward, which computes the scores again."""
+    """TFLOP/s over the forward and backward pass, which computes the scores again."""
     evidence: str | None
     """Id of the measured surface; None: a share of the peak."""
 
 
 def attention_used(recipe: Recipe, at: Layouts, rates: Rates) -> AttentionUse | None:
-    """The attention kernel at mid values; arguments as in `products_used`.
+    """Return the attention kernel at mid values; arguments as in `products_used`.
 
-    None where no layer attends, or scores are stored.
+    None where no layer attends, or the scores are stored.
     """
     if recipe.attention == "naive" or not recipe.model.attention_share:
         return None
@@ -126,12 +126,12 @@ def attention_used(recipe: Recipe, at: Layouts, rates: Rates) -> AttentionUse | 
 
 
 def only(value: Value) -> float:
-    """Of the only layout."""
+    """Return the value of the only layout."""
     return float(np.ravel(value)[0])
 
 
 def gain_of_narrow(recipe: Recipe, rates: Rates, products: tuple[ProductUse, ...]) -> NarrowGain | None:
-    """Gain of the policy's narrow products over BF16 at the longest of them; None where either was not measured."""
+    """Return the gain of the policy's narrow products over BF16 at the longest; None where either was not measured."""
     policy = recipe.policy
     narrow, wide = rates.surface("linear_flop_per_s"), rates.surface("other_flop_per_s")
     chosen = [use for use in products if use.compute == policy.linear_compute]

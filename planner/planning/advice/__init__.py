@@ -1,1 +1,1 @@
-"""What a reader should know before deciding: risks, costs that are avoidable, and settings that end sooner."""
+"""Advice to read before deciding on a plan: risks, avoidable costs, and settings that finish sooner."""

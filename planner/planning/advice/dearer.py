@@ -1,4 +1,4 @@
-"""A plan that is far dearer than those on other numbers of GPUs: which number mends that."""
+"""Warn of a plan that is far dearer than those on other numbers of GPUs, and name a better number."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from planner.question.question import Question
 from planner.rates.terms import Draws
 
 FAR_DEARER = 2.0
-"""Cost of a plan over that on other GPUs from which on it is not to be taken as it is."""
+"""Ratio of a plan's cost to that on other GPUs from which the plan should not be taken as it is."""
 AS_CHEAP = 2.0
-"""How much dearer than the cheapest a number of GPUs may be to be named because it is closer."""
+"""Factor over the cheapest cost up to which a number of GPUs is named because it is closer to the plan's."""
 STEPS = (1, -1, 2, -2, 4, -4)
-"""Sixteenths of a plan's nodes, or nodes where it has fewer, by which other numbers that are looked at differ."""
+"""By how many steps the other numbers of GPUs differ from the plan's. A step is a sixteenth of the plan's nodes, and at
+least one node."""
 
 
 def far_dearer(
     question: Question, case: Case, plan: Plan, curve: Sequence[CurvePoint], draws: Draws
 ) -> tuple[Message, ...]:
-    """That another number of GPUs, close by if there is such, costs less than half of a plan; nothing if none does.
+    """Return a warning that another number of GPUs, if possible close by, costs less than half; empty if none does.
 
     Args:
-        question: what was asked.
-        case: the asked precision on one kind of GPU.
+        question: the question.
+        case: the requested precision on one kind of GPU.
         plan: its plan, which fits.
-        curve: the same on more and fewer GPUs.
+        curve: its curve over more and fewer GPUs.
         draws: the common draws.
     """
     cheap = [point for point in curve if _is_allowed(point) and _share(point, plan) * FAR_DEARER <= 1.0]
@@ -53,12 +54,12 @@ def far_dearer(
 
 
 def _is_allowed(point: CurvePoint) -> bool:
-    """Whether a point is another plan that misses no target."""
+    """Return whether a point is another plan that misses no target."""
     return not point.chosen and point.in_time is not False and point.in_budget is not False
 
 
 def _share(point: CurvePoint, plan: Plan) -> float:
-    """Cost of a point over that of a plan at mid, or their GPU-hours where no price is known."""
+    """Return the cost of a point over that of a plan at mid, or the ratio of GPU-hours where no price is known."""
     if point.cost_usd is not None and plan.cost_usd is not None and plan.cost_usd.mid > 0:
         return point.cost_usd.mid / plan.cost_usd.mid
     assert plan.duration_days is not None

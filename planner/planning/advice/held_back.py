@@ -1,4 +1,4 @@
-"""A lower precision that takes longer than a higher one, since memory leaves it only a slower layout."""
+"""Warn of a lower precision that is slower than a higher one, since memory leaves it only a slower layout."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from planner.planning.targets import SOONER_RATIO, digits_apart
 
 
 def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> Iterator[Message]:
-    """That a precision with the faster arithmetic is slower for want of memory, where one of the two was asked for.
+    """Yield warnings that a precision with faster arithmetic is slower for want of memory.
 
-    Of two precisions with equally fast arithmetic, only the one asked for is said to be held back. The message comes
-    where the layout of the higher precision would make the lower one clearly faster than its own layout does, but at
-    a risk above what is allowed and above that of its own.
+    One of the two precisions must be the requested one; if their arithmetic is equally fast, only the requested one is
+    said to be held back. A warning is given where the layout of the higher precision would make the lower one clearly
+    faster than its own layout does, but at a risk above the limit, or above the risk of its own layout where that is
+    not safe.
 
     Args:
-        asked: the asked precision on one kind of GPU.
-        cases: all precisions there, each with the batch of that asked for.
+        asked: the requested precision on one kind of GPU.
+        cases: all precisions on that GPU, each with the batch of the requested one.
         planned: their plans on the same GPUs.
     """
     pairs = list(zip(cases, planned, strict=True))
@@ -35,7 +36,7 @@ def held_back(asked: Case, cases: Sequence[Case], planned: Sequence[Ranged]) -> 
 
 
 def _message_of_pair(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> Iterator[Message]:
-    """The sentence about one pair, if the layout is what holds the lower precision back."""
+    """Yield the warning about one pair, if memory rather than arithmetic makes the lower precision slower."""
     if slow.choice is None or quick.choice is None:
         return
     own, bolder = slow.choice.winner, quick.choice.winner
@@ -56,16 +57,16 @@ def _message_of_pair(lower: Case, slow: Ranged, higher: Case, quick: Ranged) -> 
 
 
 def _should_be_faster(lower: Case, higher: Case, asked: Case) -> bool:
-    """Whether the arithmetic of the first is faster; of two that are equally fast only the asked one is held back."""
+    """Return whether the first has the faster arithmetic; of two equally fast ones, only the requested one counts."""
     return _peak(lower) > _peak(higher) or (lower is asked and lower is not higher and _peak(lower) == _peak(higher))
 
 
 def _peak(case: Case) -> float:
-    """Dense peak of the arithmetic of a precision."""
+    """Return the dense peak of a precision's arithmetic."""
     return float(case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute])
 
 
 def _seconds(choice: Choice) -> float:
-    """Time of a run on the clock at mid."""
-    assert choice.best is not None  # it is that of a plan
+    """Return the wall-clock time of a run at mid."""
+    assert choice.best is not None  # the choice of a plan has a winner
     return float(choice.scores.wall_s[choice.best])

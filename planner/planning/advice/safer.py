@@ -1,4 +1,4 @@
-"""A plan that may run out of memory: which way to train is safe on the same GPUs, and how long it takes."""
+"""For a plan that may run out of memory, the quickest way to train that is safe on the same GPUs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Way:
     """A way to train that needs less memory."""
 
     change: Message
-    """What to add to the command, or to leave out."""
+    """The flags to add to the command, or to leave out."""
     question: Question
 
 
@@ -35,15 +35,15 @@ def quickest_safe_way(
     case_of: Callable[[Question], Case | None],
     least_ratio: float = 0.0,
 ) -> Iterator[Message]:
-    """How a plan's GPUs would train the same weights safely with less memory: the quickest way; nothing if none does.
+    """Yield the quickest way to train the same weights safely on a plan's GPUs with less memory, if there is one.
 
     Args:
-        question: what was asked.
-        case: the asked precision on the plan's kind of GPU.
+        question: the question.
+        case: the requested precision on the plan's kind of GPU.
         plan: its plan, which fits.
         draws: the common draws.
-        case_of: puts a question for this kind of GPU together with its rates and prices; None: the GPU cannot run it.
-        least_ratio: the plan's time over that of a way, below which the way is not worth a word.
+        case_of: builds the case of a question on this kind of GPU; None: the GPU cannot run it.
+        least_ratio: the ratio of the plan's time to a way's below which the way is not worth mentioning.
     """
     tried = (_safely(way, plan.gpus, case_of) for way in _ways(question, case))
     safe = [each for each in tried if each is not None]
@@ -60,19 +60,19 @@ def quickest_safe_way(
 
 
 def _safely(way: _Way, gpus: int, case_of: Callable[[Question], Case | None]) -> tuple[_Way, Case, Choice] | None:
-    """A way with what would be planned on so many GPUs; None where that is not safe either."""
+    """Return a way with its case and the layout on these GPUs; None where that layout is not safe either."""
     case = case_of(way.question)
     if case is None:
         return None
     try:
         choice = best_on(case, way.question.fixed, gpus)
-    except UsageError:  # what is fixed of the layout does not go with it
+    except UsageError:  # the fixed parts of the layout exclude it
         return None
     return (way, case, choice) if choice.safe else None
 
 
 def _ways(question: Question, case: Case) -> Iterator[_Way]:
-    """What a refusal offers where nothing fits, as far as it trains the same weights."""
+    """Yield the memory-saving ways that a refusal offers where nothing fits, if they train the same weights."""
     for way in leaner(case, question.fixed):
         change = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))
         yield _Way(change=change, question=way.asked(question))

@@ -1,4 +1,4 @@
-"""What changes a decision about a plan: warnings, and better plans close by."""
+"""Messages that may change a decision about a plan: warnings, and better plans close by."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ from planner.question.question import Question
 from planner.rates.terms import Draws
 
 LEAST_BELOW = 0.75
-"""Share of the GPUs given below which rounder numbers are not looked at."""
+"""Share of the given GPUs below which rounder numbers are not considered."""
 RISKY_SOONER = 1.25
-"""How much faster a layout must be to be worth a word though it risks the memory more than is allowed."""
+"""How many times faster a layout must be to be mentioned although its memory risk is above the limit."""
 RISKY_AT_MOST = 0.15
-"""Risk of running out of memory above which nobody should try a layout for its speed; above that of a plan that is
-risky itself, by so much."""
+"""Highest memory risk of a layout that is suggested for its speed; where the plan is risky itself, the most by which
+the layout's risk may exceed the plan's."""
 ABOUT_AS_FAST = 1.1
-"""How much longer a plan at a higher risk may take than the fastest at it: a further percentage is then not tried."""
+"""A higher percentage is not tried once a plan's time is within this factor of the fastest layout that is
+acceptable."""
 MANY_MORE = 4
-"""How many times as many GPUs a rounder sequence must be able to be split over for it to be named."""
+"""How many times as many GPUs a rounder sequence length must allow for it to be named."""
 WORTH_A_WORD_RATIO = 0.97
-"""Share of a plan's time and cost that other GPUs of its nodes must stay below to be named."""
+"""Share of a plan's time and cost below which the use of all GPUs of its nodes is suggested."""
 
 
 def warnings_of(
@@ -49,21 +50,21 @@ def warnings_of(
     caps: Sequence[CapEffect],
     cases: Sequence[Case],
 ) -> list[Message]:
-    """Warnings about prices, the power cap, what is extrapolated, hosts, checkpointing, memory, and years.
+    """Return warnings about prices, the power cap, extrapolation, hosts, checkpointing, memory, and runs of years.
 
     Args:
-        question: what was asked.
+        question: the question.
         prices: by GPU id.
-        plans: all of the first view.
-        caps: what a power cap does, by GPU.
-        cases: what the plans were evaluated with.
+        plans: all plans of the first view.
+        caps: the effect of a power cap, by GPU.
+        cases: the cases that the plans were evaluated with.
     """
     asked = [plan for plan in plans if plan.precision == question.asked.precision]
     able = {plan.gpu for plan in asked}
     ledgers = {case.cluster.gpu.id: case.ledger for case in cases}
     warnings = [*collect_warnings(question, prices, ledgers, asked)]
     positions = question.model.learned_positions
-    if 0 < positions < question.seq_len:  # to fine-tune, it is refused
+    if 0 < positions < question.seq_len:  # a fine-tuning is refused
         warnings.append(
             Message.of("warning.positions", name=question.model.name, positions=positions, seq_len=question.seq_len)
         )
@@ -97,7 +98,7 @@ def warnings_of(
 
 
 def _unusual_checkpointing(question: Question) -> Iterator[Message]:
-    """That the named software has no setting for the checkpointing that was asked for."""
+    """Warn that the named software has no setting for the requested checkpointing."""
     asked, framework = question.fixed.act_ckpt, question.framework
     if asked is not None and framework is not None and asked not in framework.act_ckpts:
         new = Message.of("flag.with_value", input="act_ckpt", value=asked)
@@ -106,7 +107,7 @@ def _unusual_checkpointing(question: Question) -> Iterator[Message]:
 
 
 def _limits_as_sold(question: Question) -> Iterator[Message]:
-    """Of several GPUs, those that cannot be set to as high a power limit as was asked for."""
+    """Warn of GPUs that cannot be set to as high a power limit as was requested for all."""
     for cluster in question.clusters:
         asked_w, sold_w = cluster.power_limit_w, cluster.gpu.tdp_w
         if asked_w is not None and asked_w > sold_w > 0:
@@ -114,7 +115,7 @@ def _limits_as_sold(question: Question) -> Iterator[Message]:
 
 
 def uneven_sequence(case: Case, plan: Plan) -> Message | None:
-    """That a sequence would be split over many more GPUs if its length were a rounder number of tokens."""
+    """Return a warning that a sequence of a rounder length could be split over many more GPUs, or None."""
     seq_len, split = case.recipe.seq_len, context_sizes(case.recipe)[-1]
     rounder = context_powers(case.recipe)[-1]
     if plan.layout is None or plan.layout.cp < split or rounder < MANY_MORE * split:
@@ -124,7 +125,7 @@ def uneven_sequence(case: Case, plan: Plan) -> Message | None:
 
 
 def _key_of_years(question: Question, plan: Plan) -> str:
-    """Which warning a run of years gets: by what keeps it from taking more GPUs."""
+    """Return the key of the warning about a run of years, which depends on the reason for not using more GPUs."""
     if question.gpus is not None:
         return "warning.years"
     if question.most_gpus is not None and plan.gpus * NEXT_COUNT_RATIO > question.most_gpus:
@@ -140,19 +141,19 @@ def advice_on(
     case_of: Callable[[Question], Case | None],
     draws: Draws,
 ) -> tuple[Message, ...]:
-    """Better plans close to that of the asked precision: at another risk, on fewer GPUs or on all of its nodes.
+    """Return better plans close to that of the requested precision: at another risk, on fewer GPUs, or on whole nodes.
 
     Args:
-        question: what was asked.
-        case: the asked precision on one kind of GPU.
+        question: the question.
+        case: the requested precision on one kind of GPU.
         anchor: its plan.
-        curve: the same on more and fewer GPUs.
-        case_of: puts another question for that GPU together; None: the GPU cannot run it.
+        curve: its curve over more and fewer GPUs.
+        case_of: builds the case of another question on that GPU; None: the GPU cannot run it.
         draws: the common draws.
     """
     risky = None if anchor.choice is None else faster_at_a_risk(question, case, anchor.choice)
     advice = () if risky is None else (risky,)
-    if anchor.choice is not None and (risky is not None or not anchor.choice.safe):  # memory is what is short
+    if anchor.choice is not None and (risky is not None or not anchor.choice.safe):  # memory is the constraint
         least_ratio = RISKY_SOONER if anchor.choice.safe else 0.0
         advice = (*advice, *quickest_safe_way(question, case, anchor.plan, draws, case_of, least_ratio))
     if question.gpus is None:
@@ -165,14 +166,14 @@ def advice_on(
 
 
 def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message | None:
-    """That a much faster layout on the same GPUs would risk the memory by somewhat more than is allowed.
+    """Return a message that a much faster layout on the same GPUs has a memory risk somewhat above the limit, or None.
 
-    Of a plan that is risky itself, by somewhat more than it does. What is named is what would be planned there at the
-    least whole percentage that leads to a plan about as fast as the fastest; None where there is none.
+    For a plan that is risky itself, its own risk takes the place of the limit. The message names what would be planned
+    there at the least whole percentage that leads to a plan about as fast as the fastest.
 
     Args:
-        question: what was asked.
-        case: the asked precision on one kind of GPU.
+        question: the question.
+        case: the requested precision on one kind of GPU.
         choice: the plan's layout, and those that it won against.
     """
     if choice.best is None:
@@ -201,9 +202,9 @@ def faster_at_a_risk(question: Question, case: Case, choice: Choice) -> Message 
 
 
 def _fastest_at_a_risk(case: Case, choice: Choice, least: float, most: float) -> tuple[int, float] | None:
-    """The fastest layout with a risk above one and up to another: its risk in whole percent, rounded up, and its time.
+    """Return the risk, in whole percent rounded up, and the time of the fastest layout with a risk in (least, most].
 
-    Of those that are much faster than the plan, only the leanest of each way to split the model are looked at.
+    Only the leanest layout of each split that is much faster than the plan is considered.
     """
     layouts, scores = choice.layouts, choice.scores
     plan_s = float(scores.wall_s[choice.best])
@@ -218,7 +219,7 @@ def _fastest_at_a_risk(case: Case, choice: Choice, least: float, most: float) ->
 
 
 def _told_at_a_risk(question: Question, case: Case, choice: Choice, bolder: Choice, percent: int) -> Message:
-    """What differs in a bolder layout, what it gains and risks, and the flags that plan it."""
+    """State the settings in which a riskier layout differs, its gain and risk, and the flags that plan it."""
     risk = risk_of(case, bolder.winner)
     flags = [Message.of("flag.with_value", input="memory_risk", value=f"{percent}%")]
     if question.gpus is None:
@@ -233,9 +234,9 @@ def _told_at_a_risk(question: Question, case: Case, choice: Choice, bolder: Choi
 
 
 def rounder_below(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> tuple[CurvePoint, ...]:
-    """Plans on somewhat fewer GPUs whose number splits in more ways, where the number was given.
+    """Return plans on somewhat fewer GPUs whose number splits in more ways, where the number was given.
 
-    Of 94 nodes those are 92, 88 and 80; few pipelines and batches go with 94.
+    Of 94 nodes these are 92, 88 and 80; few pipelines and batches divide evenly over 94.
     """
     node = case.cluster.gpus_per_node
     nodes = plan.gpus // node
@@ -245,7 +246,7 @@ def rounder_below(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, 
 
 
 def sooner_on_fewer(points: Iterable[CurvePoint]) -> Iterator[Message]:
-    """That fewer GPUs end sooner than a plan's, by GPU: a batch splits evenly over some numbers only."""
+    """Yield messages by GPU that fewer GPUs finish sooner than the plan's, since a batch divides over some numbers."""
     by_gpu: dict[str, list[CurvePoint]] = {}
     for point in points:
         by_gpu.setdefault(point.gpu, []).append(point)
@@ -263,9 +264,9 @@ def sooner_on_fewer(points: Iterable[CurvePoint]) -> Iterator[Message]:
 def on_whole_nodes(
     case: Case, fixed: FixedLayout, plan: Plan, near: Iterable[CurvePoint], targets: Targets, draws: Draws
 ) -> Iterator[Message]:
-    """That all GPUs of a plan's nodes end sooner and are cheaper than the part of them that was given.
+    """Yield a message that all GPUs of a plan's nodes finish sooner and cheaper than the part of them that was given.
 
-    Nothing is said of it where fewer GPUs, of those points that are `near`, end as soon.
+    There is no message where fewer GPUs, among the points in `near`, finish as soon.
     """
     whole = plan.nodes * case.cluster.gpus_per_node
     if not plan.gpus < whole <= targets.most_gpus:

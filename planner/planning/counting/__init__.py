@@ -1,1 +1,1 @@
-"""How many GPUs, where the question leaves it open: the fewest in time, the soonest for the money."""
+"""Choose the number of GPUs where the question leaves it open: the fewest in time, or the soonest in a budget."""

@@ -1,4 +1,4 @@
-"""How many GPUs: the fewest that meet a deadline at the confidence, or the number that ends soonest within a budget."""
+"""Choose the number of GPUs: the fewest that meet a deadline, or the one that finishes soonest within a budget."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ from planner.planning.targets import NO_TARGETS, Targets
 from planner.rates.terms import Draws
 
 CHEAPER_WITHIN = 1.5
-"""How many more GPUs than the fewest are looked at for a plan that ends sooner and is cheaper as well."""
+"""Factor over the fewest GPUs up to which more are considered for a plan that finishes sooner and is cheaper as
+well."""
 TUNING_CHEAPER_WITHIN = 2.0
-"""The same to fine-tune, where the fewest GPUs that hold the run are full to the brim."""
+"""The same factor for fine-tuning, where the fewest GPUs that hold the run have almost no memory to spare."""
 MORE_NODES = 2
-"""So many more nodes are looked at in any case."""
+"""Number of further nodes that are considered in any case."""
 MOST_CHEAPER = 4
-"""Of these numbers of GPUs so many are looked at closely: those that are the cheapest at mid."""
+"""Number of these GPU counts that are planned under draws: the cheapest ones at mid."""
 CLOSE_TO_CHEAPEST = 1.05
-"""How many GPU-hours more than the cheapest of them the fewest of these may take: less is within what the layouts that
-a search over numbers of GPUs leaves out may change."""
+"""The fewest of these GPUs whose GPU-hours are within this factor of the cheapest are taken: a smaller difference is
+within what the layouts that a search over GPU counts leaves out may change."""
 
 
 def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_TARGETS, *, at_least: int = 1) -> Choice:
-    """The best layout on the fewest whole nodes that meet the targets, safely; `at_least` are known to be needed.
+    """Return the best layout on the fewest whole nodes that meet the targets safely.
 
-    Where somewhat more GPUs (`_cheaper`) end sooner and cost less, the fewest of these close to the cheapest are taken.
-    Where no number of GPUs has a safe layout that meets the targets, the fewest on which a layout does that is more
-    likely to fit than not.
+    At least `at_least` GPUs are known to be needed. Where somewhat more GPUs finish sooner and cost less (`_cheaper`),
+    the fewest of these close to the cheapest are taken. Where no number of GPUs has a safe layout that meets the
+    targets, the result is the fewest on which a layout meets them that is more likely to fit than not.
 
     Raises:
-        NoPlanError: no number of GPUs meets the targets; says by how much, and what would.
+        NoPlanError: no number of GPUs meets the targets; the error says by how much, and what would.
     """
     search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
     risky: Choice | None = None
@@ -77,20 +78,20 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
 def fewest_between(
     case: Case, fixed: FixedLayout, draws: Draws, targets: Targets, between: tuple[float, float]
 ) -> Choice | None:
-    """The best layout on the fewest of the round numbers of GPUs in a range that meets the targets safely, if any."""
+    """Return the best layout on the fewest round number of GPUs in a range that meets the targets safely, or None."""
     search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
     layouts, scores, fits = search.look_between(between)
     return search.first_met(layouts, scores, fits)[0] if len(layouts) else None
 
 
 MOST_EMPTY = 3
-"""Ranges without a layout after which no larger number of GPUs has one."""
+"""Number of ranges in a row without a layout after which the search ends: no larger number of GPUs has one."""
 MOST_WITHOUT_DEADLINE = 4096
-"""Where only memory and budget count, the search ends here once a layout fits."""
+"""Where only memory and budget count, the search ends beyond this number of GPUs once a layout fits."""
 
 
 def _windows(case: Case, targets: Targets, first: int = 1) -> Iterator[tuple[float, float]]:
-    """Ranges of GPU counts to look at, in rising order; narrow ones with a deadline, where the first is close."""
+    """Yield ranges of GPU counts in rising order; with a deadline they are narrow: the first is near the answer."""
     low, wider = first, WINDOW if targets.deadline_s is None else DEADLINE_WINDOW
     while low <= targets.most_gpus:
         high = min(max(math.floor(low * wider), 8 * case.cluster.gpus_per_node), targets.most_gpus)
@@ -99,16 +100,17 @@ def _windows(case: Case, targets: Targets, first: int = 1) -> Iterator[tuple[flo
 
 
 WINDOW = 3.0
-"""Most GPUs of a range over its fewest."""
+"""Ratio of the most to the fewest GPUs of a range."""
 DEADLINE_WINDOW = 1.5
-"""The same with a deadline."""
+"""The same ratio with a deadline."""
 
 
 def _least_needed(search: CountSearch) -> int:
-    """A number of GPUs below which a deadline cannot be met; 1 without one.
+    """Return a number of GPUs below which the deadline cannot be met; 1 without a deadline.
 
-    It is what the run takes at the dense peak; of many GPUs what it takes with the fastest layout there, whether or not
-    that fits, on as few as these: more GPUs are not markedly faster each.
+    It is the number that the run needs at the dense peak. Where that is large, it is the number needed at the speed of
+    the fastest layout on little more than that many GPUs, whether or not that layout fits: more GPUs are not markedly
+    faster each.
     """
     case, deadline_s = search.case, search.targets.deadline_s
     if deadline_s is None:
@@ -129,16 +131,16 @@ def _least_needed(search: CountSearch) -> int:
 BEST_MFU = 0.85
 """Share of the dense peak that no plan exceeds."""
 MANY_NODES = 8
-"""Up to so many nodes each number of them is looked at."""
+"""Number of nodes up to which every number of nodes is considered."""
 SCANNED = 1.13
-"""Most GPUs over the fewest whose layouts show how fast the fastest is: one or two round numbers. A batch that is given
-divides over fewer of them."""
+"""Ratio of the most to the fewest GPUs whose layouts show how fast the fastest is; it spans one or two round numbers. A
+given batch divides over fewer of them, so a wider range is used for it."""
 FASTER_EACH = 0.85
-"""GPU-hours of a run over those on fewer GPUs, at the least, were memory no limit."""
+"""Lower bound on the ratio of a run's GPU-hours on more GPUs to those on fewer, if memory were no limit."""
 
 
 def _finer(search: CountSearch, too_few: int, enough: Choice) -> Choice:
-    """Fewer GPUs that still meet the targets, between a number that does not and one that does."""
+    """Return the best layout on fewer GPUs that meets the targets, above `too_few`; `enough` where there is none."""
     if search.case.recipe.batch_band is None:
         return enough
     counts = counts_between(search.case.cluster, too_few, enough.gpus)
@@ -151,10 +153,10 @@ def _finer(search: CountSearch, too_few: int, enough: Choice) -> Choice:
 
 
 def _cheaper(search: CountSearch, enough: Choice) -> Choice:
-    """Somewhat more GPUs where these end sooner and are cheaper: the fewest that are close to the cheapest.
+    """Return the choice on somewhat more GPUs where these finish sooner and are cheaper: the fewest near the cheapest.
 
-    Looked at are half as many again, twice as many to fine-tune, and `MORE_NODES` more nodes in any case: of these the
-    `MOST_CHEAPER` cheapest at mid, by what they cost in the middle of the draws.
+    Half as many GPUs again are considered, twice as many for fine-tuning, and `MORE_NODES` more nodes in any case. The
+    `MOST_CHEAPER` of them that are cheapest at mid are compared by the median of their GPU-hours over the draws.
     """
     if search.targets.deadline_s is None:
         return enough
@@ -176,7 +178,7 @@ def _cheaper(search: CountSearch, enough: Choice) -> Choice:
 
 
 def first_cheap(case: Case, able: Sequence[Choice], draws: Draws) -> Choice:
-    """The first of some choices that takes hardly more GPU-hours, in the middle of the draws, than the cheapest."""
+    """Return the first choice whose median GPU-hours over the draws are close to the cheapest (`CLOSE_TO_CHEAPEST`)."""
     gpu_s = [choice.gpus * median(np.asarray(case.evaluate(choice.winner, draws).wall_s)) for choice in able]
     return next(choice for choice, s in zip(able, gpu_s, strict=True) if s <= CLOSE_TO_CHEAPEST * min(gpu_s))
 
@@ -191,13 +193,13 @@ def soonest(
     at_least: int = 1,
     advice: list[Message] | None = None,
 ) -> Choice:
-    """The choice with the soonest end whose cost stays within the budget at the confidence, safely.
+    """Return the choice that finishes soonest with its cost within the budget at the confidence, safely.
 
     The numbers of GPUs are round ones (`search.round_counts`) from the least to the most allowed, and some below a node
-    if given. What a little more money would do is added to `advice`, where that is given.
+    if given. A message about what slightly more money would buy is added to `advice`, where that is given.
 
     Raises:
-        NoPlanError: no number of GPUs meets the budget; says by how much, and what would.
+        NoPlanError: no number of GPUs meets the budget; the error says by how much, and what would.
     """
     search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
     best: Choice | None = None
@@ -208,7 +210,7 @@ def soonest(
         sooner = fits if best is None else fits & (scores.wall_s < _wall_s(best))
         if best is not None and not sooner.any():
             break
-        search.forget()  # fewer GPUs are surer of their cost
+        search.forget()  # with fewer GPUs the cost is less uncertain
         safe, risky_here = _soonest_of(search, layouts, scores, sooner)
         best, risky = safe or best, risky or risky_here
     more = None if best is None or advice is None else much_sooner(search, best)
@@ -220,7 +222,7 @@ def soonest(
 def _falling(
     search: CountSearch, at_least: int, parts_of_a_node: tuple[int, ...]
 ) -> Iterator[tuple[Layouts, Score, Bools]]:
-    """Layouts of ranges of GPU counts from the most to the fewest allowed, then of those below a node."""
+    """Yield the layouts of ranges of GPU counts, from the most to the fewest allowed, then of counts below a node."""
     high = search.targets.most_gpus
     while high >= at_least:
         low = max(at_least, high // 2 + 1 if high > 8 * search.case.cluster.gpus_per_node else 1)
@@ -232,7 +234,7 @@ def _falling(
 def _soonest_of(
     search: CountSearch, layouts: Layouts, scores: Score, fits: Bools
 ) -> tuple[Choice | None, Choice | None]:
-    """The soonest end within the budget of some layouts that are safe, and of those that are not."""
+    """Return the choices that finish soonest within the budget: the safe one, and the risky one."""
     safe: Choice | None = None
     risky: Choice | None = None
     looked_at: list[int] = []
@@ -250,18 +252,18 @@ def _soonest_of(
 
 
 def _wall_s(choice: Choice) -> float:
-    """Seconds on the clock at mid."""
+    """Return the wall-clock seconds of a run at mid."""
     return float(choice.scores.wall_s[choice.best])
 
 
 def _met_or_refused(search: CountSearch) -> Choice:
-    """What meets the targets among the nearest plans, which a refusal evaluates though the search left them out.
+    """Return a plan that meets the targets, found among the nearest ones that the refusal evaluates after the search.
 
     Raises:
-        NoPlanError: none does.
+        NoPlanError: none of them does.
     """
     if search.is_out_of_reach and not search.targets.advised:
-        # Whoever asked without advice compares GPUs, and looks at no message.
+        # A caller without advice compares GPUs and does not read the message.
         raise NoPlanError(Message.of("error.no_offer", gpus=1), hint=Message.of("hint.no_offer", flags=()))
     error = nothing(search.case, search.fixed, search.near, search.draws, search.targets)
     if search.near.met is None:
@@ -270,7 +272,7 @@ def _met_or_refused(search: CountSearch) -> Choice:
 
 
 def _look_in_time(search: CountSearch) -> None:
-    """Where deadline and budget exclude each other: only plans that meet the deadline at the confidence count."""
+    """Keep only the costs of plans that meet the deadline at the confidence, where both targets exclude each other."""
     if search.targets.deadline_s is None or search.targets.budget_usd is None:
         return
     try:
@@ -282,9 +284,9 @@ def _look_in_time(search: CountSearch) -> None:
 
 
 def _look_below(search: CountSearch, least: int) -> None:
-    """See what fewer GPUs can do than a deadline needs at best: where the batch cannot feed more, they end sooner.
+    """Score fewer GPUs than a deadline needs at best: where the batch cannot feed more, fewer may finish sooner.
 
-    The search itself starts at the least that it needs.
+    The search itself starts at the least number that the deadline needs.
     """
     for window in _windows(search.case, Targets(most_gpus=min(least - 1, search.targets.most_gpus))):
         search.look_between(window)

@@ -1,4 +1,4 @@
-"""Fewer GPUs than the fewest round numbers that meet a deadline: split as the best near them, or looked at closer."""
+"""Look for fewer GPUs than the fewest round number that meets a deadline: by the best splits, or by all layouts."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from planner.planning.counting.search import CountSearch
 Floats = npt.NDArray[np.float64]
 
 MOST_SPLITS = 3
-"""Ways to split the model whose other numbers of GPUs are looked at: those that take the fewest GPU-hours."""
+"""Number of splits of the model that are tried on other numbers of GPUs: those that take the fewest GPU-hours."""
 NEAR_LEAST = 1.1
-"""How many GPU-hours more than the least of all they may take."""
+"""A split is tried only if its GPU-hours are within this factor of the fewest."""
 LEAST_SHARE = 0.75
-"""GPU-hours on fewer GPUs over those of the plan, at the least."""
+"""Lower bound on the ratio of GPU-hours on fewer GPUs to those of the plan."""
 MOST_COUNTS = 64
-"""Numbers of GPUs of one such split, the largest of those that are fewer."""
+"""Number of GPU counts tried with one split: the largest ones below the plan's."""
 HARDLY_MISSED = 1.02
-"""How far a duration may miss the deadline for its number of GPUs to be looked at again, with all layouts."""
+"""A count of GPUs is tried again with all layouts if its duration is within this factor of the deadline."""
 EXACT = 1.0
-"""Layouts that are split alike stay as far from their mid as the one that was evaluated last."""
+"""Slack for layouts with the same split: their figures under draws have the same ratio to mid as those of the layout
+that was evaluated last."""
 
 
 def fewer(search: CountSearch, enough: Choice, layouts: Layouts, wall_s: Floats) -> Choice:
-    """The choice on the fewest GPUs below those of one that meets the deadline, where there are such; else that one.
+    """Return the choice on the fewest GPUs below those of `enough` that meets the deadline, else `enough` itself.
 
     Args:
-        search: with a deadline; without one, nothing is looked for.
-        enough: what meets the targets on the fewest round numbers of GPUs.
-        layouts: those that fit around it.
-        wall_s: how long each takes at mid, `[layout]`.
+        search: with a deadline; without one, or with a given batch, nothing is tried.
+        enough: the choice that meets the targets on the fewest round number of GPUs.
+        layouts: the layouts around it that fit.
+        wall_s: duration of each at mid, `[layout]`.
     """
     if search.targets.deadline_s is None or search.case.recipe.batch_band is None:
         return enough
@@ -51,14 +52,14 @@ def fewer(search: CountSearch, enough: Choice, layouts: Layouts, wall_s: Floats)
 
 
 def _least_gpus(search: CountSearch, enough: Choice) -> int:
-    """Fewer could meet the deadline only with far fewer GPU-hours."""
+    """Return the number of GPUs below which only far fewer GPU-hours would meet the deadline."""
     assert search.targets.deadline_s is not None
     share = search.walls_s.get(enough.gpus, search.targets.deadline_s) / search.targets.deadline_s
     return math.ceil(LEAST_SHARE * share * enough.gpus)
 
 
 def _splits(layouts: Layouts, wall_s: Floats) -> Iterator[tuple[int, int, int]]:
-    """Tensor, context and pipeline parallel sizes of the layouts with the fewest GPU-hours, the best first."""
+    """Yield tensor, context and pipeline parallel sizes of the layouts with the fewest GPU-hours, the best first."""
     gpu_s = layouts.gpus * wall_s
     order = np.argsort(gpu_s, kind="stable")
     order = order[gpu_s[order] <= NEAR_LEAST * gpu_s.min(initial=math.inf)]
@@ -67,7 +68,7 @@ def _splits(layouts: Layouts, wall_s: Floats) -> Iterator[tuple[int, int, int]]:
 
 
 def _split_as(search: CountSearch, enough: Choice, split: tuple[int, int, int], least: int) -> Layouts | None:
-    """Layouts on fewer GPUs that split the model in one way; None where there are no such numbers of GPUs."""
+    """Return the layouts on fewer GPUs that split the model in one way; None where no such number of GPUs is left."""
     tp, cp, pp = split
     step = math.lcm(tp * cp * pp, search.case.cluster.gpus_per_node)
     counts = np.arange(-(-least // step) * step, enough.gpus, step, dtype=np.int64)[-MOST_COUNTS:]
@@ -79,7 +80,7 @@ def _split_as(search: CountSearch, enough: Choice, split: tuple[int, int, int], 
 
 
 def _again(search: CountSearch, enough: Choice) -> Choice:
-    """Fewer GPUs that hardly missed the deadline, with all layouts that a number of GPUs has once it is given."""
+    """Try all layouts of a given number on the fastest smaller number of GPUs that just missed the deadline."""
     assert search.targets.deadline_s is not None
     most_s = HARDLY_MISSED * search.targets.deadline_s
     near = {wall_s: gpus for gpus, wall_s in search.walls_s.items() if gpus < enough.gpus and wall_s <= most_s}

@@ -1,4 +1,4 @@
-"""A budget just below what many more GPUs cost: how much more money ends the run much sooner."""
+"""For a budget just below the cost of many more GPUs: how much more money finishes the run much sooner."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from planner.planning.targets import at_confidence, rounded_up_usd
 from planner.units import DAY_S
 
 LITTLE_MORE = 1.1
-"""Most money that is little more, over the budget."""
+"""Factor over the budget up to which an amount counts as little more money."""
 MUCH_SOONER = 0.75
-"""Share of a plan's time that a run must take at the most to be worth it."""
+"""A run must take at most this share of the plan's time to be worth the money."""
 MOST_TRIED = 2
-"""Numbers of GPUs that are planned for it, the soonest at mid first."""
+"""Number of GPU counts that are planned for it, the soonest at mid first."""
 
 
 def much_sooner(search: CountSearch, chosen: Choice) -> Message | None:
-    """That a little more money than the budget ends a run much sooner, with the amount; None where it does not.
+    """Return a message that slightly more money than the budget finishes a run much sooner; None where it does not.
 
     Args:
-        search: of the soonest end within the budget, with what it saw of other numbers of GPUs.
-        chosen: what it found.
+        search: the search for the soonest end within the budget, with the figures of the other numbers of GPUs it saw.
+        chosen: the choice that it found.
     """
     budget, case, near = search.targets.budget_usd, search.case, search.near
     mid_usd, mid_s = float(chosen.scores.cost_usd[chosen.best]), float(chosen.scores.wall_s[chosen.best])
-    if budget is None or not mid_usd:  # what costs nothing ends as soon as it can
+    if budget is None or not mid_usd:  # a run that costs nothing already ends as soon as it can
         return None
     plan = case.evaluate(chosen.winner, search.draws)
     ratio = at_confidence(plan.cost_usd, search.targets.confidence_ratio) / mid_usd
@@ -54,5 +54,5 @@ def much_sooner(search: CountSearch, chosen: Choice) -> Message | None:
 
 
 def _days(wall_s: object) -> float:
-    """The middle of some drawn durations, as a plan shows it."""
+    """Return the middle of some drawn durations in days, as a plan shows it."""
     return Estimate.of_draws(np.ravel(np.asarray(wall_s, dtype=np.float64)) / DAY_S).mid

@@ -1,4 +1,4 @@
-"""How many GPUs where the question leaves it open, on which layout, and what decided the number."""
+"""Choose the number of GPUs where the question leaves it open, with a layout and the reason for the number."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from planner.rates.terms import Draws
 from planner.units import DAY_S
 
 SOON_ENOUGH_S = 3600.0
-"""A fine-tuning that ends within an hour takes no more GPUs for the same budget: to get them, to start and to load the
-model takes minutes that no plan holds."""
+"""A fine-tuning that ends within an hour takes no more GPUs for the same budget: obtaining them, starting up and
+loading the model takes minutes that no plan includes."""
 MORE_WITHIN = 2
-"""How many more GPUs than were given are looked at for a budget that these and fewer do not keep."""
+"""Factor over the given GPUs up to which more are considered where these and fewer exceed the budget."""
 LATER_MOST_GPUS = 4096
-"""Most GPUs of the plan that says which deadline a budget allows."""
+"""Most GPUs of the plan that shows which deadline a budget allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +33,15 @@ class Counted:
     why: str
     """Key of the note that says what decided the number."""
     more: tuple[Message, ...] = ()
-    """What a little more money than a budget would do."""
+    """Advice on how much sooner the run would finish for slightly more money than the budget."""
 
 
 def counted(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted | None:
-    """The fewest GPUs that hold and meet what was asked, or with a budget alone those that end the soonest.
+    """Return the fewest GPUs that hold the run and meet the targets, or with a budget alone those that finish soonest.
 
     Args:
-        question: what was asked, without a number of GPUs.
-        case: the asked precision on one kind of GPU.
+        question: the question, without a number of GPUs.
+        case: the requested precision on one kind of GPU.
         targets: deadline and budget.
         draws: the common draws.
 
@@ -53,7 +53,7 @@ def counted(question: Question, case: Case, targets: Targets, draws: Draws) -> C
     """
     alone = _is_sold_alone(question, case)
     if alone and best_on(case, question.fixed, 1).best is not None:
-        return None  # though more may hold the run more safely: cards without a fast link are slow
+        return None  # more may hold the run more safely, but cards without a fast link are slow
     within = _within_a_node(question, case, targets, draws)
     if within is None and alone:
         return None
@@ -62,27 +62,28 @@ def counted(question: Question, case: Case, targets: Targets, draws: Draws) -> C
 
 
 def _as_given(question: Question, case: Case, chosen: Choice, targets: Targets, draws: Draws) -> Choice:
-    """The best layout on the number of GPUs that was chosen, as if it had been given: more layouts are tried then."""
+    """Return the best layout on the chosen number of GPUs as if that had been given: more layouts are tried then."""
     again = best_given(case, question.fixed, chosen.gpus)
     sure = again.best is not None and again.safe >= chosen.safe
     return again if sure and targets.met_by(case.evaluate(again.winner, draws)) else chosen
 
 
 def _is_sold_alone(question: Question, case: Case) -> bool:
-    """Whether one GPU may be all there is: to fine-tune without a target on GPUs that are sold one by one."""
+    """Return whether one GPU may be all there is: for fine-tuning without a target on GPUs that are sold one by one."""
     return question.fine_tunes and case.cluster.gpu.gpus_per_node == 1 and question.deadline_assumed
 
 
 def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
-    """Numbers of GPUs below a whole node that a plan may have: powers of two, which divide what a node has."""
+    """Return the numbers of GPUs below a whole node that a plan may have: powers of two, which divide a node's GPUs."""
     whole = cluster.gpus_per_node
     return tuple(2**power for power in range(whole.bit_length()) if 2**power < whole)
 
 
 def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted | None:
-    """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time.
+    """Return the best layout on the fewest GPUs, within a node or a machine of cards, that hold the run safely in time.
 
-    None to pre-train, which takes whole nodes, and on GPUs of which one node is not enough.
+    None for pre-training, which takes whole nodes, for GPUs of which one node is not enough, and where nothing is in
+    time.
     """
     if not question.fine_tunes or case.cluster.gpu.id in question.over_nodes:
         return None
@@ -92,20 +93,21 @@ def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draw
     counts = [gpus for gpus in parts_of_a_node(case.cluster) + whole if gpus <= targets.most_gpus]
     for number, gpus in enumerate(counts):
         choice = best_on(case, question.fixed, gpus)
-        enough = choice.safe or (gpus == 1 and case.cluster.gpu.gpus_per_node == 1)  # as without a target
+        enough = choice.safe or (gpus == 1 and case.cluster.gpu.gpus_per_node == 1)  # a single card may be risky
         if choice.best is not None and enough and targets.met_by(case.evaluate(choice.winner, draws)):
             return Counted(choice=_cheaper(question, case, choice, counts[number + 1 :], draws), why=why)
     return None
 
 
 def _cheaper(question: Question, case: Case, fewest_gpus: Choice, more: Sequence[int], draws: Draws) -> Choice:
-    """The fewest GPUs of a node that are close to the cheapest: what is short of memory may end sooner, and for less.
+    """Return the choice on the fewest GPUs of a node that is close to the cheapest.
 
-    Looked at are numbers on which a layout is so much faster at mid that it takes fewer GPU-hours.
+    A run that is short of memory may finish sooner, and for less money, on more GPUs. Larger numbers are considered
+    where a layout is so much faster at mid that it takes fewer GPU-hours.
 
     Args:
-        question: what was asked.
-        case: the asked precision on one kind of GPU.
+        question: the question.
+        case: the requested precision on one kind of GPU.
         fewest_gpus: the choice on the fewest GPUs that meet the targets.
         more: larger numbers of GPUs, in rising order.
         draws: the common draws.
@@ -119,17 +121,19 @@ def _cheaper(question: Question, case: Case, fewest_gpus: Choice, more: Sequence
 
 
 def _gpu_s(choice: Choice) -> float:
-    """GPU-seconds of the whole run at mid."""
+    """Return the GPU-seconds of the whole run at mid."""
     return choice.gpus * float(choice.scores.wall_s[choice.best])
 
 
 def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted:
-    """With a budget alone the soonest end within it, else the fewest whole nodes that meet the targets.
+    """Return the fewest whole nodes that meet the targets, or with a budget alone the number that finishes soonest.
 
-    To fine-tune, a budget alone takes the fewest GPUs that end within `SOON_ENOUGH_S`, parts of a node among them.
+    For fine-tuning, a budget alone takes the fewest GPUs that finish within `SOON_ENOUGH_S`, else the soonest end, with
+    parts of a node allowed.
 
     Raises:
-        NoPlanError: no number of GPUs meets them; with both targets it names the deadline that the budget allows.
+        NoPlanError: no number of GPUs meets the targets; with both of them, the hint names the deadline that the budget
+            allows.
     """
     at_least = case.cluster.gpus_per_node + 1 if case.cluster.gpu.id in question.over_nodes else 1
     advice: list[Message] | None = [] if targets.advised else None
@@ -156,19 +160,19 @@ def _whole_nodes(question: Question, case: Case, targets: Targets, draws: Draws)
         later_days = within[0] * ROOM_RATIO
         hint = Message.of(
             "hint.deadline_in_budget", deadline_days=later_days
-        )  # what it names alone asks for more money
+        )  # the original hint only asks for more money
         if error.enough is not None:
             hint = Message.of("hint.budget_or_deadline", hint=error.advised, deadline_days=later_days)
         raise NoPlanError(error.told, hint=hint, enough=error.enough) from error
 
 
 def _soon_enough(targets: Targets) -> Targets:
-    """The same, where a budget alone asks for the soonest end: such an end is soon enough."""
+    """Return the targets; a budget alone, which asks for the soonest end, gets the deadline `SOON_ENOUGH_S`."""
     return replace(targets, deadline_s=SOON_ENOUGH_S) if targets.budget_alone else targets
 
 
 def within_budget(question: Question, case: Case, targets: Targets, draws: Draws) -> tuple[float, int] | None:
-    """The soonest end within the budget, in days at the confidence, and on how many GPUs; None where there is none."""
+    """Return the soonest end within the budget, in days at the confidence, and its number of GPUs; None without one."""
     if targets.budget_usd is None or targets.deadline_s is None:
         return None
     try:
@@ -182,7 +186,7 @@ def within_budget(question: Question, case: Case, targets: Targets, draws: Draws
 
 
 def count_in_budget(question: Question, case: Case, targets: Targets, draws: Draws, gpus: int) -> int | None:
-    """The number of GPUs that ends soonest within the budget, safely: on fewer than those given, else on more."""
+    """Return the number of GPUs that finishes soonest within the budget, safely: fewer than those given, else more."""
     parts = parts_of_a_node(case.cluster) if question.fine_tunes else ()
     for least, most in ((1, gpus - 1), (gpus + 1, min(MORE_WITHIN * gpus, targets.most_gpus))):
         within = replace(targets, deadline_s=None, most_gpus=most, advised=False)

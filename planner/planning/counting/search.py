@@ -1,4 +1,4 @@
-"""One search over numbers of GPUs: the layouts it looks at, and which of them could meet the targets, or do."""
+"""The state of one search over numbers of GPUs: the layouts seen, and which of them can or do meet the targets."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 SLACK = 1.12
-"""How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out: what one
-layout's ratio says of another's, whose communication is as uncertain as it is large."""
+"""Factor over a target up to which an estimated figure at the confidence keeps its number of GPUs in the search. The
+estimate applies the ratio of one layout to another, whose communication is as uncertain as it is large."""
 OUT_OF_REACH = 1.03
-"""So many times a target the least figure must be, as far as is known, for nobody to look closer."""
+"""Factor over a target from which the least known figure counts as out of reach, so that nothing is examined closer."""
 LEAST_RATIO = 0.1
-"""No figure at a confidence is a smaller share of that at mid."""
+"""Lower bound on the ratio of any figure at a confidence to that at mid."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CountSearch:
-    """One search over numbers of GPUs: what was looked at, and what is known of the figures at the confidence."""
+    """One search over numbers of GPUs: the layouts examined so far, and estimates of the figures at the confidence."""
 
     case: Case
     fixed: FixedLayout
@@ -40,35 +40,35 @@ class CountSearch:
     targets: Targets
     near: Nearest = field(default_factory=Nearest)
     wall_ratio: float = 0.0
-    """Duration at the confidence over that at mid, as the last layout evaluated had it."""
+    """Duration at the confidence over that at mid, of the layout evaluated last."""
     usd_ratio: float = 0.0
-    """The same of the cost."""
+    """Cost at the confidence over that at mid, of the layout evaluated last."""
     least_wall_ratio: float = math.inf
-    """The least of these ratios so far; infinite where nothing was evaluated."""
+    """Least `wall_ratio` so far; infinite where nothing was evaluated. `least_usd_ratio` is the least `usd_ratio`."""
     least_usd_ratio: float = math.inf
     walls_s: dict[int, float] = field(default_factory=dict)
-    """Duration at the confidence by number of GPUs, of those that were evaluated."""
+    """Duration at the confidence by number of GPUs, where one was evaluated."""
 
     def __post_init__(self) -> None:
-        """Nothing is evaluated yet."""
+        """Start without any evaluation."""
         self.forget()
 
     def forget(self) -> None:
-        """Before an evaluation: above the median, a figure at the confidence is not below that at mid."""
+        """Reset the ratios to a lower bound: above the median, a figure at the confidence is not below that at mid."""
         self.wall_ratio = self.usd_ratio = 1.0 if self.targets.confidence_ratio >= 0.5 else LEAST_RATIO
 
     def look(self, layouts: Layouts) -> tuple[Score, Bools]:
-        """Scores of some layouts, and which of them fit."""
+        """Return the scores of some layouts, and which of them fit."""
         scores = self.case.score(layouts)
         return scores, self._seen(layouts, scores)
 
     def look_on(self, counts: Ints) -> tuple[Layouts, Score, Bools]:
-        """Every layout on some numbers of GPUs, their scores, and which of them fit."""
+        """Return every layout on some numbers of GPUs, their scores, and which of them fit."""
         layouts, scores = self.case.score_on(self.fixed, counts.tolist())
         return layouts, scores, self._seen(layouts, scores)
 
     def look_between(self, window: tuple[float, float]) -> tuple[Layouts, Score, Bools]:
-        """The same of the numbers of GPUs in a range: round ones, or those over which a given batch divides."""
+        """As `look_on`, for the numbers of GPUs in a range: round ones, or those over which a given batch divides."""
         recipe, cluster = self.case.recipe, self.case.cluster
         if recipe.batch_band is not None:
             return self.look_on(round_counts(cluster, *window))
@@ -76,13 +76,13 @@ class CountSearch:
         return layouts, *self.look(layouts)
 
     def _seen(self, layouts: Layouts, scores: Score) -> Bools:
-        """Remember what a refusal would tell of some layouts; which of them fit."""
+        """Record the figures of some layouts that a refusal would report, and return which of the layouts fit."""
         if len(layouts):
             self.near.look(self.case, layouts, scores, self.targets.deadline_s)
         return self.case.fits(scores)
 
     def within(self, scores: Score, slack: float = SLACK) -> Bools:
-        """Which layouts could meet the targets, as far as mid values tell."""
+        """Return which layouts could meet the targets, as far as mid values show."""
         able = np.ones(len(scores.wall_s), dtype=np.bool_)
         if self.targets.deadline_s is not None:
             able &= scores.wall_s * self.wall_ratio <= self.targets.deadline_s * slack
@@ -91,11 +91,11 @@ class CountSearch:
         return able
 
     def could_meet(self, choice: Choice) -> bool:
-        """Whether a choice could meet the targets, as far as mid values tell."""
+        """Return whether a choice could meet the targets, as far as mid values show."""
         return bool(self.within(choice.scores)[choice.best])
 
     def meets(self, choice: Choice) -> bool:
-        """Whether a choice meets the targets at the confidence."""
+        """Return whether a choice meets the targets at the confidence, and update the ratios."""
         drawn, confidence = self.case.evaluate(choice.winner, self.draws), self.targets.confidence_ratio
         wall_s = at_confidence(drawn.wall_s, confidence)
         self.walls_s[choice.gpus] = wall_s
@@ -108,7 +108,7 @@ class CountSearch:
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Whether nothing that fits comes near the targets, by its figures at mid and the least ratio of any draws."""
+        """Whether nothing that fits comes near the targets, by figures at mid and the least ratio of draws so far."""
         return any(
             limit is not None and min(figures.values(), default=math.inf) * ratio > limit * OUT_OF_REACH
             for figures, ratio, limit in (
@@ -118,7 +118,7 @@ class CountSearch:
         )
 
     def choices(self, layouts: Layouts, scores: Score, fits: Bools, counts: Iterable[int]) -> Iterator[Choice]:
-        """The best layout on each of some numbers of GPUs, in their order, where one is more likely to fit than not."""
+        """Yield the best layout on each number of GPUs, in their order, where one is more likely to fit than not."""
         waiting = list(counts)
         while waiting:
             now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
@@ -127,7 +127,7 @@ class CountSearch:
             yield from (choice for choice in chosen if choice.best is not None)
 
     def foreseen(self, choices: Iterable[Choice]) -> list[Choice]:
-        """The same choices, of which those that could meet the targets were evaluated under the draws in one pass."""
+        """Return the choices, after evaluating those that could meet the targets under the draws in one pass."""
         listed = list(choices)
         able = [choice.winner for choice in listed if self.could_meet(choice)]
         self.case.evaluate_ahead(Layouts.joined(able), self.draws)
@@ -136,7 +136,7 @@ class CountSearch:
     def first_met(
         self, layouts: Layouts, scores: Score, fits: Bools, slack: float = SLACK
     ) -> tuple[Choice | None, Choice | None]:
-        """The choice on the fewest GPUs that meets the targets safely, and on the fewest that does so at a risk."""
+        """Return the choice on the fewest GPUs that meets the targets safely, and the one that does so at a risk."""
         risky: Choice | None = None
         looked_at: set[int] = set()
         while True:

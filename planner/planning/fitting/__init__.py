@@ -1,1 +1,1 @@
-"""What fits into the memory of a GPU: what is short where nothing does, and which ways to train would."""
+"""Fit a run into the memory of a GPU: the shortage where nothing fits, and ways to train that would fit."""

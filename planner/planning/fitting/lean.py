@@ -1,4 +1,4 @@
-"""What needs less memory than a plan that does not fit: ways that a refusal offers."""
+"""Ways to train with less memory than a plan that does not fit, as a refusal offers them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from planner.planning.risk import MOST_HOST_BYTES, WORTH_TRYING, risk_of
 from planner.units import GIB
 
 MORE_MEMORY = Message.of("hint.more_memory")
-"""The last resort where nothing fits."""
+"""The last suggestion where nothing fits."""
 LOWER = 0.99
-"""Share of the memory of what does not fit that a way must stay below to lower it."""
+"""A way must need less than this share of the original memory to count as lowering it."""
 
 
 def helpful(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> tuple[Message, ...]:
-    """Ways after which it fits, the leanest first; where none is enough alone, the fewest of them that are together.
+    """Return the ways after which the case fits, the leanest first; if none is enough alone, the fewest together.
 
-    One that risks more than the question allows says so; one that risks more than is worth a try is left out.
+    A way that risks more than the question allows says so; one that risks more than is worth a try is left out. The
+    advice to use GPUs with more memory comes last.
 
     Args:
-        case: what does not fit.
-        fixed: what the user fixed of the layout.
+        case: the case that does not fit.
+        fixed: the parts of the layout that the user fixed.
         gpus: a number of GPUs, or the least and the most.
     """
     leanest = _leanest(case, fixed, gpus)
     lower: list[tuple[_Need, Way]] = []
-    others: list[Way] = []  # what lowers nothing alone may do so once something else does not fill the memory
+    others: list[Way] = []  # a way that lowers nothing alone may do so once another item no longer fills the memory
     for way in leaner(case, fixed):
         need = _leanest(*way.taken(case, fixed), gpus)
         if need is not None and (leanest is None or need.bytes < LOWER * leanest.bytes):
@@ -45,43 +46,43 @@ def helpful(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Need:
-    """What the leanest layout needs at mid, of a GPU and of each host, and its risk of running out of memory."""
+    """Memory that the leanest layout needs at mid, of a GPU and of each host, and its risk of running out of memory."""
 
     bytes: float
     host_bytes: float
     risk: float
 
     def is_worth_trying(self, case: Case) -> bool:
-        """Whether the risk is allowed, or small enough to be named, and a host may have so much memory."""
+        """Return whether the risk is allowed, or small enough to be named, and a host may have that much memory."""
         return self.risk <= max(case.memory_risk, WORTH_TRYING) and self.host_bytes <= MOST_HOST_BYTES
 
 
 def _told(case: Case, way: Message, need: _Need) -> Message:
-    """A way, with what else it needs and risks."""
+    """Return a way, with the host memory that it needs and its risk."""
     needs = told_needs(case, need.host_bytes, need.risk)
     return Message.of("hint.option", option=way, needs=needs) if needs else way
 
 
 def told_needs(case: Case, host_bytes: float, risk: float) -> tuple[Message, ...]:
-    """The memory of each host that a way takes, if any, and its risk where that is above the allowed."""
+    """Return the host memory that a way takes, if any, and its risk where that is above the limit."""
     on_host = (Message.of("hint.on_host", host_gib=host_bytes / GIB),) if host_bytes else ()
     return on_host if risk <= case.memory_risk else (*on_host, Message.of("hint.running_out", risk=risk))
 
 
 def with_risk(case: Case, option: Message, risk: float | None) -> Message:
-    """One of several options, with its risk of running out of memory where that is above the allowed.
+    """Return one of several options, with its risk of running out of memory where that is above the limit.
 
     Args:
         case: the question on one kind of GPU.
         option: what to do.
-        risk: of what would be planned then; None where that is safe.
+        risk: memory risk of the plan under that option; None where it is safe.
     """
     needs = () if risk is None else told_needs(case, 0.0, risk)
     return Message.of("hint.option", option=option, needs=needs) if needs else option
 
 
 def with_ways(hint: Message, ways: tuple[Message, ...]) -> Message:
-    """A hint with other ways in the place of its own; the ways alone where it names none."""
+    """Return a hint with other ways in place of its own; the ways alone where it names none."""
     values = dict(hint.values)
     return (
         Message.of(hint.key, **(values | {"ways": ways}))
@@ -91,7 +92,7 @@ def with_ways(hint: Message, ways: tuple[Message, ...]) -> Message:
 
 
 def _together(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], ways: list[Way]) -> tuple[Message, ...]:
-    """Some ways that fit together, as one, without those that can be left out; none where all are not enough."""
+    """Combine ways that fit together into one, without those that can be left out; empty if all are not enough."""
     need = _needed_with(case, fixed, gpus, ways)
     if need is None:
         return ()
@@ -104,7 +105,7 @@ def _together(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], ways:
 
 
 def _needed_with(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], ways: list[Way]) -> _Need | None:
-    """What the leanest layout needs once some ways are taken; None where that is not worth a try."""
+    """Return the memory needs of the leanest layout once some ways are taken; None where that is not worth a try."""
     for way in ways:
         case, fixed = way.taken(case, fixed)
     need = _leanest(case, fixed, gpus)
@@ -112,13 +113,13 @@ def _needed_with(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], wa
 
 
 def _leanest(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> _Need | None:
-    """What the leanest layout needs; None where there is no layout."""
+    """Return the memory needs of the leanest layout; None where there is no layout."""
     try:
         if isinstance(gpus, int):
             layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
         else:
             layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus_between=gpus)
-    except UsageError:  # what else is fixed does not go with it
+    except UsageError:  # the other fixed values exclude it
         return None
     if not len(layouts):
         return None

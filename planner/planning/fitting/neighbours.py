@@ -1,4 +1,4 @@
-"""The next numbers of GPUs that have a plan, below and above one that has none."""
+"""The next numbers of GPUs, below and above one that has no plan, that have a plan."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from planner.planning.risk import WORTH_TRYING, risk_of
 from planner.planning.targets import MAX_GPUS
 
 MOST_STEPS = 64
-"""Steps on each side that are all looked at; beyond them only the numbers that a search takes."""
+"""Number of steps on each side that are all considered; beyond them, only the numbers that a search takes."""
 FAR_MORE = 2
-"""So many times a number that holds a plan at a small risk, one that holds it safely must be for the former to be
-named."""
+"""A number that holds a plan at a small risk is named if the next safe number is more than this many times as large."""
 MOST_RATIO = 16
-"""How far above a number another is looked for."""
+"""Factor over a number up to which a larger one is considered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A number of GPUs that hold a plan."""
+    """A number of GPUs that holds a plan."""
 
     gpus: int
     risk: float | None = None
-    """Of running out of memory; None where the plan is safe."""
+    """Probability of running out of memory; None where the plan is safe."""
 
 
 def next_below(case: Case, fixed: FixedLayout, gpus: int) -> int | None:
-    """The most GPUs below a number that hold a plan safely, whole nodes or fewer than one; None where none do."""
+    """Return the most GPUs below a number that hold a plan safely, in whole nodes or within one; None if none do."""
     node = 1 if case.cluster.sized_by_number else case.cluster.gpus_per_node
     step = node if gpus > node else 1
     near = [count for count in range(-(-gpus // step) * step - step, 0, -step)[:MOST_STEPS] if count < gpus]
@@ -42,9 +41,9 @@ def next_below(case: Case, fixed: FixedLayout, gpus: int) -> int | None:
 
 
 def next_above(case: Case, fixed: FixedLayout, gpus: int, most: int) -> Held | None:
-    """The fewest GPUs above a number, at most `most`, that hold a plan safely; None where none do.
+    """Return the fewest GPUs above a number, at most `most`, that hold a plan safely; None where none do.
 
-    Where far fewer hold one at a risk that is worth a try, it is these.
+    Fewer GPUs that hold a plan at a risk worth a try are returned where the safe number is far larger, or none is safe.
     """
     node = 1 if case.cluster.sized_by_number else case.cluster.gpus_per_node
     parts = range(gpus + 1, node)
@@ -64,15 +63,15 @@ def next_above(case: Case, fixed: FixedLayout, gpus: int, most: int) -> Held | N
 
 
 def fewest_safe(case: Case, fixed: FixedLayout) -> int | None:
-    """The fewest GPUs of those that a search takes that hold a plan safely; None where none do."""
+    """Return the fewest GPUs, of the numbers that a search takes, that hold a plan safely; None where none do."""
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus_between=(1, MAX_GPUS))
     return next((choice.gpus for _, choice in _choices(iter([(case, layouts)])) if choice.safe), None)
 
 
 def _layouts(case: Case, fixed: FixedLayout, near: list[int], far: tuple[int, int]) -> Iterator[tuple[Case, Layouts]]:
-    """All layouts on the numbers of GPUs that are near, then those of a range that a search takes.
+    """Yield all layouts on the numbers of GPUs that are near, then those of the far range that a search takes.
 
-    The number of cards decides which machines they lie in: each has a case of its own.
+    The number of cards decides which machines they are in, so each number has a case of its own.
     """
     for counts in [[count] for count in near] if case.cluster.sized_by_number else [near]:
         own = case.on(counts[0]) if counts else case
@@ -83,7 +82,7 @@ def _layouts(case: Case, fixed: FixedLayout, near: list[int], far: tuple[int, in
 
 
 def _choices(several: Iterator[tuple[Case, Layouts]], nearest: int = 1) -> Iterator[tuple[Case, Choice]]:
-    """The best layout on each number of GPUs with one that fits, in rising order, or with `nearest` -1 in falling."""
+    """Yield the best layout on each number of GPUs where one fits, in rising order, or falling for `nearest` -1."""
     for case, layouts in several:
         scores = case.score(layouts)
         fits = case.fits(scores)

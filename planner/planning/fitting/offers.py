@@ -1,4 +1,4 @@
-"""Ways to fine-tune that fit on the GPUs given, for a refusal: the smallest change of what was asked comes first."""
+"""Ways to fine-tune that fit on the given GPUs, for a refusal: the smallest change to the question comes first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """Which changes make a question fit, and what is told of them."""
+    """Collects the changes that make a question fit, with the text of a refusal for each."""
 
     question: Question
     case: Case
@@ -45,7 +45,7 @@ class _Search:
     """Flags of the ways that fit."""
 
     def look(self, some: Iterable[_Change]) -> bool:
-        """Take some changes into account, but for those that hold more than is enough; whether any way fits by now."""
+        """Try some changes, except those that include one that is enough; return whether any way fits by now."""
         for change in some:
             flags = frozenset(change.flags)
             if flags and not any(enough <= flags for enough in self.fitting):
@@ -56,14 +56,14 @@ class _Search:
         return bool(self.ways)
 
     def _told(self, change: _Change) -> Message | None:
-        """A change with what it needs and risks; None where it does not fit, or at a risk that is not worth a try."""
+        """Return a change with its needs and risk; None where it does not fit, or its risk is not worth a try."""
         asked, cluster = self._as_planned(change.asked), self.case.cluster
         if why_unable(asked.model, asked.asked, cluster.gpu, asked.method) is not None:
             return None
         other = self.case.trained_as(asked.recipe(asked.asked, cluster))
         try:
             layouts = enumerate_layouts(other.recipe, cluster, asked.fixed, gpus=self.gpus)
-        except UsageError:  # what is fixed of the layout does not go with it
+        except UsageError:  # the fixed parts of the layout exclude it
             return None
         if not len(layouts):
             return None
@@ -79,7 +79,7 @@ class _Search:
         return Message.of(key, flags=change.flags, needs=(needed, *told_needs(self.case, host_bytes, risk)))
 
     def _as_planned(self, asked: Callable[[Question], Question]) -> Question:
-        """A way as it is planned when it is asked for: with stack and loss of one node where a node holds it."""
+        """Return the question of a way as planned: with the stack and loss of one node, where a node holds it."""
         if self.question.on_a_node is not None:
             for alone in with_its_losses(asked(self.question.on_a_node)):
                 if held_by_a_node(alone, self.case.cluster, parameters=self.case.rates.parameters):
@@ -88,11 +88,11 @@ class _Search:
 
 
 def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
-    """Ways to train that fit on so many GPUs, as flags with what they need and risk.
+    """Return the ways to train that fit on a number of GPUs, as flags with what they need and risk.
 
-    The smallest change comes first: what is asked for with a leaner loss, without a flag that was given or with more on
-    the host, where none of these is enough with two of them; then in other types or with other states; then by another
-    method, of which those that train adapters come first, and are enough, where adapters were asked for.
+    The smallest changes come first: a leaner loss, a given flag left out, more kept on the host, or two of these where
+    none is enough alone. Other types or other optimizer states follow, then other methods. Where adapters were asked
+    for, methods that train adapters come first among these, and the rest is tried only if none of them fits.
     """
     search = _Search(question=question, case=case, gpus=gpus, ways=[], fitting=[])
     ways = [_taking(way) for way in leaner(case, question.fixed)]
@@ -119,13 +119,13 @@ def _put(question: Question, variant: Variant) -> _Change:
 
 
 def _both(first: _Change, second: _Change) -> _Change:
-    """Two changes as one, what is left out after what is added."""
+    """Combine two changes into one, with removed flags after added ones."""
     flags = sorted((*first.flags, *second.flags), key=lambda flag: flag.key == "hint.without")
     return _Change(flags=tuple(flags), asked=lambda one: second.asked(first.asked(one)))
 
 
 def _with_losses(question: Question, case: Case) -> Iterator[Variant]:
-    """Every variant, and where the logits are large and nobody chose the loss, each again with the lean one."""
+    """Yield every variant; where logits are large and the user chose no loss, also each one with the lean loss."""
     lean = given_loss(question) is None and (question.tuning.loss == LEAN_LOSS or has_large_logits(case))
     for variant in variants_of(question):
         yield variant
@@ -134,7 +134,7 @@ def _with_losses(question: Question, case: Case) -> Iterator[Variant]:
 
 
 def fits_with(case: Case, question: Question, ways: tuple[Message, ...], most_gpus: int) -> Message:
-    """Ways that fit on the GPUs given, after the fewest more GPUs that hold the training as asked."""
+    """Return a hint with the fewest more GPUs that hold the run as asked, then the ways that fit on the given GPUs."""
     more = next_above(case, question.fixed, question.gpus or 1, most_gpus)
     if more is None:
         return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)

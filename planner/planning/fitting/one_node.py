@@ -1,4 +1,4 @@
-"""Whether one node holds a run, which decides the usual stack of a fine-tuning whatever number of GPUs is asked for."""
+"""Whether one node holds a run, which decides the usual stack of a fine-tuning, whatever the number of GPUs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from planner.training.recipe import Recipe
 from planner.training.support import why_unable
 
 MOST_LEAN = 3
-"""Layouts whose risk is drawn: those that need the least memory at mid."""
+"""Number of layouts whose risk is drawn: those that need the least memory at mid."""
 
 LEAN_LOSS = "fused"
-"""Loss that never holds all logits, which the usual stack of one node takes with one switch: Liger's kernels in the
+"""Loss that never holds all logits. The usual stack of one node takes it with one switch: Liger's kernels in the
 `TrainingArguments` of Hugging Face (its documentation of `use_liger_kernel`)."""
 
 
 def with_its_losses(question: Question) -> Iterator[Question]:
-    """The question with the loss of its stack, and where nobody chose a loss with the lean one after it."""
+    """Yield the question with the loss of its stack, then, where the user chose no loss, with the lean loss."""
     yield question
     if question.tuning.loss is None:
         yield replace(question, tuning=replace(question.tuning, loss=LEAN_LOSS))
@@ -41,16 +41,16 @@ def held_by_a_node(
     measured: Mapping[str, Term] | None = None,
     parameters: Parameters | None = None,
 ) -> bool:
-    """Whether a layout of the asked precision on one node is safe; a GPU that lacks the precision tells nothing.
+    """Return whether a layout of the requested precision on one node is safe; True for a GPU that lacks that precision.
 
-    Of cards that are sold one by one a full machine is a node, whatever part of it is asked for. What decides is the
-    run, not how it is laid out: of the question's layout only the sizes count that split a model, of its batch that one
-    sequence or more falls to each GPU, and the risk is the usual one.
+    For cards that are sold one by one, a full machine is a node, whatever part of it is requested. The run decides, not
+    its layout: the question's layout counts only by the sizes that split a model, its batch is rounded up so that at
+    least one sequence falls to each GPU, and the risk limit is the usual one.
 
     Args:
-        question: what was asked.
+        question: the question.
         cluster: one kind of GPU.
-        measured: terms from records of this GPU in the asked precision.
+        measured: terms from records of this GPU in the requested precision.
         parameters: those of a calibration; None: the shipped ones.
     """
     if why_unable(question.model, question.asked, cluster.gpu, question.method) is not None:
@@ -71,7 +71,7 @@ def held_by_a_node(
 
 
 def _evenly(recipe: Recipe, gpus: int) -> Recipe:
-    """The recipe with a batch that divides over so many GPUs: the next one above that which was given."""
+    """Return the recipe with a batch that divides over a number of GPUs: the given batch, rounded up."""
     if recipe.batch_band is not None:
         return recipe
     step = gpus * recipe.how.sequences_per_example

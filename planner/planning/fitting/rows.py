@@ -1,4 +1,4 @@
-"""Does it fit, and how fast: memory, risk and speed of each way to train, by checkpointing and length of a sequence."""
+"""Fit and speed of each way to train: memory, risk and throughput by checkpointing and sequence length."""
 
 from __future__ import annotations
 
@@ -23,52 +23,53 @@ from planner.training.support import why_unable
 from planner.units import GIB, HOUR_S, MEGA
 
 FIT_DRAWS = 301
-"""Draws behind the ranges of a row."""
+"""Number of draws behind the ranges of a row."""
 
 CHECKPOINTING = ("none", "full")
-"""Ways to checkpoint that a table compares: the fastest and the leanest."""
+"""Activation-checkpointing modes that a table compares: the fastest and the leanest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitRow:
-    """One way to train at one length of a sequence."""
+    """One way to train at one sequence length."""
 
     variant: Variant
     flags: tuple[Message, ...]
-    """What turns the question into it."""
+    """Flags that turn the question into this way."""
     policy: str
     optimizer: str
     act_ckpt: str
     seq_len: int
     gpus: int
     layout: Layout
-    """The fastest that is safe; where none is, one that risks the least, or needs the least memory where none fits."""
+    """The fastest safe layout. Where none is safe, one of the least risky; where none fits, the one with the least
+    memory."""
     fits: bool
-    """Whether it is more likely to fit than not."""
+    """Whether the layout is more likely to fit than not."""
     safe: bool
-    """Whether its risk is within what the question allows."""
+    """Whether the layout's risk is within what the question allows."""
     memory_gib: Estimate
-    """Per GPU."""
+    """Peak per GPU."""
     host_gib: float
-    """What lies in the memory of each host; 0 where nothing is offloaded."""
+    """Memory taken on each host; 0 where nothing is offloaded."""
     memory_risk: float
     tokens_per_s: Estimate | None
-    """Of all GPUs together, padding left out; None where it does not fit."""
+    """Throughput of all GPUs together, without padding; None where it does not fit."""
     usd_per_million_tokens: float | None
-    """None where it does not fit or no price is known."""
+    """Cost per million tokens; None where it does not fit or no price is known."""
 
 
 def fit_rows(
     question: Question, case_of: Callable[[Question], Case], gpus: int, seq_lens: Iterable[int], methods: frozenset[str]
 ) -> Iterator[FitRow]:
-    """Every way to train that the GPU can run, for every length and way to checkpoint.
+    """Yield every way to train that the GPU can run, for every sequence length and checkpointing mode.
 
     Args:
-        question: the model, the stack and all that the ways have in common.
-        case_of: puts a question for one kind of GPU together with its rates and prices.
-        gpus: number of GPUs, together one run.
-        seq_lens: lengths of a sequence in tokens; all are full.
-        methods: ids of the methods to look at.
+        question: the model, the stack and all else that the ways have in common.
+        case_of: builds the case of a question on one kind of GPU, with its rates and prices.
+        gpus: number of GPUs of the one run.
+        seq_lens: sequence lengths in tokens; all sequences are full.
+        methods: ids of the methods to include.
     """
     draws = Draws(count=FIT_DRAWS, seed=question.seed)
     for variant in variants_of(question):
@@ -89,7 +90,7 @@ def fit_rows(
 def _row(
     case: Case, fixed: FixedLayout, gpus: int, draws: Draws, variant: Variant, flags: tuple[Message, ...]
 ) -> FitRow | None:
-    """One way to train; None where no layout has its batch, as with updates in a backward pass that adds none up."""
+    """Return one way to train; None if no layout has its batch: updates in the backward pass do not accumulate."""
     choice = best_on(case, fixed, gpus)
     if not len(choice.layouts):
         return None

@@ -1,4 +1,4 @@
-"""What is short where no number of GPUs meets the targets, by how much, and what would be enough."""
+"""Explain why no number of GPUs meets the targets: the shortage, its size, and a sufficient alternative."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from planner.rates.terms import Draws
 from planner.units import DAY_S, GIB
 
 CENTS_BELOW_USD = 100.0
-"""A budget below is told with its cents where it has some: 0.50 is no budget of $0."""
+"""A smaller budget is stated with its cents, where it has some: 0.50 is not a budget of $0."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -42,16 +42,16 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(slots=True, kw_only=True)
 class Nearest:
-    """What came closest to the targets, for the message when nothing meets them."""
+    """The plans that came closest to the targets, for the message when nothing meets them."""
 
     evaluated: int = 0
     smallest_bytes: float = math.inf
     wall_s: dict[int, float] = field(default_factory=dict)
-    """Seconds of the fastest layout that fits, by number of GPUs, at mid."""
+    """Wall-clock seconds of the fastest layout that fits, by number of GPUs, at mid."""
     cost_usd: dict[int, float] = field(default_factory=dict)
-    """USD of the cheapest that fits among those in time, by number of GPUs, at mid."""
+    """USD of the cheapest layout that fits and is in time, by number of GPUs, at mid."""
     met: Choice | None = None
-    """A plan that meets the targets after all: one that the search took for too slow or too dear by another's ratio."""
+    """A plan that meets the targets after all: the search took it for too slow or too dear by another plan's ratio."""
 
     def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
         """Take some layouts into account."""
@@ -64,7 +64,7 @@ class Nearest:
 
 
 def _keep_least(least: dict[int, float], gpus: Ints, values: Floats) -> None:
-    """Take some values into account of which the least is kept for each number of GPUs."""
+    """Keep the least of the values for each number of GPUs."""
     counts, which = np.unique(gpus, return_inverse=True)
     here = np.full(len(counts), np.inf)
     np.minimum.at(here, which, values)
@@ -73,13 +73,13 @@ def _keep_least(least: dict[int, float], gpus: Ints, values: Floats) -> None:
 
 
 def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets: Targets) -> NoPlanError:
-    """Why no number of GPUs meets the targets: memory, time or money, with what would be enough."""
+    """Return the error for targets that no number of GPUs meets (memory, time or money), with a sufficient change."""
     if not near.wall_s:
         return _too_big(case, fixed, near, targets)
     nearest = _Closest(case=case, fixed=fixed, draws=draws, near=near, targets=targets)
     fastest = nearest.least(near.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
     fastest_s = fastest.figure
-    if not math.isfinite(fastest_s):  # what fits at mid does not under most draws
+    if not math.isfinite(fastest_s):  # layouts that fit at mid do not under most draws
         return _too_big(case, fixed, near, targets)
     late = targets.deadline_s is not None and fastest_s > targets.deadline_s
     if late or targets.budget_usd is None or not near.cost_usd:
@@ -93,23 +93,24 @@ def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets
 
 
 MOST_TRIED = 16
-"""Numbers of GPUs whose plans are evaluated for a refusal, those with the least figure at mid first; more only where
-none of these counts."""
+"""Number of GPU counts whose plans are evaluated for a refusal, those with the least figure at mid first. More are
+evaluated only where none of these counts."""
 TRIED_AT_ONCE = 4
-"""Numbers of GPUs that are planned before it is asked whether more are worth it."""
+"""Number of GPU counts that are planned before checking whether more are worth it."""
 RATIO_SLACK = 1.06
-"""How far one plan's ratio of a figure under draws to that at mid may lie below the least of those tried before."""
+"""How far the ratio of a plan's figure under draws to that at mid may fall below the least ratio so far, as a
+factor."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Least:
-    """The least figure of a plan under draws, with what it is of."""
+    """The least figure of a plan under draws, with its number of GPUs and its choice."""
 
     gpus: int
     figure: float = math.inf
     choice: Choice | None = None
     safe_figure: float = math.inf
-    """The least of those that are safe."""
+    """The least figure of the safe plans."""
 
     def look(self, choice: Choice, figure: float) -> None:
         """Take a plan into account."""
@@ -119,7 +120,7 @@ class _Least:
             self.safe_figure = min(self.safe_figure, figure)
 
     def risk(self, case: Case) -> float | None:
-        """Probability that the plan runs out of memory; None where it, or one that a hint's room allows, is safe."""
+        """Return the plan's memory risk; None where it is safe, or a safe plan is within the margin of a hint."""
         if self.choice is None or self.safe_figure <= self.figure * ROOM_RATIO:
             return None
         return risk_of(case, self.choice.winner)
@@ -127,7 +128,7 @@ class _Least:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Closest:
-    """What would be planned on the most promising numbers of GPUs, under draws."""
+    """Evaluates the plans on the most promising numbers of GPUs under draws."""
 
     case: Case
     fixed: FixedLayout
@@ -136,11 +137,11 @@ class _Closest:
     targets: Targets
 
     def least(self, at_mid: dict[int, float], figure: Callable[[Evaluation], float]) -> _Least:
-        """The least figure of a plan under draws.
+        """Return the least figure of a plan under draws.
 
         Args:
-            at_mid: the least that a layout has of the figure at mid, by number of GPUs.
-            figure: of an evaluation under draws; infinite where it does not count.
+            at_mid: the least value of the figure at mid over layouts, by number of GPUs.
+            figure: takes an evaluation under draws; infinite where that does not count.
         """
         order = sorted(at_mid, key=lambda gpus: (at_mid[gpus], gpus))
         best, least_ratio = _Least(gpus=order[0]), math.inf
@@ -159,7 +160,7 @@ class _Closest:
         return best
 
     def _choices(self, counts: list[int]) -> Iterator[Choice]:
-        """What would be planned on each of some numbers of GPUs, were it given, where a layout fits."""
+        """Yield the choice on each of some numbers of GPUs, as if it were given, where a layout fits."""
         choices = best_given_each(self.case, self.fixed, counts)
         return (choice for choice in choices if choice.best is not None)
 
@@ -189,7 +190,7 @@ def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:
 
 
 def _and_budget(nearest: _Closest, fastest: _Least, hint: Message) -> Message:
-    """A hint about the deadline, with the money that it takes as well where that is above the budget."""
+    """Return a hint about the deadline, with the money that it takes where that is above the budget."""
     targets, choice = nearest.targets, fastest.choice
     if targets.budget_usd is None or choice is None:
         return hint
@@ -198,7 +199,7 @@ def _and_budget(nearest: _Closest, fastest: _Least, hint: Message) -> Message:
 
 
 def _batch_in_time(nearest: _Closest) -> int | None:
-    """The smallest batch of a power of two above the question's with which more GPUs meet the targets safely."""
+    """Return the smallest of `_larger_batches` with which more GPUs meet the targets safely, or None."""
     targets = nearest.targets
     for batch in _larger_batches(nearest.case, nearest.fixed):
         case, near = _with_batch(nearest.case, batch), Nearest()
@@ -215,21 +216,21 @@ def _batch_in_time(nearest: _Closest) -> int | None:
 
 
 def _at_most_allowed(case: Case, gpus: int, targets: Targets) -> bool:
-    """Whether the number of GPUs allowed ends the search, and not what shares a step: the next steps lie beyond it."""
+    """Return whether the limit on GPUs, not the batch, ends the search: the next even split is beyond the limit."""
     return gpus * NEXT_COUNT_RATIO + case.cluster.gpus_per_node > targets.most_gpus
 
 
 NEXT_COUNT_RATIO = 1.25
-"""The next number of GPUs with an even split is seldom farther."""
+"""The next number of GPUs with an even split is seldom more than this factor away."""
 
 
 def at_risk(case: Case, hint: Message, risk: float | None) -> Message:
-    """A hint that leads to one plan, with its risk of running out of memory where that is above the allowed.
+    """Return a hint that leads to one plan, with the plan's memory risk where that is above the limit.
 
     Args:
         case: the question on one kind of GPU.
         hint: what to do.
-        risk: of the plan; None where it is safe.
+        risk: memory risk of the plan; None where it is safe.
     """
     allowed = case.memory_risk
     if risk is None or risk <= allowed:
@@ -238,13 +239,13 @@ def at_risk(case: Case, hint: Message, risk: float | None) -> Message:
 
 
 def fits_on(case: Case, keys: tuple[str, str], gpus: int, risk: float | None, ways: tuple[Message, ...]) -> Message:
-    """Another number of GPUs, with the risk of its plan where that is above the allowed, before other ways.
+    """Return a hint with another number of GPUs, with its plan's risk where that is above the limit, before other ways.
 
     Args:
         case: the question on one kind of GPU.
-        keys: of the hint, without a risk and with one.
-        gpus: that hold a plan.
-        risk: of running out of memory on these; None where the plan is safe.
+        keys: keys of the hint, without a risk and with one.
+        gpus: the number of GPUs that holds a plan.
+        risk: memory risk on these; None where the plan is safe.
         ways: each with its own risk.
     """
     if risk is None or risk <= case.memory_risk:
@@ -275,14 +276,14 @@ def _too_dear(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> N
 
 
 def _cents(budget_usd: float, cheapest_usd: float) -> int:
-    """Decimals that tell a small budget as it was given, and a budget from what the cheapest option costs."""
+    """Return the decimals that show a small budget as given, and tell a budget from the cheapest option's cost."""
     told = f"{budget_usd:.0f}"
     small = budget_usd < CENTS_BELOW_USD and float(told) != budget_usd
     return 2 if small or told == f"{cheapest_usd:.0f}" else 0
 
 
 def _surer_or_dearer(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> Message:
-    """A budget that is large enough, or the confidence at which this one is, where that is more likely than not."""
+    """Suggest a budget that is enough, or the confidence at which this one is, if that is more likely than not."""
     hint = larger_budget(case, cheapest.figure)
     if cheapest.choice is None or targets.budget_usd is None:
         return hint
@@ -321,7 +322,7 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) ->
 
 
 def _batch_that_fits(case: Case, fixed: FixedLayout) -> tuple[int, int] | None:
-    """The smallest batch of a power of two above the question's that more GPUs hold safely, and how many do."""
+    """Return the smallest of `_larger_batches` that some number of GPUs holds safely, and that number; None if none."""
     for batch in _larger_batches(case, fixed):
         gpus = fewest_safe(_with_batch(case, batch), fixed)
         if gpus is not None:
@@ -330,31 +331,31 @@ def _batch_that_fits(case: Case, fixed: FixedLayout) -> tuple[int, int] | None:
 
 
 def _larger_batches(case: Case, fixed: FixedLayout) -> tuple[int, ...]:
-    """Powers of two above a question's batch, as far as one is worth a try; of a micro-batch that is fixed, so many."""
+    """Return powers of two above a question's batch that are worth a try, or those multiples of a fixed micro-batch."""
     step = fixed.micro_batch or 1
     first = (case.recipe.global_batch // step).bit_length()
     return tuple(step * 2**power for power in range(first, first + LARGER_BATCHES))
 
 
 LARGER_BATCHES = 6
-"""Doublings of a batch that a refusal tries."""
+"""Number of times that a refusal doubles a batch."""
 
 
 def _with_batch(case: Case, batch: int) -> Case:
-    """The case with a batch as if it had been asked for."""
+    """Return the case with a batch as if the user had given it."""
     recipe = replace(case.recipe, global_batch=batch, batch_band=None, critical_batch=None, keeps_batch=False)
     return replace(case, recipe=recipe)
 
 
 def _more_divisors(case: Case, fixed: FixedLayout) -> Message:
-    """What may divide the GPUs, the model and the batch: less that is fixed, or another batch."""
+    """Suggest fewer fixed sizes or another batch, so that the GPUs, the model and the batch divide evenly."""
     set_by_hand = given(case, fixed, "tp", "pp", "vp", "cp", "ep", "micro_batch")
     flags = tuple(Message.of("flag.alone", input=name) for name in set_by_hand)
     return Message.of("hint.left_or_divisors", flags=flags) if flags else Message.of("hint.more_divisors")
 
 
 def larger_budget(case: Case, needed_usd: float) -> Message:
-    """What would be enough where so much is needed, and what else would cost less."""
+    """Suggest a budget that is enough for an amount, and other changes that would cost less."""
     tokens = "hint.larger_budget_examples" if case.by_examples else "hint.larger_budget"
     key = of_samples(case.recipe, tokens, "hint.larger_budget_images")
     return Message.of(key, budget_usd=enough_usd(needed_usd))

@@ -1,4 +1,4 @@
-"""Ways to train one model that people try when memory is short, and a question asked for each of them."""
+"""Ways to train one model that people try when memory is short, and the question for each of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from planner.training.recipe import LORA_RANK, TRAINED_LAYERS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One way to train; what is None stays as the question has it."""
+    """One way to train; a field that is None leaves the question's value."""
 
     method: str
     policy: str | None = None
@@ -46,17 +46,17 @@ VARIANTS = (
     Variant(method="lora", lora_targets="attention"),
     Variant(method="qlora", lora_targets="attention"),
 )
-"""From what changes every weight to what changes the fewest."""
+"""From ways that change every weight to ways that change the fewest."""
 
 PAIRED = {"lora": "dpo-lora", "dora": "dpo-lora", "qlora": "dpo-qlora", "sft": "dpo"}
-"""Methods by those that do the same with pairs of answers."""
+"""Methods that train on pairs of answers (DPO), by the method that does the same without pairs."""
 
 
 def variants_of(question: Question) -> tuple[Variant, ...]:
-    """The ways to reach what a question is after, in its precision: of DPO those that take pairs of answers.
+    """Return the ways to reach the goal of a question in its precision; for DPO, those that train on pairs of answers.
 
-    Adapters beside experts are large, those beside other layers small: leaving some out or moving their states to the
-    host saves next to nothing. Frozen weights move there with their shards, of which one GPU has none.
+    Adapters beside experts are large. For a model without experts they are small, so leaving some out or moving their
+    states to the host saves almost nothing; frozen weights move there with their shards, but one GPU has no shards.
     """
     precision = question.asked.precision
     able = [each for each in VARIANTS if each.policy is None or find_policy(each.policy).precision == precision]
@@ -72,7 +72,7 @@ def variants_of(question: Question) -> tuple[Variant, ...]:
 
 
 def asked_as(question: Question, variant: Variant) -> Question:
-    """The question with a way to train put in its place."""
+    """Return the question with a way to train put in its place."""
     policy = question.asked if variant.policy is None else find_policy(variant.policy)
     method = find_method(variant.method)
     tuning = replace(
@@ -112,13 +112,13 @@ def _with(policies: tuple[PrecisionPolicy, ...], policy: PrecisionPolicy) -> tup
 
 
 def given_loss(question: Question) -> str | None:
-    """The loss that the user chose; None where nobody did."""
+    """Return the loss that the user chose; None where the user chose none."""
     entry = question.inputs.get("loss")
     return question.tuning.loss if entry is None or entry.source in FROM_THE_USER else None
 
 
 def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
-    """The flags that turn a question into one of its variants."""
+    """Return the flags that turn a question into one of its variants."""
     other = asked_as(question, variant)
     values = [
         ("method", question.method, other.method),
@@ -136,7 +136,7 @@ def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
 
 
 def _without(question: Question, variant: Variant) -> Iterator[Message]:
-    """Inputs that were given and that the method of a variant has no use for, or does not go with."""
+    """Yield inputs that were given and that the method of a variant does not use, or does not go with."""
     method = find_method(variant.method)
     of_adapters, of_layers = ("lora_rank", "lora_targets"), ("trained_layers",)
     split = ("tp",) if method.low_bits and (question.fixed.tp or 1) > 1 else ()

@@ -1,4 +1,4 @@
-"""Ways to train with less memory: one flag each, put into a question or taken out of it."""
+"""Ways to train with less memory: each is one flag that is put into a question or taken out of it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from planner.training.optimizers import find_optimizer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One input with another value."""
+    """A change of one input to another value."""
 
     input: str
     value: str | int | None
-    """None: the flag is left out."""
+    """The new value; None: the flag is left out."""
     was: str | int = ""
-    """What was given, where it is left out."""
+    """The value that was given, where the flag is left out."""
 
     @property
     def flag(self) -> Message:
-        """The flag to add, or to leave out."""
+        """The flag to add or to leave out, as a message."""
         if self.value is None:
             return Message.of("hint.without", input=self.input, value=self.was)
         return Message.of("flag.with_value", input=self.input, value=self.value)
 
     def taken(self, case: Case, fixed: FixedLayout) -> tuple[Case, FixedLayout]:
-        """A case and what is fixed of its layouts, with this way taken."""
+        """Return a case and the fixed parts of its layout with this way taken."""
         recipe, value = case.recipe, str(self.value)
         if self.input == "loss":
             return case.trained_as(replace(recipe, chunked_loss=True, fused_head=True)), fixed
@@ -45,7 +45,7 @@ class Way:
         return case, self._fixing(fixed)
 
     def asked(self, question: Question) -> Question:
-        """A question with this way taken."""
+        """Return a question with this way taken."""
         if self.input == "loss":
             return replace(question, tuning=replace(question.tuning, loss=str(self.value)))
         if self.input == "optimizer":
@@ -59,7 +59,7 @@ class Way:
 
 
 def leaner(case: Case, fixed: FixedLayout) -> Iterator[Way]:
-    """What would need less memory and is not tried yet; a vision model has no other layout."""
+    """Yield ways that would need less memory and are not taken yet; a vision model has no other layout."""
     recipe = case.recipe
     if not recipe.model.has_network:
         if has_large_logits(case):
@@ -74,7 +74,7 @@ def leaner(case: Case, fixed: FixedLayout) -> Iterator[Way]:
         return
     if recipe.offload != "optimizer":
         yield Way(input="offload", value="optimizer")
-    if recipe.optimizer.full_moments and not recipe.how.adapts:  # adapters have next to no states
+    if recipe.optimizer.full_moments and not recipe.how.adapts:  # adapters have almost no optimizer states
         yield Way(input="optimizer", value="adamw-8bit")
 
 
@@ -83,14 +83,14 @@ LARGE_LOGITS = 0.1
 
 
 def has_large_logits(case: Case) -> bool:
-    """Whether computing the loss in pieces would save a good part of the memory."""
+    """Return whether computing the loss in pieces would save a good part of the memory."""
     recipe = case.recipe
     logits_bytes = recipe.seq_len * recipe.model.vocab * float(np.ravel(case.mid.logit_stored_bytes)[0])
     return not recipe.fused_head and logits_bytes > LARGE_LOGITS * usable_bytes(case.cluster.gpu)
 
 
 def given(case: Case, fixed: FixedLayout, *names: str) -> tuple[str, ...]:
-    """Which of some parts of a layout a user fixed: not those that a framework, or a model of images, has one of."""
+    """Return which parts of a layout the user fixed; sizes of 1 do not count where the method or model implies them."""
     recipe = case.recipe
     as_usual = (None, 1) if recipe.how.fine_tunes or recipe.model.has_network else (None,)
     return tuple(name for name in names if getattr(fixed, name) not in (as_usual if name != "micro_batch" else (None,)))

@@ -1,1 +1,1 @@
-"""Plans under a cap on the facility's power, and the power limit that makes them the cheapest."""
+"""Plans under a cap on the facility's power, and the power limit at which a plan is cheapest."""

@@ -1,4 +1,4 @@
-"""A plan under a cap on the facility's power: as asked where that fits, else the fastest that does, or why not."""
+"""A plan under a cap on the facility's power: as requested where that fits, else the fastest that does, or why not."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from planner.units import DAY_S, kw_from_w, mw_from_w
 
 
 def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, CapEffect | None]:
-    """The question as it can be asked under the cap for this GPU, and what the cap does to it.
+    """Return the question as it can be asked under the cap for this GPU, and the effect of the cap on it.
 
     A plan below the cap stays as it is. Where the default deadline takes more, the fastest plan under the cap is taken.
 
     Args:
         question: as asked.
-        case: the asked precision on this GPU.
+        case: the requested precision on this GPU.
         draws: the common draws.
 
     Raises:
-        NoPlanError: the GPUs given, or the fewest that meet the user's deadline or budget, take more than the cap; or
+        NoPlanError: the given GPUs, or the fewest that meet the user's deadline or budget, take more than the cap; or
             nothing fits under it.
     """
     cap_w = question.money.power_cap_w
@@ -44,12 +44,12 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     most = gpus_allowed(case, cap_w, draws)
     free = CapEffect(gpu=case.cluster.gpu.id, cap_mw=mw_from_w(cap_w), gpus_allowed=most, binding=False)
     targets = targets_of(question)
-    if targets.budget_alone:  # the cap is one more limit on their number
+    if targets.budget_alone:  # the cap is a further limit on the number of GPUs
         return replace(question, max_gpus=min(most, targets.most_gpus)), free
     wanted = counted(question, case, targets, draws)
     if wanted is None or wanted.choice.gpus <= most:
         return question, free
-    try:  # more GPUs than needed may have been the cheaper ones
+    try:  # the plan may take more GPUs than needed because that is cheaper
         fewest(case, question.fixed, draws, replace(targets, most_gpus=min(most, targets.most_gpus)))
     except NoPlanError:
         return _capped(question, case, draws, wanted.choice, free)
@@ -57,10 +57,10 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
 
 
 def _given_under_cap(case: Case, gpus: int, cap_w: float, draws: Draws) -> CapEffect:
-    """That the GPUs given stay under the cap.
+    """Check that the given GPUs stay under the cap.
 
     Raises:
-        NoPlanError: they do not; names how many would, the cap that would do, and the power limit, if one does.
+        NoPlanError: they do not; the hint names how many would, a sufficient cap, and a sufficient power limit, if any.
     """
     over = over_cap(case, gpus, cap_w, draws)
     try:
@@ -84,7 +84,11 @@ def _given_under_cap(case: Case, gpus: int, cap_w: float, draws: Draws) -> CapEf
 def _capped(
     question: Question, case: Case, draws: Draws, uncapped: Choice, free: CapEffect
 ) -> tuple[Question, CapEffect]:
-    """The fastest plan under the cap in place of the default deadline; a target of the user's own is not given up."""
+    """Take the fastest plan under the cap in place of the default deadline; a target set by the user is not dropped.
+
+    Raises:
+        NoPlanError: nothing fits under the cap, or a target that the user set takes more.
+    """
     gpus, cap_w = int(uncapped.winner.gpus[0]), question.money.power_cap_w
     capped = _fastest(question, case, free.gpus_allowed)
     wall_s = middle(case.evaluate(uncapped.winner, draws).wall_s)
@@ -118,12 +122,12 @@ def _capped(
 
 
 def without_default_deadline(question: Question) -> Question:
-    """The question as it is shown where the cap, not the deadline nobody asked for, decided how many GPUs there are."""
+    """Return the question to show where the cap, not the default deadline, decided the number of GPUs."""
     return replace(question, inputs={name: given for name, given in question.inputs.items() if name != "deadline"})
 
 
 def cap_warning(cap: CapEffect, plans: Iterable[Plan], precision: str) -> Message:
-    """What a binding cap does to the plan of the asked precision."""
+    """Return the warning about the effect of a binding cap on the plan of the requested precision."""
     plan = next(plan for plan in plans if (plan.gpu, plan.precision) == (cap.gpu, precision))
     assert plan.duration_days is not None
     assert cap.gpus_wanted is not None
@@ -141,7 +145,7 @@ def cap_warning(cap: CapEffect, plans: Iterable[Plan], precision: str) -> Messag
 
 
 def over_cap(case: Case, gpus: int, cap_w: float | None, draws: Draws) -> Message | None:
-    """By how much the peak of a number of GPUs is over the cap; None where it is not."""
+    """Return a message that says by how much the peak of a number of GPUs exceeds the cap; None where it does not."""
     peak_w = float(peak_of(case, gpus, draws).w)
     if cap_w is None or peak_w <= cap_w * (1.0 + ROUNDING):
         return None
@@ -156,7 +160,7 @@ def over_cap(case: Case, gpus: int, cap_w: float | None, draws: Draws) -> Messag
 
 
 def _fastest(question: Question, case: Case, most: int) -> Choice | None:
-    """The fastest layout that fits on up to `most` GPUs, in whole servers; a safe one where there is one."""
+    """Return the fastest layout that fits on up to `most` GPUs, in whole servers; a safe one where there is one."""
     for least in (max(1, most // 2), 1):
         layouts = enumerate_layouts(case.recipe, case.cluster, question.fixed, gpus_between=(least, most))
         scores = case.score(layouts)
@@ -167,6 +171,6 @@ def _fastest(question: Question, case: Case, most: int) -> Choice | None:
 
 
 def _wider(case: Case, gpus: int, draws: Draws) -> Message:
-    """The cap that would be enough, rounded up to whole kilowatts."""
+    """Return the cap that would be enough, rounded up to whole kilowatts."""
     need_w = float(peak_of(case, gpus, draws).w)
     return Message.of("hint.wider_cap", cap_kw=math.ceil(kw_from_w(need_w)))

@@ -1,4 +1,4 @@
-"""The power limit that makes the asked plan the cheapest, and the one with the least energy: `--power-limit auto`."""
+"""Find the power limits at which the requested plan costs least and uses least energy: `--power-limit auto`."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from planner.rates.terms import Draws, Value
 from planner.training.support import why_unable
 
 STEP_W = 25.0
-"""Between two limits that are compared."""
+"""Watts between two limits that are compared."""
 STEP_RATIO = 0.05
-"""The same as a share of the limit as sold, for GPUs below `COARSE_FROM_W`."""
+"""The step as a share of the limit as sold, for GPUs below `COARSE_FROM_W`."""
 COARSE_FROM_W = 250.0
 """Limit as sold from which `STEP_W` is a tenth of it or less."""
 MORE = 1.5
-"""How many times the plan's GPUs are looked at for a lower limit."""
+"""Factor over the plan's GPUs up to which more GPUs are considered for a lower limit."""
 MOST_COUNTS = 8
-"""Numbers of GPUs above the plan's that are looked at."""
+"""Number of GPU counts above the plan's that are considered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Market:
-    """What plans are priced and rated with."""
+    """Prices and rates that plans are made with."""
 
     prices: Mapping[str, GpuPrice]
     site: SiteFacts
@@ -50,7 +50,7 @@ class Market:
     parameters: Parameters | None
 
     def case(self, question: Question, cluster: Cluster) -> Case:
-        """The asked precision on one kind of GPU."""
+        """Return the case of the requested precision on one kind of GPU."""
         gpu, policy = cluster.gpu.id, question.asked
         return make_case(
             question, policy, cluster, self.prices[gpu], self.site, self.measured.get(gpu, {}).get(policy.id),
@@ -59,13 +59,14 @@ class Market:
 
 
 def settle_limits(question: Question, market: Market) -> tuple[Question, tuple[LimitSearch, ...]]:
-    """The question with each GPU at its cheapest power limit, and what was found; as it was where no search was asked.
+    """Return the question with each GPU at its cheapest power limit, and the searches; unchanged if none was requested.
 
-    Where no price is known the limit is that of the least energy. A GPU that lacks the asked precision, or one of
+    Where no price is known, the limit of least energy is taken. A GPU that lacks the requested precision, or one of
     several that has no plan, keeps its limit as sold.
 
     Raises:
         NoPlanError: the only GPU has no plan at its limit as sold.
+        UnpricedError: the only GPU lacks the price that a budget needs.
     """
     if not question.searches_power_limit:
         return question, ()
@@ -86,7 +87,7 @@ def settle_limits(question: Question, market: Market) -> tuple[Question, tuple[L
 
 
 def limits_of(cluster: Cluster) -> list[float]:
-    """The limits that are compared, the one as sold first, the least that the driver accepts last, in watts."""
+    """Return the limits to compare in watts, from the limit as sold down to the least that the driver accepts."""
     sold_w, least_w = cluster.gpu.tdp_w, cluster.gpu.power_limit_min_w
     assert least_w is not None
     step_w = STEP_W if sold_w >= COARSE_FROM_W else STEP_RATIO * sold_w
@@ -95,7 +96,7 @@ def limits_of(cluster: Cluster) -> list[float]:
 
 
 def _search(question: Question, cluster: Cluster, market: Market) -> LimitSearch:
-    """Compare the limits on the layouts that are the fastest as sold, then plan anew at those that win."""
+    """Compare the limits on the layouts that are fastest as sold, then plan anew at the limits that win."""
     candidates = _candidates(question, market.case(question, cluster))
     limits_w = limits_of(cluster)
     cases = (market.case(question, replace(cluster, power_limit_w=limit_w)) for limit_w in limits_w)
@@ -115,16 +116,16 @@ def _search(question: Question, cluster: Cluster, market: Market) -> LimitSearch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidates:
-    """Layouts that are compared at every limit, and how far their mid figures lie from those of draws."""
+    """Layouts that are compared at every limit, and the ratios of figures under draws to those at mid."""
 
     layouts: Layouts
     wall_ratio: float
-    """Duration at the confidence over that at mid, of the winner as sold: what decides whether a deadline is met."""
+    """Duration at the confidence over that at mid, of the winner as sold; it decides whether a deadline is met."""
     usd_ratio: float
-    """The same of its cost."""
+    """Cost at the confidence over that at mid, of the winner as sold."""
 
     def least(self, question: Question, case: Case) -> tuple[float, float]:
-        """USD and joules at mid on the GPUs that a plan would take; infinite where no layout does."""
+        """Return USD and joules at mid on the GPUs that a plan would take; infinite if no layout meets the targets."""
         scores = case.score(self.layouts, energy=True)
         assert scores.energy_j is not None
         met = np.ones(len(self.layouts), dtype=bool)
@@ -140,7 +141,7 @@ class _Candidates:
 
 
 def _candidates(question: Question, case: Case) -> _Candidates:
-    """The best safe layout on each number of GPUs that may be needed: lower limits keep its shape."""
+    """Return the best safe layout on each number of GPUs that may be needed: lower limits keep its shape."""
     draws, targets = Draws(count=DRAWS, seed=question.seed), targets_of(question)
     chosen = None if question.gpus is not None else counted(question, case, targets, draws)
     if chosen is None:
@@ -158,13 +159,13 @@ def _candidates(question: Question, case: Case) -> _Candidates:
 
 
 def _over(drawn: Value, mid: Value, confidence_ratio: float) -> float:
-    """Draws at the confidence over the value at mid; 1 where that is nothing."""
+    """Return the draws at the confidence over the value at mid; 1 where the value is 0."""
     at_mid = float(np.ravel(mid)[0])
     return at_confidence(drawn, confidence_ratio) / at_mid if at_mid else 1.0
 
 
 def _on_more(question: Question, case: Case, gpus: int, most_gpus: int) -> list[Choice]:
-    """The safe choices on somewhat more GPUs, which a lower limit may need to end in time."""
+    """Return the safe choices on somewhat more GPUs, which a lower limit may need to finish in time."""
     most = min(most_gpus, max(MORE * gpus, gpus + case.cluster.gpus_per_node))
     layouts = enumerate_layouts(case.recipe, case.cluster, question.fixed, gpus_between=(gpus + 1, most))
     if not len(layouts):
@@ -178,7 +179,7 @@ def _on_more(question: Question, case: Case, gpus: int, most_gpus: int) -> list[
 
 
 def _point(question: Question, cluster: Cluster, market: Market, limit_w: float) -> LimitPoint:
-    """The plan at one limit, searched anew."""
+    """Return the plan at one limit, from a new search."""
     case = market.case(question, replace(cluster, power_limit_w=limit_w))
     plan = asked_plan(question, case, Draws(count=DRAWS, seed=question.seed)).plan
     assert plan.duration_days is not None
