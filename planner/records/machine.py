@@ -1,4 +1,4 @@
-"""Where a point was measured: the device, and the software whose versions its figures depend on."""
+"""Environment of a measured point: the device, and the software versions that its figures depend on."""
 
 from __future__ import annotations
 
