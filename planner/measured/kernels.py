@@ -33,17 +33,18 @@ COMPUTE = {
     "fp8-rowwise": "fp8-rowwise",
     "mxfp8": "mxfp8",
 }
-"""Recipe to the compute type of its linear layers' matrix products."""
+"""Map from recipe to the compute type of its linear layers' matrix products."""
 HIGH = {"fp8": "bf16", "fp8-rowwise": "bf16", "mxfp8": "bf16"}
-"""Compute type of low-precision products to that of the work kept in high precision (attention, output layer). A type
-that is not listed maps to itself."""
+"""Map from the compute type of low-precision products to that of the work kept in high precision (attention, output
+layer). A type that is not listed maps to itself."""
 ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "fp8-rowwise": 1.0, "mxfp8": 1.0}
 """Bytes per element of an operand; 2 if not listed."""
 
 CHECKED_BESIDE = {"fp16": "bf16"}
-"""Compute types that the probe runs at only a few shapes, to the type on the same hardware units run beside them."""
+"""Map from a compute type that the probe runs at only a few shapes to a type on the same hardware units that it runs
+beside it."""
 ALONE_AS = CHECKED_BESIDE | {"fp8-rowwise": "fp8"}
-"""Compute types that never run alone for seconds, to the type whose clock and power are used in their place."""
+"""Map from a compute type that never runs alone for seconds to the type whose clock and power are used in its place."""
 GRADIENTS = ("dgrad", "wgrad")
 """Roles of the products that compute the gradients of a layer's input and weight."""
 USUAL_HEAD = 128.0

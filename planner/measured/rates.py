@@ -14,9 +14,9 @@ class ActivityKind(Enum):
     """Kind of activity of a device while its power is read."""
 
     IDLE = "idle"
-    """Nothing, before any process has a context on it."""
+    """No work, before any process has a context on the device."""
     CONTEXT = "context"
-    """Nothing, with a context and memory held."""
+    """No work, with a context and memory held by a process."""
     MEMORY = "memory"
     """Copies of large buffers."""
     MATMUL = "matmul"
@@ -114,15 +114,15 @@ class MeasuredRates:
     gpu: str | None
     """Catalogue id, or `cpu-local`."""
     device_name: str
-    """As the driver or the system reports it."""
+    """Name as the driver or the system reports it."""
     run_id: str
     """Run id of the record."""
     date: str | None
     """ISO 8601 time of the last point."""
     torch_version: str | None
-    """PyTorch of the last point."""
+    """PyTorch version of the last point."""
     driver_version: str | None
-    """NVIDIA driver of the last point."""
+    """NVIDIA driver version of the last point."""
     matmul_flop_per_s: Values
     """Asymptotic rate by compute type (fp32, tf32, fp16, bf16, fp8, fp8-rowwise, mxfp8): time = flop / rate + bytes /
     `operand_bytes_per_s` + a fixed time."""

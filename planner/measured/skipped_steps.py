@@ -18,7 +18,7 @@ from planner.rates.terms import Term
 from planner.training.loss_scalers import LossScaler, load_loss_scalers, loss_scaler_of
 from planner.training.precision import PrecisionPolicy
 
-if TYPE_CHECKING:  # an answer without such training starts without the records
+if TYPE_CHECKING:  # an answer without training results does not load the records
     from planner.measured.training import PrecisionFinding
 
 TERM = "useful_step_ratio"

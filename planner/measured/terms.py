@@ -32,7 +32,7 @@ RECIPES = {
     "fp8": ("fp8", "fp8-rowwise"),
     "mxfp8": ("mxfp8",),
 }
-"""Precision, to the probe's recipes that represent it, best first."""
+"""Map from precision to the probe's recipes that represent it, best first."""
 
 
 def _compute(recipe: Recipe) -> str:

@@ -16,7 +16,7 @@ class PrecisionFinding:
     precision: str
     """The lower precision, as a plan names it: `fp16`, `fp8` …"""
     recipe: str
-    """How it was applied."""
+    """Recipe by which the precision was applied."""
     device_kind: str
     """`cuda` or `cpu`."""
     device_name: str

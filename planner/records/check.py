@@ -116,7 +116,7 @@ def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted
     few = [
         point
         for point in timed
-        if point.kind != "collective" and (point.sampling.samples or 0) < MIN_SAMPLES  # nccl-tests prints means of many
+        if point.kind != "collective" and (point.sampling.samples or 0) < MIN_SAMPLES  # nccl-tests prints means
     ]
     wide = [point for point in timed if point.kind != "collective" and _wide(point)]  # times on a network vary
     inconsistent = [point for point in points if point.energy.quality == "inconsistent"]

@@ -9,7 +9,7 @@ from planner.lazy import dataclass
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv")
 """Collectives, as PyTorch names them; a ring of sends and receives counts as one."""
 OPS_OF_NCCL_TESTS = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
-"""Names in nccl-tests, to names in `OPS`; names that are not listed are the same."""
+"""Map from names in nccl-tests to names in `OPS`; names that are not listed are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ PREFIXES = {
     "imported": "imported_", "ranks": "rank_", "overlap": "overlap_",
     "training_numerics": "numerics_", "merged": "merged_",
 }  # fmt: skip
-"""Group, to the prefix of its keys; a group that is not listed has none."""
+"""Map from group to the prefix of its keys; a group that is not listed has none."""
 
 KEYS = {
     ("memory", "alloc_retries"): "alloc_retries",
@@ -32,7 +32,7 @@ KEYS = {
     ("device", "name"): "device_name",
     ("device", "uuid_hash"): "device_hash",
 }
-"""Group and field, to the key if it does not follow from the prefix."""
+"""Map from group and field to the key, if it does not follow from the prefix."""
 
 
 FIRST = "mpplan.probe/1"
@@ -40,7 +40,7 @@ FIRST = "mpplan.probe/1"
 EARLIER = (FIRST, "mpplan.probe/2")
 """Earlier formats that are still read; the second had no lines of `mpplan numerics`."""
 _RENAMED = {"ranks": "world", "message_bytes": "bytes"}
-"""Keys of `FIRST`, to the current ones."""
+"""Map from keys of `FIRST` to current keys."""
 
 
 def brought_up(document: Mapping[str, object]) -> dict[str, object]:
@@ -139,7 +139,7 @@ def nest(values: Mapping[str, object]) -> Measurement:
     parts = dict(_defaults())
     for group, filled in groups.items():
         parts[group] = _shared(group, filled) if group in _SHARED else _groups()[group](**filled)
-    return Measurement(**own, **parts)  # type: ignore[arg-type] # the types were checked where the values come from
+    return Measurement(**own, **parts)  # type: ignore[arg-type] # callers have checked the types
 
 
 @cache

@@ -84,8 +84,8 @@ def _within_reach(path: Path) -> Path:
 def data_dir() -> Path:
     r"""The user's data folder of mpplan; it need not exist.
 
-    `$XDG_DATA_HOME/mpplan` where that is an absolute path (relative ones are to be ignored: XDG Base Directory
-    Specification 0.8), else `~/.local/share/mpplan`, `~/Library/Application Support/mpplan` on macOS,
+    It is `$XDG_DATA_HOME/mpplan` if that is an absolute path (relative paths must be ignored: XDG Base Directory
+    Specification 0.8), otherwise `~/.local/share/mpplan`, `~/Library/Application Support/mpplan` on macOS,
     `%LOCALAPPDATA%\mpplan` on Windows.
 
     Raises:
@@ -102,7 +102,7 @@ def _data_dir() -> Path:
         return Path(os.environ["LOCALAPPDATA"]) / "mpplan"
     try:
         home = Path.home()
-    except RuntimeError as error:  # a user id without HOME and without a passwd entry, as containers have
+    except RuntimeError as error:  # no HOME and no passwd entry for the user id, as in some containers
         raise UsageError(
             "there is no folder for your data: this user has no home directory",
             hint="set XDG_DATA_HOME or HOME to a folder of your own",

@@ -74,7 +74,7 @@ def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
     Raises:
         UsageError: the file is missing or unreadable.
     """
-    if shipped and path.is_file():  # listed first, then used: read once
+    if shipped and path.is_file():  # cached, since it is first listed and then used
         return _shipped_record(path, path.stat().st_mtime_ns)
     return _opened(path, shipped=shipped)
 

@@ -21,7 +21,7 @@ KINDS_OF_KERNELS = (
 )  # fmt: skip
 """Kinds of points that describe a single GPU."""
 WORKLOAD_OF_KIND = {"memory_op": "memory-ops", "end_to_end": "end-to-end", "parallel_step": "parallel-step"}
-"""Kinds of points, to their names in `mpplan probe --workload` if these differ."""
+"""Map from kinds of points to their names in `mpplan probe --workload`, if these differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

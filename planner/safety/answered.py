@@ -16,7 +16,7 @@ from planner.safety.mixture import placed
 from planner.safety.parity import parities
 from planner.safety.tasks import plan_kind, suits
 
-if TYPE_CHECKING:  # an answer without such training starts without the records
+if TYPE_CHECKING:  # an answer without training results does not load the records
     from planner.measured.training import PrecisionFinding
 
 SAME_GPUS = "same_gpus"
@@ -44,7 +44,7 @@ def with_safety(
         savings = [row for row in answer.savings if row.view == SAME_GPUS and row.gpu == gpu]
         idle = {row.precision for row in parity if row.gpu == gpu and row.untrained is not None}
         mixtures = (
-            replace(point, recommended=False) if point.precision in idle else point  # no advice for what fails to train
+            replace(point, recommended=False) if point.precision in idle else point  # do not advise what fails to train
             for point in placed(drawn.mixtures, leading, savings)
         )
         drawn = replace(drawn, mixtures=tuple(mixtures))

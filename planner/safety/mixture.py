@@ -100,7 +100,7 @@ def _half(interval: Estimate) -> float:
 
 def _sooner(other: MixturePoint, point: MixturePoint, saved: Saving | None) -> bool:
     """Whether `other` certainly takes less time than `point`; both lie between the same two plans."""
-    assert other.duration_days is not None  # both have the plans or neither
+    assert other.duration_days is not None  # either both points have plans or neither
     assert point.duration_days is not None
     if saved is not None and saved.low <= 0 <= saved.high:
         return False

@@ -28,7 +28,7 @@ from planner.measured.skipped_steps import skipping
 from planner.safety.tasks import LANGUAGE, is_of, suits
 from planner.training.losses import PublishedLoss, published_loss, published_rates
 
-if TYPE_CHECKING:  # an answer without such training starts without the records
+if TYPE_CHECKING:  # an answer without training results does not load the records
     from planner.measured.training import PrecisionFinding
 
 HELD_AGAINST = "fp32"

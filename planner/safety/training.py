@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.lazy import dataclass
 
-if TYPE_CHECKING:  # an answer without such training starts without what reads it
+if TYPE_CHECKING:  # an answer without training results does not load the modules that read them
     from planner.answer.training_shown import TrainingShown
     from planner.measured.training import PrecisionFinding
 

@@ -1,4 +1,4 @@
-"""Power from DCGM: the output of `dcgmi dmon -e 155`, of the DCGM exporter, or of Prometheus which stored the latter.
+"""Power from DCGM: the output of `dcgmi dmon -e 155`, of its exporter, or of Prometheus that scraped the exporter.
 
 `dcgmi dmon` prints `#Entity POWER` (field 155, W) and a row `GPU 0 645.123` for each GPU and second, without times. The
 exporter serves `DCGM_FI_DEV_POWER_USAGE{gpu="0",...} 645.123` (Prometheus text format 0.0.4; a time in milliseconds may

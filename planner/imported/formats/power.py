@@ -22,7 +22,8 @@ Floats = npt.NDArray[np.float64]
 
 METERED_SD = 0.10
 """Relative standard deviation of a mean power from one driver field. On A100 and H100, the field covers a quarter of
-the time (arXiv 2312.02741). A probe's power from a single source has the same (`planner.measured.layers.power`)."""
+the time (arXiv 2312.02741). Power that a probe reads from a single source has the same uncertainty
+(`planner.measured.layers.power`)."""
 UNTIMED_SD = 0.20
 """Relative standard deviation of a mean power if its samples cannot be aligned with the steps, so that start-up and
 pauses count as training."""

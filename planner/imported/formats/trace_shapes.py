@@ -11,7 +11,7 @@ from planner.lazy import dataclass
 
 FLOAT8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2")
 RECIPES = {"c10::BFloat16": "bf16-pure", "c10::Half": "fp16"}
-"""Type of both operands, to the record's recipe for such a product."""
+"""Map from the type of both operands to the record's recipe for such a product."""
 PRODUCTS = {"aten::mm": 0, "aten::addmm": 1, "aten::_addmm_activation": 1, "aten::_scaled_mm": 0}
 """Operators, with the position of their first operand; the second one follows."""
 _SCALE = 2

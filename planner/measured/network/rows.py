@@ -17,7 +17,7 @@ from planner.units import GB, MICRO
 USED = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
 """Collectives for which the planner has an equation."""
 ROOTED = "a collective with a root"
-"""Stands for broadcast, reduce, gather and scatter, for which the planner has no equation."""
+"""Common name for broadcast, reduce, gather and scatter, for which the planner has no equation."""
 RUN_AGAIN = "run it again to its end, like `all_reduce_perf -b 8 -e 8G -f 2 -g 1`, and keep all that it prints"
 LEAST_TIME_US = 1e-3
 """Least time that is accepted. nccl-tests prints two decimals, and a damaged digit can make a time from which no
@@ -58,7 +58,7 @@ class Table:
     place: str
     """`file:line` of its header."""
     names: tuple[str, ...]
-    """Names of its columns. Those of the times appear twice, out of place first."""
+    """Names of its columns. The time columns appear twice, out of place first."""
     rows: list[TableRow] = field(default_factory=list)
 
     def read(self, place: str, cells: Sequence[str]) -> None:

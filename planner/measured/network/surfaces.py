@@ -23,7 +23,7 @@ OPERATIONS = {
     "all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",
     "alltoall": "all_to_all",
 }  # fmt: skip
-"""Names of collectives in nccl-tests, to the names of surfaces."""
+"""Map from the name of a collective in nccl-tests to the name of its surface."""
 
 
 def own_surfaces(

@@ -30,8 +30,8 @@ from planner.records.work import WorkShape
 ALONE = "alone"
 """Value of `parallel` for steps without communication."""
 WAYS = {"fsdp2": "alone-fsdp2", "tp": "alone-tp", "pp": "alone-pp"}
-"""Name of a parallelism in `parallel`, to the value of `parallel` for steps that have its other costs but send
-nothing."""
+"""Map from the name of a parallelism in `parallel` to the value of `parallel` for steps that have its other costs but
+send nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
