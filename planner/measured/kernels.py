@@ -94,7 +94,7 @@ class LinearFit:
     def _seconds_at(self, columns: Floats, shapes: Floats) -> Floats:
         where = np.log(shapes)
         points = np.broadcast_to(self.points, (len(self.points), where.shape[1]))
-        pairs = zip(points.T, where.T, strict=True)  # one at a time: all dimensions at once take 3 times as long
+        pairs = zip(points.T, where.T, strict=True)  # one dimension at a time: all at once take 3 times as long
         distance2 = sum(((ours[None] - theirs[:, None]) ** 2 for ours, theirs in pairs), np.zeros(1))
         weights = np.exp(-0.5 * distance2 / REACH**2) / (distance2 + 1e-3)
         correction = weights @ self.residuals / (weights.sum(axis=1) + PRIOR)
@@ -362,7 +362,7 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
             heads = np.array([m.shape.head_dim or USUAL_HEAD for m, _ in known], dtype=np.float64)
             columns = np.column_stack(attention_columns(np.array(flop), lengths, heads))
             if np.all(heads == heads[0]):
-                columns[:, 2] = 0.0  # one head size cannot separate the two
+                columns[:, 2] = 0.0  # a single head size cannot separate scores from FLOP
             fits[compute] = fit_linear(
                 columns,
                 np.array([t for _, t in known], dtype=np.float64),

@@ -242,7 +242,7 @@ def _values(rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term]) -> d
         "power_memory_w": _power(rates, ActivityKind.MEMORY),
         "power_attention_w": attention.power_w if attention else None,
     }
-    if not recipe.fused:  # a stack with its own kernels and buffers has another context and heap
+    if not recipe.fused:  # a stack with its own kernels and buffers also has its own context and heap
         values |= {"context_bytes": rates.context_bytes, "fragmentation_ratio": _fragmentation(rates, recipe)}
     if linear is not None:
         # The fit of the products is a plain sum of arithmetic, traffic and a fixed time.

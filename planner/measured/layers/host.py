@@ -23,8 +23,8 @@ COMPILED_KERNELS = (10.0, 20.0)
 EAGER_CAST_KERNELS, COMPILED_CAST_KERNELS = 8.0, 2.0
 """Number of kernels of one cast to FP8, in eager and in compiled code."""
 END_AND_UPDATE_KERNELS = 60.0
-"""Approximate number of kernels of embedding, output layer, loss and update in one step of eager code; the count of a
-plan leaves out the update."""
+"""Approximate number of kernels of embedding, output layer, loss and update in one step of eager code. Plans count
+them without the update."""
 OPERATION_LAUNCHES = 4.0
 """Host time of an operation, with dispatch and autograd, over that of a bare kernel launch. It is used if a record does
 not hold the host time of operations. Measured: 4.6 on the host of an H100, at most 4.1 on that of an H200
