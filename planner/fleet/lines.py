@@ -118,7 +118,7 @@ def device_of(devices: Sequence[DeviceIdentity]) -> DeviceIdentity:
 
 
 def software_of(software: Sequence[SoftwareVersions]) -> SoftwareVersions:
-    """Software of all records: differing versions are all listed, and only the common environment is kept."""
+    """Software of all records: of differing versions, up to three are listed; only the common environment is kept."""
     known = agreed(software)
     for field in fields(SoftwareVersions):
         if field.name not in known and field.name.endswith("_version"):

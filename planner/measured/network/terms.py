@@ -149,7 +149,7 @@ def _limited(run: CollectiveRun, cluster: Cluster, base: RateSet) -> PlacedRun:
     """Place a run over several nodes, and decide which link limits it.
 
     The network limits the run, unless the links inside a node explain the time of the largest size and the network, as
-    known from other evidence, would not have taken longer.
+    known so far, would not have taken longer.
     """
     inside, between = (_placed(run, cluster, link) for link in (Link.INSIDE, Link.BETWEEN))
     mid, measured_s = base.sample(), run.times_s[-1]
@@ -243,7 +243,10 @@ def _by_size(terms: dict[str, Term], runs: Sequence[CollectiveRun], base: RateSe
 
 
 def _own_sd(part: _Part, name: str) -> float:
-    """Standard deviation of a term: the largest of residual, spread of repeated runs, and uncertainty in the fit."""
+    """Standard deviation of a term: the largest of residual, spread of repeated runs, and uncertainty in the fit.
+
+    The rate of the network also has the spread of collectives that may have run as rings.
+    """
     spread = max(_spread(item.run) for item in part.runs)
     own_sd = max(LEAST_SD, part.fit.residual_ratio, spread, part.fit.terms[name].log_sd)
     if name != "nic_bytes_per_s":
@@ -254,7 +257,7 @@ def _own_sd(part: _Part, name: str) -> float:
 
 
 def _spread(run: CollectiveRun) -> float:
-    """Spread of the times of a run: of repeated measurements of a size, or the median over sizes of the samples'."""
+    """Spread of the times of a run: of repeated sizes or, if known, the median standard error of its samples."""
     return run.spread_ratio if run.sampled_sds is None else float(np.median(run.sampled_sds))
 
 
