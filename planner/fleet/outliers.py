@@ -29,54 +29,54 @@ class Why:
     """One thing that sets a member apart."""
 
     id: str
-    """`slow`, `slow_together` (a record's ranks, in what they do together), `hot` or `capped`."""
+    """`slow`, `slow_together` (the ranks of a record, in points that they run together), `hot` or `capped`."""
     what: str
-    """In words, with the figures."""
+    """Description in words, with the figures."""
     value: float
-    """The member's: time over the median, temperature in °C, power limit in W, clock over the median, or share of
-    points slowed down."""
+    """Value of the member: time over the median, temperature in °C, power limit in W, clock over the median, or share
+    of points slowed down."""
     usual: float
-    """The same of the median member."""
+    """Value of the median member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One GPU of the fleet, or of a record of several ranks one rank."""
+    """One GPU of the fleet; in a record of several ranks, one rank."""
 
     name: str
-    """Of its file; in a record of several ranks with its rank."""
+    """Name of its file, with the rank in a record of several ranks."""
     record: str
     """Name of the record."""
     points: int
-    """Points whose time is its own and that it shares with others."""
+    """Number of points that it shares with others and at which it does not wait for other ranks."""
     pace_ratio: float | None
-    """Time of a point over the median of the members, at the median over points; above 1 is slower."""
+    """Time of a point over the median of the members, as the median over points; above 1 is slower."""
     power_w: float | None
-    """Mean power, at the median over points."""
+    """Mean power, as the median over points."""
     temperature_c: float | None
-    """Core temperature under load, at the median over points."""
+    """Core temperature under load, as the median over points."""
     sm_clock_hz: float | None
-    """Clock of the multiprocessors under load, at the median over points."""
+    """Clock of the multiprocessors under load, as the median over points."""
     power_limit_w: float | None
     """Enforced power limit."""
     slowed_ratio: float | None
-    """Share of its points under load at which its clock was lowered by heat or from outside."""
+    """Share of its points under load at which heat or an external brake lowered its clock."""
     left_out: bool
-    """True: what was merged is without it."""
+    """True if the merged record is without it."""
     why: tuple[Why, ...] = ()
-    """What sets it apart; empty where nothing does."""
+    """Reasons that set it apart from the others; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepingCost:
-    """What every synchronous step costs more because some members are kept."""
+    """Additional cost of every synchronous step because some members are kept."""
 
     cost_ratio: float
-    """Time of a step with them over the time without: at least 1."""
+    """Time of a step with these members over the time without them: at least 1."""
     gpus_worth: float
-    """GPUs whose work that is: members × (1 − 1 / `cost_ratio`)."""
+    """Number of GPUs whose work is lost that way: members × (1 − 1 / `cost_ratio`)."""
     gpus: int
-    """Members of the fleet with them."""
+    """Number of members in the fleet, including these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
