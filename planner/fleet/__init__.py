@@ -1,4 +1,4 @@
-"""What a fleet of GPUs measured: one record per node or GPU, joined into one, and the members that hold the others up.
+"""Records of a fleet of GPUs, one per node or GPU, joined into one record, with the members that slow down the others.
 
-Pure functions over the lines of records; the command writes what they return.
+The modules hold pure functions over the lines of records; the command writes their results.
 """

@@ -1,4 +1,4 @@
-"""The records of a fleet as one record, and the members that hold the others up."""
+"""Join the records of a fleet into one record, and find the members that slow down the others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from planner.records.origin import MergedFrom
 from planner.rows import near_names
 
 RUN_ID_DIGITS = 32
-"""Of a hash: the same members make the same run."""
+"""Number of digits of a run id. It is a hash, so that the same members give the same run id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +42,22 @@ class Missing:
 
     probe_id: str
     kept: bool
-    """True: it was merged from the others. False: it is not in the merged record."""
+    """True if it was merged from the records that have it, False if it is not in the merged record."""
     lacking: tuple[tuple[str, str], ...]
-    """Records without a result, each with the reason."""
+    """Records without a usable result, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """What became of the records."""
+    """Result of joining records."""
 
     device_name: str
     gpu: str | None
-    """Catalogue id; None where no row matches."""
+    """Catalogue id; None if no row matches."""
     members: tuple[Member, ...]
     outliers: tuple[Outlier, ...]
     together: KeepingCost | None
-    """Of keeping all outliers that are kept; None where there are fewer than two."""
+    """Joint cost of keeping all outliers that are not left out; None if there are fewer than two."""
     measurements: tuple[Measurement, ...]
     """The merged record."""
     missing: tuple[Missing, ...]
@@ -66,24 +66,24 @@ class Fleet:
 
     @property
     def kept(self) -> int:
-        """Members that the merged record stands for."""
+        """Number of members in the merged record."""
         return sum(not member.left_out for member in self.members)
 
 
 Readings = Mapping[str, Sequence[Reading]]
-"""By probe id."""
+"""Readings of all records, by probe id."""
 
 
 def join(records: Sequence[FleetRecord], left_out: Sequence[str] = ()) -> Fleet:
     """Join records into one.
 
-    A point is merged where every record has it. One that some records lack is merged where more than half have it and
-    the slowest member is among them, since then its time is still the one that the fleet waits for. Contended readings
-    count as lacking where that is possible without them.
+    A point is merged if every record has it. A point that some records lack is merged if more than half of the records
+    have it and the slowest member is in one of them, because its time is then still the one that the fleet waits for.
+    Contended readings count as lacking if a point can be merged without them.
 
     Args:
-        records: as `open_records` gives them.
-        left_out: names of members, or of records for all of their members.
+        records: records from `open_records`.
+        left_out: names of members, or of records to leave out all of their members.
 
     Raises:
         UsageError: a name is not one of the fleet's, or fewer than two members are left.
@@ -121,7 +121,7 @@ def join(records: Sequence[FleetRecord], left_out: Sequence[str] = ()) -> Fleet:
 
 
 def _left_out(names: Sequence[tuple[str, str]], asked: Sequence[str]) -> set[str]:
-    """The members that are meant by names of members or of records."""
+    """Members to leave out, given by the names of members or of records."""
     out: set[str] = set()
     known = [name for pair in names for name in pair]
     for wanted in asked:
@@ -141,7 +141,7 @@ def _left_out(names: Sequence[tuple[str, str]], asked: Sequence[str]) -> set[str
 
 
 def _readings(records: Sequence[FleetRecord]) -> dict[str, list[Reading]]:
-    """By probe id, in the order in which the records have them."""
+    """Readings by probe id, in the order of the records."""
     readings: dict[str, list[Reading]] = {}
     paths: dict[str, FleetRecord] = {}
     for record in records:
@@ -164,7 +164,7 @@ def _readings(records: Sequence[FleetRecord]) -> dict[str, list[Reading]]:
 def _merged(
     readings: Readings, out: Collection[str], records: Sequence[str], slowest: str | None
 ) -> tuple[list[Measurement], list[Missing]]:
-    """The lines of the fleet, and the points that not all of its records have."""
+    """Lines of the merged record, and the points that some records lack."""
     lines: list[Measurement] = []
     missing: list[Missing] = []
     for probe_id, listed in readings.items():
@@ -190,7 +190,7 @@ def _merged(
 
 
 def _chosen(results: Sequence[Reading], records: Sequence[str], slowest: str | None) -> list[Reading]:
-    """The readings that a point is merged from: the undisturbed ones if they are enough, else all, else none."""
+    """Readings from which a point is merged: the undisturbed ones if they suffice, else all if they do, else none."""
     for usable in ([reading for reading in results if reading.is_quiet], list(results)):
         have = {reading.record for reading in usable}
         if len(have) == len(records) or (2 * len(have) > len(records) and slowest in (None, *have)):
@@ -212,7 +212,7 @@ def _why_lacking(name: str, own: Sequence[Reading], staying: Mapping[str, Readin
 def _outliers(
     members: Sequence[Member], every: Sequence[Reading], pace: Mapping[str, tuple[float, int]]
 ) -> tuple[Outlier, ...]:
-    """Members and records that are far from the others, those first that cost most."""
+    """Members and records that are far from the others, with the costliest first."""
     kept = [member.name for member in members if not member.left_out]
     outliers = [
         Outlier(
@@ -234,7 +234,7 @@ def _outliers(
 def _as_one_run(
     lines: Sequence[Measurement], records: Sequence[FleetRecord], members: Sequence[str]
 ) -> tuple[Measurement, ...]:
-    """The lines with one run, one device and one software."""
+    """Give all lines one run id, one device and one set of software versions."""
     made_of = "\n".join([*sorted(record.points[0].run_id for record in records), *sorted(members)])
     run_id = hashlib.sha256(made_of.encode()).hexdigest()[:RUN_ID_DIGITS]
     device = device_of([record.points[-1].device for record in records])

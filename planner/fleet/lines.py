@@ -1,9 +1,10 @@
-"""One line of the fleet from the readings of its records.
+"""Merging of the readings of a fleet's records into one line.
 
-Synchronous training waits for the slowest, so that the time of a point is the slowest member's, with the interval,
-phases, clocks and numerics of the same line. Memory is the largest, since every member must hold the point. Power and
-energy are means over the members, because a bill is for all of them; that the faster ones wait for the slowest, and
-draw power meanwhile, is not in them. Of points of several ranks the means are over the groups, whose figures are sums.
+Synchronous training waits for the slowest member. The time of a point is therefore that of the slowest member, with the
+interval, phases, clocks and numerics of the same line. Memory is the largest of any member, since every member must
+hold the point. Power and energy are means over the members, because a bill covers all of them. They do not include the
+power that faster members draw while they wait for the slowest. For points of several ranks, the means are over the
+groups, whose figures are sums.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from planner.records.machine import DeviceIdentity, SoftwareVersions
 from planner.records.measurement import Measurement
 
 _UNSOUND = ("inconsistent", "short")
-"""Energy windows whose mean power is not to be used."""
+"""Qualities of energy windows whose mean power is not used."""
 _FAILURES = ("oom", "unsupported", "gated", "error")
-"""What stands for the fleet where nobody has a result, the most telling first."""
+"""Statuses of points without a result, the most informative first; the first one that occurs represents the fleet."""
 
 
 def merged_line(readings: Sequence[Reading], lacking: Sequence[str]) -> Measurement:
-    """The line of the fleet; run, number and machine are still those of the slowest member's.
+    """Merge readings into the line of the fleet; run, number and machine are still those of the slowest member.
 
     Args:
-        readings: with a result, at least one, of records that measured the same point.
-        lacking: names of the records that have none.
+        readings: readings of the same point with a result, at least one.
+        lacking: names of the records without a result.
     """
     slowest = max(readings, key=lambda reading: reading.point.time.median_s or 0.0)
     ranks = together(readings)
@@ -51,7 +52,7 @@ def merged_line(readings: Sequence[Reading], lacking: Sequence[str]) -> Measurem
 
 
 def failed_line(readings: Sequence[Reading]) -> Measurement:
-    """The line of a point that the fleet cannot run, because at least one member cannot."""
+    """Line of a point without a result for the fleet: some member cannot run it, or no member has a result."""
     worst = min(readings, key=lambda reading: _FAILURES.index(reading.point.status))
     status = worst.point.status
     names = [reading.record for reading in readings if reading.point.status == status]
@@ -70,20 +71,20 @@ def _latest(readings: Sequence[Reading]) -> str | None:
 
 
 def _sound(readings: Sequence[Reading]) -> list[Reading]:
-    """Readings whose power can be used; all where none can."""
+    """Readings whose power can be used, or all readings if there are none."""
     sound = [reading for reading in readings if reading.point.energy.quality not in _UNSOUND]
     return sound or list(readings)
 
 
 def _power(readings: Sequence[Reading]) -> PowerDraw:
-    """Each figure as the mean over the members that have it."""
+    """Power with each figure as the mean over the members that have it."""
     sound = _sound(readings)
     return PowerDraw(**{field.name: _mean([(r, getattr(r.point.power, field.name)) for r in sound])
                         for field in fields(PowerDraw)})  # fmt: skip
 
 
 def _energy(readings: Sequence[Reading], slowest: Reading) -> EnergyUse:
-    """The mean of what each member's own iteration took, read as the slowest member that has an energy read it."""
+    """Mean energy of an iteration over the members; other fields are those of the slowest member with an energy."""
     known = [reading for reading in _sound(readings) if reading.point.energy.j_per_iteration is not None]
     if not known:
         return slowest.point.energy
@@ -93,13 +94,13 @@ def _energy(readings: Sequence[Reading], slowest: Reading) -> EnergyUse:
 
 
 def _mean(values: Sequence[tuple[Reading, float | None]]) -> float | None:
-    """Weighed by members: a record of several stands for all of its own."""
+    """Mean weighted by members: a record of several members counts for all of them."""
     known = [(len(reading.ranks.names), value) for reading, value in values if value is not None]
     return sum(count * value for count, value in known) / sum(count for count, _ in known) if known else None
 
 
 def _memory(readings: Sequence[Reading], slowest: Reading) -> PeakMemory:
-    """Each figure as the largest of any member."""
+    """Memory with each figure as the largest of any member."""
     own = slowest.point.memory
     values: dict[str, object] = {"source": own.source}
     for field in fields(PeakMemory):
@@ -110,14 +111,14 @@ def _memory(readings: Sequence[Reading], slowest: Reading) -> PeakMemory:
 
 
 def device_of(devices: Sequence[DeviceIdentity]) -> DeviceIdentity:
-    """The kind of GPU that all devices are: what differs is unknown, the memory is the smallest, no hash remains."""
+    """Common identity of all devices: fields that differ are unknown, memory is the smallest, the hash is dropped."""
     sizes = [device.memory_total_bytes for device in devices if device.memory_total_bytes is not None]
     known = agreed(devices) | {"uuid_hash": None, "memory_total_bytes": min(sizes, default=None)}
     return DeviceIdentity(**known)  # type: ignore[arg-type] # the fields are its own
 
 
 def software_of(software: Sequence[SoftwareVersions]) -> SoftwareVersions:
-    """The software of all records; of a version that differs all are named, of the environment what is the same."""
+    """Software of all records: of differing versions, up to three are listed; only the common environment is kept."""
     known = agreed(software)
     for field in fields(SoftwareVersions):
         if field.name not in known and field.name.endswith("_version"):

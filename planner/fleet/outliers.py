@@ -1,4 +1,4 @@
-"""Members of a fleet that are slow, hot or capped, and what it costs to keep them."""
+"""Members of a fleet that are slow, hot or capped, and the cost of keeping them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from planner.fleet.readings import Reading, is_joint
 from planner.lazy import dataclass
 
 LEAST_SLOWER_RATIO = 1.02
-"""A member that is slower by less is none that anybody would take out."""
+"""Slowdown below which nobody would remove a member."""
 USUAL_SD = 0.01
-"""GPUs of one kind differ by about this in time and clock."""
+"""Usual standard deviation of the logarithm of time and clock between GPUs of one kind."""
 LEAST_HOTTER_C, USUAL_SD_C = 10.0, 3.0
-"""The same of core temperatures under the same load."""
+"""Least excess of a core temperature that matters, and its usual standard deviation between GPUs under equal load."""
 LIMIT_RATIO = 0.99
-"""A power limit below this share of the others' is lower."""
+"""A power limit counts as lower if it is below this share of the others'."""
 SLOWED_RATIO, SLOWED_TIMES = 0.10, 3.0
-"""Share of a member's points with slow-downs that is worth a word, and how many times the others' it is."""
+"""Share of a member's points with slowdowns that is reported, and the multiple of the others' share that it exceeds."""
 _AT_REST = ("support", "idle", "launch", "meter")
 """Kinds of points without a load on the device."""
 
@@ -29,54 +29,54 @@ class Why:
     """One thing that sets a member apart."""
 
     id: str
-    """`slow`, `slow_together` (a record's ranks, in what they do together), `hot` or `capped`."""
+    """`slow`, `slow_together` (the ranks of a record, in points that they run together), `hot` or `capped`."""
     what: str
-    """In words, with the figures."""
+    """Description in words, with the figures."""
     value: float
-    """The member's: time over the median, temperature in °C, power limit in W, clock over the median, or share of
-    points slowed down."""
+    """Value of the member: time over the median, temperature in °C, power limit in W, clock over the median, or share
+    of points slowed down."""
     usual: float
-    """The same of the median member."""
+    """Value of the median member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One GPU of the fleet, or of a record of several ranks one rank."""
+    """One GPU of the fleet; in a record of several ranks, one rank."""
 
     name: str
-    """Of its file; in a record of several ranks with its rank."""
+    """Name of its file, with the rank in a record of several ranks."""
     record: str
     """Name of the record."""
     points: int
-    """Points whose time is its own and that it shares with others."""
+    """Number of points that it shares with others and at which it does not wait for other ranks."""
     pace_ratio: float | None
-    """Time of a point over the median of the members, at the median over points; above 1 is slower."""
+    """Time of a point over the median of the members, as the median over points; above 1 is slower."""
     power_w: float | None
-    """Mean power, at the median over points."""
+    """Mean power, as the median over points."""
     temperature_c: float | None
-    """Core temperature under load, at the median over points."""
+    """Core temperature under load, as the median over points."""
     sm_clock_hz: float | None
-    """Clock of the multiprocessors under load, at the median over points."""
+    """Clock of the multiprocessors under load, as the median over points."""
     power_limit_w: float | None
     """Enforced power limit."""
     slowed_ratio: float | None
-    """Share of its points under load at which its clock was lowered by heat or from outside."""
+    """Share of its points under load at which heat or an external brake lowered its clock."""
     left_out: bool
-    """True: what was merged is without it."""
+    """True if the merged record is without it."""
     why: tuple[Why, ...] = ()
-    """What sets it apart; empty where nothing does."""
+    """Reasons that set it apart from the others; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepingCost:
-    """What every synchronous step costs more because some members are kept."""
+    """Additional cost of every synchronous step because some members are kept."""
 
     cost_ratio: float
-    """Time of a step with them over the time without: at least 1."""
+    """Time of a step with these members over the time without them: at least 1."""
     gpus_worth: float
-    """GPUs whose work that is: members × (1 − 1 / `cost_ratio`)."""
+    """Number of GPUs whose work is lost that way: members × (1 − 1 / `cost_ratio`)."""
     gpus: int
-    """Members of the fleet with them."""
+    """Number of members in the fleet, including these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,20 +84,23 @@ class Outlier:
     """A member, or a whole record, that is far from the others."""
 
     name: str
-    """Of the member or the record."""
+    """Name of the member or the record."""
     why: tuple[Why, ...]
     cost: KeepingCost
-    """Of keeping it, the others staying as they are."""
+    """Cost of keeping it while the other members stay as they are."""
     left_out: bool
 
 
 def paces(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
-    """Logarithm of each member's time over the median member's, from points at which nobody waits for another."""
+    """Log ratio of each member's time to the median member's, and its number of points, without joint points."""
     return against_median(_table(readings, "time_s", at_rest=True))
 
 
 def joint_paces(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
-    """The same of whole records, from points at which their ranks wait for each other."""
+    """Log ratio of each record's time to the median record's, and its number of points, from joint points alone.
+
+    At joint points, the ranks of a record wait for each other.
+    """
     table: dict[str, dict[str, float]] = {}
     for reading in readings:
         time_s = reading.point.time.median_s
@@ -107,7 +110,7 @@ def joint_paces(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
 
 
 def _table(readings: Iterable[Reading], figure: str, *, at_rest: bool = False) -> dict[str, dict[str, float]]:
-    """A figure of the ranks by point and member, of points at which nobody waits and nothing else ran."""
+    """A figure of the ranks by point and member, from points at which no rank waits and nothing else ran."""
     table: dict[str, dict[str, float]] = {}
     for reading in readings:
         if is_joint(reading.point) or not reading.is_quiet or (not at_rest and reading.point.kind in _AT_REST):
@@ -119,7 +122,7 @@ def _table(readings: Iterable[Reading], figure: str, *, at_rest: bool = False) -
 
 
 def _typical(table: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Each member's median over the points."""
+    """Median of each member over the points."""
     values: dict[str, list[float]] = {}
     for row in table.values():
         for name, value in row.items():
@@ -140,12 +143,12 @@ def _slowed(readings: Iterable[Reading]) -> dict[str, float]:
 def judged_members(
     names: Sequence[tuple[str, str]], readings: Sequence[Reading], left_out: Collection[str]
 ) -> tuple[Member, ...]:
-    """The members with what sets each apart.
+    """Judge the members, each with the reasons that set it apart.
 
     Args:
-        names: of each member, with that of its record.
-        readings: all that have a result, of all members, those to be left out included.
-        left_out: names of members.
+        names: name of each member, with the name of its record.
+        readings: all readings with a result, of all members, including those that are left out.
+        left_out: names of members that are left out.
     """
     pace = paces(readings)
     temperatures, clocks = _table(readings, "temperature_c"), _table(readings, "sm_clock_hz")
@@ -195,7 +198,7 @@ def _hot(table: Mapping[str, Mapping[str, float]]) -> dict[str, Why]:
 
 
 def _limited(limits: Mapping[str, float]) -> dict[str, Why]:
-    """A limit is a setting and no measurement: it needs no spread, and two members are enough."""
+    """Members with a lower power limit. A limit is a setting, not a measurement, so two members are enough to judge."""
     if len(limits) < 2:
         return {}
     usual = median_high(limits.values())
@@ -209,7 +212,7 @@ def _limited(limits: Mapping[str, float]) -> dict[str, Why]:
 
 
 def _slowed_down(shares: Mapping[str, float]) -> dict[str, Why]:
-    """What the driver says is no matter of spread either."""
+    """Members that the driver often slowed down. This is reported by the driver, so no spread is needed either."""
     if len(shares) < 2:
         return {}
     usual = median_low(shares.values())
@@ -235,7 +238,7 @@ def _clocked(table: Mapping[str, Mapping[str, float]]) -> dict[str, Why]:
 
 
 def slow_records(readings: Sequence[Reading], members: Sequence[Member]) -> dict[str, Why]:
-    """Records whose ranks are slow in what they do together, though none of them is by itself: their links may be."""
+    """Records whose ranks are slow only together, with no rank slow or capped on its own: their links may be slow."""
     pace = joint_paces(readings)
     explained = {member.record for member in members if any(reason.id in ("slow", "capped") for reason in member.why)}
     return {
@@ -251,13 +254,13 @@ def slow_records(readings: Sequence[Reading], members: Sequence[Member]) -> dict
 def keeping_cost(
     pace: Mapping[str, tuple[float, int]], kept: Collection[str], concerned: Collection[str], gpus: int
 ) -> KeepingCost:
-    """What it costs to keep some members: the slowest of all sets the pace, without them the slowest of the others.
+    """Cost of keeping some members: with them, the slowest of all sets the pace; without them, the slowest other.
 
     Args:
-        pace: logarithms of times over the median, by member or record.
+        pace: log ratio of time to the median and number of points, by member or record.
         kept: names in the fleet.
-        concerned: names whose keeping is asked for, in the fleet or not.
-        gpus: of the fleet with them.
+        concerned: names of the members in question, whether they are in the fleet or not.
+        gpus: number of GPUs of the fleet with these members.
     """
     others = [pace[name][0] for name in kept if name in pace and name not in concerned]
     own = [pace[name][0] for name in concerned if name in pace]

@@ -1,8 +1,8 @@
-"""How far each member of a fleet is from the others, over all points that it shares with them.
+"""Distance of each member of a fleet from the others, over all points that it shares with them.
 
-At each point a member is compared with the median of the members; its figure is the median of that over the points, so
-that one odd point moves nothing. Members beyond a bound are far: the bound is a least effect, or a multiple of the
-spread that the members have among themselves, whichever is larger.
+At each point, a member is compared with the median of the members. The median of these differences over the points is
+its distance, so that a single odd point has no effect. A member is an outlier if its distance exceeds a bound: a least
+relevant effect, or a multiple of the spread among the members, whichever is larger.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ Table = Mapping[str, Mapping[str, float]]
 """Figures by point and member."""
 
 LEAST_MEMBERS = 4
-"""With fewer, the median and the spread are made of the very members that they should judge."""
+"""Fewest members for outliers to be judged; with fewer, the outliers would dominate the median and the spread."""
 LEAST_POINTS = 3
-"""With fewer shared points a member is not judged."""
+"""Fewest shared points for a member to be judged."""
 SPREADS = 3.5
-"""Spreads beyond which a member is far: of 1,000 normal ones 0.2 are."""
+"""Number of standard deviations beyond which a member is an outlier: 0.2 of 1,000 normal members are."""
 _MAD_TO_SD = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 LEAST_SHARE = 0.5
-"""A point counts where at least this share of the members has it: of fewer the median may be anybody's."""
+"""Share of the members that must have a point for it to count; the median of fewer is not representative."""
 _PRIOR_MEMBERS = 8
-"""Members that the usual spread counts for beside the measured one, which few members do not tell well."""
+"""Number of members that the usual spread counts for beside the measured one, which few members estimate poorly."""
 
 
 def against_median(table: Table) -> dict[str, tuple[float, int]]:
-    """For each member the median over points of the logarithm of its figure over the members' median, and the points.
+    """Median over points of the log ratio of each member's figure to the members' median, and its number of points.
 
     Args:
         table: positive figures.
@@ -38,7 +38,7 @@ def against_median(table: Table) -> dict[str, tuple[float, int]]:
 
 
 def above_median(table: Table) -> dict[str, tuple[float, int]]:
-    """The same as a difference, in the unit of the figures."""
+    """Median over points of each member's figure minus the members' median, and its number of points."""
     return _medians(table, lambda value, usual: value - usual)
 
 
@@ -55,12 +55,12 @@ def _medians(table: Table, compare: Callable[[float, float], float]) -> dict[str
 
 
 def far_above(figures: Mapping[str, tuple[float, int]], least: float, usual_sd: float) -> dict[str, float]:
-    """Members whose figure is far above the median, with how far.
+    """Members whose figure is far above the median, with their distance from it.
 
     Args:
-        figures: each with the points that it rests on; those of fewer than `LEAST_POINTS` are not judged.
-        least: the smallest distance that matters.
-        usual_sd: standard deviation between sound members, as one expects it.
+        figures: figure of each member with its number of points; members with fewer than `LEAST_POINTS` are not judged.
+        least: smallest distance that matters.
+        usual_sd: expected standard deviation between sound members.
     """
     known = {name: value for name, (value, points) in figures.items() if points >= LEAST_POINTS}
     if len(known) < LEAST_MEMBERS:

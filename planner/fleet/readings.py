@@ -1,4 +1,4 @@
-"""A point as one record of a fleet has it: its line, and what each of the record's members found by itself."""
+"""A point in one record of a fleet: its line, and the figures of each of the record's members."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ class Reading:
     point: Measurement
     """Its line."""
     ranks: RankFigures
-    """What each member of the record found; `names` are those of the fleet's members. A list whose figure a member
-    lacks is empty."""
+    """Figures of each member of the record, under the names of the fleet's members. A list is empty if any member lacks
+    the figure."""
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the time is the device's own: not of a machine that did something else as well."""
+        """Whether the time is undisturbed: neither contended nor with allocator retries."""
         return self.point.sampling.quality != "contended" and not self.point.memory.alloc_retries
 
     @property
     def slowest(self) -> str:
-        """The member that took longest; the record where its members' times are not known."""
+        """Name of the member that took longest; the name of the record if its members' times are unknown."""
         if not self.ranks.time_s:
             return self.ranks.names[0] if len(self.ranks.names) == 1 else self.record
         return max(zip(self.ranks.time_s, self.ranks.names, strict=True))[1]
 
 
 def is_joint(point: Measurement) -> bool:
-    """Whether the ranks of a point wait for each other, so that no rank's time is its own."""
+    """Whether the ranks of a point wait for each other, so that no time describes a single rank."""
     return point.kind in SEVERAL_RANKS and not (point.setup.parallel or "").startswith("alone")
 
 
 def rank_names(points: Iterable[Measurement]) -> tuple[str, ...]:
-    """The ranks that the lines of a record name, in the order in which they come; none in a record of one device."""
+    """Rank names in the lines of a record, in order of appearance; empty for a record of one device."""
     return tuple(dict.fromkeys(name for point in points for name in point.ranks.names))
 
 
 def reading_of(record: str, point: Measurement, members: Sequence[str]) -> Reading:
-    """A line as a reading.
+    """Turn a line into a reading.
 
-    A line of a record of several ranks that names none was measured by one of them: it counts as the first one's.
+    In a record of several ranks, a line without rank names was measured by one rank and is attributed to the first.
 
     Args:
         record: name of the record.
         point: one of its lines.
-        members: of the record, by their names in the fleet.
+        members: members of the record, by their names in the fleet.
     """
     if point.ranks.names:
         return Reading(record=record, point=point, ranks=_in_fleet(record, point.ranks))
@@ -79,12 +79,12 @@ def reading_of(record: str, point: Measurement, members: Sequence[str]) -> Readi
 
 
 def member_name(record: str, rank: str) -> str:
-    """Name in the fleet of a rank of a record of several."""
+    """Name in the fleet for a rank of a record of several ranks."""
     return f"{record}: {rank}"
 
 
 def _in_fleet(record: str, ranks: RankFigures) -> RankFigures:
-    """The figures of a record's ranks by their names in the fleet; lists that do not fit the names are dropped."""
+    """Rename the ranks of a record for the fleet; lists whose length does not match the names are dropped."""
     fitting = {name: getattr(ranks, name) for name in _LISTS}
     return RankFigures(
         names=tuple(member_name(record, name) for name in ranks.names),
@@ -94,10 +94,10 @@ def _in_fleet(record: str, ranks: RankFigures) -> RankFigures:
 
 
 def without(reading: Reading, left_out: Collection[str]) -> Reading | None:
-    """A reading without some of its members; None where none is left, or where the others had waited for them.
+    """Remove some members from a reading; None if no member is left, or if the others had waited for them.
 
-    The figures of a point that each rank ran alone are then those of the ranks that stay: the slowest one's time, and
-    energy and power in the ratio of the means.
+    The point's figures are then those of the remaining ranks: the time of the slowest, and energy and power scaled by
+    the ratio of the means. This applies only to points that each rank ran alone.
     """
     kept = [place for place, name in enumerate(reading.ranks.names) if name not in left_out]
     if len(kept) == len(reading.ranks.names):
@@ -114,7 +114,7 @@ def without(reading: Reading, left_out: Collection[str]) -> Reading | None:
 
 
 def _scaled(reading: Reading, ranks: RankFigures) -> Measurement:
-    """The line of a reading for the ranks that stay."""
+    """Scale the line of a reading to the ranks that remain."""
     point, whole = reading.point, reading.ranks
     if point.time.median_s and ranks.time_s:
         ratio = max(ranks.time_s) / point.time.median_s
@@ -140,7 +140,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def together(readings: Sequence[Reading]) -> RankFigures:
-    """The members of several readings in one; a list is left out where a member lacks the figure."""
+    """Concatenate the members of several readings; a list is empty if a member lacks the figure."""
     lists = {name: [getattr(reading.ranks, name) for reading in readings] for name in _LISTS}
     return RankFigures(
         names=tuple(name for reading in readings for name in reading.ranks.names),

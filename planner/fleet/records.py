@@ -1,4 +1,4 @@
-"""The records that are joined: one file per node or GPU, all of one kind of GPU and one version of the suite."""
+"""The records that are joined: one file per node or GPU, all of the same kind of GPU and the same suite version."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from planner.records.store import StoredRecord, record_of_gpu
 from planner.text import one_line
 
 MEMORY_RATIO = 0.08
-"""Device memory of two GPUs of one name that are one product, as `match_device` allows."""
+"""Largest relative difference in memory between two GPUs of one name and product, as `match_device` allows."""
 _VERSIONS = ("torch_version", "driver_version", "cuda_version", "nccl_version")
-"""Software that changes times: where it differs, that is said."""
+"""Software versions that affect times; a difference causes a warning."""
 _PROBE = "measure again with `mpplan probe`"
 
 
@@ -25,22 +25,22 @@ class FleetRecord:
     """One of the records."""
 
     name: str
-    """Of the file without its ending; with the folder's before it where two files have the same."""
+    """File name without its suffix, preceded by the folder's name if two files have the same name."""
     stored: StoredRecord
     """The record as it was read."""
     points: tuple[Measurement, ...]
-    """The last line of each probe id, of the newest version of the suite in the file."""
+    """Last line of each probe id, for the newest version of the suite in the file."""
     members: tuple[str, ...]
     """The record's name, or one name for each of its ranks."""
 
     @property
     def path(self) -> str:
-        """As the user typed it."""
+        """Path as the user typed it."""
         return str(self.stored.path)
 
 
 def open_records(paths: Sequence[Path]) -> tuple[FleetRecord, ...]:
-    """Read the records of a fleet and see that they can be joined.
+    """Read the records of a fleet, and check that they can be joined.
 
     Raises:
         UsageError: a file is missing or given twice, or two of them have the same name.
@@ -68,7 +68,7 @@ def _record(name: str, stored: StoredRecord) -> FleetRecord:
 
 
 def _names(stored: Sequence[StoredRecord]) -> list[str]:
-    """A name for each record: `node03` of `node03.jsonl`, else `node03-record` of `node03/record.jsonl`."""
+    """Unique names of the records: `node03` for `node03.jsonl`, else `node03-record` for `node03/record.jsonl`."""
     names = [one_line(record.name) for record in stored]
     if len(set(names)) < len(names):
         names = [one_line(f"{record.path.resolve().parent.name}-{record.name}") for record in stored]
@@ -88,7 +88,7 @@ def _must_be_measured(record: FleetRecord) -> None:
 
 
 def _must_be_different(records: Sequence[FleetRecord]) -> None:
-    """A device that is given twice would count twice."""
+    """Check that no run and no device is given twice, since it would count twice."""
     keys: tuple[tuple[str, Callable[[FleetRecord], tuple[str, ...]]], ...] = (
         ("holds the same run as", run_ids_of),
         ("is of the same GPU as", device_hashes_of),
@@ -103,7 +103,7 @@ def _must_be_different(records: Sequence[FleetRecord]) -> None:
 
 
 def _once(*records: FleetRecord) -> str:
-    """What to do about two records of one GPU."""
+    """Advice for two records of one GPU."""
     merged = next((record.path for record in records if record.points[0].merged.run_ids), None)
     if merged is None:
         return "give each GPU's record once"
@@ -111,20 +111,20 @@ def _once(*records: FleetRecord) -> str:
 
 
 def run_ids_of(record: FleetRecord) -> tuple[str, ...]:
-    """The run of a record; of a merged one the runs that it is made of beside its own."""
+    """Run id of a record and, for a merged record, those of the runs that it was merged from."""
     point = record.points[0]
     return (point.run_id, *point.merged.run_ids)
 
 
 def device_hashes_of(record: FleetRecord) -> tuple[str, ...]:
-    """The device of a record, or those that a merged one is made of; none where they are unknown."""
+    """Hash of the device of a record, or of those behind a merged record; empty if unknown."""
     point = record.points[0]
     own = () if point.device.uuid_hash is None else (point.device.uuid_hash,)
     return own + point.merged.device_hashes
 
 
 def _must_fit(record: FleetRecord, first: FleetRecord) -> None:
-    """A fleet is of one kind of GPU, measured by one version of the suite."""
+    """Check that a record is of the same kind of GPU and version of the suite as the first."""
     own, other = record.points[0], first.points[0]
     gpus = (record.stored.gpu, first.stored.gpu)
     pairs: list[tuple[str, object, object]] = [
@@ -134,7 +134,7 @@ def _must_fit(record: FleetRecord, first: FleetRecord) -> None:
         ("compute_capability", own.device.compute_capability, other.device.compute_capability),
         ("mig", bool(own.device.mig), bool(other.device.mig)),
     ]
-    if None not in gpus:  # where a limit leaves the row open, the name and the memory decide
+    if None not in gpus:  # if a row is unknown due to a power limit, name and memory decide
         pairs.append(("device_name", *gpus))
     size, other_size = own.device.memory_total_bytes, other.device.memory_total_bytes
     if own.device.kind == "cuda" and size and other_size and abs(size / other_size - 1.0) > MEMORY_RATIO:
@@ -150,7 +150,7 @@ def _must_fit(record: FleetRecord, first: FleetRecord) -> None:
 
 
 def version_warnings(records: Sequence[FleetRecord]) -> list[str]:
-    """Software that differs between the records, with who has which."""
+    """Warnings about software versions that differ, with the records that have each."""
     warnings = []
     for name in _VERSIONS:
         by_version: dict[str, list[str]] = {}
@@ -164,7 +164,7 @@ def version_warnings(records: Sequence[FleetRecord]) -> list[str]:
 
 
 def doubt_warnings(records: Sequence[FleetRecord]) -> list[str]:
-    """Records that are not to be trusted as a whole, and lines that could not be used."""
+    """Warnings about records that are not trustworthy as a whole, and about lines that could not be used."""
     warnings = []
     for record in records:
         for finding in record.stored.verdict.findings:
@@ -179,13 +179,13 @@ def doubt_warnings(records: Sequence[FleetRecord]) -> list[str]:
 
 
 def shortlist(names: Sequence[str], most: int = 4) -> str:
-    """Names for a sentence: the first ones, the others as a number."""
+    """List names for a sentence: the first ones, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def agreed(parts: Sequence[object]) -> dict[str, object]:
-    """The fields in which dataclasses of one type agree; those in which they do not are missing."""
+    """Fields in which all dataclasses of one type agree; other fields are left out."""
     first = parts[0]
     names = [field.name for field in fields(first)]  # type: ignore[arg-type] # callers pass dataclasses
     return {

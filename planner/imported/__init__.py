@@ -1,4 +1,4 @@
-"""What other tools measured: their files as lines of a record, each with its source and its doubts.
+"""Import of measurements by other tools: their files become lines of a record, each with its source and its doubts.
 
-`formats` reads what was measured, `steps` the logs of training beside it; `record` makes the lines.
+`formats` reads the measurements, `steps` the training logs beside them, and `record` makes the lines.
 """

@@ -1,4 +1,4 @@
-"""What the file of another tool says, before it becomes lines of a record."""
+"""Content of another tool's file, before it becomes lines of a record."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from planner.records.work import RunSetup, WorkCounts, WorkShape
 Floats = npt.NDArray[np.float64]
 
 FEWEST_FOR_INTERVAL = 6
-"""Samples below which no 95 % interval of the median exists: 2 × 0.5⁵ is above 5 % (Conover, order statistics)."""
+"""Number of samples below which the median has no 95 % interval: 2 × 0.5⁵ is above 5 % (Conover, order statistics)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """What was trained while the file was written, as the user says; None where they do not."""
+    """The user's description of the training during which the file was written; None for what they do not give."""
 
     model: str | None = None
-    """A catalogue model, or a name of their own."""
+    """Model of the catalogue, or the user's own name for a model."""
     precision: str | None = None
     gpus: int | None = None
-    """All GPUs of the run, which may be more than were metered."""
+    """Number of GPUs of the run, of which only some may have been metered."""
     seq_len: int | None = None
-    """Tokens of a sequence."""
+    """Sequence length in tokens."""
     global_batch: int | None = None
-    """Sequences per step."""
+    """Number of sequences per step."""
 
     @property
     def tokens_per_gpu(self) -> int | None:
-        """Tokens of a step on each GPU; None where a part of it is not known or it is no whole number."""
+        """Tokens of a step on each GPU; None if a part of it is unknown or it is not a whole number."""
         if self.gpus is None or self.seq_len is None or self.global_batch is None:
             return None
         tokens, rest = divmod(self.seq_len * self.global_batch, self.gpus)
@@ -46,21 +46,21 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What the user gives beside the file."""
+    """Information that the user gives beside the file."""
 
     training: Training = field(default_factory=Training)
     steps: StepLog | None = None
-    """When steps ended and how long they took."""
+    """Ends and durations of the steps."""
     utc_offset_s: float | None = None
-    """How far times without a zone are ahead of UTC."""
+    """Offset from UTC of times without a zone; positive if they are ahead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedPoint:
-    """One point; its groups are those of `planner.records.measurement.Measurement`."""
+    """One imported point, with the groups of fields of `planner.records.measurement.Measurement`."""
 
     name: str
-    """What tells it from the other points of the file, for example `8192x8192x8192/bf16-pure`."""
+    """Name that is unique among the points of the file, for example `8192x8192x8192/bf16-pure`."""
     kind: str
     setup: RunSetup = field(default_factory=RunSetup)
     shape: WorkShape = field(default_factory=WorkShape)
@@ -71,24 +71,24 @@ class ImportedPoint:
     energy: EnergyUse = field(default_factory=EnergyUse)
     power: PowerDraw = field(default_factory=PowerDraw)
     sd_ratio: float
-    """Relative standard deviation of its time that its doubts stand for, beside that of the samples."""
+    """Relative standard deviation of its time due to its doubts, in addition to that of the samples."""
     power_sd_ratio: float | None = None
-    """The same of its mean power; None where none was read."""
+    """Relative standard deviation of its mean power; None if no power was read."""
     doubts: tuple[str, ...] = ()
-    """Its own; those of the file come first."""
+    """Doubts about this point, which follow those about the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a file says."""
+    """Content of a file."""
 
     points: tuple[ImportedPoint, ...]
-    """At least one."""
+    """Points, at least one."""
     doubts: tuple[str, ...]
-    """Of all its points, in words; at least one."""
+    """Doubts about all of its points, in words, at least one."""
     tool_version: str | None = None
     device_name: str | None = None
-    """As the driver reports it; None where the file does not name the GPU."""
+    """Name of the GPU as the driver reports it; None if the file does not give it."""
     memory_total_bytes: float | None = None
     software: SoftwareVersions = field(default_factory=SoftwareVersions)
     date: str | None = None
@@ -96,15 +96,15 @@ class Reading:
 
 
 def statistics_of(samples_s: Sequence[float] | Floats) -> TimeStatistics:
-    """Order statistics of times; of few samples without an interval, which they do not have.
+    """Order statistics of times, without an interval if there are fewer samples than `FEWEST_FOR_INTERVAL`.
 
     Args:
-        samples_s: at least one, positive.
+        samples_s: times, at least one, positive.
     """
     ordered = np.sort(np.asarray(samples_s, dtype=np.float64))
     count = len(ordered)
     low = high = None
-    if count >= FEWEST_FOR_INTERVAL:  # ranks by the normal approximation of the binomial
+    if count >= FEWEST_FOR_INTERVAL:  # ranks from the normal approximation to the binomial
         half = 0.98 * np.sqrt(count)
         low = float(ordered[max(int(np.floor((count - 1) / 2 - half)), 0)])
         high = float(ordered[min(int(np.ceil((count - 1) / 2 + half)), count - 1)])

@@ -1,4 +1,4 @@
-"""Readings of files as the lines of one record: one device, one run, and in each line its source and its doubts."""
+"""Conversion of imported files to the lines of one record: one device, one run, and each line's source and doubts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from planner.records.measurement import Measurement
 from planner.records.origin import Origin
 
 RUN_ID_DIGITS = 32
-"""Of a hash; a probe's run has a random id of as many."""
+"""Number of digits of a run id, which is a hash; a probe's run has a random id of the same length."""
 NO_ROW = "no GPU of the catalogue bears the name `{name}`: no plan can use the points"
 GPU_W = (5.0, 5000.0)
-"""Power of one GPU: more than asleep, and no more than the most that the catalogue allows for one."""
+"""Plausible range of the power of one GPU: above a sleeping GPU, and at most the limit of the catalogue for one."""
 MOST_DOUBTS = 20
-"""Words of one line."""
+"""Most doubts in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedFile:
-    """One file and what it says."""
+    """One file, its format and its content."""
 
     source: SourceFile
     form: ImportFormat
@@ -38,26 +38,26 @@ class ImportedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedDevice:
-    """The GPU of all files together."""
+    """The GPU on which all files were measured."""
 
     name: str
-    """As the files name it, else as the catalogue does."""
+    """Name in the files, otherwise the name in the catalogue."""
     gpu: str | None
-    """Catalogue id; None where no row bears the name."""
+    """Catalogue id; None if no row has the name."""
     memory_total_bytes: float | None
-    """As a file says."""
+    """Size of the memory, as a file gives it."""
 
 
 def device_of(files: Sequence[ImportedFile], gpu: str | None) -> ImportedDevice:
-    """The GPU that the files were measured on.
+    """Find the GPU on which the files were measured.
 
     Args:
         files: at least one.
-        gpu: the GPU that the user named; None: as the files say.
+        gpu: the GPU that the user named; None means the GPU that the files name.
 
     Raises:
-        UsageError: no file names the GPU, or several parts have its name, and the user did not say which; or what they
-            named is unknown.
+        UsageError: no file names the GPU or several rows have its name, and the user did not choose one; or the GPU
+            that they named is unknown.
         InputFileError: two files, or a file and the user, name different GPUs.
     """
     named = find_gpu(gpu) if gpu is not None else None
@@ -92,10 +92,10 @@ def _check_same(file: ImportedFile, first: ImportedFile | None, named: Gpu | Non
 
 
 def _by_name(name: str | None, memory_bytes: float | None) -> Gpu | None:
-    """The row of a driver's name; None where none bears it.
+    """Row of the catalogue for a driver's device name; None if no row has it.
 
     Raises:
-        UsageError: there is no name, or several rows bear it.
+        UsageError: there is no name, or several rows have it.
     """
     if name is None:
         raise UsageError("no file says which GPU was measured", hint="name it with `--gpu`; `mpplan gpus` lists them")
@@ -109,17 +109,17 @@ def _by_name(name: str | None, memory_bytes: float | None) -> Gpu | None:
 
 
 def to_measurements(files: Sequence[ImportedFile], device: ImportedDevice, mpplan_version: str) -> list[Measurement]:
-    """The lines of a record.
+    """Make the lines of a record.
 
-    The same files make the same record, but for the time at which it was written.
+    The same files give the same record, except for the time of writing.
 
     Args:
         files: at least one.
         device: their GPU.
-        mpplan_version: of the program that imports.
+        mpplan_version: version of the importing program.
 
     Raises:
-        InputFileError: a power is none of a GPU.
+        InputFileError: a power is not plausible for a GPU.
     """
     digest = hashlib.sha256("".join(file.source.sha256 for file in files).encode())
     written = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -134,10 +134,10 @@ def to_measurements(files: Sequence[ImportedFile], device: ImportedDevice, mppla
 
 
 def _check_power(file: ImportedFile) -> None:
-    """A power that no GPU draws is a slip of units: milliwatts, kilojoules, the power of a node.
+    """Reject a power that no GPU draws, which indicates wrong units: milliwatts, kilojoules, the power of a node.
 
     Raises:
-        InputFileError: there is one.
+        InputFileError: there is such a power.
     """
     low, high = GPU_W
     for point in file.reading.points:

@@ -1,4 +1,4 @@
-"""A file of another tool as it is read: its name, its bytes, its text, and where in it something is wrong."""
+"""Access to a file of another tool: its name, bytes and text, and errors that give the place of a problem."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from planner.runlog.amounts import as_number
 from planner.text import one_line, shortened
 
 HEAD_CHARACTERS = 65_536
-"""Of the beginning, by which a format is recognised."""
+"""Number of characters at the beginning of a file from which its format is recognised."""
 _GZIP = b"\x1f\x8b"
 _NAME_CHARACTERS = 120
-"""Of a file's name in a record."""
+"""Most characters of a file's name in a record."""
 
 
 class SourceFile:
-    """One file that the user named; it is unpacked and decoded once, and only where that is needed."""
+    """One file that the user named; it is unpacked and decoded at most once, on first use."""
 
     def __init__(self, *, name: str, content: bytes) -> None:
-        """Take a file.
+        """Hold a file.
 
         Args:
-            name: without its folder.
-            content: as it lies on the disk.
+            name: name without the folder.
+            content: bytes as stored on disk.
         """
         self.name = name
         self.content = content
 
     @cached_property
     def sha256(self) -> str:
-        """Of the content, in hex digits."""
+        """SHA-256 of the content, in hex digits."""
         return hashlib.sha256(self.content).hexdigest()
 
     @cached_property
     def plain(self) -> bytes:
-        """The content, unpacked where it is a gzip archive.
+        """Content, unpacked if it is a gzip archive.
 
         Raises:
-            InputFileError: a damaged archive, or one of more than `LARGEST_BYTES`.
+            InputFileError: the archive is damaged, or larger than `LARGEST_BYTES` when unpacked.
         """
         if not self.content.startswith(_GZIP):
             return self.content
@@ -64,7 +64,7 @@ class SourceFile:
 
     @cached_property
     def text(self) -> str:
-        """The content as text, without a byte-order mark.
+        """Content as text, without a byte-order mark.
 
         Raises:
             InputFileError: it is not UTF-8, or not text.
@@ -78,50 +78,50 @@ class SourceFile:
 
     @property
     def head(self) -> str:
-        """Its first characters, for recognising its format; empty where it is no text."""
+        """First characters, for recognising the format; empty if the file is not text."""
         try:
             return self.text[:HEAD_CHARACTERS]
         except InputFileError:
             return ""
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Numbered lines that hold something, without surrounding blanks."""
+        """Numbered lines that are not blank, without surrounding white space."""
         for number, line in enumerate(self.text.splitlines(), 1):
             if text := line.strip():
                 yield number, text
 
     def document(self) -> Any:
-        """The content as one JSON document.
+        """Content as one JSON document.
 
         Raises:
-            InputFileError: it is none, or one of brackets in brackets.
+            InputFileError: it is not JSON, or it is nested too deeply.
         """
         return self.parse_json(self.text, 1)
 
     def parse_json(self, text: str, line: int) -> Any:
-        """A JSON text of this file.
+        """Parse a JSON text from this file.
 
         Raises:
-            InputFileError: it is none.
+            InputFileError: it is not JSON.
         """
         try:
             return json.loads(text, parse_constant=_refuse_constant)
         except json.JSONDecodeError as error:
             raise self.fail(line + error.lineno - 1, f"expected JSON: {error.msg}") from None
-        except (ValueError, RecursionError) as error:  # digits by the thousand, NaN, brackets in brackets
+        except (ValueError, RecursionError) as error:  # thousands of digits, NaN, or nested too deeply
             what = str(error) if isinstance(error, _ConstantError) else "expected JSON of ordinary size"
             raise self.fail(line, what) from None
 
     def fail(self, line: int | None, what: str, hint: str | None = None) -> InputFileError:
-        """The error for a line: `file:line: what`."""
+        """Return the error for a line: `file:line: what`."""
         place = self.name if line is None else f"{self.name}:{line}"
         return InputFileError(f"{place}: {what}", hint=hint or "pass the file as the tool wrote it")
 
     def number(self, line: int, key: str, value: object, *, above_zero: bool = False) -> float:
-        """A finite number of at least 0 in a cell, or in a JSON value.
+        """Read a finite number of at least 0 (or above 0) from a cell or a JSON value.
 
         Raises:
-            InputFileError: it is none.
+            InputFileError: it is not such a number.
         """
         amount = as_number(value)
         if amount is None or (above_zero and amount == 0):
@@ -131,7 +131,7 @@ class SourceFile:
 
 
 class _ConstantError(ValueError):
-    """NaN or an infinity, which JSON does not have and Python reads."""
+    """NaN or an infinity, which JSON does not allow but Python's reader accepts."""
 
 
 def _refuse_constant(name: str) -> float:
@@ -143,17 +143,17 @@ def read_source(path: Path) -> SourceFile:
 
     Raises:
         UsageError: it is missing or cannot be read.
-        InputFileError: it is neither file nor pipe, or larger than `planner.files.LARGEST_BYTES`.
+        InputFileError: it is neither a file nor a pipe, or is larger than `planner.files.LARGEST_BYTES`.
     """
     return SourceFile(name=file_name(path), content=read_bytes(path))
 
 
 def file_name(path: Path) -> str:
-    """The last part of a path, of characters that can be written down."""
+    """Last part of a path, with characters that UTF-8 cannot encode replaced, and cut if it is long."""
     name = path.name.encode("utf-8", "replace").decode()
     return shortened(name, _NAME_CHARACTERS)
 
 
 def clean_name(text: str, most: int = 60) -> str:
-    """A name that a file holds (of a window, a kernel), on one line and cut where it is long."""
+    """Put a name from a file (of a window, a kernel) on one line, and cut it if it is long."""
     return shortened(one_line(text), most)

@@ -1,4 +1,4 @@
-"""Which rates follow from a measurement record?
+"""Rates that follow from a measurement record.
 
-Fits kernels and whole steps of one record; the rates replace published or assumed ones.
+The modules fit the kernels and whole steps of one record. The fitted rates replace published or assumed ones.
 """

@@ -1,7 +1,8 @@
-"""The clock that work holds, hot and at the power limit, and how far another one is from it.
+"""Clocks that work sustains when hot and at the power limit, and ratios between clocks.
 
-Arithmetic takes time inversely to the clock; memory traffic does not. The clock of work that ran for seconds is its
-own; that of a burst may be another's, since NVML tells it late.
+The time of arithmetic is inversely proportional to the clock; the time of memory traffic does not depend on it. The
+clock read for work that ran for seconds is its own. The clock read for a burst may be that of the work before it,
+because NVML reports clocks late.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ import numpy as np
 from planner.records.measurement import Measurement
 
 BURST_SD = 0.08
-"""Relative standard deviation of a burst whose clock is unknown. A second of BF16 products on an H200 reaches 0.89 to
-0.94 of a burst at the median, 0.81 to 1.04 at the 10th and 90th percentile of shapes (docs/kernels.md)."""
+"""Relative standard deviation of the time of a burst whose clock is unknown. One second of BF16 products on an H200
+reaches 0.89 to 0.94 of the rate of a burst at the median shape, and 0.81 to 1.04 at the 10th and 90th percentiles of
+shapes (docs/kernels.md)."""
 LEAST_RATIO = 0.55
-"""Of two clocks of a busy device, the lower over the higher; below, one of them was read at rest."""
+"""Least ratio of two clocks of a busy device, lower over higher. Below it, one of them was read while it was idle."""
 
 
 def median_clock_hz(points: Sequence[Measurement], belongs: Callable[[Measurement], bool]) -> float | None:
-    """Median clock of those points that belong and ran hot for seconds; None where none was read."""
+    """Median clock of the points that `belongs` accepts and that ran hot for seconds; None if no clock was read."""
     clocks = [
         point.device_state.sm_clock_median_hz
         for point in points
@@ -30,12 +32,12 @@ def median_clock_hz(points: Sequence[Measurement], belongs: Callable[[Measuremen
 
 
 def clock_ratio(point: Measurement, sustained_hz: float | None) -> float | None:
-    """Clock of a point over the sustained clock of its kind of work; None where either is unknown."""
+    """Clock of a point over the sustained clock of its kind of work; None as in `clock_ratio_of`."""
     return clock_ratio_of(point.device_state.sm_clock_median_hz, sustained_hz)
 
 
 def clock_ratio_of(clock_hz: float | None, reference_hz: float | None) -> float | None:
-    """One clock over another; None where one is unknown or was read at rest."""
+    """Ratio of a clock to a reference clock; None if either is unknown or was read while the device was idle."""
     if not clock_hz or not reference_hz:
         return None
     ratio = clock_hz / reference_hz
@@ -43,7 +45,7 @@ def clock_ratio_of(clock_hz: float | None, reference_hz: float | None) -> float 
 
 
 def known_sd(point: Measurement, ratio: float | None) -> float | None:
-    """Relative standard error of a point's time; larger for a burst on a GPU whose clock is unknown."""
+    """Relative standard error of a point's time, with `BURST_SD` added for a GPU burst whose clock ratio is None."""
     own = point.time_relative_sd
     return own if ratio is not None or not is_burst(point) else float(np.hypot(own or 0.0, BURST_SD))
 

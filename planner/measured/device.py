@@ -1,8 +1,9 @@
 """Rates of a device from one record: the planner's best evidence.
 
-Matrix rates come from least squares over the products measured (`kernels`), bandwidths and powers from order
-statistics, the composition ratio from layers measured whole against the sum of their kernels (`composition`). Every
-value carries its relative standard deviation and the points it rests on; what was not measured is absent.
+Rates of matrix products come from least squares over the measured products (`kernels`), bandwidths and powers from
+order statistics, and the composition ratio from layers measured whole, compared with the sum of their kernels
+(`composition`). Every value carries its relative standard deviation and the points it rests on. Quantities that were
+not measured are absent.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from planner.records.measurement import Measurement
 from planner.records.store import fleet_size, gpu_of
 
 CASTS = {"cast_fp8_tensorwise": "fp8", "cast_fp8_rowwise": "fp8-rowwise"}
-"""Memory-bound operations that only FP8 has, by the recipe that makes them."""
+"""Memory-bound operations that only FP8 has, mapped to the recipe that uses them."""
 
 
 def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
-    """All rates that follow from the points of one record.
+    """Derive all rates from the points of one record.
 
     Raises:
-        InputFileError: there is no point at all.
+        InputFileError: there are no points.
     """
     points = tuple(records)
     if not points:
@@ -93,7 +94,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
 
 
 def evidence_of(rates: MeasuredRates, kind: EvidenceKind = EvidenceKind.MEASURED) -> Evidence:
-    """The record as one source."""
+    """Describe the record behind the rates as one piece of evidence."""
     device = f"slowest of {rates.fleet} {rates.device_name}" if rates.fleet else rates.device_name
     measured = f"{device} measured with torch {rates.torch_version or 'of unknown version'}"
     return Evidence(
@@ -108,13 +109,13 @@ def evidence_of(rates: MeasuredRates, kind: EvidenceKind = EvidenceKind.MEASURED
 
 
 def _imported(points: Sequence[Measurement]) -> str | None:
-    """Tools and files, of points that were imported."""
+    """Tools and files that points were imported from; None if no point was imported."""
     files = dict.fromkeys(f"{p.imported.tool} ({p.imported.file})" for p in points if p.imported.tool is not None)
     return ", ".join(files) or None
 
 
 def _attention(fits: dict[str, LinearFit], scale: float = 1.0) -> Values:
-    """Rates of long attention; `scale` is the FLOP of the phase over the forward ones that its fit counts."""
+    """Rates of long attention. `scale` is the FLOP of the phase over the forward FLOP that its fit counts."""
     return {
         key: MeasuredValue(value=scale * rate, relative_sd=fit.spread, probe_ids=fit.probe_ids)
         for key, fit in fits.items()
@@ -123,7 +124,7 @@ def _attention(fits: dict[str, LinearFit], scale: float = 1.0) -> Values:
 
 
 def _inverse(fits: dict[str, LinearFit], column: int) -> Values:
-    """Coefficients that are seconds per unit, as units per second."""
+    """Convert one column's positive coefficients from seconds per unit to units per second."""
     return {
         key: MeasuredValue(value=1.0 / fit.coefficients[column], relative_sd=fit.spread, probe_ids=fit.probe_ids)
         for key, fit in fits.items()
@@ -146,7 +147,7 @@ def _value(value: float, point: Measurement) -> MeasuredValue:
 
 
 def _traffic_rate(point: Measurement) -> float:
-    """Least traffic over the time, bytes/s."""
+    """Least traffic of a point over its time, in bytes/s."""
     return (point.counts.bytes_min or 0.0) / (point.time.median_s or 1.0)
 
 
@@ -157,7 +158,7 @@ def _copy(points: Sequence[Measurement]) -> MeasuredValue | None:
 
 
 def _casts(points: Sequence[Measurement]) -> dict[LayerRun, MeasuredValue]:
-    """Seconds per element that is cast to FP8."""
+    """Seconds per element cast to FP8, by recipe and mode."""
     return {
         LayerRun(recipe=CASTS[role], compiled=bool(point.setup.compiled)): _value(
             (point.time.median_s or 0.0) / (point.shape.tokens * point.shape.hidden), point

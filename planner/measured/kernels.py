@@ -1,7 +1,7 @@
-"""Curves of kernel time by shape, fitted to the kernels that a record holds.
+"""Kernel time as a function of shape, fitted to the kernels of a record.
 
-A matrix product takes `flop / rate + operand bytes / bandwidth + fixed`; what the fit leaves over at measured shapes
-is carried to near ones, so that a measured shape is met exactly and a far one rests on the fit.
+A matrix product takes `flop / rate + operand bytes / bandwidth + fixed`. The residuals at measured shapes are carried
+to nearby shapes, so the prediction matches a measured shape almost exactly and rests on the fit alone far from all.
 """
 
 from __future__ import annotations
@@ -33,55 +33,58 @@ COMPUTE = {
     "fp8-rowwise": "fp8-rowwise",
     "mxfp8": "mxfp8",
 }
-"""Recipe to the kind of its linear layers' matrix products."""
+"""Map from recipe to the compute type of its linear layers' matrix products."""
 HIGH = {"fp8": "bf16", "fp8-rowwise": "bf16", "mxfp8": "bf16"}
-"""Kind of product to the kind of what stays in high precision (attention, output layer); itself where not listed."""
+"""Map from the compute type of low-precision products to that of the work kept in high precision (attention, output
+layer). A type that is not listed maps to itself."""
 ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "fp8-rowwise": 1.0, "mxfp8": 1.0}
-"""Bytes of an operand's element; 2 where not listed."""
+"""Bytes per element of an operand; 2 if not listed."""
 
 CHECKED_BESIDE = {"fp16": "bf16"}
-"""Kinds of compute that the probe runs at a few shapes beside another of the same units, to the other."""
+"""Map from a compute type that the probe runs at only a few shapes to a type on the same hardware units that it runs
+beside it."""
 ALONE_AS = CHECKED_BESIDE | {"fp8-rowwise": "fp8"}
-"""Kinds of compute that do not run alone for seconds, to the one whose clock and watts stand for theirs."""
+"""Map from a compute type that never runs alone for seconds to the type whose clock and power are used in its place."""
 GRADIENTS = ("dgrad", "wgrad")
-"""Roles of the gradients of a layer's input and weight."""
+"""Roles of the products that compute the gradients of a layer's input and weight."""
 USUAL_HEAD = 128.0
-"""Size of a head in a record that does not say it."""
+"""Head size that is assumed if a record does not give it."""
 LARGE_FLOP = 1e12
-"""Of a burst long enough to meet the power limit."""
+"""FLOP from which a burst is long enough to reach the power limit."""
 REACH = 0.7
-"""Distance in log shape over which a measured residual still counts."""
+"""Length scale, in the logarithm of the shape, over which a measured residual is carried."""
 PRIOR = 0.15
-"""Weight of the fit itself against residuals nearby."""
+"""Weight of the fit itself (a residual of 0) against the residuals of nearby points."""
 MOST_DISTANCES = 2**22
-"""Between shapes and points, held at once: a record of tens of thousands of points took gigabytes."""
+"""Most distances between shapes and points that are held at once. Without a limit, a record of tens of thousands of
+points took gigabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearFit:
-    """Seconds as a sum of non-negative coefficients times columns, with the residuals by shape."""
+    """Time in seconds as a non-negative linear combination of columns, with its residuals by shape."""
 
     coefficients: tuple[float, ...]
     points: Floats
-    """Logarithms of the shapes that were measured, `[point, dimension]`."""
+    """Logarithms of the measured shapes, `[point, dimension]`."""
     residuals: Floats
-    """Logarithm of measured over fitted, `[point]`."""
+    """Logarithm of measured over fitted time, `[point]`."""
     probe_ids: tuple[str, ...]
     measurement_sd: float
     """Root mean square of the points' own relative standard errors."""
 
     @property
     def spread(self) -> float:
-        """Relative standard deviation of the fit: its residuals and the noise of the points."""
+        """Relative standard deviation of the fit, from its residuals and the measurement noise of its points."""
         free = max(len(self.residuals) - sum(c > 0 for c in self.coefficients), 1)
         return float(np.hypot(np.sqrt(np.sum(self.residuals**2) / free), self.measurement_sd))
 
     def seconds(self, columns: Sequence[float], shape: Sequence[float]) -> float:
-        """Time at a shape: the fit, corrected by its residuals nearby."""
+        """Time at one shape: the fit, corrected by the residuals of nearby points."""
         return float(self.all_seconds(np.array([columns]), np.array([shape], dtype=np.float64))[0])
 
     def all_seconds(self, columns: Floats, shapes: Floats) -> Floats:
-        """The same at many shapes, `[shape]`, from `[shape, column]` and `[shape, dimension]`."""
+        """Times at many shapes, `[shape]`, from columns `[shape, column]` and shapes `[shape, dimension]`."""
         at_once = max(MOST_DISTANCES // len(self.points), 1)
         if len(shapes) <= at_once:
             return self._seconds_at(columns, shapes)
@@ -91,7 +94,7 @@ class LinearFit:
     def _seconds_at(self, columns: Floats, shapes: Floats) -> Floats:
         where = np.log(shapes)
         points = np.broadcast_to(self.points, (len(self.points), where.shape[1]))
-        pairs = zip(points.T, where.T, strict=True)  # a dimension at a time: all at once takes thrice as long
+        pairs = zip(points.T, where.T, strict=True)  # one dimension at a time: all at once take 3 times as long
         distance2 = sum(((ours[None] - theirs[:, None]) ** 2 for ours, theirs in pairs), np.zeros(1))
         weights = np.exp(-0.5 * distance2 / REACH**2) / (distance2 + 1e-3)
         correction = weights @ self.residuals / (weights.sum(axis=1) + PRIOR)
@@ -107,16 +110,17 @@ def fit_linear(
     *,
     pull: float | Sequence[float] = 0.0,
 ) -> LinearFit:
-    """Least squares of relative errors with coefficients that are not negative.
+    """Fit non-negative coefficients by least squares of the relative errors.
 
     Args:
         columns: `[point, column]`.
         seconds: `[point]`, positive.
         shapes: `[point, dimension]`, positive.
         probe_ids: `[point]`.
-        sds: relative standard errors of the points; None where unknown.
-        pull: towards a coefficient of 1, one for all or `[column]`, for columns that are themselves predictions in
-            seconds: being off by all of it costs as much as a relative residual of this size.
+        sds: relative standard errors of the points; None if unknown.
+        pull: strength of the pull of coefficients towards 1, as one number or `[column]`, for columns that are
+            themselves predictions in seconds. A coefficient that is off by 1 costs as much as a relative residual of
+            this size.
     """
     relative, target = columns / seconds[:, None], np.ones(len(seconds))
     pulls = np.broadcast_to(np.asarray(pull, dtype=np.float64), columns.shape[1:])
@@ -135,10 +139,10 @@ def fit_linear(
 
 
 def _non_negative(relative: Floats, target: Floats) -> Floats:
-    """Solve `relative @ c = target` for `c >= 0`; with so few columns every set of active ones can be tried."""
+    """Solve `relative @ c = target` in least squares for `c >= 0` by trying every subset of the few columns."""
     rows, count = relative.shape
     if rows > count and (all_active := _solved(relative, target)) is not None and (all_active > 0).all():
-        return all_active  # nothing that leaves a column out is closer
+        return all_active  # no subset of the columns fits better
     best, best_error = np.zeros(count), float("inf")
     for size in range(1, min(count, rows) + 1):
         for active in combinations(range(count), size):
@@ -154,7 +158,7 @@ def _non_negative(relative: Floats, target: Floats) -> Floats:
 
 
 def _solved(part: Floats, target: Floats) -> Floats | None:
-    """Least squares with columns that differ by many orders of magnitude; None where one is all zero."""
+    """Least squares with columns that differ by many orders of magnitude; None if a column is all zeros."""
     scale = np.linalg.norm(part, axis=0)
     if not scale.all():
         return None
@@ -162,25 +166,26 @@ def _solved(part: Floats, target: Floats) -> Floats | None:
 
 
 def usable(points: Sequence[Measurement], kind: str) -> list[Measurement]:
-    """Points of a kind with a usable time."""
+    """Points of one kind that have a usable time."""
     return [point for point in points if point.kind == kind and point.usable_time]
 
 
 def quiet_first(points: Sequence[Measurement]) -> list[Measurement]:
-    """The points that were measured undisturbed, if there are at least two; otherwise all.
+    """Points that were measured undisturbed, if there are at least two of them; otherwise all points.
 
-    A contended point is slow by an unknown factor, so it must not pull a fit that quiet points can carry.
+    A contended point is slow by an unknown factor, so it must not bias a fit that quiet points alone can support.
     """
     quiet = [point for point in points if point.sampling.quality in (None, "ok")]
     return quiet if len(quiet) >= 2 else list(points)
 
 
 def gradient_ratios(points: Sequence[Measurement]) -> dict[str, tuple[float, float]]:
-    """Time of the gradients of a layer's input and weight over that of its product, by kind of compute.
+    """Time of the input and weight gradients of a layer over that of its forward product, by compute type.
 
-    All three are of as many FLOP, and mostly alike. On two H200 and an H100, TF32 took 1.3 to 1.6 times as long for the
-    gradient of a weight, and FP8 with scales per row 1.5 to 2 times for both. A difference that bursts at other clocks
-    may make is none; small products differ by more than their role.
+    All three have the same number of FLOP and mostly take the same time. On two H200 and an H100, the weight gradient
+    took 1.3 to 1.6 times as long in TF32, and both gradients 1.5 to 2 times as long in FP8 with scales per row. The
+    ratio is 1 if bursts at different clocks could explain the difference. Only large products count, because small
+    ones differ in more than their role.
     """
     ratios = {}
     for compute in dict.fromkeys(COMPUTE.values()):
@@ -202,7 +207,7 @@ def _is_large(point: Measurement) -> bool:
 
 
 def _apart(ratios: Sequence[float]) -> float:
-    """The mean of some ratios of two bursts; 1 where they are no further from it than bursts are from each other."""
+    """Geometric mean of ratios between pairs of bursts; 1 if it is within the usual scatter of bursts."""
     mean = log_mean(ratios)[0] if ratios else 1.0
     return mean if abs(log(mean)) > 2.0 * BURST_SD * (2.0 / max(len(ratios), 1)) ** 0.5 else 1.0
 
@@ -210,11 +215,14 @@ def _apart(ratios: Sequence[float]) -> float:
 def fit_products(
     points: Sequence[Measurement], gradients: Mapping[str, tuple[float, float]] | None = None
 ) -> dict[str, LinearFit]:
-    """Matrix products by kind of compute at its sustained clock; columns flop, operand bytes, 1; shapes `(m, n, k)`.
+    """Fit matrix products by compute type, at its sustained clock.
+
+    The columns are FLOP, operand bytes and 1; the shapes are `(m, n, k)`.
 
     Args:
-        points: of a record.
-        gradients: as `gradient_ratios`, by which the times of gradients are divided; None: all products are alike.
+        points: points of a record.
+        gradients: the result of `gradient_ratios`, by which the times of gradients are divided; None treats all
+            products alike.
     """
     bursts = {}
     for compute in dict.fromkeys(COMPUTE.values()):
@@ -239,10 +247,11 @@ def fit_products(
 def _sustained(
     fit: LinearFit, bursts: Mapping[str, LinearFit], compute: str, points: Sequence[Measurement]
 ) -> LinearFit:
-    """A fit of bursts at the level of what ran hot for seconds, where that or its like did: bursts are faster.
+    """Scale a fit of bursts, which are too fast, to products of the same or a similar type that ran hot for seconds.
 
-    By how much their clocks do not tell: NVML's lags behind, and is that of what ran a moment before (1905 MHz for FP8
-    after FP32 on an H100, which sustains 1320). Where nothing ran hot the level is as unsure as a burst.
+    The clocks of bursts cannot give the scale, because NVML lags behind and reports the clock of the work before
+    (1905 MHz for FP8 after FP32 on an H100 that sustains 1320 MHz). If nothing ran hot, the fit keeps its level, with
+    the uncertainty of a burst.
     """
     for kind in (compute, ALONE_AS.get(compute, compute)):
         hot = [m for m in usable(points, "power") if computes_in(m, kind) and m.shape.gemm_m and kind in bursts]
@@ -257,7 +266,7 @@ def _sustained(
 
 
 def _beside(own: LinearFit, fit: LinearFit, points: Sequence[Measurement], compute: str, other: str) -> LinearFit:
-    """The fit of another kind of compute at every shape, times what this one took beside it; its own without a pair."""
+    """Fit of another compute type, scaled by the time ratio at shared shapes; the type's own fit if none is shared."""
     times = {
         kind: {
             (m.setup.role, _layer_shape(m)): m.time.median_s or 0.0
@@ -277,37 +286,37 @@ def _beside(own: LinearFit, fit: LinearFit, points: Sequence[Measurement], compu
 
 
 def _layer_shape(point: Measurement) -> tuple[float, float, float]:
-    """`(m, n, k)` of the layer whose product or gradient a point is."""
+    """`(m, n, k)` of the layer whose product or gradient a point runs."""
     m, n, k = (float(size or 1) for size in (point.shape.gemm_m, point.shape.gemm_n, point.shape.gemm_k))
     return m, n, k
 
 
 def _product_shape(point: Measurement) -> tuple[float, float, float]:
-    """`(m, n, k)` of the product `[m, k] x [k, n]` that a point runs: a gradient's are those of its layer, permuted."""
+    """`(m, n, k)` of the product `[m, k] x [k, n]` that a point runs; a gradient permutes the sizes of its layer."""
     m, n, k = _layer_shape(point)
     return {"dgrad": (m, k, n), "wgrad": (n, k, m)}.get(point.setup.role or "", (m, n, k))
 
 
 def computes_in(point: Measurement, compute: str) -> bool:
-    """Whether the products of a point's linear layers are of a kind of compute."""
+    """Whether the linear layers of a point compute in the given type."""
     return COMPUTE.get(point.setup.recipe or "") == compute
 
 
 def sustained_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
-    """Clock that products of a kind of compute hold: alone where they ran hot for seconds, else in whole layers."""
+    """Clock that products of a compute type sustain: alone if they ran hot for seconds, otherwise in whole layers."""
     return _held_hz(points, compute, alone="power", burst="gemm")
 
 
 def attention_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
-    """The same of attention, which draws less than products."""
+    """Clock that attention of a compute type sustains; attention draws less power than products."""
     return _held_hz(points, compute, alone="attention", burst="attention")
 
 
 def _held_hz(points: Sequence[Measurement], compute: str, *, alone: str, burst: str) -> float | None:
-    """Clock of a kind of work alone; otherwise that of layers, but none above what its own large bursts have.
+    """Sustained clock of work that ran alone; otherwise that of layers, but at most the clock of its large bursts.
 
-    Layers hold a higher one while they cast or wait: eager FP8 ran at the full clock on an H100 whose FP8 products held
-    two thirds of it.
+    Layers hold a higher clock while they cast or wait: eager FP8 layers ran at the full clock on an H100 whose FP8
+    products sustained two thirds of it.
     """
     for kind in (compute, ALONE_AS.get(compute, compute)):
         held_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == alone and computes_in(m, kind))  # type: ignore[misc]
@@ -325,23 +334,23 @@ def _held_hz(points: Sequence[Measurement], compute: str, *, alone: str, burst: 
 
 
 def attention_columns(flop: Number, length: Number, head: Number) -> tuple[Number, Number, Number]:
-    """What the time of an attention kernel is a sum of: its forward FLOP, and the same over its length and head size.
+    """Columns for the time of an attention kernel: its forward FLOP, FLOP over length, and FLOP over head size.
 
-    The second is linear in tokens, heads and their size: the blocks at the diagonal, and queries, keys and values as
-    traffic. The third is linear in scores, whose exponentials cost the same whatever the size of a head. What a kernel
-    costs whatever its size is known from launches (`MeasuredRates.kernel_s`).
+    The second column is linear in tokens, heads and head size. It covers the blocks on the diagonal and the traffic of
+    queries, keys and values. The third is linear in the scores, whose exponentials cost the same at any head size. The
+    fixed cost of a kernel is known from launches (`MeasuredRates.kernel_s`).
     """
     return flop, flop / length, flop / head
 
 
 def attention_flop_per_s(fit: LinearFit) -> float | None:
-    """Rate of long attention with heads of `USUAL_HEAD`; None where the fit found no such cost."""
+    """Rate of long attention with heads of `USUAL_HEAD`; None if the fit assigns it no cost."""
     seconds_per_flop = fit.coefficients[0] + fit.coefficients[2] / USUAL_HEAD
     return 1.0 / seconds_per_flop if seconds_per_flop > 0 else None
 
 
 def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, LinearFit]:
-    """Attention by kind of compute and phase; columns as `attention_columns`; shapes `(length, head size)`."""
+    """Fit one phase of attention by compute type: columns of `attention_columns`, shapes `(length, head size)`."""
     fits = {}
     for compute in ("fp32", "tf32", "fp16", "bf16"):
         timed = quiet_first([m for m in usable(points, "attention") if computes_in(m, compute)])
@@ -353,7 +362,7 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
             heads = np.array([m.shape.head_dim or USUAL_HEAD for m, _ in known], dtype=np.float64)
             columns = np.column_stack(attention_columns(np.array(flop), lengths, heads))
             if np.all(heads == heads[0]):
-                columns[:, 2] = 0.0  # one size of a head does not tell its scores from its FLOP
+                columns[:, 2] = 0.0  # a single head size cannot separate scores from FLOP
             fits[compute] = fit_linear(
                 columns,
                 np.array([t for _, t in known], dtype=np.float64),

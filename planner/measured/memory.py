@@ -1,4 +1,4 @@
-"""Memory beyond tensors, as a record measured it: the CUDA context, and what the allocator breaks up."""
+"""Memory beyond tensors, as measured in a record: the CUDA context and the fragmentation of the allocator."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from planner.measured.rates import MeasuredValue, Values
 from planner.records.measurement import Measurement
 
 TRAINING_KINDS = ("block", "end_to_end", "verify")
-"""Kinds whose tensors are those of training."""
+"""Kinds of points that hold the tensors of training."""
 CONTEXT_SD = 0.1
-"""Least relative standard deviation of a context (assumed): a job loads other kernels and libraries than the probe."""
+"""Least relative standard deviation of a context (assumed): a job and a probe load different kernels and libraries."""
 FRAGMENTATION_SD = 0.5
-"""Least relative standard deviation of fragmentation (assumed): it is that of a third step of one fixed shape, and
-grows with steps and shapes."""
+"""Least relative standard deviation of fragmentation (assumed). Fragmentation is measured in the third step of one
+fixed shape, and grows with the number of steps and shapes."""
 
 
 def context_bytes(points: Iterable[Measurement]) -> MeasuredValue | None:
-    """Device memory of a training process that its allocator does not hold, bytes: median over whole steps."""
+    """Device memory in bytes that a training process uses outside its allocator: the median over whole steps."""
     found = [point for point in points if point.kind in TRAINING_KINDS and point.memory.context_bytes]
     return _middle([point.memory.context_bytes or 0.0 for point in found], found, CONTEXT_SD)
 
 
 def fragmentation_ratios(points: Iterable[Measurement]) -> Values:
-    """Reserved beyond allocated memory over allocated memory at the peak of whole steps, by mode: eager, compiled."""
+    """Reserved minus allocated memory, over allocated memory, at the peak of whole steps, by mode: eager, compiled."""
     ratios: Values = {}
     steps = [point for point in points if point.kind in TRAINING_KINDS and point.status == "ok"]
     for mode, is_compiled in (("eager", False), ("compiled", True)):
@@ -47,7 +47,7 @@ def _fragmentation(point: Measurement) -> float:
 
 
 def _middle(values: Sequence[float], points: Sequence[Measurement], least_sd: float) -> MeasuredValue | None:
-    """The median with the spread of single points, which the next one shares; None without a point."""
+    """Median with the spread of single points, since a job is one more such point; None if no median is above 0."""
     middle = median(values) if values else 0.0
     if middle <= 0:
         return None

@@ -1,4 +1,4 @@
-"""A device that is in no catalogue, from its own record: what `--gpu cpu-local` stands for."""
+"""Catalogue row for a device that is in no catalogue, from its own record: the device of `--gpu cpu-local`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from planner.records.home import CPU_LOCAL
 from planner.records.measurement import Measurement
 
 CPU_PCIE_BYTES_PER_S = 1e12
-"""A CPU's cores reach its memory without PCIe; a rate so high that it never counts."""
+"""PCIe rate of a CPU. Its cores reach memory without PCIe, so the rate is too high to ever matter."""
 
 
 def gpu_from_record(measurements: Sequence[Measurement]) -> Gpu:
-    """A catalogue row for the device that a record was measured on.
+    """Build a catalogue row for the device that a record was measured on.
 
-    The peaks are the fastest products measured, so a utilisation on it is relative to those.
+    The peaks are the fastest products measured, so utilisation on this device is relative to them.
 
     Raises:
-        InputFileError: no matrix product or no bandwidth was measured.
+        InputFileError: no matrix product or no bandwidth was measured, or the size of the memory is unknown.
     """
     rates = measured_rates(measurements)
     best, copy = rates.best_matmul_flop_per_s, rates.copy_bytes_per_s
@@ -61,7 +61,7 @@ def gpu_from_record(measurements: Sequence[Measurement]) -> Gpu:
 
 
 def _peaks(best: dict[str, MeasuredValue]) -> dict[str, float]:
-    """Fastest product by precision; FP8 scaled per row only where it was not measured scaled per tensor."""
+    """Fastest product by precision; row-wise FP8 counts only if FP8 scaled per tensor was not measured."""
     peaks = {compute: value.value for compute, value in sorted(best.items(), reverse=True)}
     rowwise = peaks.pop("fp8-rowwise", None)
     return peaks if rowwise is None else {"fp8": rowwise} | peaks

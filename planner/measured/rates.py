@@ -1,4 +1,4 @@
-"""Rates of one device from one record, with what each of them is known by."""
+"""Rates of one device from one record, each with its uncertainty and the points it rests on."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from planner.records.work import RunSetup
 
 
 class ActivityKind(Enum):
-    """What a device does while its power is read."""
+    """Kind of activity of a device while its power is read."""
 
     IDLE = "idle"
-    """Nothing, before any process has a context on it."""
+    """No work, before any process has a context on the device."""
     CONTEXT = "context"
-    """Nothing, with a context and memory held."""
+    """No work, with a context and memory held by a process."""
     MEMORY = "memory"
     """Copies of large buffers."""
     MATMUL = "matmul"
-    """Matrix products of one kind of compute."""
+    """Matrix products of one compute type."""
     BLOCK = "block"
     """Transformer layers in one recipe."""
     OPTIMIZER = "optimizer"
@@ -29,17 +29,17 @@ class ActivityKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What a device did while its power was read."""
+    """Activity of a device while its power was read."""
 
     kind: ActivityKind
     """Kind of work."""
     of: str | None = None
-    """Kind of compute, recipe or optimizer; None where the kind of work has none."""
+    """Compute type, recipe or optimizer; None if the kind of work has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerRun:
-    """How layers were run as a whole."""
+    """How whole layers were run."""
 
     recipe: str
     """The probe's recipe."""
@@ -50,7 +50,7 @@ class LayerRun:
 
     @classmethod
     def of(cls, setup: RunSetup) -> LayerRun:
-        """How a point's layers were run."""
+        """Return how a point's layers were run."""
         return cls(recipe=setup.recipe or "", compiled=bool(setup.compiled), recomputed=setup.recompute == "full")
 
 
@@ -68,18 +68,18 @@ class MeasuredValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionPower:
-    """Mean power of fused attention that ran alone, forward and backward in turns."""
+    """Mean power of fused attention that ran alone, alternating between forward and backward."""
 
     head_dim: float
-    """Size of its heads: smaller ones run at a lower rate and draw less."""
+    """Head size; smaller heads run at a lower rate and draw less."""
     power_w: MeasuredValue
     clock_hz: float | None
-    """That it held meanwhile; None where none was read."""
+    """Clock that it held meanwhile; None if none was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPower:
-    """Mean power of layers that were run as a whole, and what they do meanwhile."""
+    """Mean power of layers that were run as a whole, and the shares of their kinds of work."""
 
     power_w: MeasuredValue
     products_ratio: float
@@ -95,92 +95,92 @@ Values = dict[str, MeasuredValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTime:
-    """What the host takes to launch a step."""
+    """Host time to launch a step."""
 
     step_s: float
-    """Of any step."""
+    """Fixed time of any step."""
     launch_s: float
-    """Of each kernel in it."""
+    """Time of each kernel in a step."""
 
     def seconds(self, launches: float) -> float:
-        """Of a step of so many kernels."""
+        """Host time of a step with this number of kernels."""
         return self.step_s + self.launch_s * launches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRates:
-    """Rates of one device from one record. A missing key or None: not measured."""
+    """Rates of one device from one record. A missing key or None means that the rate was not measured."""
 
     gpu: str | None
     """Catalogue id, or `cpu-local`."""
     device_name: str
-    """As the driver or the system reports it."""
+    """Name as the driver or the system reports it."""
     run_id: str
-    """Of the record."""
+    """Run id of the record."""
     date: str | None
     """ISO 8601 time of the last point."""
     torch_version: str | None
-    """PyTorch of the last point."""
+    """PyTorch version of the last point."""
     driver_version: str | None
-    """NVIDIA driver of the last point."""
+    """NVIDIA driver version of the last point."""
     matmul_flop_per_s: Values
-    """Asymptotic rate by compute (fp32, tf32, fp16, bf16, fp8, fp8-rowwise, mxfp8): time = flop / rate + bytes /
+    """Asymptotic rate by compute type (fp32, tf32, fp16, bf16, fp8, fp8-rowwise, mxfp8): time = flop / rate + bytes /
     `operand_bytes_per_s` + a fixed time."""
     operand_bytes_per_s: Values
-    """By compute; missing where the fit found no such term."""
+    """Bandwidth of operands by compute type; missing if the fit found no such term."""
     best_matmul_flop_per_s: Values
-    """Fastest product measured, by compute."""
+    """Rate of the fastest product measured, by compute type."""
     attention_forward_flop_per_s: Values
-    """By compute; causal half counted."""
+    """Rate of forward attention by compute type; only the causal half of the FLOP is counted."""
     attention_backward_flop_per_s: Values
-    """By compute; 2.5 times the forward FLOP counted."""
+    """Rate of backward attention by compute type; 2.5 times the forward FLOP are counted."""
     copy_bytes_per_s: MeasuredValue | None
-    """Read plus write of large buffers."""
+    """Bandwidth of copies of large buffers, read plus write."""
     memory_bytes_per_s: Values
-    """Memory-bound operations of a layer over their fused minimum of traffic, by mode and size of element
+    """Bandwidth of the memory-bound operations of a layer over their fused minimum of traffic, by mode and element size
     (`layers.traffic`)."""
     kernel_s: MeasuredValue | None
     """Fixed time of a kernel on the device."""
     launch_s: MeasuredValue | None
-    """Time the host needs to launch one."""
+    """Time the host needs to launch a kernel."""
     optimizer_s_per_param: Values
-    """By optimizer."""
+    """Seconds of an update per parameter, by optimizer."""
     optimizer_state_bytes_per_param: Values
-    """By optimizer."""
+    """Bytes of optimizer state per parameter, by optimizer."""
     power_w: dict[Activity, MeasuredValue]
     """Mean power by activity."""
     composition_ratio: dict[LayerRun, MeasuredValue]
-    """Layers measured whole over the sum of their kernels."""
+    """Time of layers measured whole over the sum of their kernels."""
     product_fits: dict[str, LinearFit]
-    """By compute."""
+    """Fits of matrix products, by compute type."""
     attention_fits: dict[str, tuple[LinearFit, LinearFit]]
-    """Forward and backward, by compute."""
+    """Fits of forward and backward attention, by compute type."""
     gradient_ratios: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Time of the gradients of a layer's input and weight over that of its product, which `product_fits` are of, by
-    compute; 1 where not listed."""
+    """Time of the input and weight gradients of a layer over that of its forward product, to which `product_fits`
+    apply, by compute type; 1 if not listed."""
     cast_s: dict[LayerRun, MeasuredValue] = field(default_factory=dict)
     """Seconds of casting one element of an operand to FP8, by recipe, eager or compiled."""
     layer_power: dict[LayerRun, LayerPower] = field(default_factory=dict)
     """Power of layers measured whole."""
     attention_power: dict[str, tuple[AttentionPower, ...]] = field(default_factory=dict)
-    """Power of attention, by compute."""
+    """Power of attention, by compute type."""
     sustained_clock_hz: dict[str, float] = field(default_factory=dict)
-    """Clock that the rates of products are for, by compute; missing where none was read."""
+    """Clock at which the rates of products hold, by compute type; missing if none was read."""
     attention_clock_hz: dict[str, float] = field(default_factory=dict)
-    """The same of attention."""
+    """Clock at which the rates of attention hold, by compute type; missing if none was read."""
     host: HostTime | None = None
-    """For steps of eager code in 16 and 32 bits (`layers.host.host_line`), which only predictions of steps ask for."""
+    """Host time of eager steps in 16 and 32 bits (`layers.host.host_line`); only predictions of steps set it."""
     layer_clock_hz: dict[LayerRun, float] = field(default_factory=dict)
-    """Clock of layers measured whole, hot: they draw less than products alone, and hold a higher one."""
+    """Sustained clock of layers measured whole. They draw less than products alone, and hold a higher clock."""
     full_clock_hz: float | None = None
-    """Highest clock that any point ran at; None where none was read."""
+    """Highest median clock of any point; None if none was read."""
     power_limit_w: float | None = None
-    """Enforced when the last point was measured; None where it could not be read."""
+    """Power limit that was enforced at the last point; None if it could not be read."""
     fleet: int = 0
-    """GPUs of a fleet whose slowest sets the rates; 0: one GPU was measured."""
+    """Number of GPUs in a fleet whose slowest member sets the rates; 0 if a single GPU was measured."""
     imported: str | None = None
-    """Tools and files that the points were imported from; None: mpplan measured them."""
+    """Tools and files that the points were imported from; None if mpplan measured them."""
     context_bytes: MeasuredValue | None = None
-    """Device memory of a process beyond what its allocator holds."""
+    """Device memory of a process outside its allocator."""
     fragmentation_ratios: Values = field(default_factory=dict)
-    """Reserved beyond allocated memory over allocated memory, by mode: eager, compiled."""
+    """Reserved minus allocated memory, over allocated memory, by mode: eager, compiled."""

@@ -1,8 +1,8 @@
-"""From the steps that loss scaling skipped in real training to the term of the goodput that rests on them.
+"""Goodput term from the steps that loss scaling skipped in real training.
 
-How many a settled scale skips is arithmetic for most runs: a few hundred steps hold no growth of a scale that doubles
-every thousand. So what was measured counts where it is clearly more than that arithmetic, and where no step was taken
-at all there is no goodput to speak of: the precision does not train.
+For most runs, the share of steps that a settled loss scale skips is calculated rather than measured: a few hundred
+steps contain no growth of a scale that doubles every thousand steps. A measured share therefore counts only if it is
+clearly larger than the calculated one. If no step was taken at all, there is no goodput: the precision does not train.
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ from planner.rates.terms import Term
 from planner.training.loss_scalers import LossScaler, load_loss_scalers, loss_scaler_of
 from planner.training.precision import PrecisionPolicy
 
-if TYPE_CHECKING:  # an answer without such training starts without the records
+if TYPE_CHECKING:  # an answer without training results does not load the records
     from planner.measured.training import PrecisionFinding
 
 TERM = "useful_step_ratio"
-"""The term that skipped steps set: 1 less their share."""
+"""Term that skipped steps set: 1 minus their share."""
 MEASURED, ARITHMETIC = "measured", "arithmetic"
 CLEAR = 0.01
-"""Probability, were the arithmetic true, of so many skipped steps, below which they are clearly more."""
+"""Skipped steps are clearly more than calculated if so many have less than this probability under the calculation."""
 CLEAR_SD, MOST_EXACT = 2.326, 100
-"""The same in standard deviations, which does above so many expected skips."""
+"""Threshold of `CLEAR` in standard deviations, which is used above this number of expected skips."""
 MOST_SKIPPED_RATIO = 0.5
-"""Share of settled steps above which a run is no training any more: every second step undoes nothing but time."""
+"""Share of skipped steps, once the scale has settled, above which a run no longer trains: every second is lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipping:
-    """What the loss scale of a plan skips, and how that is known."""
+    """Share of steps that the loss scale of a plan skips, and its basis."""
 
     finding: PrecisionFinding
-    """Of the training that showed it, or did not contradict the arithmetic."""
+    """Finding of the training that showed the share, or that did not contradict the arithmetic."""
     basis: str
     """`measured` or `arithmetic`."""
     ratio: float | None
-    """Share of the steps that are skipped and made again, 0..1; None where the precision does not train."""
+    """Share of the steps that are skipped and repeated, 0..1; None if the precision does not train."""
     scaler: LossScaler
-    """Of the plan's software stack."""
+    """Loss scaler of the plan's software stack."""
 
     @property
     def trains(self) -> bool:
-        """Whether steps were taken at all."""
+        """Whether the precision trains: not if no step was taken, or more than `MOST_SKIPPED_RATIO` were skipped."""
         return self.ratio is not None
 
 
 def skipped_step_terms(
     findings: Iterable[PrecisionFinding], policy: PrecisionPolicy, stack: str, base: Mapping[str, Term]
 ) -> dict[str, Term]:
-    """The goodput term of a policy that scales its loss; none for the others, and where nothing was tried or it fails.
+    """Goodput term of a policy with loss scaling; empty without it, without findings, or if training fails.
 
     Args:
-        findings: of records and documents of `mpplan numerics`.
-        policy: of a plan.
-        stack: of the plan, which says whose loss scaler it is.
+        findings: findings of records and documents of `mpplan numerics`.
+        policy: precision policy of a plan.
+        stack: software stack of the plan, which determines the loss scaler.
         base: the terms without measurements, for labels.
     """
     told = skipping(findings, policy.precision, stack) if policy.loss_scaling else None
@@ -68,17 +68,17 @@ def skipped_step_terms(
     useful = 1.0 - told.ratio
     steps = told.finding.settled_steps
     sampled = sqrt(told.ratio * useful / steps) / useful if steps and told.basis == MEASURED else 0.0
-    own_sd = hypot(told.ratio / useful / Z90, sampled)  # the share lies between none and twice itself
+    own_sd = hypot(told.ratio / useful / Z90, sampled)  # the share ranges from 0 to twice its value
     return {TERM: replace(base[TERM], value=useful, own_sd=own_sd, rests_on=(), evidence=_evidence(told, told.ratio))}
 
 
 def skipping(findings: Iterable[PrecisionFinding], precision: str, stack: str) -> Skipping | None:
-    """What a plan's loss scale skips in a precision, by the task that skips most; None where none was tried.
+    """Steps that a plan's loss scale skips in a precision, by the task that skips most; None if none was tried.
 
     Args:
-        findings: of records and documents.
-        precision: of the plan.
-        stack: of the plan.
+        findings: findings of records and documents.
+        precision: precision of the plan.
+        stack: software stack of the plan.
     """
     scaler = loss_scaler_of(stack)
     told = [
@@ -94,7 +94,7 @@ def _most(told: Skipping) -> float:
 
 
 def _judged(finding: PrecisionFinding, scaler: LossScaler) -> Skipping | None:
-    """One task's run under torch's defaults, told for another scaler."""
+    """Convert one task's run, which used PyTorch's default scaler, to another loss scaler."""
     figures, tried = finding.figures, load_loss_scalers()["pytorch"]
     steady, settled = figures.steady_skipped_step_ratio, finding.settled_skips
     if figures.skipped_step_ratio is None and steady is None:
@@ -106,7 +106,7 @@ def _judged(finding: PrecisionFinding, scaler: LossScaler) -> Skipping | None:
     share = 0.0
     if settled is not None and finding.settled_steps:
         share = settled / finding.settled_steps if _clearly_more(settled, finding.settled_steps, expected) else 0.0
-    elif steady is not None and steady > 1.01 * expected:  # a record says the measured share where that is the larger
+    elif steady is not None and steady > 1.01 * expected:  # a record gives the measured share if it is the larger one
         share = steady
     if share > MOST_SKIPPED_RATIO:
         return nothing
@@ -116,11 +116,11 @@ def _judged(finding: PrecisionFinding, scaler: LossScaler) -> Skipping | None:
 
 
 def _clearly_more(skipped: int, steps: int, expected: float) -> bool:
-    """Whether so many of the steps would hardly be skipped, were the expected share true (tail of a Poisson count)."""
+    """Whether so many skipped steps would be improbable if the expected share were true (tail of a Poisson count)."""
     mean = expected * steps
     if skipped <= mean or mean > MOST_EXACT:
         return skipped > mean + CLEAR_SD * sqrt(mean)
-    term = fewer = exp(-mean)  # of no skip; then of one more each
+    term = fewer = exp(-mean)  # probability of no skip; the loop adds one skip at a time
     for count in range(1, min(skipped, 10 * MOST_EXACT)):
         term *= mean / count
         fewer += term
@@ -128,7 +128,7 @@ def _clearly_more(skipped: int, steps: int, expected: float) -> bool:
 
 
 def _evidence(told: Skipping, ratio: float) -> Evidence:
-    """What is assumed by whose defaults, or what was measured, on what, and whether the arithmetic was the device's."""
+    """Evidence of the share: the assumed scaler's defaults, or the measurement, its device, and if it was emulated."""
     finding, scaler = told.finding, told.scaler
     how = "emulated" if finding.figures.emulated else "run for real"
     trained = f"{finding.figures.task} on {finding.device_name}, {how}"

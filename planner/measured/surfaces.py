@@ -1,4 +1,4 @@
-"""The products and attention of a record as surfaces, which plans read."""
+"""Matrix products and attention of a record as surfaces, which plans read."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ MEASURED_AXES = (
     Axis(name="k", first=5, count=12),
     Axis(name="m", first=4, count=13),
 )
-"""Shapes of a record's surface: a laptop plans small models, too."""
+"""Shapes of a record's surface of products. They start small, because a laptop plans small models, too."""
 
 MEASURED_ATTENTION_AXES = (
     Axis(name="head_dim", first=6, count=2),
     Axis(name="heads", first=0, count=13),
     Axis(name="length", first=7, count=9),
 )
-"""The same of attention: heads of 64 and 128, lengths of 128 to 32 768."""
+"""Shapes of a record's surface of attention: head sizes of 64 and 128, lengths of 128 to 32 768."""
 
 
 def measured_surface(fit: LinearFit, compute: str, evidence: Evidence, slower: float = 1.0) -> Surface:
-    """The products of a record as a surface: the fit with its residuals, at nodes that reach from small to large.
+    """Surface of a record's products: the fit with its residuals, evaluated at nodes from small to large shapes.
 
     Args:
-        fit: of the products.
-        compute: kind of compute.
-        evidence: the record.
-        slower: mean time of a layer's three products, within layers, over that of the fit's.
+        fit: fit of the products.
+        compute: compute type.
+        evidence: evidence of the record.
+        slower: mean time of a layer's three products, run within layers, over the time by the fit.
     """
     n, k, m = (grid.ravel() for grid in np.meshgrid(*(axis.nodes for axis in MEASURED_AXES), indexing="ij"))
     size = ELEMENT_BYTES.get(compute, 2.0)
@@ -48,17 +48,17 @@ def measured_surface(fit: LinearFit, compute: str, evidence: Evidence, slower: f
 def measured_attention(
     fit: LinearFit, compute: str, floor_s: float, evidence: Evidence, slower: float = 1.0
 ) -> Surface:
-    """The forward attention of a record as a surface: its fit over FLOP and length, for any number of heads.
+    """Surface of a record's forward attention: its fit over FLOP and length, for any number of heads.
 
-    Records hold few sizes of a head, and as many heads as fill the device: the rate of other sizes is carried from the
-    nearest, that of few heads taken to be the same.
+    Records hold few head sizes, and enough heads to fill the device. Other head sizes take the rate of the nearest
+    measured size, and few heads are assumed to run at the same rate as many.
 
     Args:
-        fit: forward.
-        compute: kind of compute, for the surface's name.
-        floor_s: no kernel takes less.
-        evidence: the record.
-        slower: time within layers over that of the fit's.
+        fit: fit of the forward phase.
+        compute: compute type, for the surface's name.
+        floor_s: least time of a kernel.
+        evidence: evidence of the record.
+        slower: time within layers over the time by the fit.
     """
     d, heads, length = (
         grid.ravel() for grid in np.meshgrid(*(a.nodes for a in MEASURED_ATTENTION_AXES), indexing="ij")

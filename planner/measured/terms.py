@@ -1,4 +1,4 @@
-"""From measured rates to the planner's terms: what was measured replaces what is published or assumed."""
+"""Planner terms from measured rates; measured values replace published and assumed ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from planner.rates.terms import Term
 from planner.training.recipe import Recipe
 
 LEAST_SD = 0.01
-"""Session repeatability of a GPU, as `benchmarks/h200/compare_records.py` allows: no rate is known better."""
+"""Run-to-run repeatability of a GPU, as `benchmarks/h200/compare_records.py` allows; no rate is known better."""
 
 RECIPES = {
     "fp32": ("fp32",),
@@ -32,11 +32,11 @@ RECIPES = {
     "fp8": ("fp8", "fp8-rowwise"),
     "mxfp8": ("mxfp8",),
 }
-"""Precision to the probe's recipes that represent it, best first."""
+"""Map from precision to the probe's recipes that represent it, best first."""
 
 
 def _compute(recipe: Recipe) -> str:
-    """The record's key for the linear layers' products."""
+    """Compute type of the linear layers' products, as the record names it."""
     policy = recipe.policy
     if policy.linear_compute != "fp8":
         return policy.linear_compute
@@ -54,7 +54,7 @@ def _backward_ratio(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
 
 
 def _attention(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
-    """One rate for forward and backward together, weighted by their FLOP (1 to 2.5)."""
+    """Single rate of forward and backward attention together, weighted by their FLOP (1 to 2.5)."""
     forward = rates.attention_forward_flop_per_s.get(compute)
     backward = rates.attention_backward_flop_per_s.get(compute)
     if forward is None or backward is None:
@@ -65,9 +65,10 @@ def _attention(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
 
 
 def _memory(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
-    """Bandwidth of memory-bound work over its fused minimum, as the stack runs it; else that of copies.
+    """Bandwidth of memory-bound work over its fused minimum, as the stack runs it; else, if compiled, that of copies.
 
-    None for a fused stack, whose kernels the probe does not run: PyTorch's reach less, its copies more than they do.
+    None for a fused stack, whose kernels the probe does not run. They are faster than PyTorch's operations and slower
+    than its copies.
     """
     if recipe.fused:
         return None
@@ -85,10 +86,10 @@ def _optimizer(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
 
 
 def _run(recipe: Recipe, measured: Container[LayerRun]) -> LayerRun | None:
-    """How the probe ran layers that are run alike; None where it did not.
+    """How the probe ran layers in the same way as this recipe; None if it did not.
 
-    FP8 is cast in single kernels where nothing fuses them, so that eager layers stand for an eager stack alone; and not
-    for delayed and blockwise scaling, which Transformer Engine casts with in one kernel.
+    Without fusion, each FP8 cast takes several separate kernels, so eager layers represent only an eager stack. No
+    layers of the probe represent delayed or blockwise scaling, for which Transformer Engine casts in one kernel.
     """
     if recipe.policy.scaling in ("delayed", "blockwise"):
         return None
@@ -98,19 +99,20 @@ def _run(recipe: Recipe, measured: Container[LayerRun]) -> LayerRun | None:
 
 
 def _composition(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
-    """Whole layers over the sum of their kernels; only for the stacks that the probe runs."""
+    """Time of whole layers over the sum of their kernels; only for the stacks that the probe runs."""
     run = None if recipe.fused else _run(recipe, rates.composition_ratio)
     return None if run is None else rates.composition_ratio[run]
 
 
 CASTS_PER_OPERAND = 2.0
-"""Times that each operand of a layer's three products is cast: every product casts both of its own."""
+"""Number of times that each tensor in a layer's three products is cast, since every product casts both operands."""
 
 
 def _casts(rates: MeasuredRates, recipe: Recipe, memory: MeasuredValue | None) -> MeasuredValue | None:
-    """Traffic of casts over that of separate kernels, so that they take as long as measured; as `_composition`.
+    """Traffic of casts over that of separate kernels, such that they take their measured time.
 
-    Their time is known; that it is told as traffic at a bandwidth makes it no less so.
+    As in `_composition`, it is known only for the stacks that the probe runs. The casts' time was measured; expressing
+    it as traffic at a bandwidth adds no uncertainty.
     """
     run = None if recipe.fused else _run(recipe, rates.cast_s)
     if run is None or memory is None or not recipe.policy.cast_bytes_per_element:
@@ -122,9 +124,10 @@ def _casts(rates: MeasuredRates, recipe: Recipe, memory: MeasuredValue | None) -
 
 
 def _alike(recipe: Recipe) -> list[LayerRun]:
-    """Runs of layers whose watts stand for a recipe's, best first.
+    """Runs of layers whose power may represent a recipe's, best first.
 
-    Compiled ones for what is not eager; eager ones in FP8 only for eager: they wait for their casts.
+    Stacks that are not eager prefer compiled layers. Eager FP8 layers represent only the eager stack, because they
+    wait for their casts.
     """
     precision = recipe.policy.precision
     kinds = (
@@ -145,7 +148,7 @@ def _alike(recipe: Recipe) -> list[LayerRun]:
 def _layer_power(
     rates: MeasuredRates, recipe: Recipe, values: Mapping[str, MeasuredValue | None], base: Mapping[str, Term]
 ) -> MeasuredValue | None:
-    """Power of whole layers over what the equations add up for their kinds of work (`performance.run.gpu_step_j`)."""
+    """Power of whole layers over the sum that the equations give for their work (`performance.run.gpu_step_j`)."""
     run = next((run for run in _alike(recipe) if run in rates.layer_power), None)
     if run is None:
         return None
@@ -173,24 +176,25 @@ def _power(rates: MeasuredRates, kind: ActivityKind, of: str | None = None) -> M
 
 
 def products_in_layers(rates: MeasuredRates, recipe: Recipe, compute: str) -> float:
-    """Time of products within the layers of a fused stack over that of the same products alone, hot and one by one.
+    """Time of products within the layers of a fused stack over their time alone, hot and one by one.
 
-    Alone they draw the most and run at the lowest clock; in layers they take turns with work that draws less. For other
-    stacks it is part of the composition ratio.
+    Alone, products draw the most power and run at the lowest clock; in layers, they alternate with work that draws
+    less. The result is 1 for other stacks, where the effect is part of the composition ratio.
     """
     return clock_ratio_of(rates.sustained_clock_hz.get(compute), _layer_clock_hz(rates, recipe, compute)) or 1.0
 
 
 def attention_in_layers(rates: MeasuredRates, recipe: Recipe, compute: str) -> float:
-    """The same of attention, which alone may run at a higher clock."""
+    """Time of attention within the layers of a fused stack over its time alone, where its clock may be higher."""
     held_hz = rates.attention_clock_hz.get(compute)
     return clock_ratio_of(held_hz, _layer_clock_hz(rates, recipe, _compute(recipe))) or 1.0
 
 
 def _layer_clock_hz(rates: MeasuredRates, recipe: Recipe, compute: str) -> float | None:
-    """Of the layers that are most like a fused stack's: compiled ones of a kind of compute.
+    """Clock of the layers that are most like a fused stack's: compiled layers of a compute type.
 
-    None without: eager ones have more work that draws little, and hold a higher clock than fused ones would.
+    None if there are none. Eager layers have more work that draws little power, and hold a higher clock than fused
+    layers would.
     """
     if not recipe.fused:
         return None
@@ -200,8 +204,8 @@ def _layer_clock_hz(rates: MeasuredRates, recipe: Recipe, compute: str) -> float
 
 
 LAYER_CLOCK_SD = 0.05
-"""Of the logarithm, between layers of one recipe: on an H100 eager ones of 8B, 70B and 405B held 1570, 1590 and 1425
-MHz."""
+"""Standard deviation of the logarithm of the clock between layers of one recipe. On an H100, eager layers of 8B, 70B
+and 405B models held 1570, 1590 and 1425 MHz."""
 
 
 def _slowed(rate: MeasuredValue | None, slower: float) -> MeasuredValue | None:
@@ -212,7 +216,7 @@ def _slowed(rate: MeasuredValue | None, slower: float) -> MeasuredValue | None:
 
 
 def _product_power(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
-    """Of a kind of compute that was not read, that of the one with the same units."""
+    """Power of products of a compute type; if it was not read, that of the type on the same hardware units."""
     own = _power(rates, ActivityKind.MATMUL, compute)
     return own or _power(rates, ActivityKind.MATMUL, ALONE_AS.get(compute, compute))
 
@@ -238,21 +242,21 @@ def _values(rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term]) -> d
         "power_memory_w": _power(rates, ActivityKind.MEMORY),
         "power_attention_w": attention.power_w if attention else None,
     }
-    if not recipe.fused:  # a stack with its own kernels and buffers has a context and a heap of its own
+    if not recipe.fused:  # a stack with its own kernels and buffers also has its own context and heap
         values |= {"context_bytes": rates.context_bytes, "fragmentation_ratio": _fragmentation(rates, recipe)}
     if linear is not None:
         # The fit of the products is a plain sum of arithmetic, traffic and a fixed time.
         values["operand_bytes_per_s"] = rates.operand_bytes_per_s.get(compute) or _exactly(float("inf"))
         values["matmul_overlap_ratio"] = _exactly(0.0)
     if values["memory_bytes_per_s"] is not None and values["memory_bytes_per_s"] is not rates.copy_bytes_per_s:
-        values["fusion_ratio"] = _exactly(1.0)  # the measured bandwidth is over the fused minimum already
+        values["fusion_ratio"] = _exactly(1.0)  # the measured bandwidth already refers to the fused minimum
     values["cast_fusion_ratio"] = _casts(rates, recipe, values["memory_bytes_per_s"])
     values["power_stack_error_ratio"] = _layer_power(rates, recipe, values, base)
     return values
 
 
 def _surfaces(rates: MeasuredRates, recipe: Recipe, evidence: Evidence) -> dict[str, Surface]:
-    """How the measured rates of products and attention differ by shape, by the name of their term."""
+    """Surfaces of the measured rates of products and attention by shape, by the name of their term."""
     other = recipe.policy.other_compute
     computes = {"linear_flop_per_s": _compute(recipe), "other_flop_per_s": other}
     surfaces = {
@@ -267,7 +271,7 @@ def _surfaces(rates: MeasuredRates, recipe: Recipe, evidence: Evidence) -> dict[
         for name, compute in computes.items()
         if compute in rates.product_fits
     }
-    if _backward_ratio(rates, other) is not None:  # a surface is forward alone
+    if _backward_ratio(rates, other) is not None:  # a surface covers the forward phase alone
         floor_s = rates.kernel_s.value if rates.kernel_s else 0.0
         surfaces["attention_flop_per_s"] = measured_attention(
             rates.attention_fits[other][0], other, floor_s, evidence, attention_in_layers(rates, recipe, other)
@@ -281,8 +285,8 @@ def measured_terms(
     """The terms for which a record is better evidence than `base`.
 
     Args:
-        rates: of this GPU, from the record.
-        recipe: what is trained, in which precision and stack.
+        rates: rates of this GPU, from the record.
+        recipe: the model, precision and stack of the training.
         base: the terms from published, datasheet and assumed evidence, for labels.
         shipped: the record came with the package.
     """
@@ -293,7 +297,7 @@ def measured_terms(
             base[name],
             value=large_flop_per_s(surfaces[name]) if name in surfaces else value.value,
             surface=surfaces.get(name),
-            power=None,  # the watts of its shapes were not read
+            power=None,  # power by shape was not read
             own_sd=max(value.relative_sd, LEAST_SD) if value.relative_sd else 0.0,
             rests_on=(),
             ceiling=float("inf"),

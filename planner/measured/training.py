@@ -1,4 +1,4 @@
-"""What real training showed of precisions: the lines of `mpplan numerics` in a record, for a plan."""
+"""Findings of real training about precisions, for a plan: the lines of `mpplan numerics` in a record."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ class PrecisionFinding:
     precision: str
     """The lower precision, as a plan names it: `fp16`, `fp8` …"""
     recipe: str
-    """How it was applied."""
+    """Recipe by which the precision was applied."""
     device_kind: str
     """`cuda` or `cpu`."""
     device_name: str
     probe_id: str
-    """Point of the record that says it."""
+    """Point of the record that holds the finding."""
     figures: TrainingNumerics
-    """What was found: the task, the pair, the verdict, the steps that were lost."""
+    """Content of the finding: the task, the pair of precisions, the verdict, the lost steps."""
     gpu: str | None = None
-    """Catalogue id of the device; None where no row matches, and of a CPU."""
+    """Catalogue id of the device; None for a CPU or if no row matches."""
     source: str = ""
     """Name of the record or document."""
     date: str | None = None
     """Day of the measurement."""
     settled_steps: int | None = None
-    """Of loss scaling: steps after the first one that was taken; None where only a record tells of the run."""
+    """For loss scaling: number of steps after the first one that was taken; None if only a record describes the run."""
     settled_skips: int | None = None
-    """Of them, those that an overflow undid."""
+    """Number of these steps that an overflow undid."""
     diverged: int | None = None
-    """Of a pair of precisions: runs that ended without a finite figure; None where that is not told."""
+    """For a pair of precisions: number of runs that ended without a finite result; None if unknown."""
 
 
 def precision_findings(points: Iterable[Measurement]) -> tuple[PrecisionFinding, ...]:
-    """What a record tells of precisions, in its order; the last line of a point that was measured again.
+    """Findings of a record about precisions, in its order; the last line counts if a point was measured again.
 
     Args:
-        points: of a record.
+        points: points of a record.
     """
     newest: dict[str, PrecisionFinding] = {}
     for point in points:

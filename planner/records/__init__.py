@@ -1,4 +1,5 @@
-"""What was measured, how is it recorded, and can it be trusted?
+"""Measurement records: their content, their files, and whether they can be trusted.
 
-The measurement itself, its JSON Lines file, the check of a record, and the store that finds the record of a GPU.
+The modules define the measurement itself, its JSON Lines file, the check of a record, and the store that finds the
+record of a GPU.
 """

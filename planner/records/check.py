@@ -1,4 +1,4 @@
-"""Whether a record can be trusted: what went wrong while it was measured, and what to run again."""
+"""Check of whether a record can be trusted: faults during its measurement, and points to measure again."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from planner.records.jsonl import MeasurementFile
 from planner.records.measurement import Measurement
 
 MIN_SAMPLES = 5
-"""Fewest samples of a median that is to be trusted."""
+"""Fewest samples of a trustworthy median."""
 MAX_CI_RATIO = 0.05
-"""Largest half confidence interval over the median."""
+"""Largest half-width of the confidence interval over the median."""
 DRIFT_RATIO = {"cuda": 0.03, "cpu": 0.10}
-"""Change of the canary that makes the points between two canaries doubtful. On an H100 with nothing beside it canaries
-were −2.1 to +1.5 % from their median within a quarter of an hour: what the power limit allows depends on the heat."""
+"""Change of the canary that makes the points between two canaries doubtful. On an otherwise idle H100, canaries were
+−2.1 to +1.5 % from their median within a quarter of an hour, because the clock that the power limit allows depends on
+temperature."""
 LOADED_RATIO = 0.4
-"""Share of the CPUs that other processes used, at the median of a record's points: above it, the machine had no quiet
-moment to compare with."""
+"""Share of the CPUs that other processes used, at the median over a record's points, above which the machine had no
+quiet moment to compare with."""
 BEYOND_PEAK = 3.0
-"""A product or copy of more than this many times the GPU's peak was not run, whatever the clock and the datasheet."""
+"""Multiple of the GPU's peak that no product or copy can exceed, whatever the clock and the datasheet."""
 BELOW_PEAK, LARGE_FLOP, LARGE_BYTES = 0.05, 2.0 * 4096.0**3, 1e8
-"""Share of its peak that a sound GPU reaches many times over in its fastest product or copy of these sizes or more."""
+"""Share of its peak that a sound GPU exceeds many times over in its fastest product or copy of at least these sizes."""
 MIN_SHARED = 5
-"""Fewest points that two records share for one to be called slower than the other."""
+"""Fewest points that two records must share for one to be called slower than the other."""
 MAX_SHARE = 0.20
-"""Share of points with a fault above which the record as a whole is not to be trusted."""
+"""Share of points with a fault above which the record as a whole is not trustworthy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +40,12 @@ class Finding:
     """contended, loaded, throttled, drift, few-samples, wide, energy, alloc-retries, failed, damaged, no-canary,
     empty, imported, beyond-peak, below-peak."""
     what: str
-    """What is wrong, with the number of points."""
+    """Description of the fault, with the number of points."""
     serious: bool
-    """True: the record as a whole is not to be trusted."""
+    """True if the record as a whole is not trustworthy."""
     probe_ids: tuple[str, ...]
     kinds: tuple[str, ...]
-    """Kinds of the points concerned: what to measure again."""
+    """Kinds of the affected points, which should be measured again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class Verdict:
 
     trustworthy: bool
     points: int
-    """Points with a result, the last of each probe id."""
+    """Number of points with a result; the last line of each probe id counts."""
     findings: tuple[Finding, ...]
 
 
@@ -62,7 +63,7 @@ def check_record(file: MeasurementFile, gpu: Gpu | None = None) -> Verdict:
 
     Args:
         file: the record.
-        gpu: the device's row of the catalogue; None: there is none, and nothing to hold its rates against.
+        gpu: the device's row of the catalogue; None if there is no row to compare the rates with.
     """
     points = file.latest()
     timed = [point for point in points if point.status == "ok" and point.time.median_s is not None]
@@ -80,9 +81,9 @@ def check_record(file: MeasurementFile, gpu: Gpu | None = None) -> Verdict:
 
 
 def time_against(points: Iterable[Measurement], earlier: Iterable[Measurement]) -> tuple[float, int] | None:
-    """How much longer one record's kernels took than another's: the median ratio, and the points that both measured.
+    """Median ratio of one record's kernel times to an earlier record's, and the number of points that both measured.
 
-    None where they share too few to tell.
+    None if they share too few points to tell.
     """
     times = [
         {
@@ -97,7 +98,7 @@ def time_against(points: Iterable[Measurement], earlier: Iterable[Measurement]) 
 
 
 def _imported(points: Sequence[Measurement]) -> list[Finding]:
-    """That another tool measured, and each of its doubts."""
+    """Findings that another tool measured the points, and one for each doubt about them."""
     imported = [point for point in points if point.imported.tool is not None]
     if not imported:
         return []
@@ -115,9 +116,9 @@ def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted
     few = [
         point
         for point in timed
-        if point.kind != "collective" and (point.sampling.samples or 0) < MIN_SAMPLES  # nccl-tests prints means of many
+        if point.kind != "collective" and (point.sampling.samples or 0) < MIN_SAMPLES  # nccl-tests prints means
     ]
-    wide = [point for point in timed if point.kind != "collective" and _wide(point)]  # a network's spread is its own
+    wide = [point for point in timed if point.kind != "collective" and _wide(point)]  # times on a network vary
     inconsistent = [point for point in points if point.energy.quality == "inconsistent"]
     retried = [point for point in points if point.memory.alloc_retries]
     tests: list[tuple[str, list[Measurement], str]] = [
@@ -139,7 +140,7 @@ def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted
 
 
 def _loaded(timed: Sequence[Measurement]) -> list[Finding]:
-    """A CPU that others used all along: what was taken for its quiet level is not."""
+    """Finding that other processes used the CPU throughout, so the level that was taken for quiet was not quiet."""
     beside = [point for point in timed if point.sampling.clock == "canary"]
     loads = [point.sampling.other_load_ratio for point in beside if point.sampling.other_load_ratio is not None]
     if not loads or median(loads) <= LOADED_RATIO:
@@ -149,7 +150,7 @@ def _loaded(timed: Sequence[Measurement]) -> list[Finding]:
 
 
 def _implausible(timed: Sequence[Measurement], gpu: Gpu) -> list[Finding]:
-    """Rates that the GPU cannot have, and a GPU that reaches next to nothing of its own."""
+    """Findings of rates beyond the GPU's capability, and of a GPU that reaches almost none of its peak."""
     shares = [(point, share) for point in timed if (share := _share_of_peak(point, gpu)) is not None]
     beyond = [point for point, share in shares if share > BEYOND_PEAK]
     products = [row for row in shares if (row[0].counts.flop_model or 0.0) >= LARGE_FLOP]
@@ -166,7 +167,7 @@ def _implausible(timed: Sequence[Measurement], gpu: Gpu) -> list[Finding]:
 
 
 def _share_of_peak(point: Measurement, gpu: Gpu) -> float | None:
-    """Rate of a product or a copy over the GPU's peak; None for other work, and where no peak is known."""
+    """Rate of a product or copy over the GPU's peak; None for other work, or if no peak is known."""
     seconds = point.time.median_s
     if not seconds:
         return None
@@ -188,9 +189,9 @@ def _damaged(file: MeasurementFile) -> list[Finding]:
 
 
 def _drifted(file: MeasurementFile, timed: Sequence[Measurement]) -> list[Measurement]:
-    """Points whose canary before or after is off by more than the limit, or that say so themselves.
+    """Points whose canary before or after is off by more than the limit, or whose own quality is `drift`.
 
-    The reference is the median of the quiet canaries: the first one alone may have been disturbed.
+    The reference is the median of the quiet canaries, because the first one alone may have been disturbed.
     """
     canaries = [p for p in file.measurements if p.kind == "canary" and p.status == "ok" and p.time.median_s]
     quiet_s = [p.time.median_s or 0.0 for p in canaries if p.sampling.quality != "contended"]

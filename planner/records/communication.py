@@ -1,4 +1,4 @@
-"""What a point of several ranks did and found: the collective, where its ranks sit, what each rank measured."""
+"""Content of a point of several ranks: the collective, the placement of its ranks, and the figures of each rank."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from planner.lazy import dataclass
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv")
 """Collectives, as PyTorch names them; a ring of sends and receives counts as one."""
 OPS_OF_NCCL_TESTS = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
-"""Names of nccl-tests to these; the others are the same."""
+"""Map from names in nccl-tests to names in `OPS`; names that are not listed are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Communication:
-    """Who took part, and in which collective."""
+    """A collective and the ranks that took part in it."""
 
     op: str | None = None
-    """Of a collective: one of `OPS`, or what another tool names that the planner has no equation of."""
+    """Operation of a collective: one of `OPS`, or another tool's name for one without an equation in the planner."""
     group: str | None = None
-    """Which ranks: `world`; `node` (all of a node) and `cross` (one of each node); `tp4` (4 neighbours) and `dp4` (4 as
-    far apart as they can be). All groups of a name work at once."""
+    """Ranks of a group: `world`; `node` (all of a node) or `cross` (one of each node); `tp4` (4 neighbours) or `dp4`
+    (4 ranks as far apart as possible). All groups of one name work concurrently."""
     backend: str | None = None
     """`nccl` or `gloo`."""
     world: int | None = None
-    """Ranks of one group that took part; of a training point that another tool metered, GPUs whose power it is the
-    mean of."""
+    """Number of ranks in one group. For a training point that another tool metered, the number of GPUs over which its
+    power is averaged."""
     nodes: int | None = None
-    """Hosts that the ranks of a group are on, each with as many."""
+    """Number of hosts that the ranks of a group are on, with equally many on each."""
     bytes: float | None = None
-    """Message of a collective as nccl-tests counts it: the whole buffer of one rank."""
+    """Message size of a collective as nccl-tests counts it: the whole buffer of one rank."""
     algorithm_bytes_per_s: float | None = None
-    """Message over time."""
+    """Algorithm bandwidth: message size over time."""
     bus_bytes_per_s: float | None = None
-    """What each link carries: the algorithm's rate times 2(n-1)/n for an all-reduce, (n-1)/n for gathers, scatters and
-    all-to-all, 1 for sends (NVIDIA/nccl-tests, doc/PERFORMANCE.md)."""
+    """Bus bandwidth, the traffic on each link: the algorithm bandwidth times 2(n-1)/n for an all-reduce, (n-1)/n for
+    gathers, scatters and all-to-all, 1 for sends (NVIDIA/nccl-tests, doc/PERFORMANCE.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankFigures:
-    """What each rank found by itself, in the order of `rank_names`; keys begin with `rank_`.
+    """Figures of each rank, in the order of `rank_names`; keys begin with `rank_`.
 
-    The figures of the point are those of the group: the time of a sample is that of its slowest rank, memory is the
-    largest, energy and power are sums. In a merged record the members are the devices of the fleet.
+    The figures of the point itself are for the group: the time of a sample is that of its slowest rank, memory is the
+    largest, and energy and power are sums. In a merged record, the ranks are the devices of the fleet.
     """
 
     names: tuple[str, ...] = ()
-    """Of a run `node 0 rank 3`; of a merged record the members' names."""
+    """Names of the ranks: like `node 0 rank 3` in a run, those of the members in a merged record."""
     time_s: tuple[float, ...] = ()
     """Median time of one iteration."""
     power_w: tuple[float, ...] = ()
@@ -67,20 +67,20 @@ class RankFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlapFigures:
-    """A product and a collective, each alone and both at once; keys begin with `overlap_`."""
+    """Times of products and collectives, each alone and both concurrently; keys begin with `overlap_`."""
 
     product_alone_s: float | None = None
-    """The products by themselves."""
+    """Time of the products alone."""
     collective_alone_s: float | None = None
-    """The collectives by themselves."""
+    """Time of the collectives alone."""
     product_beside_s: float | None = None
-    """Until the products were done, beside the collectives."""
+    """Time until the products were done, while the collectives ran."""
     both_s: float | None = None
-    """Until both were done."""
+    """Time until both were done."""
     product_slowdown_ratio: float | None = None
-    """Time of the products beside the collectives over their time alone."""
+    """Time of the products while the collectives ran, over their time alone."""
     collective_slowdown_ratio: float | None = None
-    """The same of the collectives, while the products ran."""
+    """Time of the collectives while the products ran, over their time alone."""
 
 
 def bus_factor(op: str, world: int) -> float:
@@ -90,7 +90,7 @@ def bus_factor(op: str, world: int) -> float:
 
 
 def rates_of(op: str, world: int, size_bytes: float, time_s: float | None) -> tuple[float | None, float | None]:
-    """Bytes per second by the algorithm and on the bus; None where there is no time."""
+    """Algorithm and bus bandwidth in bytes per second; None if there is no time."""
     if not time_s:
         return None, None
     rate = size_bytes / time_s
@@ -98,7 +98,7 @@ def rates_of(op: str, world: int, size_bytes: float, time_s: float | None) -> tu
 
 
 def with_rates(communication: Communication, time_s: float | None) -> Communication:
-    """A collective with the rates that its time makes; anything else as it is."""
+    """Add the rates that follow from its time to a collective; leave anything else unchanged."""
     if communication.op is None or communication.world is None or communication.bytes is None:
         return communication
     algorithm, bus = rates_of(communication.op, communication.world, communication.bytes, time_s)

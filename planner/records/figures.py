@@ -1,4 +1,4 @@
-"""What a measured point found: time, memory, energy, power, temperatures, numerics, and what had been predicted."""
+"""Figures of a measured point: time, memory, energy, power, temperatures, numerics, and its prediction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TimeStatistics:
     ci_low_s: float | None = None
     """Lower end of the median's 95 % order-statistic confidence interval."""
     ci_high_s: float | None = None
-    """Upper end of it."""
+    """Upper end of that interval."""
     iqr_s: float | None = None
     """Interquartile range."""
     p05_s: float | None = None
@@ -30,10 +30,10 @@ class TimeStatistics:
     optimizer_median_s: float | None = None
     """Median of the optimizer update."""
     burst_median_s: float | None = None
-    """Median before heat and power limits settled, where the regime is `sustained`; all others are of the window."""
+    """Median before temperature and power limit settled, if the regime is `sustained`; all other times are from the
+    window."""
     host_median_s: float | None = None
-    """Median time in which the host launches one iteration of a GPU that has nothing else to do: no iteration is
-    shorter."""
+    """Median time in which the host launches one iteration on an otherwise idle GPU; no iteration is shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,33 +41,35 @@ class Sampling:
     """How the times were sampled, and how far they can be trusted."""
 
     samples: int | None = None
-    """Samples behind the statistics."""
+    """Number of samples behind the statistics."""
     samples_gated: int | None = None
-    """Samples taken while something else ran; they are kept out of the median where enough others remain."""
+    """Number of samples taken while something else ran; they are excluded from the median if enough others remain."""
     rounds: int | None = None
-    """Interleaved rounds in which the samples were taken."""
+    """Number of interleaved rounds in which the samples were taken."""
     iterations_per_sample: int | None = None
     """Iterations that one sample averages over."""
     warmup_s: float | None = None
     """Time spent warming up."""
     compile_s: float | None = None
-    """Time of the first, compiling call."""
+    """Time of the first call, which compiles."""
     stop_reason: str | None = None
     """`ci`: the interval converged; `cap`: the time limit was reached; `window`: one energy window."""
     regime: str | None = None
-    """`sustained`: hot, without a pause, so that the clock is the one that the power limit allows in the long run (all
-    points with an energy window, and all whole steps on a GPU); `burst`: in turns with others, so that it recovers."""
+    """`sustained`: hot and without pauses, so that the clock is the one that the power limit allows in the long run
+    (all points with an energy window, and all whole steps on a GPU); `burst`: alternating with other points, so that
+    the clock recovers."""
     quality: str | None = None
     """One of `QUALITIES`."""
     other_load_ratio: float | None = None
-    """Share of the host's CPUs that other processes used while the samples were taken; on a GPU 1 where another
-    process was on the device."""
+    """Share of the host's CPUs that other processes used while the samples were taken; on a GPU, 1 if another process
+    was on the device."""
     canary_ratio: float | None = None
-    """The canary beside this point over its usual time, or the one before it over the first of the run."""
+    """Time of the canary beside this point over its usual time, or time of the canary before this point over that of
+    the first canary of the run."""
     clock: str | None = None
-    """`canary`: CPU time, divided by `canary_ratio` sample by sample; None: the device's clock as it went."""
+    """`canary`: CPU time, divided by `canary_ratio` sample by sample; None: time as measured on the device."""
     attempts: int | None = None
-    """Times that the point was measured until enough samples were quiet."""
+    """Number of times that the point was measured until enough samples were quiet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +81,11 @@ class PeakMemory:
     active_peak_bytes: float | None = None
     """Peak of the caching allocator's active blocks."""
     reserved_peak_bytes: float | None = None
-    """What the caching allocator took from the driver for this point, cached and broken-up memory included."""
+    """Memory that the caching allocator reserved for this point, including cached and fragmented memory."""
     process_bytes: float | None = None
-    """Device memory of the whole process by the driver's count, when the step was over."""
+    """Device memory of the whole process as the driver counts it, after the step."""
     context_bytes: float | None = None
-    """Of it what the caching allocator does not hold: CUDA context, loaded kernels, libraries, captured graphs."""
+    """Part of `process_bytes` outside the caching allocator: CUDA context, kernels, libraries, captured graphs."""
     forward_peak_bytes: float | None = None
     """Peak during the forward pass."""
     backward_peak_bytes: float | None = None
@@ -91,29 +93,29 @@ class PeakMemory:
     optimizer_peak_bytes: float | None = None
     """Peak during the optimizer update."""
     persistent_bytes: float | None = None
-    """Live between iterations: weights, gradients, states."""
+    """Memory that stays live between iterations: weights, gradients, states."""
     tracker_peak_bytes: float | None = None
-    """Peak of the same step by bookkeeping on fake tensors, without running it."""
+    """Peak of the same step as estimated by tracking fake tensors, without running it."""
     source: str | None = None
     """`cuda_allocator` or `cpu_allocator_events`."""
     alloc_retries: int | None = None
-    """Allocator retries during the timed part; any retry makes the time invalid."""
+    """Number of allocator retries during the timed part; any retry makes the time invalid."""
     ooms: int | None = None
-    """Out-of-memory events that the allocator recovered from."""
+    """Number of out-of-memory events that the allocator recovered from."""
     optimizer_state_bytes_per_param: float | None = None
     """Measured growth of the optimizer's state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyUse:
-    """Energy of one iteration and how it was read; keys begin with `energy_`."""
+    """Energy of one iteration, and how it was read; keys begin with `energy_`."""
 
     j_per_iteration: float | None = None
     """Mean power times the median time of an iteration in the window."""
     window_s: float | None = None
-    """Length of the window: between the counter ticks used, or the whole window without a counter."""
+    """Length of the window: between the counter ticks used or, without a counter, the whole window."""
     ticks: int | None = None
-    """Counter ticks within the window."""
+    """Number of counter ticks within the window."""
     tick_period_s: float | None = None
     """Median time between ticks."""
     source: str | None = None
@@ -131,26 +133,26 @@ class PowerDraw:
     """Power over the energy window, or of a burst; keys begin with `power_`."""
 
     mean_w: float | None = None
-    """Mean, from the best source at hand."""
+    """Mean power, from the best source available."""
     p95_w: float | None = None
-    """95th percentile of the instantaneous field."""
+    """95th percentile of the instantaneous power field."""
     instant_mean_w: float | None = None
-    """Mean of the instantaneous power field over the same window, or over a sustained run too short for an energy. Of a
-    burst, over readings while it was timed: some hold part of what ran up to 100 ms before."""
+    """Mean of the instantaneous power field over the same window, or over a sustained run too short for an energy. For
+    a burst, it is the mean of the readings while it was timed; some include power of work up to 100 ms earlier."""
     average_mean_w: float | None = None
     """Mean of the driver's one-second average field over the same window."""
     idle_w: float | None = None
-    """Mean while nothing ran."""
+    """Mean power while nothing ran."""
 
 
 SLOWED_DOWN_MASK = 0x8 | 0x20 | 0x40 | 0x80
-"""NVML's clock event reasons that are no power cap: the hardware's slow-down, heat by software and by hardware, and an
-external brake."""
+"""NVML's clock event reasons for slowdowns other than the power cap: hardware slowdown, software and hardware thermal
+slowdown, and an external power brake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceState:
-    """Temperatures, clocks and the power limit while the point was timed: over its window, or its own batches."""
+    """Temperatures, clocks and the power limit while the point was timed: over its window or its own batches."""
 
     temperature_start_c: float | None = None
     """Core temperature at the start."""
@@ -165,44 +167,46 @@ class DeviceState:
     memory_clock_hz: float | None = None
     """Memory clock at the end."""
     clock_event_mask: int | None = None
-    """NVML's clock event reasons, all samples OR-ed: 4 power cap (normal under load); `SLOWED_DOWN_MASK` slow-downs."""
+    """NVML's clock event reasons, OR-ed over all samples: 4 is the power cap (normal under load), the bits of
+    `SLOWED_DOWN_MASK` are slowdowns."""
     power_limit_w: float | None = None
     """Enforced power limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numerics:
-    """What the arithmetic did to the values."""
+    """Effect of the arithmetic on the values."""
 
     product_error_ratio: float | None = None
-    """Relative error of a matrix product against FP64: shows which arithmetic really ran."""
+    """Relative error of a matrix product against FP64, which shows which arithmetic really ran."""
     loss_trace: tuple[float, ...] = ()
-    """Loss of successive steps, with the same start and data in every precision."""
+    """Loss of successive steps, with the same initial weights and data in every precision."""
     loss_scale: float | None = None
-    """FP16: scale of the loss after the last step."""
+    """Loss scale after the last step, in FP16."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingNumerics:
-    """What real training showed of a lower precision (`mpplan numerics`); keys begin with `numerics_`.
+    """Result of real training in a lower precision (`mpplan numerics`); keys begin with `numerics_`.
 
     The lower precision itself is the point's `precision` and `recipe`.
     """
 
     task: str | None = None
-    """What was trained: a built-in task, or `own`."""
+    """Trained task: a built-in one, or `own`."""
     instrument: str | None = None
     """`parity`, `loss-scaling` or `policy`."""
     baseline: str | None = None
     """The higher precision of a pair."""
     emulated: bool | None = None
-    """True: by exact quantise–dequantise, at least in some layers, where the device has no such arithmetic."""
+    """True if the precision was emulated by exact quantise–dequantise in at least some layers, because the device lacks
+    such arithmetic."""
     steps: int | None = None
-    """Steps of each run."""
+    """Number of steps of each run."""
     seeds: int | None = None
-    """Pairs of runs."""
+    """Number of pairs of runs."""
     metric: str | None = None
-    """What is compared: `loss` or `accuracy`."""
+    """Metric that is compared: `loss` or `accuracy`."""
     difference_low: float | None = None
     """Lower end of the 90 % interval of the mean difference, lower precision minus baseline."""
     difference_mid: float | None = None
@@ -210,32 +214,32 @@ class TrainingNumerics:
     difference_high: float | None = None
     """Upper end of the interval."""
     margin: float | None = None
-    """Half the width of what counts as equal."""
+    """Equivalence margin: half the width of the interval of differences that count as equal."""
     verdict: str | None = None
-    """Of the test of equivalence: `equivalent`, `not_equivalent` or `cannot_tell`."""
+    """Verdict of the equivalence test: `equivalent`, `not_equivalent` or `cannot_tell`."""
     seeds_needed: int | None = None
-    """Pairs that would tell; None where no number is enough or known."""
+    """Number of pairs that would give a verdict; None if no number is enough or known."""
     seeds_would_show: str | None = None
-    """The verdict that so many pairs would show, were the difference what it seems."""
+    """Verdict that so many pairs would give if the difference is what it appears to be."""
     real_layers: int | None = None
-    """Layers that ran in the lower precision on the device's own units."""
+    """Number of layers that ran in the lower precision on the device's own hardware units."""
     lowered_layers: int | None = None
-    """Layers that ran in it, those that were emulated included."""
+    """Number of layers that ran in the lower precision, including emulated ones."""
     trains: bool | None = None
-    """Of loss scaling: whether any step was taken at any scale. False: the precision does not train this model."""
+    """For loss scaling: whether any step was taken at any scale. False: the precision does not train this model."""
     skipped_step_ratio: float | None = None
-    """Steps lost to overflows of the scaled loss, of the steps of these runs."""
+    """Share of the steps of these runs that were lost to overflows of the scaled loss."""
     steady_skipped_step_ratio: float | None = None
-    """The same of a long run, when the scale has settled; None where no step was taken."""
+    """Share of steps lost in a long run, once the scale has settled; None if no step was taken."""
     steady_basis: str | None = None
-    """What says so: `arithmetic`, one step in each growth interval; `measured`, clearly more in these runs."""
+    """Basis of that share: `arithmetic`, one step in each growth interval; `measured`, clearly more in these runs."""
     lowered_parameters_ratio: float | None = None
-    """Of a recommended policy: the share of the parameters that can be in the lower precision."""
+    """For a recommended policy: the share of the parameters that can be in the lower precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedFigures:
-    """What other points predict of this one, with `--verify` before it was run; keys begin with `predicted_`."""
+    """Prediction from other points, made by `--verify` before the point was run; keys begin with `predicted_`."""
 
     time_s: float | None = None
     """Median time of one iteration."""

@@ -1,7 +1,7 @@
-"""The flat keys of a record line, and the nested `Measurement` that they stand for.
+"""Conversion between the flat keys of a record line and the nested `Measurement`.
 
-Each field of a group has one key: its own name, with the group's prefix where it has one. So
-`run.time.median_s` is `time_median_s`, and `run.setup.recipe` is `recipe`.
+Each field of a group has one key: its name, with the group's prefix if the group has one. For example,
+`run.time.median_s` has the key `time_median_s`, and `run.setup.recipe` has the key `recipe`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PREFIXES = {
     "imported": "imported_", "ranks": "rank_", "overlap": "overlap_",
     "training_numerics": "numerics_", "merged": "merged_",
 }  # fmt: skip
-"""Group to the prefix of its keys; none where not listed."""
+"""Map from group to the prefix of its keys; a group that is not listed has none."""
 
 KEYS = {
     ("memory", "alloc_retries"): "alloc_retries",
@@ -32,19 +32,19 @@ KEYS = {
     ("device", "name"): "device_name",
     ("device", "uuid_hash"): "device_hash",
 }
-"""Group and field to its key, where the prefix does not give it."""
+"""Map from group and field to the key, if it does not follow from the prefix."""
 
 
 FIRST = "mpplan.probe/1"
-"""The format before there were several ranks: it named collectives as nccl-tests does."""
+"""Format from before records of several ranks. It names collectives as nccl-tests does."""
 EARLIER = (FIRST, "mpplan.probe/2")
-"""Formats that are still read; the second had no lines of `mpplan numerics`."""
+"""Earlier formats that are still read; the second had no lines of `mpplan numerics`."""
 _RENAMED = {"ranks": "world", "message_bytes": "bytes"}
-"""Keys of `FIRST` to the present ones."""
+"""Map from keys of `FIRST` to current keys."""
 
 
 def brought_up(document: Mapping[str, object]) -> dict[str, object]:
-    """The values of a line of an `EARLIER` format by their present keys."""
+    """Convert a line of an `EARLIER` format to the current keys."""
     if document.get("schema") != FIRST:
         return dict(document)
     values = {_RENAMED.get(key, key): value for key, value in document.items()}
@@ -107,7 +107,7 @@ def _without_none(hint: object) -> object:
 
 
 def flatten(measurement: Measurement) -> dict[str, object]:
-    """Key to value, in the order in which lines are written; None and empty collections are left out."""
+    """Convert a measurement to flat keys, in the order of writing; None and empty collections are left out."""
     values: dict[str, object] = {}
     for column in columns():
         owner = measurement if column.group is None else getattr(measurement, column.group)
@@ -118,16 +118,16 @@ def flatten(measurement: Measurement) -> dict[str, object]:
 
 
 def nest(values: Mapping[str, object]) -> Measurement:
-    """The measurement with these values by key; what is not given takes its default.
+    """Build the measurement with these values by key; missing keys take their defaults.
 
-    A record names its device and its software in every line: equal ones are one object, so that a long record stays
-    small.
+    A record repeats its device and software in every line. Equal ones share one object, so that a long record takes
+    little memory.
 
     Args:
-        values: of the types of the fields; all required keys are there.
+        values: values of the types of the fields, with all required keys.
 
     Raises:
-        KeyError: a key that no line has.
+        KeyError: a key is not one of the format.
     """
     by_key = columns_by_key()
     own: dict[str, object] = {}
@@ -139,7 +139,7 @@ def nest(values: Mapping[str, object]) -> Measurement:
     parts = dict(_defaults())
     for group, filled in groups.items():
         parts[group] = _shared(group, filled) if group in _SHARED else _groups()[group](**filled)
-    return Measurement(**own, **parts)  # type: ignore[arg-type] # the types were checked where the values come from
+    return Measurement(**own, **parts)  # type: ignore[arg-type] # callers have checked the types
 
 
 @cache
@@ -157,7 +157,7 @@ def _groups() -> dict[str, type]:
 
 @cache
 def _defaults() -> dict[str, object]:
-    """Groups of which no key is given; they are frozen, so all lines can share them."""
+    """Default groups, for groups without any given key; they are frozen, so all lines can share them."""
     return {field.name: field.default_factory() for field in fields(Measurement) if callable(field.default_factory)}
 
 
@@ -170,7 +170,7 @@ def _hashable(value: object) -> object:
 
 
 class _Pairs(tuple[tuple[str, str], ...]):
-    """A dictionary as something that can be looked up."""
+    """A dictionary as a hashable tuple of pairs."""
 
 
 @lru_cache(maxsize=64)

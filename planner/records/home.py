@@ -1,4 +1,4 @@
-"""Where data is kept: the user's data folder, the records in it, those that ship, and paths that the user names."""
+"""Locations of data: the user's data folder and its records, shipped records, and paths that the user names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from planner.rows import CATALOG
 from planner.text import shortened
 
 CPU_LOCAL = "cpu-local"
-"""Id of the machine's own CPU, for which no catalogue has a row."""
+"""Id of the machine's own CPU, which has no row in the catalogue."""
 
 SHIPPED = CATALOG / "records"
 """Records of the package, each named for its GPU and its day: `h200-sxm-141gb-2026-11-27.jsonl.gz`."""
 
 NAMED = "named"
-"""Folder there of those that plans use only where they are named: real runs say more about these GPUs (decision 35)."""
+"""Subfolder of records that plans use only if named, since real runs say more about these GPUs (decision 35)."""
 
 
 def of_package(path: Path) -> bool:
@@ -28,7 +28,7 @@ def of_package(path: Path) -> bool:
 
 
 def record_path(name: str) -> Path:
-    """The file or folder of records that a user named; or the user's own or the package's record of that name.
+    """Resolve a name to the file or folder of records at that path, else to the stored or shipped record of that name.
 
     Raises:
         UsageError: as `user_path`.
@@ -42,10 +42,10 @@ def record_path(name: str) -> Path:
 
 
 def user_path(name: str) -> Path:
-    """The path that a user named, with `~` for the home folder; as it is written where that is not known.
+    """Path that a user named, with `~` expanded to the home folder if that is known.
 
     Raises:
-        UsageError: no path can be called that, or the system does not let us look there.
+        UsageError: the name is not valid as a path, or the system denies access.
     """
     if not name.strip():
         raise UsageError("the name of a file is empty", hint="name a file, or leave it out")
@@ -58,11 +58,13 @@ _MISSING = (errno.ENOENT, errno.ENOTDIR)
 
 
 def _within_reach(path: Path) -> Path:
-    """The path, which need not exist, unless the system refuses to look for it: its name is too long, a folder is shut.
+    """Return the path, which need not exist, if the system can look it up.
+
+    The lookup fails if, for example, the name is too long or a folder is inaccessible. Without this check,
+    `Path.exists` and similar calls would raise an `OSError` or a `UnicodeEncodeError` wherever they come first.
 
     Raises:
-        UsageError: it does, or no file can have the name; `Path.exists` and its like would raise an `OSError` or a
-            `UnicodeEncodeError` wherever they are first called.
+        UsageError: the lookup fails, or no file can have the name.
     """
     try:
         path.stat()
@@ -82,13 +84,12 @@ def _within_reach(path: Path) -> Path:
 def data_dir() -> Path:
     r"""The user's data folder of mpplan; it need not exist.
 
-    `$XDG_DATA_HOME/mpplan` where that is an absolute path (relative ones are to be ignored: XDG Base Directory
-    Specification 0.8), else `~/.local/share/mpplan`, `~/Library/Application Support/mpplan` on macOS,
+    It is `$XDG_DATA_HOME/mpplan` if that is an absolute path (relative paths must be ignored: XDG Base Directory
+    Specification 0.8), otherwise `~/.local/share/mpplan`, `~/Library/Application Support/mpplan` on macOS,
     `%LOCALAPPDATA%\mpplan` on Windows.
 
     Raises:
-        UsageError: it would be in the user's home directory, and the system knows of none; or the system does not let
-            us look there.
+        UsageError: it would be in the user's home directory, and there is none; or the system denies access.
     """
     return _within_reach(_data_dir())
 
@@ -101,7 +102,7 @@ def _data_dir() -> Path:
         return Path(os.environ["LOCALAPPDATA"]) / "mpplan"
     try:
         home = Path.home()
-    except RuntimeError as error:  # a user id without HOME and without a passwd entry, as containers have
+    except RuntimeError as error:  # no HOME and no passwd entry for the user id, as in some containers
         raise UsageError(
             "there is no folder for your data: this user has no home directory",
             hint="set XDG_DATA_HOME or HOME to a folder of your own",
@@ -114,9 +115,9 @@ def _data_dir() -> Path:
 
 
 def has_data_dir() -> bool:
-    """Whether there is a place for the user's data that the system lets us look into; what only reads goes on without.
+    """Whether the user's data has a location that the system lets us read; callers that only read do without it.
 
-    A service often has none: its user has no home directory, or is kept out of it.
+    A service often has none, because its user has no home directory or no access to it.
     """
     try:
         _within_reach(_data_dir() / "records")
@@ -126,7 +127,7 @@ def has_data_dir() -> bool:
 
 
 def records_dir() -> Path:
-    """Where the user's own records are kept: `records` in the data folder.
+    """Folder of the user's own records: `records` in the data folder.
 
     Raises:
         UsageError: as `data_dir`.
@@ -135,9 +136,9 @@ def records_dir() -> Path:
 
 
 def any_records(gpus: Iterable[str] = ()) -> bool:
-    """Whether there is any record of the user's, or one of some GPUs in the package.
+    """Whether the user has any record, or the package has a record of one of these GPUs.
 
-    Asked before anything that reads records is loaded.
+    This is checked before the modules that read records are loaded.
 
     Args:
         gpus: catalogue ids.

@@ -1,9 +1,9 @@
-"""What is needed of each record to choose between records, remembered from one run to the next.
+"""Index of the record store: the facts for choosing between records, cached from one run to the next.
 
-`index.json` in the store holds a summary of every record with the size and the times of its file; a record whose file
-has others is read anew, and so are all of them once the rules by which records are read and judged have changed. The
-index only saves time: it may be missing, damaged or impossible to write, and a record that is chosen by it is read and
-judged before it is used.
+`index.json` in the store holds a summary of every record, with the size and times of its file. A record is read again
+if its file has a different size or time. All records are read again if the rules for reading and judging them have
+changed. The index only saves time: it may be missing, damaged or impossible to write, and a record that is chosen from
+it is read and judged before it is used.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from planner.rows import CATALOG
 SCHEMA = "mpplan.index/1"
 FILE_NAME = "index.json"
 RULES = (*sorted(Path(__file__).parent.glob("*.py")), CATALOG / "gpus.csv")
-"""What decides what a summary says: the modules of this package, and the peaks that rates are held against."""
+"""Files that determine a summary: the modules of this package, and the catalogue with the peaks that rates are compared
+with."""
 SETTLED_NS = 2_000_000_000
-"""A file written less than two seconds ago may be written again with the same times: it is not remembered."""
+"""Age of a file below which it is not cached: it may be written again with the same times within two seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """What changes when a file is written."""
+    """Size and times of a file, which change when it is written."""
 
     size_bytes: int
     mtime_ns: int
@@ -41,17 +42,17 @@ class FileState:
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileState:
-        """The state that the system reports."""
+        """Return the state from the status that the system reports."""
         return cls(size_bytes=status.st_size, mtime_ns=status.st_mtime_ns, ctime_ns=status.st_ctime_ns)
 
     @property
     def settled(self) -> bool:
-        """Whether a later change of the file is sure to show."""
+        """Whether any later change of the file is certain to change its times."""
         return max(self.mtime_ns, self.ctime_ns) + SETTLED_NS < time.time_ns()
 
 
 def read_index(store: Path) -> dict[str, tuple[FileState, dict[str, Any]]]:
-    """Summaries by file name, as they were remembered; empty where there is no index of these rules."""
+    """Read the cached summaries by file name; empty if there is no index of the current rules."""
     try:
         document = json.loads((store / FILE_NAME).read_bytes())
         if (document["schema"], document["rules"]) != (SCHEMA, _rules()):
@@ -62,7 +63,7 @@ def read_index(store: Path) -> dict[str, tuple[FileState, dict[str, Any]]]:
 
 
 def write_index(store: Path, entries: Mapping[str, tuple[FileState, Mapping[str, Any]]]) -> None:
-    """Remember these summaries, whole or not at all; a store that cannot be written goes without."""
+    """Write these summaries atomically; do nothing if the store cannot be written."""
     records = {
         name: {"file": asdict(state), "summary": dict(summary)}
         for name, (state, summary) in entries.items()
@@ -83,5 +84,5 @@ def write_index(store: Path, entries: Mapping[str, tuple[FileState, Mapping[str,
 
 @cache
 def _rules() -> int:
-    """A checksum of the rules, so that an index of another version of the program is not used."""
+    """Checksum of the rules, so that an index of another version of the program is not used."""
     return zlib.crc32(b"".join(path.read_bytes() for path in RULES))

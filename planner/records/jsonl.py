@@ -1,6 +1,6 @@
-"""Reading and writing record files: JSON Lines, one `Measurement` per line, `.gz` understood.
+"""Reading and writing of record files: JSON Lines with one `Measurement` per line, optionally compressed as `.gz`.
 
-Reading never fails on content: unusable lines are reported with their number, the rest is used.
+Reading never fails on content. Unusable lines are reported with their number, and the rest is used.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from planner.records.problem import Problems, RecordProblem
 _CHOICES = {"status": STATUSES, "kind": KINDS, "quality": QUALITIES}
 _MAY_BE_NEGATIVE = ("_c", "loss_trace", "monotonic_s", "difference_low", "difference_mid", "difference_high")
 _TIMELESS = ("support", "idle", "meter", "numerics")
-"""Kinds whose points have no time of their own."""
+"""Kinds whose points have no time."""
 _POSITIVE = ("time_median_s", "tokens", "layers", "flop_model", "bytes_min")
 _SHORTEST_S = 1e-9
-"""No iteration takes less than a nanosecond."""
+"""Shortest time of an iteration: none takes less than a nanosecond."""
 _WIDEST = 100.0
-"""End of a median's confidence interval over the median, at most. So wide a one says nothing of the time any more, and
-a rate that is drawn from one of a thousand times the median overflows."""
+"""Largest ratio of the upper end of a median's confidence interval to the median. A wider interval carries no
+information, and a rate drawn from an interval of a thousand times the median overflows."""
 _LARGEST, _LARGEST_WHOLE = 1e30, 2**53
-"""Amounts up to these stay finite in every product and quotient that a plan takes of them."""
+"""Largest number and whole number; up to these, every product and quotient in a plan stays finite."""
 _OF_A_NEWER = ", which a newer mpplan writes"
 _SHOWN_CHARACTERS = 60
-"""Of a value that is not what it should be."""
+"""Characters of an invalid value that a message shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementFile:
-    """The usable lines of a record file and what was wrong with the others."""
+    """The usable lines of a record file and the problems of the others."""
 
     measurements: tuple[Measurement, ...]
     problems: tuple[RecordProblem, ...]
-    """By line; of very many, the first."""
+    """Problems in the order of lines; only the first ones if there are very many."""
     problems_left_out: int = 0
-    """Lines that are not used either and whose problem is not among these."""
+    """Number of further unused lines whose problem is not in `problems`."""
 
     def latest(self) -> tuple[Measurement, ...]:
-        """One line per probe id: the last, so that a point measured again replaces the earlier one."""
+        """Last line of each probe id, so that a point measured again replaces the earlier one."""
         newest: dict[str, Measurement] = {}
         for point in self.measurements:
             newest.pop(point.probe_id, None)
@@ -62,17 +62,17 @@ class MeasurementFile:
 
     @property
     def unused_lines(self) -> int:
-        """How many lines could not be used."""
+        """Number of lines that could not be used."""
         return sum(problem.line > 0 for problem in self.damage) + self.problems_left_out
 
     @property
     def is_newer(self) -> bool:
-        """Whether lines are of a later version of the schema, so that it is mpplan that has to change."""
+        """Whether lines have a later version of the schema, so that mpplan must be updated to read them."""
         return any(problem.what.endswith(_OF_A_NEWER) for problem in self.damage)
 
 
 def to_line(measurement: Measurement) -> str:
-    """One line of JSON without a line break; None and empty collections are left out.
+    """Format a measurement as one line of JSON without a line break; None and empty collections are left out.
 
     Raises:
         ValueError: a figure is NaN or infinite.
@@ -81,15 +81,15 @@ def to_line(measurement: Measurement) -> str:
 
 
 def record_bytes(measurements: Iterable[Measurement], name: str) -> bytes:
-    """A record as its file, packed where the name ends in `.gz`."""
+    """Content of a record's file, compressed if the name ends in `.gz`."""
     text = "".join(f"{to_line(point)}\n" for point in measurements).encode()
     return gzip.compress(text, mtime=0) if name.endswith(".gz") else text
 
 
 def read_measurements(path: Path) -> MeasurementFile:
-    """Read a record file. Lines that cannot be used are reported; the usable ones are returned in order.
+    """Read a record file. Unusable lines are reported; the usable ones are returned in order.
 
-    A file holds one run on one device: lines of another run or device than most of the file are set aside.
+    A file holds one run on one device. Lines of another run or device than most of the file are not used.
 
     Raises:
         UsageError: the file is missing or cannot be opened.
@@ -116,13 +116,13 @@ def read_measurements(path: Path) -> MeasurementFile:
 
 
 def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
-    """One line as a measurement, or what is wrong with it."""
+    """Parse one line into a measurement, or return the problem with it."""
     try:
         document = json.loads(text)
     except json.JSONDecodeError:
         cut = "" if text.endswith("\n") else ", the line is cut off"
         return RecordProblem(line=number, key=None, what=f"expected one JSON object{cut}")
-    except (ValueError, RecursionError):  # a number of thousands of digits; brackets in brackets in brackets
+    except (ValueError, RecursionError):  # a number of thousands of digits, or brackets nested too deeply
         return RecordProblem(line=number, key=None, what="expected one JSON object of ordinary size")
     if not isinstance(document, dict):
         return RecordProblem(line=number, key=None, what=f"expected a JSON object, found {type(document).__name__}")
@@ -146,7 +146,7 @@ def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
 
 
 def _is_newer(schema: object) -> bool:
-    """Whether a schema is a later version of that of records."""
+    """Whether a schema is a later version of the schema of records."""
     name, _, version = SCHEMA.rpartition("/")
     found, _, number = str(schema).rpartition("/")
     return found == name and number.isdecimal() and int(number[:9]) > int(version)
@@ -158,7 +158,7 @@ def _required() -> tuple[str, ...]:
 
 
 def _missing(values: dict[str, object]) -> tuple[str, str] | None:
-    """The key that a line lacks or that contradicts another, and what is wrong with it; None where nothing is."""
+    """Key that a line lacks or that contradicts another, with its problem; None if the line is complete."""
     for key in _required():
         if key not in values:
             return key, "expected, but missing"
@@ -174,10 +174,10 @@ def _missing(values: dict[str, object]) -> tuple[str, str] | None:
 
 
 def _value(column: FlatKey, value: object) -> object:
-    """The value as the column's type.
+    """Convert a value to the column's type.
 
     Raises:
-        ValueError: what was expected and what was found.
+        ValueError: the value is invalid; the message says what was expected and what was found.
     """
     read = _READERS.get(column.type)
     if read is not None:
@@ -210,7 +210,7 @@ def _text(column: FlatKey, value: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text itself, if it can be written down again: JSON can hold half a surrogate pair, UTF-8 cannot."""
+    """Return the text if UTF-8 can encode it; JSON can hold half of a surrogate pair, which UTF-8 cannot."""
     if not text.isascii() and not text.isprintable():
         try:
             text.encode()
@@ -255,11 +255,11 @@ def _amount(column: FlatKey, value: object, largest: float) -> float | int:
 _READERS: dict[object, Callable[[FlatKey, object], object]] = {
     float: _number, int: _whole, bool: _switch, str: _text, dict[str, str]: _environment,
 }  # fmt: skip
-"""By the type of a column; the others are lists."""
+"""Reader for each type of a column; all other types are lists."""
 
 
 def _shown(value: object) -> str:
-    """A wrong value for a message: its beginning, where it is long."""
+    """Format an invalid value for a message, cut if it is long."""
     try:
         text = value if isinstance(value, str) else str(value)
     except (ValueError, RecursionError):
@@ -276,7 +276,7 @@ Numbered = list[tuple[int, Measurement]]
 
 
 def _one_maker(parsed: Numbered, problems: Problems) -> Numbered:
-    """A file holds what mpplan measured, or what it imported, never both."""
+    """Keep either the measured or the imported lines, whichever are more: a file never holds both."""
     imported = [point.imported.tool is not None for _, point in parsed]
     most = 2 * sum(imported) > len(parsed)
     kept = []

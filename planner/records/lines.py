@@ -1,4 +1,4 @@
-"""The lines of a record file, one at a time, whatever it holds: no line, however long, is read whole."""
+"""The lines of a record file, one at a time and safely: a line beyond the limit is never held in memory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from planner.records.problem import Problems
 from planner.units import MIB
 
 MAX_LINE_BYTES = int(MIB)
-"""Longest line that is read; the longest of a real record have a few thousand bytes."""
+"""Longest line that is read; the longest lines of real records have a few thousand bytes."""
 
 LARGEST_BYTES = 64 * 2**30
-"""A record holds a few kilobytes a point; its lines are read one at a time."""
+"""Largest file that is read. A record holds a few kilobytes per point; its lines are read one at a time."""
 
 
 def numbered_lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
-    """Numbered non-empty lines; a line that is too long or no UTF-8, and a cut-off archive, are problems.
+    """Yield numbered non-empty lines; lines that are too long or not UTF-8 and truncated archives become problems.
 
     Raises:
         UsageError: the file is missing or may not be read.
-        InputFileError: it is no regular file.
+        InputFileError: it is not a regular file.
     """
     with open_file(path, most_bytes=LARGEST_BYTES) as raw:
         stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
@@ -37,7 +37,7 @@ def numbered_lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
                         line = stream.readline(MAX_LINE_BYTES)
                     continue
                 try:
-                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")  # editors of Windows mark its start
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")  # Windows editors add a BOM
                 except UnicodeDecodeError:
                     problems.add(number, "expected UTF-8 text")
                     continue

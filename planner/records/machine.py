@@ -1,4 +1,4 @@
-"""Where a point was measured: the device, and the software whose versions its figures depend on."""
+"""Environment of a measured point: the device, and the software versions that its figures depend on."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ class DeviceIdentity:
     kind: str
     """`cuda` or `cpu`; the key is `device_kind`."""
     name: str
-    """As the driver or the system reports it; the key is `device_name`."""
+    """Name as the driver or the system reports it; the key is `device_name`."""
     uuid_hash: str | None = None
     """First 12 hex digits of a salted SHA-256 of the device's UUID; the key is `device_hash`."""
     compute_capability: str | None = None
     """CUDA compute capability, for example `9.0`."""
     sm_count: int | None = None
-    """Streaming multiprocessors."""
+    """Number of streaming multiprocessors."""
     l2_bytes: float | None = None
     """Size of the L2 cache."""
     memory_total_bytes: float | None = None
     """Device memory; main memory for a CPU."""
     mig: bool | None = None
-    """True: a multi-instance GPU slice."""
+    """True if the device is a multi-instance GPU slice."""
     ecc: bool | None = None
-    """True: memory error correction is on."""
+    """True if memory error correction is on."""
     pcie_generation: int | None = None
     """Highest PCIe generation of the link."""
     pcie_width: int | None = None
     """Highest number of PCIe lanes of the link."""
     hypervisor: bool | None = None
-    """True: a virtual machine."""
+    """True if the host is a virtual machine."""
     cpu_model: str | None = None
     """Name of the host's processor."""
     cpu_isa: tuple[str, ...] = ()
     """Instruction sets of the host's processor that matter to matrix products."""
     threads: int | None = None
-    """CPU threads that torch uses."""
+    """Number of CPU threads that PyTorch uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class SoftwareVersions:
     driver_version: str | None = None
     """NVIDIA driver."""
     cuda_version: str | None = None
-    """CUDA that torch was built with."""
+    """CUDA that PyTorch was built with."""
     cudnn_version: str | None = None
     """cuDNN."""
     nccl_version: str | None = None
@@ -76,4 +76,4 @@ class SoftwareVersions:
     git_commit: str | None = None
     """Commit of mpplan, in a source checkout."""
     git_dirty: bool | None = None
-    """True: the checkout had changes that were not committed."""
+    """True if the checkout had uncommitted changes."""

@@ -1,8 +1,8 @@
 """One measured point, as `mpplan probe` writes it: `Measurement`, one JSON object per line of a record file.
 
-Each line is complete in itself: what was run, how long it took, what it needed, how it was read and on which machine,
-so that a file cut off anywhere is still a usable record. A line never holds a host name, a user name, a path or a raw
-device UUID. `planner/records/jsonl.py` reads and writes the lines, whose keys are flat.
+Each line is complete in itself: the work, its time and resources, how they were read, and the machine. A file that is
+cut off anywhere is therefore still a usable record. A line never holds a host name, a user name, a path or a raw device
+UUID. `planner/records/jsonl.py` reads and writes the lines, whose keys are flat.
 """
 
 from __future__ import annotations
@@ -56,14 +56,15 @@ KINDS = (
     "training",
     "numerics",
 )
-"""Kinds of points. Those of `SEVERAL_RANKS` are of several ranks; `training` (steps, epochs or runs that another tool
-metered) is imported, and `collective` may be. `numerics` is what real training showed of a precision."""
+"""Kinds of points. Points of the kinds in `SEVERAL_RANKS` involve several ranks. `training` (steps, epochs or runs that
+another tool metered) is always imported, and `collective` may be. `numerics` is the result of real training in a
+precision."""
 
 SEVERAL_RANKS = ("collective", "overlap", "parallel_step", "waiting")
-"""Kinds whose points several ranks take part in."""
+"""Kinds of points in which several ranks take part."""
 
 QUALITIES = ("ok", "contended", "drift", "throttled")
-"""How far the times of a line can be trusted."""
+"""Quality of the times of a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,21 +74,21 @@ class Measurement:
     schema: str = SCHEMA
     """Name and version of the line format."""
     suite_version: int
-    """Version of the suite's definitions; points of another version are measured again by `--resume`."""
+    """Version of the suite's definitions; `--resume` measures points of another version again."""
     run_id: str
     """Random id of one run; a file holds one run."""
     probe_id: str
     """Stable name of the point, for example `gemm/8192x8192x8192/forward/bf16-autocast`."""
     seq: int
-    """Running number within the run."""
+    """Sequence number within the run."""
     status: str
     """One of `STATUSES`."""
     reason: str | None = None
-    """Why there is no figure, or what to know about it."""
+    """Reason why there is no figure, or a note about it."""
     kind: str
     """One of `KINDS`."""
     setup: RunSetup = field(default_factory=RunSetup)
-    """What was run, and with which settings."""
+    """Workload and settings of the run."""
     shape: WorkShape = field(default_factory=WorkShape)
     """Sizes of the work."""
     counts: WorkCounts = field(default_factory=WorkCounts)
@@ -107,27 +108,27 @@ class Measurement:
     device_state: DeviceState = field(default_factory=DeviceState)
     """Temperatures, clocks and the power limit."""
     numerics: Numerics = field(default_factory=Numerics)
-    """What the arithmetic did to the values."""
+    """Effect of the arithmetic on the values."""
     training_numerics: TrainingNumerics = field(default_factory=TrainingNumerics)
-    """What real training in this precision showed."""
+    """Result of real training in this precision."""
     ranks: RankFigures = field(default_factory=RankFigures)
-    """What each rank found."""
+    """Figures of each rank."""
     overlap: OverlapFigures = field(default_factory=OverlapFigures)
-    """A product beside a collective."""
+    """Products and collectives that ran concurrently."""
     predicted: PredictedFigures = field(default_factory=PredictedFigures)
-    """What was predicted before the point was run."""
+    """Prediction that was made before the point was run."""
     device: DeviceIdentity
     """The device that was measured."""
     software: SoftwareVersions = field(default_factory=SoftwareVersions)
     """Versions and settings."""
     imported: Origin = field(default_factory=Origin)
-    """The file of another tool that the line is from."""
+    """The file of another tool that the line was imported from."""
     merged: MergedFrom = field(default_factory=MergedFrom)
-    """The records of a fleet that the line is of."""
+    """The records of a fleet that the line was merged from."""
     timestamp_utc: str | None = None
     """ISO 8601 time at which the line was written."""
     monotonic_s: float | None = None
-    """Monotonic clock at the same moment."""
+    """Reading of the monotonic clock at the same moment."""
 
     @property
     def usable_time(self) -> bool:
@@ -136,13 +137,13 @@ class Measurement:
 
     @property
     def time_relative_sd(self) -> float | None:
-        """Relative standard error of the median, with what an imported line's doubts add to it."""
+        """Relative standard error of the median, including the doubts about an imported line."""
         sampled, doubted = self.sampled_relative_sd, self.imported.sd_ratio
         return sampled if doubted is None else hypot(sampled or 0.0, doubted)
 
     @property
     def sampled_relative_sd(self) -> float | None:
-        """The same by the samples alone: half the interval over 1.96; variance tripled where contended."""
+        """Relative standard error from the samples: half the interval over 1.96, variance tripled if contended."""
         median_s, low_s, high_s = self.time.median_s, self.time.ci_low_s, self.time.ci_high_s
         if median_s is None or low_s is None or high_s is None:
             return None

@@ -1,4 +1,4 @@
-"""Where a line is from that no probe wrote as it is: the file of another tool, or the records of a fleet."""
+"""Origin of a line that no probe wrote directly: the file of another tool, or the records of a fleet."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from planner.lazy import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The source of an imported line; keys begin with `imported_`. All empty: mpplan measured the line itself."""
+    """Source of an imported line; keys begin with `imported_`. All fields are empty if mpplan measured the line."""
 
     tool: str | None = None
-    """What wrote the file, for example `nvidia-smi`; None: the line was not imported."""
+    """Tool that wrote the file, for example `nvidia-smi`; None if the line was not imported."""
     version: str | None = None
-    """Version of the tool, where its file says it."""
+    """Version of the tool, if its file gives it."""
     file: str | None = None
     """Name of the file, without its folder."""
     sha256: str | None = None
-    """SHA-256 of the file as it lay on the disk, in hex digits."""
+    """SHA-256 of the file as stored on disk, in hex digits."""
     date: str | None = None
-    """When it was measured, as the file says; None where it does not."""
+    """Time of the measurement, if the file gives it."""
     gpu: str | None = None
-    """Catalogue id of the GPU, by the name in the file or as the user said; None where no row bears the name."""
+    """Catalogue id of the GPU, from the name in the file or from the user; None if no row has the name."""
     sd_ratio: float | None = None
-    """Relative standard deviation that the doubts add to that of the times sampled."""
+    """Relative standard deviation that the doubts add to the standard error of the sampled times."""
     power_sd_ratio: float | None = None
-    """Relative standard deviation of the mean power, and of the energy; None where no power was read."""
+    """Relative standard deviation of the mean power and of the energy; None if no power was read."""
     doubts: tuple[str, ...] = ()
-    """What makes the figures less sure than measured ones, in words."""
+    """Reasons why the figures are less certain than measured ones, in words."""
 
     @property
     def catalogue_gpu(self) -> str | None:
-        """The GPU, where the catalogue has it: a record is written by anybody."""
+        """Id of the GPU if the catalogue has it. A record may come from anybody, so its id is not trusted."""
         known = None if self.gpu is None else GPUS.get(self.gpu)
         return None if known is None else known.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedFrom:
-    """What a line of a fleet stands for; keys begin with `merged_`. Empty: the line is of one record alone.
+    """Records that a line of a fleet was merged from; keys begin with `merged_`. Empty for a line of a single record.
 
-    What a merged record that is merged again stands for is in it too, so that no record can count twice.
+    If a merged record is merged again, the records behind it are listed as well, so that no record can count twice.
     """
 
     run_ids: tuple[str, ...] = ()
-    """Runs of the records, sorted."""
+    """Run ids of the records, sorted."""
     device_hashes: tuple[str, ...] = ()
     """`device_hash` of their devices, sorted."""

@@ -1,4 +1,4 @@
-"""The store of records: the user's own and the shipped ones, and which of them is used for a GPU.
+"""The store of records: the user's own and the shipped ones, and the choice of the record that is used for a GPU.
 
 User records are in the user's data directory, shipped ones in `catalog/records/`. The newest trustworthy record of a
 GPU is used; user records take precedence over shipped ones.
@@ -32,34 +32,34 @@ from planner.records.summary import (
 )
 
 RECORD_SUFFIXES = (".jsonl", ".jsonl.gz")
-"""Endings of the files of records."""
+"""Suffixes of record files."""
 PARTS_SUFFIX = ".parts.jsonl"
-"""Ending of the file beside a record that holds what `mpplan numerics` found in full."""
+"""Suffix of the file beside a record that holds the full results of `mpplan numerics`."""
 _SHOWN_NAMES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecord:
-    """One record file with what is needed to choose between records."""
+    """One record file with its verdict and the facts for choosing between records."""
 
     name: str
-    """File name without its ending; what `mpplan records show` takes."""
+    """File name without its suffix, as `mpplan records show` takes it."""
     path: Path
     shipped: bool
-    """True: came with the package, cannot be removed."""
+    """True if it came with the package and cannot be removed."""
     file: MeasurementFile
     verdict: Verdict
     facts: RecordFacts
-    """What it says in short."""
+    """Summary of its content."""
 
     @property
     def gpu(self) -> str | None:
-        """Catalogue id of the device, `cpu-local` for a CPU, None where no row matches."""
+        """Catalogue id of the device, `cpu-local` for a CPU, None if no row matches."""
         return self.facts.gpu
 
     @property
     def device_name(self) -> str | None:
-        """None where no line could be used."""
+        """Name of the device; None if no line could be used."""
         return self.facts.device_name
 
     @property
@@ -74,7 +74,7 @@ def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
     Raises:
         UsageError: the file is missing or unreadable.
     """
-    if shipped and path.is_file():  # listed first, then used: read once
+    if shipped and path.is_file():  # cached, since it is first listed and then used
         return _shipped_record(path, path.stat().st_mtime_ns)
     return _opened(path, shipped=shipped)
 
@@ -93,7 +93,7 @@ def _opened(path: Path, *, shipped: bool) -> StoredRecord:
 
 
 def gpu_of(point: Measurement) -> str | None:
-    """Catalogue id of the device that a line was measured on; None where no row matches."""
+    """Catalogue id of the device that a line was measured on; None if no row matches."""
     device = point.device
     return point.imported.catalogue_gpu or catalogue_id(
         device.kind, device.name, device.memory_total_bytes, point.device_state.power_limit_w
@@ -101,32 +101,32 @@ def gpu_of(point: Measurement) -> str | None:
 
 
 def fleet_size(points: Iterable[Measurement]) -> int:
-    """GPUs that the rates of a merged record are the slowest's of; 0 in a record of one GPU.
+    """Number of GPUs in a merged record, whose rates are those of the slowest GPU; 0 for a record of one GPU.
 
-    Points of several ranks name them in any record; only a merged one names members at kernels of a single GPU.
+    Points of several ranks list rank names in any record, but only a merged record does so at kernels of a single GPU.
     """
     return max((len(point.ranks.names) for point in points if point.kind in KINDS_OF_KERNELS), default=0)
 
 
 def summarise(record: StoredRecord) -> RecordSummary:
-    """A record in short."""
+    """Summarise a record."""
     return RecordSummary(name=record.name, path=record.path, shipped=record.shipped, gpu=record.gpu, facts=record.facts)
 
 
 def list_records(
     directory: Path | None = None, *, shipped_of: Iterable[str] | None = None, named: bool = False
 ) -> tuple[RecordSummary, ...]:
-    """User and shipped records in short, newest first. A missing directory holds none.
+    """List summaries of user and shipped records, newest first. A missing directory holds none.
 
-    What has the name of a record and is none (a directory, a pipe, a damaged file) is listed with its `problem`.
+    An entry that is named like a record but is none (a directory, a pipe, a damaged file) is listed with its `problem`.
 
     Args:
-        directory: where the user's records are; None: the store, whose index saves reading what has not changed.
-        shipped_of: GPUs whose shipped records are wanted, which their names tell; None: all.
-        named: with those of the package that plans use only where they are named.
+        directory: directory of the user's records; None means the store, whose index saves reading unchanged files.
+        shipped_of: GPUs whose shipped records are wanted, as their file names show; None means all.
+        named: whether to include the shipped records that plans use only if they are named.
 
     Raises:
-        UsageError: the directory is there and cannot be listed.
+        UsageError: the directory exists and cannot be listed.
     """
     own: list[RecordSummary] = []
     if directory is not None:
@@ -142,31 +142,31 @@ def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]
 
 
 def newest_record(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
-    """The newest trustworthy record of a GPU by itself, a user record before a shipped one; None where there is none.
+    """Newest trustworthy record of a single GPU, preferring user records to shipped ones; None if there is none.
 
-    An imported record is used where it is named, and never instead of one that mpplan measured. One of several ranks
-    is used where it has kernels, and never instead of one of a single GPU: it has few of them. One of a part of the
-    suite is not used instead of an older one that measured all of that and more.
+    An imported record is used only if it is named. A record of several ranks is used if it has kernels, but never
+    instead of a record of a single GPU, because it has few kernels. A record of a part of the suite is not used instead
+    of an older record that measured all of that part and more.
     """
     return newest_whole(_of_the_best_kind(gpu, records))
 
 
 def newest_whole(records: Iterable[RecordSummary]) -> RecordSummary | None:
-    """The newest of some records, none that measured only a part of what another did; None where there are none."""
+    """Newest record, leaving out records that measured only a part of what another one did; None if there are none."""
     listed = tuple(records)
     whole = [record for record in listed if not any(record.facts.lacks(other.facts) for other in listed)]
     return max(whole, key=_date, default=None)
 
 
 def newer_part(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
-    """The newest record of a GPU, where `newest_record` is another, which measured more; else None."""
+    """Newest record of a GPU if `newest_record` chooses another one, which measured more; otherwise None."""
     listed = tuple(records)
     newest, used = max(_of_the_best_kind(gpu, listed), key=_date, default=None), newest_record(gpu, listed)
     return None if newest is None or used is None or newest.path == used.path else newest
 
 
 def record_before(used: RecordSummary, records: Iterable[RecordSummary]) -> RecordSummary | None:
-    """The user's newest other trustworthy record of such a device by itself that is older; None where there is none."""
+    """The user's newest trustworthy record of the same device before `used`; None if there is none."""
     older = [
         record
         for record in _of_the_best_kind(used.gpu or "", records)
@@ -176,7 +176,7 @@ def record_before(used: RecordSummary, records: Iterable[RecordSummary]) -> Reco
 
 
 def _of_the_best_kind(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
-    """Trustworthy records of kernels: of one GPU by itself before those of ranks, a user's before shipped ones."""
+    """Trustworthy records with kernels of the best kind: single GPU before several ranks, then user before shipped."""
     of_kernels = [record for record in _trusted(gpu, records) if record.facts.gives_kernels]
     best = max((_kind(record) for record in of_kernels), default=None)
     return [record for record in of_kernels if _kind(record) == best]
@@ -187,28 +187,28 @@ def _kind(record: RecordSummary) -> tuple[bool, bool]:
 
 
 def _date(record: RecordSummary) -> tuple[bool, str]:
-    """By which the newest is found; one that is dated ahead of the clock would stay the newest for good."""
+    """Sort key for the newest record; records dated in the future come last, or they would stay newest for good."""
     return not record.facts.ahead, record.facts.date or ""
 
 
 def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
-    """The newest trustworthy user record of collectives between such GPUs; None where there is none.
+    """Newest trustworthy user record of collectives between GPUs of this type; None if there is none.
 
-    A shipped one tells of another fabric, an imported one is used where it is named.
+    A shipped record is of another fabric, and an imported one is used only if it is named.
     """
     own = [record for record in _trusted(gpu, records) if record.facts.collectives and not record.shipped]
     return max(own, key=_date, default=None)
 
 
 def _trusted(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
-    """The trustworthy records of a GPU that mpplan measured."""
+    """Trustworthy records of a GPU that mpplan measured itself."""
     return [
         record for record in records if record.gpu == gpu and record.facts.trustworthy and record.facts.imported is None
     ]
 
 
 def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
-    """A record that the user named, checked to be of the GPU that was asked for (None: any).
+    """Open a record that the user named, and check that it is of the given GPU (None: any).
 
     Raises:
         UsageError: the file is missing or unreadable.
@@ -220,7 +220,7 @@ def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
 
 
 def must_be_of_gpu(record: StoredRecord, gpu: str | None) -> None:
-    """Check a record that the user named, which is open already, as `record_of_gpu` does.
+    """Check that an opened record has usable lines and is of the given GPU (None: any).
 
     Raises:
         InputFileError: no line can be used, or it is a record of another GPU.
@@ -239,17 +239,17 @@ def must_be_of_gpu(record: StoredRecord, gpu: str | None) -> None:
 
 
 def _own_first(same: list[RecordSummary]) -> list[RecordSummary]:
-    """Of records of one name the user's own, as in plans; those of the package where there is none."""
+    """Among records of one name, keep the user's own, as plans do; if there are none, keep the shipped ones."""
     return [record for record in same if not record.shipped] or same
 
 
 def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, prefix: bool = False) -> RecordSummary:
-    """The record of this name.
+    """Find the record of this name.
 
     Args:
-        name: all of it, or of its file: a record may lie beside a packed copy of the same name.
-        records: to choose from; None: those of the store and of the package.
-        prefix: also the only record whose name starts with it.
+        name: full name of the record or of its file; a record may have a compressed copy of the same name beside it.
+        records: records to choose from; None means those of the store and of the package.
+        prefix: whether to accept a prefix that only one record's name starts with.
 
     Raises:
         UsageError: the name is empty, or none or several match.
@@ -303,15 +303,15 @@ def _name(path: Path) -> str:
 
 
 def _is_beside(name: str) -> bool:
-    """Whether a file belongs to a record and is none itself."""
+    """Whether a file belongs to a record without being one."""
     return ".trace.jsonl" in name or name.endswith(PARTS_SUFFIX)
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:
-    """What has the name of a record, sorted by name.
+    """Directory entries that are named like records, sorted by name.
 
     Raises:
-        UsageError: the directory is there and cannot be listed.
+        UsageError: the directory exists and cannot be listed.
     """
     try:
         with os.scandir(directory) as listed:
@@ -337,7 +337,7 @@ def _shipped(gpus: Iterable[str] | None) -> Iterator[RecordSummary]:
 
 
 def _indexed(store: Path) -> list[RecordSummary]:
-    """The records of the store, of which only those are read that the index does not know as they are now."""
+    """Summarise the records of the store, reading only those that the index does not hold in their current state."""
     known = read_index(store)
     entries: dict[str, tuple[FileState, dict[str, object]]] = {}
     summaries = []
@@ -354,7 +354,7 @@ def _indexed(store: Path) -> list[RecordSummary]:
 
 
 def _state(entry: os.DirEntry[str]) -> FileState | None:
-    """What the system says of a regular file; None of anything else."""
+    """State of a regular file; None for anything else."""
     try:
         return FileState.of(entry.stat()) if entry.is_file() else None
     except OSError:
@@ -364,7 +364,7 @@ def _state(entry: os.DirEntry[str]) -> FileState | None:
 def _remembered(
     path: Path, state: FileState | None, known: tuple[FileState, dict[str, object]] | None
 ) -> RecordSummary | None:
-    """The summary of the index, where the file is as it was."""
+    """Summary from the index, if the file has not changed since."""
     if known is None or known[0] != state:
         return None
     try:
@@ -374,7 +374,7 @@ def _remembered(
 
 
 def _summary(path: Path, *, shipped: bool = False) -> RecordSummary:
-    """A record in short; what cannot be read has a problem. A pipe in a store is no record and is not opened."""
+    """Summarise a record; one that cannot be read has a problem. A pipe in a store is not a record and not opened."""
     try:
         mode = path.stat().st_mode
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A record in short: what is needed to choose between records, to list them, and to say why one is set aside."""
+"""Summary of a record, for choosing between records, listing them, and explaining why one is not used."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ from planner.units import today
 KINDS_OF_KERNELS = (
     "launch", "bandwidth", "gemm", "attention", "memory_op", "block", "optimizer", "end_to_end", "power",
 )  # fmt: skip
-"""Kinds of points that tell of one GPU by itself."""
+"""Kinds of points that describe a single GPU."""
 WORKLOAD_OF_KIND = {"memory_op": "memory-ops", "end_to_end": "end-to-end", "parallel_step": "parallel-step"}
-"""Names that `mpplan probe --workload` has for kinds of points, where they are others."""
+"""Map from kinds of points to their names in `mpplan probe --workload`, if these differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFacts:
-    """What the file of a record says in short; the index of the store holds these."""
+    """Facts about the content of a record's file; the index of the store holds these."""
 
     device_kind: str | None = None
-    """`cuda` or `cpu`; None where no line could be used."""
+    """`cuda` or `cpu`; None if no line could be used."""
     device_name: str | None = None
     memory_total_bytes: float | None = None
     power_limit_w: float | None = None
     date: str | None = None
     """ISO 8601 time of the last point."""
     precisions: tuple[str, ...] = ()
-    """Precisions of which there is a result."""
+    """Precisions with a result."""
     torch_version: str | None = None
     driver_version: str | None = None
     points: int = 0
-    """Points with a result."""
+    """Number of points with a result."""
     trustworthy: bool = False
     unused_lines: int = 0
-    """Lines that could not be used."""
+    """Number of lines that could not be used."""
     imported: str | None = None
-    """The tool that measured; None: mpplan."""
+    """Tool that measured an imported record; None if mpplan measured it."""
     imported_gpu: str | None = None
     """Catalogue id of the GPU of an imported record."""
     kernels: tuple[str, ...] = ()
-    """Kinds and precisions of the results that tell of the device by itself."""
+    """Kinds and precisions of the results that describe a single device."""
     several_ranks: bool = False
     """Whether mpplan measured it on several ranks at once."""
     collectives: bool = False
-    """Whether a result tells of what joins its GPUs."""
+    """Whether a result describes the links between its GPUs."""
     numerics_only: bool = False
-    """Whether it holds what training showed of precisions (`mpplan numerics`), and nothing of the device's rates."""
+    """Whether all results are of training in lower precisions (`mpplan numerics`), and none of the device's rates."""
     problem: str | None = None
-    """Why nothing of the file can be used; None where some of it can, and where it is empty."""
+    """Reason why nothing in the file can be used; None if some of it can, or if it is empty."""
 
     @property
     def gpu(self) -> str | None:
-        """Catalogue id of the device, `cpu-local` for a CPU; None where no row matches."""
+        """Catalogue id of the device, `cpu-local` for a CPU; None if no row matches."""
         described = catalogue_id(self.device_kind, self.device_name, self.memory_total_bytes, self.power_limit_w)
         return self.imported_gpu or described
 
@@ -72,18 +72,19 @@ class RecordFacts:
 
     @property
     def ahead(self) -> bool:
-        """Whether the clock was wrong, then or now: it is dated after today, wherever on Earth that was written."""
+        """Whether it is dated in the future in every time zone, so that the clock was wrong when written or is now."""
         return self.day is not None and self.day > (today() + timedelta(days=1)).isoformat()
 
     @property
     def gives_kernels(self) -> bool:
-        """Whether rates of the device may be looked for in it: of several ranks only where it has any."""
+        """Whether it may hold rates of the device; not if it is of several ranks or of numerics and has no kernels."""
         return bool(self.kernels) or not (self.several_ranks or self.numerics_only)
 
     def lacks(self, other: RecordFacts) -> tuple[str, ...]:
-        """What another record of the same device measured beyond this one; nothing where this one has anything more.
+        """Workloads and precisions that another record of the same device measured and this one lacks.
 
-        Workloads, as `mpplan probe` calls them, and precisions.
+        Workloads have their names in `mpplan probe`. The result is empty if this record has anything that the other
+        one lacks.
         """
         if self.device_name != other.device_name or not set(self.kernels) < set(other.kernels):
             return ()
@@ -93,7 +94,7 @@ class RecordFacts:
 def catalogue_id(
     kind: str | None, name: str | None, memory_total_bytes: float | None, power_limit_w: float | None
 ) -> str | None:
-    """Catalogue id of a device as its driver describes it, `cpu-local` for a CPU; None where no row matches."""
+    """Catalogue id of a device as its driver describes it, `cpu-local` for a CPU; None if no row matches."""
     if kind == "cpu":
         return CPU_LOCAL
     if name is None or memory_total_bytes is None:
@@ -107,17 +108,17 @@ class RecordSummary:
     """One record of a store."""
 
     name: str
-    """File name without its ending; what `mpplan records show` takes."""
+    """File name without its suffix, as `mpplan records show` takes it."""
     path: Path
     shipped: bool
-    """True: came with the package, cannot be removed."""
+    """True if it came with the package and cannot be removed."""
     gpu: str | None
-    """Catalogue id of the device, `cpu-local` for a CPU, None where no row matches."""
+    """Catalogue id of the device, `cpu-local` for a CPU, None if no row matches."""
     facts: RecordFacts
 
 
 def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
-    """A record in short."""
+    """Collect the facts of a record."""
     if not file.measurements:
         return RecordFacts(unused_lines=file.unused_lines, problem=_why(file))
     last = file.measurements[-1]
@@ -145,7 +146,7 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
 
 
 def resuming(facts: RecordFacts) -> str:
-    """The command that completes the newest record of a device."""
+    """Command that completes the newest record of a device."""
     return "mpplan probe --device cpu --resume" if facts.device_kind == "cpu" else "mpplan probe --resume"
 
 
@@ -156,7 +157,7 @@ def _kernels(points: Iterable[Measurement]) -> tuple[str, ...]:
 
 
 def ranks_of(points: Iterable[Measurement]) -> tuple[int, int]:
-    """Ranks and nodes of the run that measured a record; 1 and 1 of a single process."""
+    """Number of ranks and of nodes in the run that measured a record; 1 and 1 for a single process."""
     names = max((point.ranks.names for point in points), key=len, default=())
     return max(len(names), 1), max(len({name.partition(" rank ")[0] for name in names}), 1)
 
@@ -166,7 +167,7 @@ def _of_ranks(point: Measurement) -> bool:
 
 
 def tells_of_network(point: Measurement) -> bool:
-    """Whether a line is a collective between GPUs with a time: gloo, and CPUs, say nothing of what joins those."""
+    """Whether a line is a timed collective between GPUs; gloo and CPUs say nothing about the links between GPUs."""
     at = point.communication
     between_gpus = point.device.kind == "cuda" and at.backend in (None, "nccl")
     placed = bool(at.op and at.world and at.world > 1 and at.nodes and at.bytes)
@@ -174,7 +175,7 @@ def tells_of_network(point: Measurement) -> bool:
 
 
 def _why(file: MeasurementFile) -> str | None:
-    """The first line at fault; None where there is no line at all, as in the record of a probe that has just begun."""
+    """First invalid line and its problem; None if there are no lines, as in a record of a probe that has just begun."""
     first = next((problem for problem in file.damage if problem.line), None)
     if first is None:
         return None
@@ -182,7 +183,7 @@ def _why(file: MeasurementFile) -> str | None:
 
 
 def facts_document(facts: RecordFacts) -> dict[str, Any]:
-    """As plain JSON values."""
+    """Convert facts to plain JSON values."""
     return asdict(facts)
 
 
@@ -192,14 +193,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
     )
     for field in fields(RecordFacts)
 }
-"""What JSON may hold, by field."""
+"""Types that JSON may hold, by field."""
 
 
 def facts_from(document: Mapping[str, Any]) -> RecordFacts:
-    """The facts that `facts_document` wrote.
+    """Read the facts that `facts_document` wrote.
 
     Raises:
-        ValueError: it is none of those.
+        ValueError: the document has other fields or types.
     """
     if not isinstance(document, Mapping) or set(document) != set(_TYPES):
         raise ValueError("expected the facts of a record")

@@ -1,4 +1,4 @@
-"""What a measured point ran: sizes, settings, and the arithmetic and traffic that follow from them."""
+"""Work of a measured point: sizes, settings, and the arithmetic and traffic that follow from them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class WorkShape:
     model: str | None = None
     """Model whose sizes were used, for example `llama-3.1-70b`."""
     layers: int | None = None
-    """Layers that were run."""
+    """Number of layers that were run."""
     hidden: int | None = None
-    """Hidden size; for a memory-bound operation the width of a row."""
+    """Hidden size; for a memory-bound operation, the width of a row."""
     heads: int | None = None
     """Query heads on this shard."""
     kv_heads: int | None = None
@@ -24,7 +24,7 @@ class WorkShape:
     ffn_hidden: int | None = None
     """Inner size of the feed-forward network (of one expert in a mixture) on this shard."""
     vocab: int | None = None
-    """Vocabulary, of whole models."""
+    """Vocabulary size, for whole models."""
     experts: int | None = None
     """Routed experts held by this shard."""
     top_k: int | None = None
@@ -36,19 +36,19 @@ class WorkShape:
     tokens: int | None = None
     """Tokens (images for a CNN) per iteration."""
     tp: int | None = None
-    """Tensor parallel degree that the sizes are a shard of."""
+    """Tensor-parallel degree by which the sizes are divided."""
     ep: int | None = None
-    """Expert parallel degree that the sizes are a shard of."""
+    """Expert-parallel degree by which the sizes are divided."""
     dp: int | None = None
-    """Data parallel degree of a step of several ranks."""
+    """Data-parallel degree of a step of several ranks."""
     pp: int | None = None
-    """Pipeline stages of ranks."""
+    """Pipeline-parallel degree: number of ranks in a pipeline."""
     vp: int | None = None
-    """Stages that each rank of a pipeline holds; above 1 they are interleaved."""
+    """Number of stages that each rank of a pipeline holds; above 1, they are interleaved."""
     cp: int | None = None
-    """Context parallel degree."""
+    """Context-parallel degree."""
     micro_batches: int | None = None
-    """Micro-batches of a step; `micro_batch` is the sequences of one of them."""
+    """Number of micro-batches in a step; `micro_batch` is the number of sequences in one of them."""
     gemm_m: int | None = None
     """Rows of a matrix product's result."""
     gemm_n: int | None = None
@@ -59,31 +59,31 @@ class WorkShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSetup:
-    """What was run, and with which settings."""
+    """Workload and settings of a run."""
 
     workload: str | None = None
     """Member of the workload registry that defines the point."""
     role: str | None = None
-    """Of a matrix product `forward`, `dgrad` or `wgrad`; of another point its operation, mode or pattern."""
+    """For a matrix product `forward`, `dgrad` or `wgrad`; for other points their operation, mode or pattern."""
     precision: str | None = None
-    """What the user asks for: fp32, tf32, fp16, bf16, fp8, mxfp8."""
+    """Precision as the user asks for it: fp32, tf32, fp16, bf16, fp8, mxfp8."""
     recipe: str | None = None
     """How the precision was applied: member of the precision registry, for example `bf16-autocast`."""
     recipe_flags: tuple[str, ...] = ()
-    """What else selects the kernels: `torchao`, `scaled_mm`, `fast_accum_forward`, `e5m2_gradients` …"""
+    """Other settings that select kernels: `torchao`, `scaled_mm`, `fast_accum_forward`, `e5m2_gradients` …"""
     parallel: str | None = None
-    """How a step is spread over ranks: `alone` (each rank its own model, all at once; `alone-fsdp2` the same through
+    """Parallelism of a step: `alone` (each rank trains its own model, all at once; `alone-fsdp2` likewise, through
     FSDP), `ddp`, `fsdp2`, `tp`, `pp-1f1b`, `pp-interleaved`, `cp`, or several joined by `+`."""
     optimizer: str | None = None
     """Id of the optimizer that updates the parameters."""
     recompute: str | None = None
     """Activation checkpointing: `none` or `full`."""
     compiled: bool | None = None
-    """True: through `torch.compile`."""
+    """True if it ran through `torch.compile`."""
     grad_accumulation: bool | None = None
-    """True: gradients were added to existing ones (the second and later micro-batches of a step)."""
+    """True if gradients were added to existing ones (the second and later micro-batches of a step)."""
     attention_backend: str | None = None
-    """Family of attention kernels that torch chose: `flash`, `cudnn`, `efficient` or `math`; `…_expanded_kv` where keys
+    """Family of attention kernels that PyTorch chose: `flash`, `cudnn`, `efficient` or `math`; `…_expanded_kv` if keys
     and values were repeated to the number of query heads; `…_cpu` on a CPU."""
     data_distribution: str | None = None
     """`normal` for random data; never zeros, which run faster."""
@@ -98,8 +98,8 @@ class WorkCounts:
     params: int | None = None
     """Parameters of the module that was run."""
     flop_model: float | None = None
-    """FLOP of the mathematics: no recomputation, attention halved for causality."""
+    """Model FLOP: without recomputation, attention halved for causality."""
     flop_hardware: float | None = None
-    """With recomputation (checkpointing, and the scores that flash attention computes again in the backward pass)."""
+    """FLOP with recomputation (checkpointing, and the scores that flash attention recomputes in the backward pass)."""
     bytes_min: float | None = None
-    """Least memory traffic: each operand moved once."""
+    """Least memory traffic in bytes: each operand is moved once."""

@@ -1,1 +1,1 @@
-"""Logs of training runs as the frameworks write them: lines, what each tells, and the run that they make."""
+"""Training logs as the frameworks write them: their lines, the events in each line, and the run that they describe."""

@@ -1,4 +1,4 @@
-"""From what the lines tell to one run: whose steps count, where it started anew, and how long its steps took."""
+"""Assembly of one run from the events of a log: whose steps count, where it restarted, and how long its steps took."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from planner.runlog.collect import COLUMNS, Collector, Gathered
 from planner.runlog.log import Closing, Floats, Marked, PartTime, RunLog, Steps, Whole
 
 SHORTEST_BAR_S = 10.0
-"""Bars have whole seconds: over ten of them, a step's time is good to a tenth."""
+"""Least interval between states of a progress bar. Bars show whole seconds, so over ten seconds a step time is accurate
+to a tenth."""
 BAR_INTERVALS = 200
-"""Into which a long run with a bar is cut at most."""
+"""Most intervals into which a long run with a progress bar is divided."""
 OFTEN, SHORT = 0.05, 3.0
-"""Steps that go back more often than in a line of twenty, after three lines or fewer: ranks that talk at once."""
+"""Lines of several ranks are interleaved if step numbers decrease in more than this share of the lines, and typically
+after this number of lines or fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +29,15 @@ class Chosen:
     kind: str
     """`lines`, `bar` or `timers`."""
     key: str
-    """Of `collect.Between.by`."""
+    """Key of `collect.Between.by` for these lines."""
 
 
 def choose(collector: Collector, joining: frozenset[str]) -> Chosen | None:
-    """Whose steps count, where at most one framework has them; None where there are none.
+    """Choose whose steps count, assuming that at most one framework leads the log; None if there are no steps.
 
     Args:
-        collector: what the log told.
-        joining: frameworks whose lines stand in logs of others.
+        collector: events of the log.
+        joining: frameworks whose lines appear in the logs of other frameworks.
     """
     leading = [name for name in collector.numbered if name not in joining]
     unnumbered = [name for name in collector.unnumbered if name not in joining]
@@ -62,14 +64,14 @@ def choose(collector: Collector, joining: frozenset[str]) -> Chosen | None:
 
 
 def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut: bool) -> RunLog:
-    """The run that these lines make.
+    """Assemble the run from the collected events.
 
     Args:
-        name: of the file.
-        collector: what the log told.
-        chosen: whose steps count.
-        lines: of the file.
-        cut: whether its last line ends in the middle.
+        name: name of the file.
+        collector: events of the log.
+        chosen: the steps that count.
+        lines: number of lines in the file.
+        cut: whether the last line is cut off.
     """
     notes: list[str] = []
     table = _table(chosen.gathered)
@@ -77,9 +79,9 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
     if disordered:
         notes.append("interleaved")
     back = np.diff(table["number"]) <= 0
-    if chosen.kind == "bar":  # a new bar counts its seconds anew
+    if chosen.kind == "bar":  # a new bar restarts its seconds
         back |= np.diff(table["end_s"]) < 0
-    if not np.any(table["number"]):  # lines without numbers tell rates, and nothing of restarts
+    if not np.any(table["number"]):  # lines without numbers show no restarts
         back[:] = False
     attempt = np.concatenate(([0], np.cumsum(back))).astype(np.int64)
     if chosen.kind == "bar":
@@ -114,7 +116,7 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
 
 
 def _table(gathered: Gathered) -> dict[str, Floats]:
-    """Columns as arrays; numbers and lines, too."""
+    """Convert the columns, step numbers and line numbers to arrays."""
     table: dict[str, Floats] = {name: np.array(gathered.columns[name], dtype=np.float64) for name in COLUMNS}
     table["number"] = np.array(gathered.number, dtype=np.float64)
     table["line"] = np.array(gathered.line, dtype=np.float64)
@@ -126,7 +128,7 @@ def _rows(table: dict[str, Floats], chosen: Whole) -> dict[str, Floats]:
 
 
 def _in_order(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
-    """Without lines that say the same step again, and sorted where several ranks talk at once."""
+    """Drop lines that repeat a step, and sort the lines if several ranks are interleaved; say whether they were."""
     number = table["number"]
     if len(number) < 2 or not np.any(number):
         return table, False
@@ -142,7 +144,7 @@ def _in_order(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
 
 
 def _spaced(table: dict[str, Floats], attempt: Whole) -> tuple[dict[str, Floats], Whole]:
-    """Bars far enough apart to tell the time of a step."""
+    """Keep states of a progress bar that are far enough apart to give the time of a step."""
     elapsed, number = table["end_s"], table["number"]
     apart = max(SHORTEST_BAR_S, float(np.nanmax(elapsed)) / BAR_INTERVALS)
     kept: list[int] = []
@@ -155,7 +157,7 @@ def _spaced(table: dict[str, Floats], attempt: Whole) -> tuple[dict[str, Floats]
                 last = row
         if len(rows) and kept[-1] != rows[-1] and number[rows[-1]] > number[kept[-1]]:
             alone = len(kept) > 1 and attempt[kept[-2]] == start
-            if alone:  # the last interval is short: it joins the one before
+            if alone:  # the last interval is short: merge it with the previous one
                 kept.pop()
             kept.append(int(rows[-1]))
     chosen = np.array(kept, dtype=np.int64)
@@ -163,7 +165,7 @@ def _spaced(table: dict[str, Floats], attempt: Whole) -> tuple[dict[str, Floats]
 
 
 def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, str]:
-    """Steps of each line and their time, from what was printed or from the clock."""
+    """Steps of each line with their durations, as printed or from the clock, and the source of the durations."""
     number, duration = table["number"], table["duration_s"]
     count = np.full(len(number), np.nan)
     same = np.diff(attempt) == 0
@@ -179,7 +181,7 @@ def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, 
     source = "timers" if kind == "timers" else "printed" if printed else "bar" if kind == "bar" else "clock"
     if source in ("bar", "clock"):
         duration = by_clock
-    if source == "bar":  # the first bar of a start is where it begins
+    if source == "bar":  # the first state of a bar is its start
         count[first] = 0.0
     else:
         count[first] = np.minimum(np.maximum(usual, 1.0), np.maximum(number[first], 1.0))
@@ -194,7 +196,7 @@ def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, 
 
 
 def _parts(collector: Collector) -> dict[str, PartTime]:
-    """Mean times by part: of each timer, the mean over its lines; a timer inside another is taken off it."""
+    """Mean times by part, from the mean of each timer over its lines, less the timers that are nested in it."""
     sums: dict[str, list[float]] = {}
     means = {key: (least / lines, most / lines) for key, (least, most, lines) in collector.parts.items()}
     part_of = {timer: name for name, timer, _ in means}
@@ -210,7 +212,7 @@ def _parts(collector: Collector) -> dict[str, PartTime]:
 
 
 def _marks(collector: Collector, chosen: Chosen, steps: Steps) -> tuple[Marked, ...]:
-    """Marks by the line of steps that follows them, which dropped lines have moved."""
+    """Place the marks before the line of steps that follows them, since dropped lines have shifted the indices."""
     kept = steps.line
     marks = []
     for between in collector.marks:
@@ -222,5 +224,5 @@ def _marks(collector: Collector, chosen: Chosen, steps: Steps) -> tuple[Marked, 
 
 
 def restarts(steps: Steps) -> list[int]:
-    """Indices of lines with which the program started anew."""
+    """Indices of the first line after each restart of the program."""
     return [after for after, (a, b) in enumerate(pairwise(steps.attempt.tolist()), 1) if b != a]

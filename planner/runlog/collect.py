@@ -1,4 +1,4 @@
-"""Gathers what the lines of a log tell, by framework, in columns: a log has millions of lines."""
+"""Collection of a log's events by framework, in columns, since a log may have millions of lines."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ COLUMNS = ("duration_s", "end_s", "sequences", "tokens_per_s_per_gpu", "tflops_p
 
 @dataclass(slots=True, kw_only=True)
 class Gathered:
-    """Lines about steps of one framework."""
+    """The lines about steps of one framework."""
 
     number: array[int] = field(default_factory=lambda: array("q"))
     line: array[int] = field(default_factory=lambda: array("q"))
     columns: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
     totals: list[tuple[int, int]] = field(default_factory=list)
-    """Index of a line of steps and the run's length that it says, where that changes."""
+    """Index of a line of steps and the run's length in it, for each change of the length."""
     first_line: int = 0
 
     def __len__(self) -> int:
         return len(self.number)
 
     def add(self, line: int, step: Step, number: int) -> None:
-        """One more line."""
+        """Add a line."""
         self.first_line = self.first_line or line
         if step.of is not None and (not self.totals or self.totals[-1][1] != step.of):
             self.totals.append((len(self.number), step.of))
@@ -47,24 +47,24 @@ class Gathered:
 
 @dataclass(slots=True, kw_only=True)
 class Bar:
-    """A progress bar, as lines about steps: `end_s` is its elapsed time. Bars of one epoch follow each other."""
+    """A progress bar as lines about steps, with its elapsed time in `end_s`; bars of successive epochs are joined."""
 
     of: int
     steps: Gathered = field(default_factory=Gathered)
     last: tuple[int, float] = (0, 0.0)
-    """Step and elapsed time."""
+    """Last step and elapsed time."""
     epoch: int | None = None
     base: tuple[int, float] = (0, 0.0)
-    """The last of the epoch before."""
+    """Last step and elapsed time of the previous epoch."""
 
     def add(self, line: int, bar: Progress) -> None:
-        """One more state of the bar; of each second, the last one, and the first of all."""
+        """Add a state of the bar. The first state is kept and, of the later ones, the last state of each second."""
         if bar.epoch is not None and bar.epoch != self.epoch:
             self.epoch = bar.epoch
             self.base = self.last if bar.epoch and len(self.steps) else (0, 0.0)
         state = self.base[0] + bar.number, self.base[1] + bar.elapsed_s
         if len(self.steps) and (bar.number == 0 or state == self.last):
-            return  # a bar that is made anew shows nothing of the steps so far
+            return  # a new bar shows none of the steps so far
         ends = self.steps.columns["end_s"]
         if len(self.steps) > 1 and state[0] > self.last[0] and state[1] - ends[-1] < 1.0:
             self.steps.number[-1], self.steps.line[-1] = state[0], line
@@ -76,27 +76,27 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
-    """A mark, with the place at which it stands."""
+    """A mark with its position in the log."""
 
     mark: Mark
     by: dict[str, int]
-    """Lines of steps before it, by framework."""
+    """Number of lines of steps before it, by framework."""
     line: int
 
 
 @dataclass(slots=True, kw_only=True)
 class Collector:
-    """What a log has told so far."""
+    """Events of a log so far."""
 
     numbered: dict[str, Gathered] = field(default_factory=dict)
     unnumbered: dict[str, Gathered] = field(default_factory=dict)
     bars: dict[tuple[bool, int], Bar] = field(default_factory=dict)
-    """By whether it counts epochs, and its length: data sets and evaluations have bars, too."""
+    """Progress bars by whether they count epochs and by length, since data sets and evaluations have bars, too."""
     parts: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
-    """Sum of the least, sum of the most, and lines, by part, timer, and the timer inside which it runs."""
+    """Sum of the least times, sum of the most times, and number of lines, by part, timer and its enclosing timer."""
     facts: dict[str, str | float] = field(default_factory=dict)
     changed: dict[str, tuple[int, str | float, str | float]] = field(default_factory=dict)
-    """Facts that the log states twice and differently: the line, what was, what is."""
+    """Facts that the log states twice with different values: the line, the earlier and the later value."""
     marks: list[Between] = field(default_factory=list)
     total: Total | None = None
     ended_line: int | None = None
@@ -110,7 +110,7 @@ class Collector:
     last_understood: int = 0
 
     def see(self, moment: Moment | None) -> None:
-        """Keep the earliest and the latest time of any line."""
+        """Update the earliest and the latest time of any line."""
         if moment is None:
             return
         self.zoned = moment.zoned if self.zoned is None else self.zoned and moment.zoned
@@ -120,10 +120,10 @@ class Collector:
             self.final_s = moment.seconds
 
     def add(self, form: LogFormat, line: LogLine, events: Iterator[Event], stamp: Moment | None) -> None:
-        """What one line tells to one format.
+        """Add the events that one format finds in a line.
 
         Raises:
-            DamagedError: from `events`.
+            DamagedError: raised by `events`.
         """
         for number, event in enumerate(events):
             if number == 0 and line.number != self.last_understood:
@@ -165,7 +165,7 @@ class Collector:
 
     @property
     def bar(self) -> Bar | None:
-        """The bar of training: one that counts epochs, else the one that ran longest."""
+        """Progress bar of training: one with epochs, else the longest-running one; None if it has only one state."""
         longest = sorted(self.bars.items(), key=lambda entry: (entry[0][0], entry[1].last[::-1]))
         return longest[-1][1] if longest and len(longest[-1][1].steps) > 1 else None
 
@@ -185,7 +185,7 @@ class Collector:
         self.facts[fact.key] = fact.value
 
     def _mark(self, line: LogLine, mark: Mark) -> None:
-        """Once for each kind between two lines of steps: every rank may say it, and a save has a begin and an end."""
+        """Add a mark once per kind between two lines of steps: all ranks may log it, and a save logs begin and end."""
         by = {name: len(gathered) for name, gathered in self.numbered.items()}
         by[""] = sum(len(gathered) for gathered in self.unnumbered.values())
         if mark.kind == "end" and self.ended_line is None:
@@ -199,7 +199,7 @@ class Collector:
 
 
 SETTLED = ("n_gpus", "seq_len", "n_layers", "hidden", "n_heads", "vocab", "params_total", "tokens_per_step")
-"""Facts that one run has once: where they change, another run begins."""
+"""Facts that are constant in one run; if one changes, another run begins."""
 
 
 def _stamped(step: Step, stamp: Moment) -> Step:

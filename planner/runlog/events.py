@@ -1,4 +1,4 @@
-"""What one line of a log tells, whatever framework wrote it."""
+"""Events that a line of a log may hold, whatever framework wrote it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from planner.text import shortened
 
 
 class DamagedError(Exception):
-    """A line is one of a framework's, and something in it is not what it should be."""
+    """A line has the format of a framework, but holds an invalid value."""
 
     def __init__(self, key: str, text: str, wanted: str = "a number above 0") -> None:
-        """Say what is wrong.
+        """Describe the invalid value.
 
         Args:
-            key: the framework's name of it.
-            text: what stands there.
-            wanted: what should.
+            key: the framework's name of the value.
+            text: text that was found.
+            wanted: description of the expected value.
         """
         super().__init__(key, text, wanted)
         self.words = f"{key}: expected {wanted}, found `{shortened(text[:200])}`"
@@ -26,51 +26,51 @@ class DamagedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A line about steps of training: the last of them, and means over those since the line before."""
+    """A line about training steps: the number of the last one, and means over the steps since the previous line."""
 
     number: int | None = None
-    """Of the last step that it covers, the first being 1."""
+    """Number of the last step that the line covers; the first step is 1."""
     of: int | None = None
-    """Steps of the whole run."""
+    """Number of steps in the whole run."""
     duration_s: float | None = None
-    """Seconds per step; None: by the times of this line and the one before."""
+    """Seconds per step; None if they follow from the times of this line and the previous one."""
     end: Moment | None = None
     sequences: float | None = None
-    """Global batch."""
+    """Global batch in sequences."""
     tokens_per_s_per_gpu: float | None = None
     tflops_per_gpu: float | None = None
-    """As printed: by the framework's own count."""
+    """Printed TFLOP/s per GPU, by the framework's own FLOP count."""
     mfu_ratio: float | None = None
-    """As printed: by the framework's own count and peak."""
+    """Printed MFU, by the framework's own FLOP count and peak."""
     data_s: float | None = None
-    """Seconds per step that the step waited for data."""
+    """Seconds per step spent waiting for data."""
     memory_gib: float | None = None
-    """Peak of a GPU so far."""
+    """Peak memory of a GPU so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Time of one part of a step, as a timer of the framework gives it; it belongs to the last step."""
+    """Time of one part of the last step, from a timer of the framework."""
 
     name: str
     """One of `PARTS`."""
     timer: str
-    """The framework's name of it; several may make a part."""
+    """Name of the timer in the framework; several timers may belong to one part."""
     inside: str = ""
-    """The timer that runs while it does, and whose part is less its time."""
+    """Enclosing timer, from whose part this time is subtracted."""
     least_s: float
-    """Seconds per step on the rank with the least."""
+    """Seconds per step on the rank with the shortest time."""
     most_s: float
-    """On the rank with the most; of one rank alone, the same."""
+    """Seconds per step on the rank with the longest time; equal to `least_s` for a single rank."""
 
 
 PARTS = ("data", "forward", "backward", "communication", "optimizer")
-"""Parts of a step that a framework's timers tell apart: `forward` and `backward` hold no part of the others."""
+"""Parts of a step that timers of a framework separate; `forward` and `backward` include none of the other parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """Something about the whole run that the log states once."""
+    """A property of the whole run that the log states once."""
 
     key: str
     """A column of `planner/catalog/published_runs.csv`, or one of `FACTS`."""
@@ -81,44 +81,44 @@ FACTS = (
     "steps", "peak_flop_per_s", "tokens_per_step", "peak_mem_gib", "gated_mlp", "tied_embeddings", "grouped",
     "query_groups", "fp8", "other_shape", "mtp_layers", "head_dim", "shared_ffn", "dense_layers", "moe_every",
 )  # fmt: skip
-"""Keys of facts that are no column."""
+"""Keys of facts that are not columns of published runs."""
 
 MARKS = ("start", "load", "checkpoint", "evaluation", "end")
-"""What happens between steps: the program begins, reads or writes a checkpoint, evaluates, has trained to its end."""
+"""Events between steps: the program starts, loads or saves a checkpoint, evaluates, or reaches the end of training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Something that happened between two steps."""
+    """An event between two steps."""
 
     kind: str
     """One of `MARKS`."""
     duration_s: float | None = None
-    """None where the line does not say how long."""
+    """Duration; None if the line does not give it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A progress bar: how far, and since when."""
+    """State of a progress bar: steps done, steps in total, and elapsed time."""
 
     number: int
     of: int
     elapsed_s: float
-    """Whole seconds since the bar was made."""
+    """Whole seconds since the bar was created."""
     rates: Step
-    """What stands behind it (`v_num`, losses, timings), as a step without a number."""
+    """Rates and timings printed behind the bar, as a step without a number."""
     epoch: int | None = None
-    """Where bars of one epoch follow each other."""
+    """Number of the epoch, if there is one bar per epoch; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """The closing line of a run."""
+    """Closing line of a run."""
 
     runtime_s: float
-    """Of this session, with its evaluations and checkpoints."""
+    """Wall-clock time since the program started, including evaluations and checkpoints."""
     steps: float
-    """Of this session."""
+    """Number of steps since the program started."""
 
 
 Event: TypeAlias = "Step | Part | Fact | Mark | Progress | Total"

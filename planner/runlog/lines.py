@@ -1,4 +1,4 @@
-"""The lines of a log, streamed: unpacked, decoded, without colours, and without what launchers put before them."""
+"""Streamed lines of a log: unpacked, decoded, and without colours and the prefixes of launchers."""
 
 from __future__ import annotations
 
@@ -15,44 +15,45 @@ from planner.runlog.moments import Moment, parse_moment
 
 CHUNK_BYTES = 2**20
 LONGEST_LINE = 65_536
-"""Characters of a line that are kept: no framework's line is as long."""
+"""Most characters of a line that are kept; no framework writes lines that long."""
 LARGEST_DOCUMENT = 64 * 2**20
-"""Characters of a first line that is a JSON document, as a `trainer_state.json` of one line."""
+"""Most characters of a first line that is a JSON document, such as a `trainer_state.json` on one line."""
 _GZIP = b"\x1f\x8b"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]{0,200}\x07)")
 _RANK = re.compile(r"^(?:[\w.-]{1,80}/\d{1,6} )?\[(?:rank|default|Rank )(\d{1,7})\]:? ?|^ {0,6}(\d{1,7}): ")
-"""torchrun's tee (`[default0]:`), torch's logger (`[rank0]:`), NeMo-Run's task before them, and `srun --label`."""
+"""Prefix with the rank: torchrun's tee (`[default0]:`), PyTorch's logger (`[rank0]:`), both possibly after NeMo-Run's
+task, or `srun --label`."""
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)")
 STAMP_WITHIN = 60
-"""Characters of a line's beginning in which its time of day stands."""
+"""Number of characters at the beginning of a line that must contain its whole time stamp."""
 STAMP_AFTER = 24
-"""Characters before it, at most: one further on is a date in a text."""
+"""Most characters before a time stamp; a later one is a date within the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One line, or one state of a line that was written over (CR)."""
+    """One line, or one state of a line that was overwritten (CR)."""
 
     number: int
-    """Of the line in the file, from 1."""
+    """Number of the line in the file, from 1."""
     text: str
-    """Without colours and rank."""
+    """Text without colours and rank."""
     rank: int | None = None
-    """Of the process that wrote it; None where nothing says."""
+    """Rank of the process that wrote it; None if unknown."""
     whole: bool = True
-    """Whether its end was written."""
+    """Whether the line is complete; False for a last line without a line break."""
 
 
 def log_lines(file: BinaryIO, name: str) -> Iterator[LogLine]:
-    """The lines of a log, as they are read.
+    """Yield the lines of a log as they are read.
 
     Args:
-        file: at its beginning; a gzip archive is unpacked.
-        name: for errors.
+        file: file at its beginning; a gzip archive is unpacked.
+        name: name of the file, for errors.
 
     Raises:
-        InputFileError: it is no text, or a damaged archive.
+        InputFileError: it is not text, or a damaged archive.
     """
     number, rest, long = 1, "", False
     for text in _opening_whole(_decoded(file, name)):
@@ -63,7 +64,7 @@ def log_lines(file: BinaryIO, name: str) -> Iterator[LogLine]:
                 yield _line(number, piece)
             long = False
             number += end != "\r"
-        if len(rest) > LONGEST_LINE and not _is_document(number, rest):  # its beginning is a line, the rest is nothing
+        if len(rest) > LONGEST_LINE and not _is_document(number, rest):  # keep only its beginning
             if not long:
                 yield _line(number, rest)
             rest, long = "", True
@@ -87,7 +88,7 @@ def _is_document(number: int, text: str) -> bool:
 
 
 def _opening_whole(texts: Iterator[str]) -> Iterator[str]:
-    """Text in pieces, of which the first holds the whole first line where that is JSON."""
+    """Yield the text in pieces; the first piece holds the whole first line if that is JSON."""
     first = next(texts, "")
     if first.startswith("{"):
         pieces, size = [first], len(first)
@@ -100,7 +101,7 @@ def _opening_whole(texts: Iterator[str]) -> Iterator[str]:
 
 
 def _cut(text: str) -> tuple[list[str], list[str]]:
-    """Lines, the last one without an end, and the ends between them; a CR at the end waits for what follows."""
+    """Split text into lines, the last one incomplete, and their ends; a CR at the very end stays until more is read."""
     held = "\r" if text.endswith("\r") else ""
     text = text[: len(text) - len(held)]
     ends = _LINE_END.findall(text)
@@ -122,7 +123,7 @@ def _line(number: int, raw: str) -> LogLine:
 
 
 def _unpacked(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """The content in pieces. An archive that ends early is a log that is cut, and read as far as it goes."""
+    """Yield the content in pieces. An archive that ends early is a truncated log, and is read as far as it goes."""
     first = file.read(CHUNK_BYTES)
     if not first.startswith(_GZIP):
         while first:
@@ -149,7 +150,7 @@ def _unpacked(file: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def stamp_of(text: str) -> Moment | None:
-    """The time of day at the beginning of a line, whoever put it there; None where there is none."""
+    """Time stamp at the beginning of a line, whoever wrote it; None if there is none."""
     head = text[:STAMP_WITHIN]
     if "20" not in head:
         return None

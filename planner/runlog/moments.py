@@ -1,4 +1,4 @@
-"""Times of day in the files of other tools: with a zone, or local ones of which only differences are known."""
+"""Times in the files of other tools: with a time zone, or local times of which only differences are meaningful."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.units import HOUR_S, MILLI, MINUTE_S
 Floats = npt.NDArray[np.float64]
 
 _EPOCH_S = (5e8, 5e9)
-"""Seconds since 1970 of dates between 1985 and 2128: other numbers are milliseconds, or no dates."""
+"""Range of seconds since 1970 for dates between 1985 and 2128; other numbers are milliseconds or not dates."""
 _OFFSET = re.compile(r"([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _LONGEST = 40
 
@@ -27,21 +27,23 @@ class Moment:
     """A point in time."""
 
     seconds: float
-    """Since 1970 in UTC; of a time without a zone as if it were in UTC."""
+    """Seconds since 1970 in UTC; a time without a zone is treated as if it were in UTC."""
     zoned: bool
-    """Whether the zone is known."""
+    """Whether the time zone is known."""
 
     def iso(self) -> str:
-        """As ISO 8601, without a zone where none is known."""
+        """Format as ISO 8601, without a zone if it is unknown."""
         moment = datetime.fromtimestamp(self.seconds, UTC)
         return (moment if self.zoned else moment.replace(tzinfo=None)).isoformat(timespec="seconds")
 
 
 def parse_moment(value: object) -> Moment | None:
-    """A time as tools write it: ISO 8601, `2026/11/22 12:34:56.789`, `11/22/2026 12:34:56`, or seconds since 1970.
+    """Read a time as tools write it, such as ISO 8601, `2026/11/22 12:34:56.789` or `11/22/2026 12:34:56`.
+
+    Seconds and milliseconds since 1970 are read, too.
 
     Returns:
-        None where it is none of these.
+        The time; None if the value has none of these forms.
     """
     amount = as_number(value)
     if amount is not None:
@@ -49,7 +51,7 @@ def parse_moment(value: object) -> Moment | None:
     if not isinstance(value, str) or len(value) > _LONGEST:
         return None
     text = value.strip()
-    try:  # most logs have this one, and it is by far the fastest
+    try:  # most logs have this form, and it is by far the fastest to read
         return _of(datetime.fromisoformat(text))
     except ValueError:
         pass
@@ -80,10 +82,10 @@ def _of(moment: datetime) -> Moment | None:
 
 
 def parse_utc_offset(text: str) -> float:
-    """How far local times are ahead of UTC, in seconds: `+01:00`, `-8`, `0`.
+    """Read an offset of local time from UTC, in seconds, positive if ahead: `+01:00`, `-8`, `0`.
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: the text is not an offset.
     """
     if text.strip() in ("0", "Z", "UTC"):
         return 0.0
@@ -96,20 +98,20 @@ def parse_utc_offset(text: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Clock:
-    """The times of a log, all with a zone or all without."""
+    """Times of a log, either all with a time zone or all without."""
 
     seconds: Floats
-    """As `Moment.seconds`, `[line]`."""
+    """Seconds as in `Moment.seconds`, `[line]`."""
     zoned: bool
 
     @classmethod
     def of(cls, moments: Sequence[Moment]) -> Clock:
-        """The times of these moments, of which all have a zone or none has."""
+        """Collect the times of these moments, which must all have a zone or all have none."""
         seconds = np.array([moment.seconds for moment in moments], dtype=np.float64)
         return cls(seconds=seconds, zoned=bool(moments) and moments[0].zoned)
 
     def in_utc(self, utc_offset_s: float | None) -> Clock:
-        """The same in UTC, where the zone of local times is given."""
+        """Convert local times to UTC if their offset is given."""
         if self.zoned or utc_offset_s is None:
             return self
         return Clock(seconds=self.seconds - utc_offset_s, zoned=True)

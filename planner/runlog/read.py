@@ -1,4 +1,4 @@
-"""Reads the log of one run, streamed: `read_log`."""
+"""Streaming reader for the log of one run: `read_log`."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from planner.runlog.moments import Moment
 
 JOINING = frozenset(form.name for form in LOG_FORMATS if form.joins)
 SHOWN_DAMAGED = 5
-"""Damaged lines that are named."""
+"""Number of damaged lines that are reported by line number."""
 FEWEST_MIXED = 2
-"""Lines of steps from which on a second framework is one."""
+"""Number of lines of steps from which on a second framework counts as present."""
 TABLE = LogFormat(name="", marks=(), read=lambda _: iter(()))
 
 
 def read_log(file: BinaryIO, name: str) -> RunLog:
-    """The run that a log tells.
+    """Read the run that a log describes.
 
     Args:
-        file: open at its beginning; text or a gzip archive of it, of any size.
-        name: for errors.
+        file: file opened at its beginning; text or a gzip archive of text, of any size.
+        name: name of the file, for errors.
 
     Raises:
-        InputFileError: no text, no log that is known, or the log of several runs or frameworks; says which lines were
-            understood.
+        InputFileError: the file is not text, not a known log, or a log of several runs or frameworks. The message says
+            which lines were understood.
     """
     lines = log_lines(file, name)
     first = next(lines, None)
@@ -50,12 +50,12 @@ def read_log(file: BinaryIO, name: str) -> RunLog:
 
 
 class _Reading:
-    """One log as it is read."""
+    """State of a log while it is read."""
 
     def __init__(self, name: str, header: str | None) -> None:
         self.name = name
         self.header = header
-        """First line of a table of steps; None: a log of lines."""
+        """First line of a table of steps; None for a log that is not a table."""
         self.collector = Collector()
         self.damaged: list[int] = []
         self.damaged_count = 0
@@ -63,7 +63,7 @@ class _Reading:
         self.cut = False
 
     def run(self, lines: Iterator[LogLine]) -> RunLog:
-        """Read to the end."""
+        """Read all lines and return the run."""
         for line in lines:
             stamp = None if self.header is not None else stamp_of(line.text)
             self.collector.see(stamp)
@@ -99,7 +99,7 @@ class _Reading:
                 self.damaged.append(line.number)
 
     def finished(self) -> RunLog:
-        """The run, once all lines are read."""
+        """Return the run after all lines were read."""
         _check_one_framework(self.name, self.collector)
         chosen = choose(self.collector, JOINING)
         if chosen is None or not len(chosen.gathered):
@@ -110,7 +110,7 @@ class _Reading:
 
 
 def _state(name: str, lines: Iterator[LogLine]) -> RunLog:
-    """A `trainer_state.json`, which is one document."""
+    """Read a `trainer_state.json`, which is a single document."""
     pieces, size = [], 0
     for line in lines:
         pieces.append(line.text)
@@ -119,7 +119,7 @@ def _state(name: str, lines: Iterator[LogLine]) -> RunLog:
             raise InputFileError(f"{name}: expected a trainer_state.json of at most 64 MiB", hint=_known())
     reading = _Reading(name, None)
     reading.last = len(pieces)
-    reading.collector.understood = reading.last - 1  # a document is understood whole, or not at all
+    reading.collector.understood = reading.last - 1  # a document is understood as a whole or not at all
     try:
         reading.collector.add(HUGGING_FACE, LogLine(number=1, text=""), state_events("\n".join(pieces)), None)
     except (ValueError, RecursionError):
@@ -159,7 +159,7 @@ def _check_one_framework(name: str, collector: Collector) -> None:
 
 
 def _check_one_run(log: RunLog, collector: Collector, chosen: Chosen) -> None:
-    """One run has one length and one model; after its end, it does not begin again."""
+    """Check that the log is of one run, with one length and model, which does not start again after its end."""
     hint = "cut the file there, and compare each run alone"
     if collector.changed:
         key, (line, before, after) = next(iter(collector.changed.items()))

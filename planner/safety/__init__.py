@@ -1,1 +1,1 @@
-"""What a plan does with what training showed of precisions: parity beside savings, and mixtures of two plans."""
+"""Use of training results about precisions in plans: parity beside savings, and mixtures of two plans."""

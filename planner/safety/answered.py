@@ -1,4 +1,4 @@
-"""An answer with what training showed of its precisions: parity beside savings, what is drawn, what is assumed."""
+"""Training results about an answer's precisions: parity beside savings, data for figures, assumptions and warnings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.safety.mixture import placed
 from planner.safety.parity import parities
 from planner.safety.tasks import plan_kind, suits
 
-if TYPE_CHECKING:  # an answer without such training starts without the records
+if TYPE_CHECKING:  # an answer without training results does not load the records
     from planner.measured.training import PrecisionFinding
 
 SAME_GPUS = "same_gpus"
@@ -26,13 +26,13 @@ SAME_GPUS = "same_gpus"
 def with_safety(
     answer: Answer, findings: Iterable[PrecisionFinding], stack: str, shown: Iterable[TrainingShown] = ()
 ) -> Answer:
-    """Add what is known of the loss of each precision.
+    """Add the evidence about the training loss of each precision to an answer.
 
     Args:
-        answer: without it; its goodput has the skipped steps already (`measured.skipped_steps`).
-        findings: of records and documents of `mpplan numerics`.
+        answer: the answer without it; its goodput already includes skipped steps (`measured.skipped_steps`).
+        findings: findings of records and documents of `mpplan numerics`.
         stack: software stack of the plans.
-        shown: what the document that was named shows, of which one task is drawn.
+        shown: tasks of the document that the user named, of which a report draws one.
     """
     at_hand = tuple(findings)
     kind = plan_kind(sees_images=answer.model.has_network)
@@ -44,7 +44,7 @@ def with_safety(
         savings = [row for row in answer.savings if row.view == SAME_GPUS and row.gpu == gpu]
         idle = {row.precision for row in parity if row.gpu == gpu and row.untrained is not None}
         mixtures = (
-            replace(point, recommended=False) if point.precision in idle else point  # what does not train is no advice
+            replace(point, recommended=False) if point.precision in idle else point  # do not advise what fails to train
             for point in placed(drawn.mixtures, leading, savings)
         )
         drawn = replace(drawn, mixtures=tuple(mixtures))
@@ -66,7 +66,7 @@ def with_safety(
 def _drawn(
     answer: Answer, parity: tuple[Parity, ...], shown: tuple[TrainingShown, ...], kind: str
 ) -> TrainingShown | None:
-    """The task that the plan's parity names, else the first that is like the plan's model, else the first."""
+    """Task to draw: the one that the plan's parity names, else the first like the plan's model, else the first."""
     asked = answer.question.get("precision")
     gpu = answer.plans[0].gpu if answer.plans else None
     named = [(row, told.task) for row in parity if row.gpu == gpu and (told := row.measured or row.untrained)]
@@ -77,7 +77,7 @@ def _drawn(
 
 
 def _skipped(precision: str, told: Skipping) -> Assumption:
-    """How many steps a run skips, by whose arithmetic or measurement."""
+    """Assumption about the share of skipped steps, with the scaler's arithmetic or the measurement behind it."""
     figures, scaler = told.finding.figures, told.scaler
     common: dict[str, MessageValue] = {
         "precision": precision.upper(), "ratio": told.ratio or 0.0, "task": _task(figures.task),
@@ -97,7 +97,7 @@ def _skipped(precision: str, told: Skipping) -> Assumption:
 
 
 def _untrained(precision: str, told: Skipping) -> Message:
-    """That a saving in this precision is none."""
+    """Warning that the precision did not train, so that a saving in it is void."""
     figures = told.finding.figures
     ratio = 1.0 if figures.skipped_step_ratio is None else figures.skipped_step_ratio
     return Message.of(
@@ -107,6 +107,6 @@ def _untrained(precision: str, told: Skipping) -> Message:
 
 
 def _task(name: str | None) -> str | Message:
-    from planner.safety.document import OWN  # reads what few answers have
+    from planner.safety.document import OWN  # needed by few answers
 
     return Message.of("task.own") if name == OWN else str(name)

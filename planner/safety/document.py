@@ -1,4 +1,4 @@
-"""From a document of `mpplan numerics --json`: its findings as a record has them, and what a report draws of it."""
+"""Content of a document of `mpplan numerics --json`: findings as in a record, and the data that a report draws."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ Doc = Mapping[str, Any]
 
 REAL = "real"
 OWN = "own"
-"""What a task of the user's own is called, whose name is theirs."""
+"""Name for a task of the user's own, whose actual name is private."""
 TENSORS = ("weights", "activations", "gradients")
 """Tensors whose exponents are shown."""
 MOST_LAYERS, MOST_LAYERS_KEPT = 5, 8
-"""Rows of layers that are shown, the most sensitive ones; and with those further down that are kept high."""
+"""Most rows of layers shown: of the most sensitive ones, and in total with further rows kept in high precision."""
 SCALE = 100
-"""What the most frequent exponent counts as: the shape of a histogram is drawn, not how many values there were."""
+"""Count to which the most frequent exponent is scaled: only the shape of a histogram is drawn, not its total."""
 FP64 = 1100
-"""No exponent of a number that a computer holds lies further from 0."""
+"""Bound of the magnitude of exponents: no number in FP64 has a larger one."""
 MOST_STEPS = 60
-"""Changes of the scale that are shown."""
+"""Most changes of the loss scale that are shown."""
 
 
 def findings_of(document: Doc, source: str) -> tuple[PrecisionFinding, ...]:
-    """The pairs and the loss scaling of every task.
+    """Findings of a document: the pairs of precisions and the loss scaling of every task.
 
     Args:
-        document: checked against its schema.
+        document: the document, checked against its schema.
         source: its name, for readers.
     """
     return (*_pairs(document, source), *_scalings(document, source))
@@ -82,7 +82,7 @@ def _scalings(document: Doc, source: str) -> Iterator[PrecisionFinding]:
 
 
 def _settled(run: Doc) -> tuple[int, int]:
-    """Steps after the first one that was taken, and how many of them an overflow undid."""
+    """Number of steps after the first one that was taken, and number of these that an overflow undid."""
     lost = sorted({step for step in run["overflow_steps"] if 0 <= step < run["steps"]})
     first = next((number for number, step in enumerate(lost) if step != number), len(lost))
     return max(run["steps"] - first - 1, 0), len(lost) - first
@@ -101,15 +101,15 @@ def _finding(document: Doc, source: str, point: str, recipe: str, figures: Train
 
 
 def _task(name: str) -> str:
-    """A built-in task by its name; the user's own without theirs."""
+    """Name of a built-in task; a task of the user's own is called `OWN`."""
     return OWN if ":" in name else name
 
 
 def tasks_shown(document: Doc, source: str) -> tuple[TrainingShown, ...]:
-    """Every task of a document, in short and in its order.
+    """Summaries of all tasks of a document, in its order.
 
     Args:
-        document: checked against its schema.
+        document: the document, checked against its schema.
         source: its name, for readers.
     """
     every = (shown_of(document, source, place) for place in range(len(document["tasks"])))
@@ -117,12 +117,12 @@ def tasks_shown(document: Doc, source: str) -> tuple[TrainingShown, ...]:
 
 
 def shown_of(document: Doc, source: str, place: int = 0) -> TrainingShown | None:
-    """One task of a document, in short; None where it has none at that place.
+    """Summary of one task of a document; None if it has no task at that index.
 
     Args:
-        document: checked against its schema.
+        document: the document, checked against its schema.
         source: its name, for readers.
-        place: of the task among those of the document, from 0.
+        place: index of the task in the document, from 0.
     """
     if place >= len(document["tasks"]):
         return None
@@ -156,7 +156,7 @@ def shown_of(document: Doc, source: str, place: int = 0) -> TrainingShown | None
 
 
 def _run_of(scaling: Doc, name: str) -> Doc | None:
-    """The run of a dynamic scale that has this name; None where it has no step."""
+    """Run with dynamic loss scaling of this name; None if there is none, or it has no steps."""
     return next((run for run in scaling.get("dynamic", ()) if run["name"] == name and run["steps"]), None)
 
 
@@ -171,7 +171,7 @@ def _path(run: Doc) -> ScalePath:
 
 
 def _magnitudes(histograms: Doc) -> Iterator[Magnitudes]:
-    """The counts of each kind of tensor, over all layers."""
+    """Histogram of exponents for each kind of tensor, over all layers."""
     for tensor in TENSORS:
         rows = [layer["tensors"][tensor] for layer in histograms.get("layers", ()) if tensor in layer["tensors"]]
         rows = [row for row in rows if row["counts"] and _of_a_float(row)]
@@ -191,13 +191,13 @@ def _magnitudes(histograms: Doc) -> Iterator[Magnitudes]:
 
 
 def _of_a_float(row: Doc) -> bool:
-    """Whether the exponents are some that FP64 has: a document is written by anybody."""
+    """Whether all exponents are possible in FP64; a document may come from anybody."""
     least = row["least_exponent"]
     return least is not None and least >= -FP64 and least + len(row["counts"]) <= FP64
 
 
 def _formats(rows: list[Any]) -> Iterator[FormatShare]:
-    """What each format does to the values of all layers together, each layer by its values that are not zero."""
+    """Effect of each number format on the values of all layers together, weighted by each layer's non-zero values."""
     for name in rows[0]["formats"]:
         there, known = [row for row in rows if name in row["formats"]], load_number_formats().get(name)
         if known is None:
@@ -212,7 +212,7 @@ def _formats(rows: list[Any]) -> Iterator[FormatShare]:
 
 
 def _share(rows: Sequence[Doc], name: str, key: str) -> float:
-    """A share of the values of some layers together, zeros left out."""
+    """A share over the values of several layers together, without zeros."""
     nonzero = [row["values"] * (1.0 - row["zeros_ratio"]) for row in rows]
     share = sum(row["formats"][name][key] * values for row, values in zip(rows, nonzero, strict=True))
     return float(min(share / (sum(nonzero) or 1), 1.0))
@@ -237,7 +237,7 @@ def _pairs_shown(parity: Doc) -> Iterator[PairShown]:
 
 
 def _layers(lowered: Doc, kept: frozenset[str]) -> tuple[LayerShown, ...]:
-    """The first rows of the document, in its order, and those further down that the policy keeps high."""
+    """The first rows of layers in the document's order, and further rows that the policy keeps in high precision."""
     rows = [row for row in lowered.get("layers", ()) if row["layers"]]
     shown = [row for place, row in enumerate(rows) if place < MOST_LAYERS or not kept.isdisjoint(row["layers"])]
     return tuple(
@@ -250,7 +250,7 @@ def _layers(lowered: Doc, kept: frozenset[str]) -> tuple[LayerShown, ...]:
 
 
 def _high(parity: Doc) -> str:
-    """What the higher precision of a plan is: BF16 where the same task found it equivalent, else the baseline."""
+    """Higher precision of a plan: BF16 if the same task found it equivalent, otherwise the baseline."""
     pairs = parity.get("pairs", ())
     alike = any(pair["precision"] == "bf16" and pair["verdict"] == "equivalent" for pair in pairs)
     return "bf16" if alike else str(parity.get("baseline", "fp32"))

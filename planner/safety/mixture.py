@@ -1,12 +1,12 @@
-"""Policies and schedules between two precisions: the time of a run that is partly in each, as a mixture of two plans.
+"""Policies and schedules between two precisions: the time of a run that uses both, as a mixture of two plans.
 
-A schedule that trains a share of its steps in the higher precision takes that share of the higher plan's time and the
-rest of the lower one's: both train the same tokens at the same batch. A policy that keeps some layers high is mixed by
-the share of the parameters that are lowered, which is the share of the layers' matrix arithmetic. Both leave out what
-changing over costs, and the memory is that of the higher plan.
+A schedule that trains a share of its steps in the higher precision takes that share of the time of the higher plan and
+the rest of the time of the lower plan, since both train the same tokens at the same batch. A policy that keeps some
+layers in high precision is mixed by the share of lowered parameters, which equals the share of the layers' matrix
+arithmetic. Both leave out the cost of switching, and the memory is that of the higher plan.
 
-Policies and schedules have fronts of their own: they are trained from different starts for different numbers of steps,
-so that their losses cannot be held against each other. A point leaves the front only where another is surely better.
+Policies and schedules have separate Pareto fronts. They are trained from different starts for different numbers of
+steps, so their losses are not comparable. A point leaves its front only if another point is certainly better.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TIME = "duration_days"
 
 
 def mixed(high: Estimate, low: Estimate, low_share_ratio: float) -> Estimate:
-    """A quantity of a run of which a share is in the lower precision; what is uncertain moves both plans alike.
+    """Mix a quantity of two plans by share; uncertainty is assumed to move both plans alike.
 
     Args:
-        high: of the plan in the higher precision.
-        low: of the plan in the lower precision.
-        low_share_ratio: share of the arithmetic or the steps that is in the lower one, 0..1.
+        high: the quantity of the plan in the higher precision.
+        low: the quantity of the plan in the lower precision.
+        low_share_ratio: share of the arithmetic or of the steps in the lower precision, 0..1.
     """
     share, rest = low_share_ratio, 1.0 - low_share_ratio
     return Estimate(
@@ -40,12 +40,13 @@ def mixed(high: Estimate, low: Estimate, low_share_ratio: float) -> Estimate:
 def placed(
     points: Iterable[MixturePoint], plans: Iterable[Plan], savings: Iterable[Saving] = ()
 ) -> tuple[MixturePoint, ...]:
-    """The points with the time of the plans, and which of them are on the front of their kind.
+    """Add the time from the plans to the points, and mark those on the front of their kind.
 
     Args:
-        points: without time.
-        plans: of one GPU, on the same GPUs; a point whose two precisions have no plan that fits stays without time.
-        savings: between these plans: only where the lower one surely takes less time is it known to be sooner.
+        points: points without time.
+        plans: plans on the same GPUs of one type. A point stays without time if one of its two precisions has no plan
+            that fits.
+        savings: savings between these plans. The lower precision counts as faster only if it certainly saves time.
     """
     fitting = {plan.precision: plan for plan in plans if plan.fits}
     gpus = {plan.gpu for plan in fitting.values()}
@@ -70,22 +71,22 @@ def _timed(point: MixturePoint, high: Plan | None, low: Plan | None) -> MixtureP
 
 
 def _on_front(point: MixturePoint, others: Iterable[MixturePoint], saved: Saving | None) -> bool:
-    """Whether none of the others is surely better; all in the higher precision is what they are held against."""
+    """Whether no other point is certainly better. The all-high point is always on the front, as the reference."""
     if point.duration_days is None or point.loss_change is None:
         return False
     return point.name == "all_high" or not any(_better(other, point, saved) for other in others)
 
 
 def _better(other: MixturePoint, point: MixturePoint, saved: Saving | None) -> bool:
-    """Whether another point is not later and its loss surely lower, or surely sooner and its loss equal in the margin.
+    """Whether another point takes the same time with certainly lower loss, or is faster with loss within the margin.
 
-    The error of the difference of two changes is that of both together: all are held against the same runs, so that it
-    is rather less.
+    The error of the difference between two loss changes combines both errors. It overestimates the true error, because
+    all changes are relative to the same runs.
     """
     if (other.kind, other.precision, other.steps) != (point.kind, point.precision, point.steps) or other is point:
         return False
     if other.loss_change is None or other.loss_range is None or point.loss_change is None or point.loss_range is None:
-        return False  # an error that nobody knows excludes nothing
+        return False  # an unknown error excludes nothing
     above = other.loss_change - point.loss_change
     error = hypot(_half(other.loss_range), _half(point.loss_range))
     if other.low_share_ratio == point.low_share_ratio:
@@ -98,8 +99,8 @@ def _half(interval: Estimate) -> float:
 
 
 def _sooner(other: MixturePoint, point: MixturePoint, saved: Saving | None) -> bool:
-    """Whether a point takes surely less time than another between the same two plans."""
-    assert other.duration_days is not None  # both have the plans or neither
+    """Whether `other` certainly takes less time than `point`; both lie between the same two plans."""
+    assert other.duration_days is not None  # either both points have plans or neither
     assert point.duration_days is not None
     if saved is not None and saved.low <= 0 <= saved.high:
         return False

@@ -1,7 +1,7 @@
-"""Parity beside the savings: for each plan's precision what its training loss is known to be, and what a nat costs.
+"""Parity beside the savings: evidence on the training loss in each plan's precision, and the savings per nat of loss.
 
-What was measured (`mpplan numerics`) comes first, then what others published (`catalog/precision_losses.csv`). Both are
-of other training than the plan's: small tasks, or a model of 16B parameters after 1,500 steps.
+Measured evidence (`mpplan numerics`) takes precedence over published evidence (`catalog/precision_losses.csv`). Both
+come from other training than the plan's: small tasks, or a model of 16B parameters after 1,500 steps.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from planner.measured.skipped_steps import skipping
 from planner.safety.tasks import LANGUAGE, is_of, suits
 from planner.training.losses import PublishedLoss, published_loss, published_rates
 
-if TYPE_CHECKING:  # an answer without such training starts without the records
+if TYPE_CHECKING:  # an answer without training results does not load the records
     from planner.measured.training import PrecisionFinding
 
 HELD_AGAINST = "fp32"
-"""The precision that others are held against."""
+"""Reference precision for the others' loss."""
 USUAL = "bf16"
-"""The precision that people train in: what another saves is a saving against it, not against FP32."""
+"""Usual precision of training. Savings of another precision are relative to it, not to FP32."""
 WORST_LAST = ("equivalent", "cannot_tell", "not_equivalent")
 
 
 def parities(
     plans: Iterable[Plan], findings: Iterable[PrecisionFinding], stack: str, kind: str = LANGUAGE
 ) -> tuple[Parity, ...]:
-    """What is known of the precision of each plan, in their order.
+    """Parity of each plan's precision, in the order of the plans.
 
     Args:
-        plans: on the same GPUs, which their savings are told of.
-        findings: of records and documents of `mpplan numerics`, in any order.
-        stack: of the plans, whose loss scaler it names.
-        kind: of task that is like the plans' model, as `tasks.plan_kind` says it.
+        plans: plans on the same GPUs, to which their savings refer.
+        findings: findings of records and documents of `mpplan numerics`, in any order.
+        stack: software stack of the plans, which determines the loss scaler.
+        kind: kind of task that is like the plans' model, from `tasks.plan_kind`.
     """
     at_hand, told = tuple(plans), tuple(findings)
     tested = [row for row in told if row.figures.instrument == "parity" and row.figures.verdict is not None]
@@ -58,7 +58,7 @@ def parities(
 
 
 def _untrained(findings: Iterable[PrecisionFinding], precision: str, stack: str) -> Untrained | None:
-    """The training in which a loss scale let hardly a step pass; None where none was, or it let them pass."""
+    """Training that failed because loss scaling skipped too many steps; None if there was none, or it trained."""
     told = skipping(findings, precision, stack)
     if told is None or told.trains:
         return None
@@ -83,10 +83,11 @@ def _known(plan: Plan, tested: list[PrecisionFinding], failed: Untrained | None,
 
 
 def _weight(finding: PrecisionFinding, plan: Plan, kind: str) -> tuple[bool, bool, bool, bool, bool, bool, int, float]:
-    """How much a finding counts for a plan: the largest is the one that is shown.
+    """Sort key of a finding for a plan; the finding with the largest key is shown.
 
-    A task like the plan's model before another, what says anything before a single pair without an interval, this GPU
-    and the arithmetic itself before an emulation, the plan's recipe; of several such tasks the worst verdict.
+    In order of priority: a task like the plan's model, a conclusive result or one with an interval, the plan's GPU,
+    real arithmetic rather than an emulation, and the plan's recipe. Among equal findings, the worst verdict counts,
+    then the highest upper end of the difference.
     """
     figures = finding.figures
     return (
@@ -116,7 +117,7 @@ def _measured(finding: PrecisionFinding, kind: str) -> MeasuredParity:
 
 
 def _published(fact: PublishedLoss) -> PublishedParity:
-    assert fact.loss_difference is not None  # `published_loss` gives only such
+    assert fact.loss_difference is not None  # `published_loss` gives only these
     return PublishedParity(
         baseline=fact.baseline, difference=fact.loss_difference, model=fact.model, params=fact.params,
         steps=fact.steps, recipe=fact.recipe, framework=fact.framework, rate_gain_ratio=fact.rate_gain_ratio,
@@ -126,7 +127,7 @@ def _published(fact: PublishedLoss) -> PublishedParity:
 
 def _rates(precision: str) -> Iterator[PublishedRate]:
     for row in published_rates(precision):
-        assert row.rate_gain_ratio is not None  # `published_rates` gives only such
+        assert row.rate_gain_ratio is not None  # `published_rates` gives only these
         yield PublishedRate(
             baseline=row.baseline, model=row.model, gpu=row.gpu or None, gpus=row.gpus,
             rate_gain_ratio=row.rate_gain_ratio, power_gain_ratio=row.power_gain_ratio, source=row.source,
@@ -135,10 +136,10 @@ def _rates(precision: str) -> Iterator[PublishedRate]:
 
 
 def _priced(measured: MeasuredParity | None, tested: Iterable[PrecisionFinding], kind: str) -> MeasuredParity | None:
-    """The measurement, where it is one whose loss has a price; else None.
+    """Return the measurement if its loss can be priced; otherwise None.
 
-    It has one where a task of the plan's kind has shown the loss to be higher by more than the margin, and where the
-    same task does not show the same of BF16, against which the saving is held.
+    It can be priced if a task of the plan's kind showed the loss to be higher by more than the margin, and the same
+    task did not show this for BF16, the reference of the saving.
     """
     if measured is None or measured.difference is None or measured.metric != "loss":
         return None
@@ -153,7 +154,7 @@ def _priced(measured: MeasuredParity | None, tested: Iterable[PrecisionFinding],
 def _with_cost(
     parity: Parity, plan: Plan, on_gpu: Mapping[tuple[str, str], Plan], priced: MeasuredParity | None
 ) -> Parity:
-    """The same with what is saved per nat: of the measured loss where that has a price, and of the published one."""
+    """Add the savings per nat to a parity: for the measured loss if it can be priced, and for the published loss."""
     if parity.untrained is not None:
         return parity
     published, own, others = parity.published, None, None
@@ -166,7 +167,7 @@ def _with_cost(
 
 
 def _per_nat(basis: str, baseline: str, nats: float, plan: Plan, base: Plan | None) -> CostPerNat | None:
-    """None where the plan saves no GPU-hours against that of the baseline, or one of the two does not fit."""
+    """Savings per nat of loss; None if the plan saves no GPU-hours against the baseline, or either does not fit."""
     if base is None or base.gpu_hours is None or plan.gpu_hours is None:
         return None
     hours = base.gpu_hours.mid - plan.gpu_hours.mid

@@ -1,4 +1,4 @@
-"""From a document of `mpplan numerics`: its policies and schedules as points between two precisions."""
+"""Policies and schedules of a document of `mpplan numerics`, as points between two precisions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SCHEDULES = {"all high": "all_high", "all low": "all_low", "high first": "high_f
 
 
 def policy_points(policy: Doc, high: str) -> Iterator[MixturePoint]:
-    """The recommended policy beside all high, which it is held against, and all low: from one warm start.
+    """Points of the recommended policy, of all high (its reference) and of all low, all from the same warm start.
 
     Args:
-        policy: the document's section of one task; empty where it has none.
+        policy: section of the document for one task; empty if it has none.
         high: the higher precision of a plan.
     """
     ratio = policy.get("lowered_parameters_ratio")
-    if ratio is None or not 0.0 < ratio < 1.0 or not policy["steps"]:  # else it is all in one precision
+    if ratio is None or not 0.0 < ratio < 1.0 or not policy["steps"]:  # otherwise all is in one precision
         return
     lowered = {"loss_change": policy["all_lowered_loss_change"]} | _ends_of(policy, "all_lowered_loss_change")
     yield _point("all_high", POLICY, 0.0, {"loss_change": 0.0}, policy, high)
@@ -32,10 +32,10 @@ def policy_points(policy: Doc, high: str) -> Iterator[MixturePoint]:
 
 
 def schedule_points(schedule: Doc, high: str) -> Iterator[MixturePoint]:
-    """The schedules beside all high and all low: from the beginning of training.
+    """Points of the schedules, of all high and of all low, all from the beginning of training.
 
     Args:
-        schedule: the document's section of one task; empty where it has none.
+        schedule: section of the document for one task; empty if it has none.
         high: the higher precision of a plan.
     """
     for row in schedule.get("schedules", ()):
@@ -52,7 +52,7 @@ def _point(
     change: float | None = row.get("loss_change")
     known = Estimate.exactly(0.0) if name == "all_high" else _interval(row, change)
     margin = float(section["margin"])
-    # What is recommended is within the margin at the upper end of its interval, not at its mid.
+    # A recommended point must be within the margin at the upper end of its interval, not only at its mid value.
     recommended = recommended and known is not None and known.high <= margin
     return MixturePoint(
         name=name, precision=precision_of(section["precision"]), high=high, low_share_ratio=share, loss_change=change,
@@ -73,6 +73,6 @@ def _interval(row: Doc, mid: float | None) -> Estimate | None:
 
 
 def precision_of(recipe: str) -> str:
-    """The precision that a plan knows a recipe by."""
+    """Precision by which a plan names a recipe."""
     policy = load_policies().get(recipe)
     return recipe if policy is None else policy.precision

@@ -1,6 +1,6 @@
-"""What `mpplan numerics` trains, by kind: text says more of a language model than pictures do, and the other way round.
+"""Tasks of `mpplan numerics` by kind, since a task on text says more about a language model than one on images.
 
-The tasks are those of `probes/numerics/tasks`; a test holds the two together.
+The same holds the other way round. The tasks are those of `probes/numerics/tasks`; a test keeps the two lists equal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ KIND_OF_TASK = {
 
 
 def plan_kind(*, sees_images: bool) -> str:
-    """The kind of task that is like a plan's model.
+    """Kind of task that is like a plan's model.
 
     Args:
         sees_images: whether the model's samples are images.
@@ -22,10 +22,10 @@ def plan_kind(*, sees_images: bool) -> str:
 
 
 def is_of(task: str | None, kind: str) -> bool:
-    """Whether a task is surely of a kind; a task of the user's own is of none that we know."""
+    """Whether a task is certainly of a kind; the kind of a user's own task is unknown."""
     return KIND_OF_TASK.get(task or "") == kind
 
 
 def suits(task: str | None, kind: str) -> bool:
-    """Whether a task may stand for a plan: it is of the plan's kind, or the user's own choice."""
+    """Whether a task may represent a plan: it is of the plan's kind, or the user's own task."""
     return KIND_OF_TASK.get(task or "", kind) == kind

@@ -1,4 +1,4 @@
-"""What is at hand of training in lower precisions, for one answer."""
+"""Training results in lower precisions that are available for one answer."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from planner.lazy import dataclass
 
-if TYPE_CHECKING:  # an answer without such training starts without what reads it
+if TYPE_CHECKING:  # an answer without training results does not load the modules that read them
     from planner.answer.training_shown import TrainingShown
     from planner.measured.training import PrecisionFinding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Findings, and what a report draws."""
+    """Findings, and data that a report draws."""
 
     findings: tuple[PrecisionFinding, ...] = ()
-    """Of the document where one is named, else of a record."""
+    """Findings of the document if one is named, otherwise of a record."""
     shown: tuple[TrainingShown, ...] = ()
-    """What a report may draw of the document: each of its tasks."""
+    """Data that a report may draw from the document: each of its tasks."""
 
 
 NO_TRAINING = Training()
-"""Nothing is at hand."""
+"""No training results are available."""

@@ -1,4 +1,4 @@
-"""The formats of other tools, one module each.
+"""File formats of other tools, one module each.
 
 To add one, write `planner/imported/formats/<name>.py` with an `ImportFormat` and list it here; a contract test runs it.
 """
@@ -18,15 +18,15 @@ from planner.imported.steps import STEP_FORMATS
 from planner.rows import near_names
 
 FORMATS = (NCCL_TESTS, NVIDIA_SMI, DCGM, ZEUS, CODECARBON, TORCH_TRACE)
-"""All of them, in the order in which a file is tried."""
+"""All formats, in the order in which a file is tried."""
 
 
 def format_of(source: SourceFile, name: str | None = None) -> ImportFormat:
-    """The format of a file: the one that the user named, else the one that its content shows.
+    """Choose the format of a file: the one that the user named, else the one recognised from its content.
 
     Raises:
         UsageError: no format has the name.
-        InputFileError: nothing shows what the file is.
+        InputFileError: the file has no format that is recognised.
     """
     names = [form.name for form in FORMATS]
     if name is not None:
@@ -46,7 +46,7 @@ def format_of(source: SourceFile, name: str | None = None) -> ImportFormat:
 
 
 def _what_it_is(head: str) -> str | None:
-    """What helps with a file that is read elsewhere; None where that is not known either."""
+    """Hint for a file that another command or option reads; None if it is not recognised either."""
     if head.startswith('{"schema":"mpplan.probe/'):
         return "it is a record already: `mpplan check` judges it, and `--records` plans with it"
     if any(form.recognises(head) for form in STEP_FORMATS):

@@ -1,4 +1,4 @@
-"""The interface of a format: how a file of a tool is recognised, and how it is read."""
+"""Interface of a format: how a file of a tool is recognised, and how it is read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class ImportFormat:
     """The files of one tool."""
 
     name: str
-    """As `--as` takes it, and as a record names the tool."""
+    """Name for `--as`, and of the tool in a record."""
     what: str
-    """The files in a few words."""
+    """Short description of the files."""
     gives: str
-    """What a plan gets from them, in one sentence without a full stop."""
+    """Use of the files for a plan, in one sentence without a full stop."""
     takes_steps: bool
     """Whether a log of steps beside the file is of use."""
     recognises: Callable[[str], bool]
-    """Whether the first characters of a file are of this format; says no to anything rather than fail."""
+    """Whether the first characters of a file are of this format. It never raises: the answer is no if in doubt."""
     read: Callable[[SourceFile, Beside], Reading]
-    """Raises `InputFileError` where the file is damaged or holds nothing of use, `UsageError` where something beside
-    it is missing."""
+    """Reads a file. It raises `InputFileError` if the file is damaged or holds nothing of use, and `UsageError` if
+    something is missing beside it."""

@@ -1,7 +1,7 @@
-"""CodeCarbon's `emissions.csv`: a row per tracked run (`EmissionsData`, codecarbon/output_methods of 3.3).
+"""CodeCarbon's `emissions.csv`: one row per tracked run (`EmissionsData`, codecarbon/output_methods of 3.3).
 
-Of its columns these are read: `duration` (s), `gpu_energy` (kWh of all tracked GPUs), `gpu_count`, `gpu_model`
-(`8 x NVIDIA H100 80GB HBM3`), `timestamp`, `codecarbon_version`, `tracking_mode`. Where the run took place is not kept.
+These columns are read: `duration` (s), `gpu_energy` (kWh of all tracked GPUs), `gpu_count`, `gpu_model`
+(`8 x NVIDIA H100 80GB HBM3`), `timestamp` and `codecarbon_version`. The location of the run is not kept.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
 
 
 def _rows(source: SourceFile) -> list[tuple[int, dict[str, str]]]:
-    """The runs that used GPUs, with their lines."""
+    """Rows of the runs that used GPUs, with their line numbers."""
     reader = csv.reader(source.text.splitlines())
     names = next(reader, [])
     missing = next((name for name in COLUMNS if name not in names), None)
@@ -99,7 +99,7 @@ def _window(source: SourceFile, line: int, row: Mapping[str, str]) -> Window:
 
 
 def _with_steps(point: ImportedPoint, beside: Beside) -> ImportedPoint:
-    """The point of a run as that of its steps, where their times are known."""
+    """Turn the point of a run into the point of a step, if the times of its steps are known."""
     if beside.steps is None:
         return point
     time = statistics_of(beside.steps.steady_s)

@@ -1,7 +1,7 @@
-"""Power from DCGM: what `dcgmi dmon -e 155` prints, what its exporter serves, and what Prometheus stored of that.
+"""Power from DCGM: the output of `dcgmi dmon -e 155`, of its exporter, or of Prometheus that scraped the exporter.
 
 `dcgmi dmon` prints `#Entity POWER` (field 155, W) and a row `GPU 0 645.123` for each GPU and second, without times. The
-exporter serves `DCGM_FI_DEV_POWER_USAGE{gpu="0",...} 645.123` (Prometheus text format 0.0.4, a time in milliseconds may
+exporter serves `DCGM_FI_DEV_POWER_USAGE{gpu="0",...} 645.123` (Prometheus text format 0.0.4; a time in milliseconds may
 follow). Prometheus answers `/api/v1/query_range` with `{"data": {"result": [{"metric": {...}, "values": [[t, "645.1"],
 ...]}]}}`.
 """
@@ -81,7 +81,7 @@ def _check_times(source: SourceFile, samples: list[_Sample]) -> None:
 
 
 def _printed(source: SourceFile) -> Iterator[_Sample]:
-    """What `dcgmi dmon` prints; its header may come again."""
+    """Samples from the output of `dcgmi dmon`, whose header may be repeated."""
     column: int | None = None
     for line, text in source.lines():
         if _HEADER.fullmatch(text):
@@ -98,7 +98,7 @@ def _printed(source: SourceFile) -> Iterator[_Sample]:
 
 
 def _served(source: SourceFile) -> Iterator[_Sample]:
-    """What the exporter serves, scrape after scrape."""
+    """Samples from the output of the exporter, scrape after scrape."""
     for line, text in source.lines():
         served = _SERVED.fullmatch(text)
         if served is None:
@@ -115,7 +115,7 @@ def _served(source: SourceFile) -> Iterator[_Sample]:
 
 
 def _stored(source: SourceFile) -> Iterator[_Sample]:
-    """What Prometheus answers to `query_range`."""
+    """Samples from Prometheus' answer to `query_range`."""
     document = source.document()
     data = document.get("data") if isinstance(document, dict) else None
     results = data.get("result") if isinstance(data, dict) else None
@@ -141,7 +141,7 @@ def _series(source: SourceFile, place: str, series: Any) -> Iterator[_Sample]:
 
 
 def _identity(labels: dict[str, str]) -> str:
-    """What tells GPUs apart; used for nothing else."""
+    """Key that distinguishes GPUs; it is used for nothing else."""
     return labels.get("UUID") or f"{labels.get('Hostname', '')}:{labels.get('gpu', '')}"
 
 

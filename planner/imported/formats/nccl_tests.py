@@ -1,4 +1,4 @@
-"""What nccl-tests print: the times of collectives by size, read as `--network-file` reads them."""
+"""Output of nccl-tests: the times of collectives by size, read as `--network-file` reads them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`nvidia-smi --query-gpu=timestamp,name,index,power.draw --format=csv -l 1`: samples of power, GPU after GPU.
 
-The header names each column with its unit (`power.draw [W]`), the cells repeat it unless `nounits` was given; times are
-local, like `2026/11/22 12:34:56.789` (nvidia-smi manual, `--format`, `--help-query-gpu`).
+The header names each column with its unit (`power.draw [W]`), and the cells repeat the unit unless `nounits` was given.
+Times are local, like `2026/11/22 12:34:56.789` (nvidia-smi manual, `--format`, `--help-query-gpu`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from planner.units import MIB
 
 HINT = "write it with `nvidia-smi --query-gpu=timestamp,index,name,memory.total,power.draw --format=csv -l 1`"
 POWER = {"power.draw.instant": "instant", "power.draw": "average", "power.draw.average": "average"}
-"""Columns of power, best first. `power.draw` is the average of a second on Ampere and later (its manual)."""
+"""Columns of power, best first. On Ampere and later, `power.draw` is the average over a second (nvidia-smi manual)."""
 NAMES = ("uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "index")
-"""Columns that tell GPUs apart; used for nothing else."""
+"""Columns that distinguish GPUs; they are used for nothing else."""
 UNREAD = ("[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]", "[Insufficient Permissions]")
-"""What stands in place of a power that could not be read."""
+"""Cells in place of a power that could not be read."""
 _UNIT = re.compile(r"\s*\[[^]]*\]$")
 _BLENDED = "no column tells GPUs apart: all samples are taken to be of one"
 
@@ -59,7 +59,7 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
     samples, first = _Samples(), dict[str, str]()
     try:
         for cells in rows:
-            if not cells or _columns(cells) == names:  # the header comes again where several logs were joined
+            if not cells or _columns(cells) == names:  # the header is repeated if several logs were joined
                 continue
             if len(cells) != len(names):
                 raise source.fail(rows.line_num, f"expected {len(names)} cells, found {len(cells)}", HINT)

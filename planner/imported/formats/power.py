@@ -1,4 +1,4 @@
-"""Power that a tool sampled while steps ran: the energy of a step, by the samples from its first to its last."""
+"""Power that a tool sampled while steps ran, and the energy of a step from the samples between first and last step."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from planner.runlog.moments import Clock
 Floats = npt.NDArray[np.float64]
 
 METERED_SD = 0.10
-"""Relative standard deviation of a mean power of one driver field: on A100 and H100 the field sees a quarter of the
-time (arXiv 2312.02741); a probe's power of one source alone is taken to be as sure (`planner.measured.device`)."""
+"""Relative standard deviation of a mean power from one driver field. On A100 and H100, the field covers a quarter of
+the time (arXiv 2312.02741). Power that a probe reads from a single source has the same uncertainty
+(`planner.measured.layers.power`)."""
 UNTIMED_SD = 0.20
-"""The same where the samples could not be laid beside the steps: start-up and pauses count as training."""
+"""Relative standard deviation of a mean power if its samples cannot be aligned with the steps, so that start-up and
+pauses count as training."""
 STEP_SD = 0.02
-"""Of the time of a step: repeated runs of one configuration differ by a few percent."""
+"""Relative standard deviation of the time of a step: repeated runs of one configuration differ by a few percent."""
 FEWEST_SAMPLES = 5
-"""Of each GPU, within the steps."""
+"""Fewest samples of each GPU within the steps."""
 
 BOARD = "power of the board as the driver reads it: the host, fans and power supplies are not in it"
 DRIVER_FIELD = "the driver's power field sees part of the time only, on A100 and H100 about a quarter"
@@ -40,21 +42,21 @@ class PowerLog:
     """Samples of the power of one or more GPUs."""
 
     watts: Floats
-    """`[sample]`."""
+    """Power of each sample, `[sample]`."""
     gpu: npt.NDArray[np.intp]
-    """Which GPU, counted from 0 in the order in which they appear, `[sample]`."""
+    """Number of the GPU, counted from 0 in the order of appearance, `[sample]`."""
     clock: Clock | None
-    """When each was taken; None where the log has no times."""
+    """Times of the samples; None if the log has no times."""
     field: str
-    """`instant`, `average` (over a second) or `counter` (differences of an energy counter); empty where not known."""
+    """`instant`, `average` (over a second) or `counter` (differences of an energy counter); empty if unknown."""
 
     @property
     def gpus(self) -> int:
-        """GPUs that were metered."""
+        """Number of GPUs that were metered."""
         return int(self.gpu.max()) + 1
 
     def period_s(self) -> float | None:
-        """Median time between two samples of a GPU; None where it is not known."""
+        """Median time between two samples of a GPU; None if unknown."""
         if self.clock is None:
             return None
         gaps = np.concatenate([np.diff(self.clock.seconds[self.gpu == gpu]) for gpu in range(self.gpus)])
@@ -62,23 +64,23 @@ class PowerLog:
 
 
 def numbered(names: Sequence[str]) -> npt.NDArray[np.intp]:
-    """The number of each name, counted from 0 in the order in which they first appear, `[name]`."""
+    """Number the names from 0 in the order of first appearance, `[name]`."""
     order = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.array([order[name] for name in names], dtype=np.intp)
 
 
 def training_point(source: SourceFile, log: PowerLog, beside: Beside, hint: str) -> ImportedPoint:
-    """The mean power and the energy of a step, on each GPU.
+    """Point of a training step with its mean power and energy per GPU.
 
     Args:
         source: the file of the log.
         log: its samples.
-        beside: the steps, and what was trained.
-        hint: how to write a log that has what is missing.
+        beside: the steps, and the training that they belong to.
+        hint: advice on how to write a complete log.
 
     Raises:
-        UsageError: no log of steps was given, or one has a zone and the other none.
-        InputFileError: too few samples lie within the steps.
+        UsageError: no log of steps was given, or only one of the two logs has a time zone.
+        InputFileError: too few samples are within the steps.
     """
     steps = beside.steps
     if steps is None:
@@ -128,7 +130,7 @@ def training_point(source: SourceFile, log: PowerLog, beside: Beside, hint: str)
 
 
 def shape_of(training: Training) -> WorkShape:
-    """What was trained, as sizes of a point."""
+    """Sizes of the training, as the shape of a point."""
     return WorkShape(model=training.model, seq_len=training.seq_len, tokens=training.tokens_per_gpu)
 
 
@@ -137,10 +139,10 @@ def _name(training: Training) -> str:
 
 
 def _within(log: PowerLog, steps: StepLog, utc_offset_s: float | None) -> npt.NDArray[np.bool_] | None:
-    """Which samples lie between the end of the first step and that of the last; None where times are missing.
+    """Select the samples between the end of the first step and the end of the last; None if times are missing.
 
     Raises:
-        UsageError: only one of the logs knows its zone.
+        UsageError: only one of the two logs has a time zone.
     """
     if log.clock is None or steps.ends is None or len(steps.ends.seconds) < 2:
         return None
@@ -156,7 +158,7 @@ def _within(log: PowerLog, steps: StepLog, utc_offset_s: float | None) -> npt.ND
 
 
 def _clock_times(ends: Clock) -> str:
-    """From when to when steps ended, as their log has the times."""
+    """Format the first and last end of a step, as their log gives the times."""
     first, last = (datetime.fromtimestamp(float(end), UTC) for end in (ends.seconds.min(), ends.seconds.max()))
     return f"{first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S}{' UTC' if ends.zoned else ''}"
 

@@ -1,7 +1,7 @@
-"""A trace of the PyTorch profiler: its matrix products, attention and copies as points of a record.
+"""Trace of the PyTorch profiler: its matrix products, attention and copies as points of a record.
 
-Only kernels whose operator recorded its shapes become points. A kernel of an elementwise operator moves its own bytes,
-while the planner's rate of memory-bound work is over the least traffic of a whole norm or loss: those are left out.
+Only kernels whose operator recorded its shapes become points. Elementwise kernels are left out: each moves its own
+bytes, whereas the planner's rate of memory-bound work refers to the least traffic of a whole norm or loss.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ from planner.runlog.moments import Moment, parse_moment
 from planner.units import MICRO, NANO
 
 KERNEL_SD = 0.10
-"""Of a kernel's rate: clock, heat and what its step did to the cache are not known. The same kernel runs up to a tenth
-slower at the power limit than in a burst (`docs/kernels.md`)."""
+"""Relative standard deviation of a kernel's rate, since the clock, the temperature and the effect of its step on the
+cache are unknown. The same kernel runs up to a tenth slower at the power limit than in a burst (`docs/kernels.md`)."""
 FEW_SHAPES, FEW_SHAPES_SD = 6, 0.20
-"""Shapes of one recipe below which other shapes rest on little, and what that adds."""
+"""Number of shapes of one recipe below which other shapes have little evidence, and the relative standard deviation
+that then applies."""
 FEWEST_ALONE = 3
-"""Undisturbed calls of a shape that suffice to leave the others out."""
+"""Number of undisturbed calls of a shape from which on the disturbed calls are left out."""
 LEAST_COPY_BYTES = 256e6
-"""Smaller copies may come from a cache."""
+"""Smallest copy that counts; smaller ones may come from a cache."""
 CUDA_MAJOR, CUDA_MINOR = 1000, 10
-"""Of CUDART_VERSION."""
+"""Divisors of CUDART_VERSION for its major and minor version."""
 LATEST_NS = 2**63 - 1
-"""Largest time that a profiler's 64 bits of nanoseconds since 1970 hold."""
+"""Latest time in nanoseconds since 1970 that the profiler's 64 bits can hold."""
 SHOWN_KERNELS = 3
 PRECISIONS = {
     "bf16-pure": "bf16", "fp16": "fp16", "fp32": "fp32", "tf32": "tf32", "fp8": "fp8", "fp8-rowwise": "fp8",
@@ -84,7 +85,7 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
 
 
 def _device(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The first GPU that the trace describes; a process sees those of its node, all of one kind."""
+    """Properties of the first GPU in the trace; a process sees the GPUs of its node, which are all of one kind."""
     listed = document.get("deviceProperties")
     first = listed[0] if isinstance(listed, list) and listed else None
     return first if isinstance(first, dict) else {}
@@ -96,7 +97,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _cuda(document: Mapping[str, Any]) -> str | None:
-    """`12.8` of 12080."""
+    """CUDA version of the trace: `12.8` from 12080."""
     version = _whole(document.get("cuda_runtime_version"))
     if not version:
         return None
@@ -119,7 +120,7 @@ def _date(document: Mapping[str, Any]) -> str | None:
 
 
 def _left_out(kernels: Kernels, points: list[ImportedPoint]) -> list[str]:
-    """How much of the kernels' time became no point, with the names that most of it is in."""
+    """Doubts about the share of kernel time that is in no point, and the longest kernels without shapes."""
     used_s = sum((point.time.median_s or 0.0) * (point.sampling.samples or 0) for point in points)
     share = 1.0 - min(used_s / kernels.total_s, 1.0) if kernels.total_s else 0.0
     longest = sorted(kernels.unlinked_s, key=lambda name: -kernels.unlinked_s[name])[:SHOWN_KERNELS]
@@ -130,7 +131,7 @@ def _left_out(kernels: Kernels, points: list[ImportedPoint]) -> list[str]:
 
 
 def _undisturbed(calls: list[Call]) -> tuple[list[float], str]:
-    """Times of the calls that ran alone, where there are enough, else of all; and the quality that they have."""
+    """Times of the calls that ran alone if there are enough, else of all calls; and the quality of the times."""
     alone = [call.seconds for call in calls if call.alone and call.seconds > 0]
     if len(alone) >= FEWEST_ALONE or len(alone) == len(calls):
         return alone, "ok"
@@ -176,7 +177,7 @@ def _sampling(times: list[float], calls: list[Call], quality: str) -> Sampling:
 
 
 def _attention(kernels: Kernels) -> list[ImportedPoint]:
-    """Attention whose forward and backward kernels were both traced."""
+    """Points of attention whose forward and backward kernels were both traced."""
     forward, backward = (_by_attention(kernels, known) for known in (FORWARD, BACKWARD))
     points = []
     for shape, calls in forward.items():
@@ -220,7 +221,7 @@ def _attention_point(shape: AttentionShape, forward: list[float], backward: list
 
 
 def _copies(kernels: Kernels) -> list[ImportedPoint]:
-    """The copies of the size that was copied most often, of those no cache holds."""
+    """Point of the copies of the most frequent size, among sizes that no cache can hold."""
     by_size: dict[float, list[Copy]] = {}
     for copy in kernels.copies:
         if copy.copied_bytes >= LEAST_COPY_BYTES:

@@ -1,10 +1,10 @@
 """The events of a PyTorch profiler trace: which kernels an operator launched, and how long they ran.
 
-A trace is what Kineto exports for Chrome's viewer (`torch.profiler`, `export_chrome_trace`): `traceEvents` with
-operators (`cat: cpu_op`, shapes in `Input Dims` where `record_shapes=True`), launches (`cuda_runtime`, `cuda_driver`)
-and kernels (`kernel`), times in microseconds. A kernel has the `External id` of the operator that launched it and the
-`correlation` of its launch. Kernels that a CUDA graph replays carry the id of whatever operator came last, so that a
-kernel counts for an operator only where its launch lies within it.
+Kineto exports a trace for Chrome's viewer (`torch.profiler`, `export_chrome_trace`). Its `traceEvents` hold operators
+(`cat: cpu_op`, with shapes in `Input Dims` if `record_shapes=True`), launches (`cuda_runtime`, `cuda_driver`) and
+kernels (`kernel`), with times in microseconds. A kernel has the `External id` of the operator that launched it and the
+`correlation` of its launch. Kernels that a CUDA graph replays carry the id of whatever operator came last. A kernel is
+therefore attributed to an operator only if its launch falls within that operator.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ class Operator:
 
     name: str
     dims: tuple[tuple[int, ...], ...]
-    """Shape of each input; empty for what is no tensor."""
+    """Shape of each input; empty if the input is not a tensor."""
     types: tuple[str, ...]
-    """Of each input, as PyTorch names them: `c10::BFloat16`, `float`."""
+    """Type of each input, as PyTorch names it: `c10::BFloat16`, `float`."""
     values: tuple[str, ...]
-    """Of each input that is no tensor, as text."""
+    """Value of each input that is not a tensor, as text."""
     start_us: float
     end_us: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """An operator with what it launched on one GPU."""
+    """An operator with the kernels that it launched on one GPU."""
 
     operator: Operator
     kernels: tuple[str, ...]
-    """Names, in the order of their launches."""
+    """Names of the kernels, in the order of the trace."""
     seconds: float
-    """Of its kernels together."""
+    """Total time of its kernels."""
     alone: bool
     """Whether no kernel of another stream ran at the same time."""
 
@@ -66,7 +66,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """What ran on the GPUs of a trace."""
+    """All work on the GPUs of a trace."""
 
     calls: tuple[Call, ...]
     """Operators that have kernels."""
@@ -80,9 +80,9 @@ class Kernels:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Events:
     operators: dict[int, Operator] = field(default_factory=dict)
-    """By external id."""
+    """Operators by external id."""
     launches: dict[int, tuple[str, float]] = field(default_factory=dict)
-    """Name and time of the call that launched, by correlation."""
+    """Name and time of each launching call, by correlation."""
     kernels: list[_Kernel] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
 
@@ -99,10 +99,10 @@ class _Kernel:
 
 
 def read_kernels(source: SourceFile, document: Mapping[str, Any]) -> Kernels:
-    """The kernels of a trace, with the operators that launched them.
+    """Read the kernels of a trace, with the operators that launched them.
 
     Raises:
-        InputFileError: there are no events or no kernels, or one of them has impossible times.
+        InputFileError: there are no events, too many events or no kernels, or an event has invalid times.
     """
     events = document.get("traceEvents")
     if not isinstance(events, list) or len(events) > MOST_EVENTS:
@@ -149,7 +149,7 @@ def _id(details: Mapping[str, Any], *keys: str) -> int | None:
 
 
 def _span(source: SourceFile, number: int, event: Mapping[str, Any]) -> tuple[float, float]:
-    """Start and end in microseconds."""
+    """Start and end of an event in microseconds."""
     start_us, lasts_us = as_number(event.get("ts")), as_number(event.get("dur"))
     if start_us is None or lasts_us is None:
         key = "ts" if start_us is None else "dur"
@@ -175,7 +175,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _shape(dims: Any) -> tuple[int, ...]:
-    """The sizes of a tensor; empty for what is none (a list of tensors, a number) or has no elements."""
+    """Sizes of a tensor; empty if it is not a tensor (a list of tensors, a number) or has no elements."""
     sizes = _list(dims)
     whole = all(isinstance(size, int) and not isinstance(size, bool) and 0 < size < 2**40 for size in sizes)
     return tuple(sizes) if whole else ()
@@ -210,7 +210,7 @@ def _calls(read: _Events, by_call: Mapping[tuple[int, int], list[int]], alone: n
 
 
 def _launched_within(kernel: _Kernel, read: _Events) -> bool:
-    """Whether the operator whose id a kernel carries launched it, by itself and not as part of a graph."""
+    """Whether the operator whose id a kernel carries launched it directly, not as part of a graph."""
     operator = None if kernel.external is None else read.operators.get(kernel.external)
     launch = None if kernel.correlation is None else read.launches.get(kernel.correlation)
     if operator is None or launch is None:
@@ -224,7 +224,7 @@ def _seconds(kernel: _Kernel) -> float:
 
 
 def _alone(kernels: list[_Kernel]) -> npt.NDArray[np.bool_]:
-    """Whether each kernel overlaps none of another stream of its GPU, `[kernel]`."""
+    """Whether each kernel overlaps no kernel on another stream of its GPU, `[kernel]`."""
     starts, ends = np.array([k.start_us for k in kernels]), np.array([k.end_us for k in kernels])
     devices, streams = np.array([k.device for k in kernels]), np.array([k.stream for k in kernels])
     alone = np.ones(len(kernels), dtype=np.bool_)

@@ -1,7 +1,7 @@
-"""Operators of PyTorch that a plan has a rate of: matrix products and fused causal attention, by their input shapes.
+"""PyTorch operators for which a plan has a rate: matrix products and fused causal attention, by their input shapes.
 
-Inputs stand where the operators' schemas have them (aten/src/ATen/native/native_functions.yaml of PyTorch 2.13; earlier
-versions agree in what is read).
+The positions of inputs follow the operators' schemas (aten/src/ATen/native/native_functions.yaml of PyTorch 2.13;
+earlier versions agree in the inputs that are read).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from planner.lazy import dataclass
 
 FLOAT8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2")
 RECIPES = {"c10::BFloat16": "bf16-pure", "c10::Half": "fp16"}
-"""Type of both operands to the record's recipe of such a product."""
+"""Map from the type of both operands to the record's recipe for such a product."""
 PRODUCTS = {"aten::mm": 0, "aten::addmm": 1, "aten::_addmm_activation": 1, "aten::_scaled_mm": 0}
-"""Operators, and where their first operand stands; the second one follows."""
+"""Operators, with the position of their first operand; the second one follows."""
 _SCALE = 2
-"""Where `_scaled_mm` has the scale of its first operand."""
+"""Position of the first operand's scale in `_scaled_mm`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,13 @@ class AttentionShape:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AttentionOperator:
     query: int
-    """Where the query stands; keys follow."""
+    """Position of the query; the keys follow."""
     causal: int
-    """Where it says whether attention is causal: `True`, or a kind of mask above 0."""
+    """Position of the input for causal attention: `True`, or a kind of mask above 0."""
     lengths: tuple[int, ...]
-    """Where the lengths of packed sequences stand, which must be absent."""
+    """Positions of inputs that must be absent: the lengths of packed sequences and the bias."""
     heads_first: bool
-    """Whether the axes are batch, head, length, size (else batch, length, head, size)."""
+    """Whether the axes are batch, head, length, size; otherwise they are batch, length, head, size."""
 
 
 FORWARD = {
@@ -57,7 +57,7 @@ FORWARD = {
     "aten::_efficient_attention_forward": _AttentionOperator(query=0, causal=9, lengths=(3, 4, 5), heads_first=False),
     "aten::_cudnn_attention_forward": _AttentionOperator(query=0, causal=10, lengths=(3, 4, 5), heads_first=True),
 }
-"""The innermost operators of attention, whose kernels are attention alone; a bias counts as packed."""
+"""The innermost operators of forward attention, whose kernels are only attention; a bias is rejected like packing."""
 BACKWARD = {
     "aten::_flash_attention_backward": _AttentionOperator(query=1, causal=11, lengths=(6, 7), heads_first=False),
     "aten::_efficient_attention_backward": _AttentionOperator(query=1, causal=14, lengths=(4, 6, 7), heads_first=False),
@@ -66,7 +66,7 @@ BACKWARD = {
 
 
 def product_of(call: Call) -> ProductShape | None:
-    """The product that a call is; None where it is none, or where its type is not known."""
+    """Matrix product of a call; None if the call is not a product or its type is unknown."""
     operator = call.operator
     first = PRODUCTS.get(operator.name)
     if first is None or len(operator.dims) < first + 2 or len(operator.types) < first + 2:
@@ -87,7 +87,7 @@ def _recipe(call: Call, types: tuple[str, ...]) -> str | None:
 
 
 def _scaled_recipe(call: Call) -> str | None:
-    """By the scale of the first operand: one number, one a row, or one for 32 elements."""
+    """Recipe of an FP8 product, from its first operand's scale: a single one, one per row or one per 32 elements."""
     operator = call.operator
     if len(operator.dims) <= _SCALE or len(operator.types) <= _SCALE:
         return None
@@ -100,7 +100,7 @@ def _scaled_recipe(call: Call) -> str | None:
 
 
 def float_recipe(kernels: tuple[str, ...]) -> str | None:
-    """Which arithmetic a product of FP32 tensors ran in, by the names of its kernels; None where they do not say."""
+    """Arithmetic of a product of FP32 tensors, from the names of its kernels; None if they do not show it."""
     text = " ".join(kernels).lower()
     if "tf32" in text:
         return "tf32"
@@ -108,7 +108,7 @@ def float_recipe(kernels: tuple[str, ...]) -> str | None:
 
 
 def attention_of(call: Call, known: dict[str, _AttentionOperator]) -> AttentionShape | None:
-    """The attention that a call is, forward or backward; None where it is none, is not causal or is packed."""
+    """Attention of a call, forward or backward; None if it is not attention, not causal, or packed."""
     operator = call.operator
     form = known.get(operator.name)
     if form is None or max(form.causal, *form.lengths) >= len(operator.dims) or form.causal >= len(operator.values):

@@ -1,4 +1,4 @@
-"""Stretches of training that a tool metered as a whole: windows of Zeus, runs of CodeCarbon."""
+"""Windows of training that a tool metered as a whole: windows of Zeus, runs of CodeCarbon."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from planner.records.work import RunSetup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """One stretch."""
+    """One metered window."""
 
     name: str
-    """What it spans, in the words of who metered it."""
+    """Name of the window, as given by the person who metered it."""
     seconds: float
-    """Positive."""
+    """Length, positive."""
     gpu_j: float
     """Energy of all GPUs together, positive."""
     gpus: int
-    """GPUs that were metered."""
+    """Number of GPUs that were metered."""
 
 
 def window_point(role: str, name: str, windows: Sequence[Window], training: Training) -> ImportedPoint:
-    """Windows of one name as one point: the median of their times, their mean power on each GPU.
+    """Combine windows of one name into a point with the median of their times and their mean power per GPU.
 
     Args:
-        role: `step` where each window is a step of training, else what it spans.
-        name: of the point.
-        windows: at least one, all of as many GPUs.
-        training: what was trained.
+        role: `step` if each window is a training step, otherwise a name for its content.
+        name: name of the point.
+        windows: at least one, all with the same number of GPUs.
+        training: description of the training.
     """
     time = statistics_of([window.seconds for window in windows])
     total_s = sum(window.seconds for window in windows)

@@ -1,7 +1,8 @@
-"""What Zeus measured (`ZeusMonitor`, zeus/monitor/energy.py of 0.16): its CSV log, or its measurements as JSON.
+"""Measurements of Zeus (`ZeusMonitor`, zeus/monitor/energy.py of 0.16): its CSV log, or its measurements as JSON.
 
 The log has the columns `start_time,window_name,elapsed_time,gpu0_energy,gpu1_energy,…` (seconds since 1970, s, J). A
-measurement (`dataclasses.asdict`) is `{"time": s, "gpu_energy": {"0": J, …}, …}`: one, a list, or one a line.
+measurement (`dataclasses.asdict`) is `{"time": s, "gpu_energy": {"0": J, …}, …}`. A file holds a single measurement, a
+list, or one per line.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from planner.runlog.moments import parse_moment
 
 HINT = "pass the `log_file` of a ZeusMonitor, or its measurements as JSON"
 MOST_NAMES = 50
-"""Different windows of one file."""
+"""Most names of windows in one file."""
 _ENERGY = re.compile(r"gpu(\d{1,4})_energy")
 _STEP = re.compile(r"step|iter|batch", re.IGNORECASE)
 
@@ -62,7 +63,7 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
 
 
 def _from_csv(source: SourceFile) -> tuple[str | None, list[Window]]:
-    """When the first window began, and all windows."""
+    """Start time of the first window, and all windows."""
     rows = csv.reader(source.text.splitlines())
     names = [name.strip() for name in next(rows, [])]
     energies = [name for name in names if _ENERGY.fullmatch(name)]

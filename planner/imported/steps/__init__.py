@@ -1,4 +1,4 @@
-"""Logs of training steps, one module for each way of writing them, tried in this order.
+"""Logs of training steps, with one module for each format.
 
 To add one, write `planner/imported/steps/<name>.py` with a `StepFormat` and list it here; a contract test runs it.
 """
@@ -15,14 +15,15 @@ from planner.imported.steps.table import TABLE
 from planner.imported.steps.torchtitan import TORCHTITAN
 
 STEP_FORMATS = (MEGATRON, NANOTRON, TORCHTITAN, HUGGING_FACE, TABLE)
-"""All of them; the table comes last, since it is told by two of its column names alone."""
+"""All formats, in the order in which they are tried. The table comes last, because it is recognised from its column
+names alone."""
 
 
 def read_steps(source: SourceFile) -> StepLog:
-    """The steps that a log holds, in whatever of the formats.
+    """Read the steps of a log in any of the formats.
 
     Raises:
-        InputFileError: it is none of them, or a line is damaged.
+        InputFileError: the log has none of the formats, or a line is damaged.
     """
     chosen = next((form for form in STEP_FORMATS if form.recognises(source.head)), None)
     if chosen is None:

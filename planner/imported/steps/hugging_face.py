@@ -1,6 +1,6 @@
-"""The end of a run of Hugging Face's Trainer (`planner.runlog.formats.hugging_face`).
+"""The closing summary of a run of Hugging Face's Trainer (`planner.runlog.formats.hugging_face`).
 
-It logs no step on its own, so that the mean over the whole run is all there is.
+The Trainer logs no times of single steps, so only the mean over the whole run is available.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from planner.runlog.formats.hugging_face import HUGGING_FACE as LINES
 from planner.runlog.formats.hugging_face import RATE
 
 HALF_A_DIGIT, SMALL_RATIO = 0.0005, 0.005
-"""Of the steps per second that are printed; a smaller part of them is not worth a word."""
+"""Rounding error of the printed steps per second, and the share of a step below which it is not mentioned."""
 WHOLE_RUN = "one mean over the whole run, with its start, evaluation and checkpoints"
 
 

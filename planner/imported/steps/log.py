@@ -1,4 +1,4 @@
-"""A log of training steps: how long each took and when it ended, whatever program wrote it."""
+"""A log of training steps, whatever program wrote it: how long each step took and when it ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.runlog.moments import Clock, Moment
 Floats = npt.NDArray[np.float64]
 
 FEWEST_TO_DROP_ONE = 3
-"""Lines of a log from which on the first, which warms up and compiles, is left out."""
+"""Number of lines from which on the first one, which includes warm-up and compilation, is left out."""
 WITH_DATA = "steps hold whatever the program does between two of them: loading data, logging, checkpoints"
 
 
@@ -26,32 +26,32 @@ class StepLog:
     """The steps of one training run."""
 
     program: str
-    """What trained, as `framework` of a file of runs names it; empty where the log does not say."""
+    """Training program, as the column `framework` in a file of runs names it; empty if the log does not say."""
     durations_s: Floats
-    """Seconds per step, one entry for each line of the log that has one, `[line]`."""
+    """Seconds per step, one entry for each line of the log with a duration, `[line]`."""
     ends: Clock | None = None
-    """When each line was written, `[line]`, the first among them, whose own step has no duration where the times of two
-    lines give it; None where the log has no times."""
+    """Time of each line, `[line]`; None if the log has no times. The first line is included, although its step has no
+    duration if durations come from the times of two lines."""
     sequences_per_step: float | None = None
-    """Global batch; None where the log does not say."""
+    """Global batch in sequences; None if the log does not give it."""
     doubts: tuple[str, ...] = ()
 
     @property
     def steady_s(self) -> Floats:
-        """Durations without the first line, where there are enough."""
+        """Durations without the first line, if there are enough lines."""
         return self.durations_s[1:] if len(self.durations_s) >= FEWEST_TO_DROP_ONE else self.durations_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFormat:
-    """One way in which programs log their steps."""
+    """One format in which programs log their steps."""
 
     name: str
-    """Of the program, or of the kind of file."""
+    """Name of the program, or of the kind of file."""
     recognises: Callable[[str], bool]
     """Whether the first characters of a file are of this format."""
     read: Callable[[SourceFile], StepLog]
-    """Raises `InputFileError` where the file has no step, or a line of one is damaged."""
+    """Reads a file. It raises `InputFileError` if the file has no step, or a line about a step is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +60,18 @@ class LoggedStep:
 
     line: int
     number: int | None = None
-    """Of the step."""
+    """Number of the step."""
     duration_s: float | None = None
-    """Seconds per step; None: by the times of this line and the one before."""
+    """Seconds per step; None if they follow from the times of this line and the previous one."""
     end: Moment | None = None
     sequences: float | None = None
 
 
 def logged_steps(source: SourceFile, form: LogFormat) -> list[LoggedStep]:
-    """What a file says of steps in the lines of one framework.
+    """Collect the steps of a file from the lines of one framework.
 
     Raises:
-        InputFileError: a number in such a line is none.
+        InputFileError: such a line holds something else where a number should be.
     """
     logged = []
     for number, text in source.lines():
@@ -92,7 +92,7 @@ def logged_steps(source: SourceFile, form: LogFormat) -> list[LoggedStep]:
 
 
 def has_steps(head: str, form: LogFormat) -> bool:
-    """Whether the beginning of a file has a line about a step of this framework, whole or damaged."""
+    """Whether the beginning of a file has a line about a step of this framework, intact or damaged."""
     for text in head.splitlines():
         if any(mark in text for mark in form.marks):
             try:
@@ -104,7 +104,7 @@ def has_steps(head: str, form: LogFormat) -> bool:
 
 
 def step_log(source: SourceFile, program: str, logged: Sequence[LoggedStep], doubts: tuple[str, ...]) -> StepLog:
-    """The log that these lines make; a step that several ranks log counts once.
+    """Build the log from these lines; a step that several ranks log counts once.
 
     Raises:
         InputFileError: there is no step, times run backwards, or a step has neither a duration nor a time.
@@ -132,7 +132,7 @@ def step_log(source: SourceFile, program: str, logged: Sequence[LoggedStep], dou
 
 
 def _once_each(logged: Sequence[LoggedStep]) -> list[LoggedStep]:
-    """The first line of each step; lines without a number are all kept."""
+    """Keep the first line of each step, and all lines without a number."""
     numbered: dict[int, LoggedStep] = {}
     for step in logged:
         if step.number is not None:
@@ -151,7 +151,7 @@ def _check_order(source: SourceFile, steps: Sequence[LoggedStep]) -> None:
 
 
 def _between(source: SourceFile, steps: Sequence[LoggedStep], *, timed: bool) -> list[float]:
-    """Seconds per step between successive lines, by their times."""
+    """Seconds per step between successive lines, from their times."""
     if not timed or len(steps) < 2:
         raise source.fail(steps[0].line, "expected the duration of each step, or the times of two or more")
     durations = []

@@ -1,4 +1,4 @@
-"""Steps in a table of one's own, CSV or JSON Lines (`planner.runlog.formats.table`)."""
+"""Steps in the user's own table, CSV or JSON Lines (`planner.runlog.formats.table`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps that torchtitan logs (`planner.runlog.formats.torchtitan`); times of day of two lines give their time."""
+"""The steps that torchtitan logs (`planner.runlog.formats.torchtitan`), with durations from the times of its lines."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Layers measured whole, against the sum of the kernels that they are made of.
+"""Layers measured whole, compared with the sum of their kernels.
 
-The sum of separately measured kernels is systematically shorter than a layer that was measured whole; the ratio of the
-two is measured per recipe and carried along (`MeasuredRates.composition_ratio`). So the sum has to be right in how it
-changes with shape, not in its absolute value.
+The sum of separately measured kernels is systematically shorter than a layer measured whole. The ratio of the two is
+measured per recipe and applied in plans (`MeasuredRates.composition_ratio`). The sum therefore only has to change
+correctly with shape; its absolute value does not matter.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue
 from planner.records.measurement import Measurement
 
 GRADIENT_BYTES = {"fp32": 12.0, "tf32": 12.0, "fp16": 14.0, "bf16-autocast": 14.0, "bf16-pure": 6.0}
-"""Traffic of a weight gradient per parameter: written, read and added to the accumulated one; 12 where not listed."""
+"""Bytes of traffic of a weight gradient per parameter: it is written, read and added to the accumulated gradient; 12 if
+not listed."""
 
 
 def composed_seconds(
     rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: float | None = None
 ) -> tuple[float, float] | None:
-    """Forward and backward time of a point's work as the sum of its kernels; None where a kernel was not measured.
+    """Forward and backward time of a point's work as the sum of its kernels; None if a kernel was not measured.
 
     Args:
-        rates: of the same record.
-        work: of the point.
-        recipe: of the point.
-        clock_hz: of the device while the point ran; None: the one that the rates are for.
+        rates: rates of the same record.
+        work: work of the point.
+        recipe: recipe of the point.
+        clock_hz: clock of the device while the point ran; None means the clock at which the rates hold.
     """
     compute = COMPUTE.get(recipe)
     if compute is None or rates.copy_bytes_per_s is None or not _measured(rates, work, compute):
@@ -49,25 +50,25 @@ def _measured(rates: MeasuredRates, work: PointWork, compute: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layer:
-    """A point of layers against the sum of their kernels."""
+    """A point of whole layers, compared with the sum of their kernels."""
 
     probe_id: str
     log_ratio: float
     composed_s: float
-    """Forward and backward."""
+    """Forward plus backward time as the sum of the kernels."""
 
 
 PRIOR_SD, PRIOR_LAYERS = 0.1, 2.0
-"""How far layers of one recipe are apart in their ratio, where few of them can tell, and how many of them that counts
-for: a scaled inverse chi-squared prior (Gelman et al. 2013, Bayesian Data Analysis, section 3.2). It was 0.1 on an
-H200."""
+"""Prior standard deviation of the log ratio between layers of one recipe, and the number of layers that the prior
+counts for. It is a scaled inverse chi-squared prior (Gelman et al. 2013, Bayesian Data Analysis, section 3.2) for
+records with few layers. The standard deviation was 0.1 on an H200."""
 
 
 def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> dict[LayerRun, MeasuredValue]:
-    """Layers measured whole over the sum of their kernels, by how they were run.
+    """Time of layers measured whole over the sum of their kernels, by how they were run.
 
-    A layer counts by the time of its kernels: what small ones wait for the host is a time of its own, and no multiple
-    that larger ones would take.
+    Layers are weighted by the time of their kernels. Small layers wait for the host; that wait is a separate time, not
+    a factor that larger layers would share.
     """
     layers: dict[LayerRun, list[_Layer]] = {}
     blocks = quiet_first(usable(points, "block"))
@@ -80,7 +81,7 @@ def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> d
 
 
 def layer_clocks_hz(points: Sequence[Measurement]) -> dict[LayerRun, float]:
-    """Clock that layers hold, hot, by how they were run: of the longest, since small ones may wait for the host."""
+    """Clock that layers sustain, by how they were run: that of the longest, since small ones may wait for the host."""
     clocks = {}
     for point in sorted(quiet_first(usable(points, "block")), key=lambda point: point.time.median_s or 0.0):
         clock_hz = median_clock_hz([point], lambda _: True)
@@ -90,9 +91,9 @@ def layer_clocks_hz(points: Sequence[Measurement]) -> dict[LayerRun, float]:
 
 
 def _layer(rates: MeasuredRates, point: Measurement, work: PointWork, blocks: Sequence[Measurement]) -> _Layer | None:
-    """A layer's time over the sum of its kernels, which is at the clock that products sustain.
+    """Compare a layer's time with the sum of its kernels, which holds at the clock that products sustain.
 
-    A burst is brought to the clock that layers of its recipe sustain first.
+    A burst is first converted to the clock that layers of its recipe sustain.
     """
     recipe, clock_hz = point.setup.recipe or "", point.device_state.sm_clock_median_hz
     composed = composed_seconds(rates, work, recipe)

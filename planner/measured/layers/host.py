@@ -1,8 +1,8 @@
-"""The time that the host takes to launch a step of eager code, which no step is shorter than.
+"""Time that the host takes to launch a step of eager code, which is a lower bound of the step time.
 
-Every operation passes through Python, autograd and the dispatcher before its kernel is in the queue. What that takes is
-a property of the machine: all steps of a record tell it, whatever they compute. How much more an implementation needs
-per kernel (operands of FP8 are objects of their own) its own steps tell.
+Every operation passes through Python, autograd and the dispatcher before its kernel is queued. The time for this is a
+property of the machine, so all steps of a record are evidence for it, whatever they compute. An implementation may need
+more per kernel (FP8 operands are wrapped in objects); its own steps show how much more.
 """
 
 from __future__ import annotations
@@ -19,34 +19,37 @@ from planner.measured.rates import HostTime, MeasuredRates
 from planner.records.measurement import Measurement
 
 COMPILED_KERNELS = (10.0, 20.0)
-"""Kernels of a compiled layer, forward and backward, about."""
+"""Approximate number of kernels of a compiled layer, forward and backward."""
 EAGER_CAST_KERNELS, COMPILED_CAST_KERNELS = 8.0, 2.0
-"""Kernels of one cast to FP8."""
+"""Number of kernels of one cast to FP8, in eager and in compiled code."""
 END_AND_UPDATE_KERNELS = 60.0
-"""Of embedding, output layer, loss and update of eager code in one step, about; a plan's are without the update."""
+"""Approximate number of kernels of embedding, output layer, loss and update in one step of eager code. Plans count
+them without the update."""
 OPERATION_LAUNCHES = 4.0
-"""Host time of an operation, with dispatch and autograd, over that of a bare kernel, where a record does not hold the
-first: 4.6 on the host of an H100, at most 4.1 on that of an H200 (docs/probing.md)."""
+"""Host time of an operation, with dispatch and autograd, over that of a bare kernel launch. It is used if a record does
+not hold the host time of operations. Measured: 4.6 on the host of an H100, at most 4.1 on that of an H200
+(docs/probing.md)."""
 STEPS = ("end_to_end", "verify")
-"""Kinds of points that are whole steps of a library's models, as predicted ones are."""
+"""Kinds of points that are whole steps of a library's models, like the steps that are predicted."""
 SCALE_SD, SAMPLE_SD = 0.3, 0.2
-"""Of the logarithm, assumed: implementations about the line of their record, and one sample of a machine's host."""
+"""Assumed standard deviations of the logarithm: of implementations about the line of their record, and of one sample of
+a machine's host time."""
 MOST_STEPS = 120
-"""That a line is drawn through: every pair of them is tried."""
+"""Most steps that a line is fitted to, since every pair of them is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launched:
-    """A step as the host saw it."""
+    """The launches of one step and the host time that they took."""
 
     launches: float
-    """Kernels, about."""
+    """Approximate number of kernels."""
     host_s: float
-    """What launching them took."""
+    """Time that the host took to launch them."""
 
 
 def layer_kernels(work: PointWork, recipe: str) -> tuple[float, float]:
-    """Kernels of the layers, forward and backward, about."""
+    """Approximate number of kernels of the layers, forward and backward."""
     each = COMPILED_KERNELS if work.compiled else work.eager_kernels
     forward, backward = (work.layers * count for count in each)
     if COMPUTE.get(recipe, recipe) in HIGH:
@@ -57,14 +60,14 @@ def layer_kernels(work: PointWork, recipe: str) -> tuple[float, float]:
 
 
 def launches_of(work: PointWork, recipe: str) -> float:
-    """Kernels of a whole step."""
+    """Approximate number of kernels of a whole step."""
     return sum(layer_kernels(work, recipe)) + END_AND_UPDATE_KERNELS
 
 
 def launched(point: Measurement, work: PointWork) -> Launched | None:
-    """What the host took for a point; None where the record does not hold it.
+    """Launches and host time of a point; None if the record does not hold its host time.
 
-    At most the step itself: where steps follow one another the host launches one in the time of one.
+    The host time is at most the step time, because in a sequence of steps the host launches one step per step time.
     """
     host_s, whole_s = point.time.host_median_s, point.time.median_s
     if host_s is None:
@@ -73,12 +76,12 @@ def launched(point: Measurement, work: PointWork) -> Launched | None:
 
 
 def with_host(rates: MeasuredRates, points: Sequence[Measurement]) -> MeasuredRates:
-    """The rates of a record with its host's time, for predictions of steps."""
+    """Add the host time of a record to its rates, for predictions of steps."""
     return replace(rates, host=host_line(points))
 
 
 def host_line(points: Sequence[Measurement]) -> HostTime | None:
-    """The host's time for steps of 16 and 32 bits of a record, by their kernels; None where it holds none."""
+    """Fit the host time of eager 16-bit and 32-bit steps to their number of kernels; None if a record holds none."""
     steps = [
         step
         for kind in STEPS
@@ -92,10 +95,10 @@ def host_line(points: Sequence[Measurement]) -> HostTime | None:
 
 
 def _least_absolute(steps: Sequence[Launched]) -> HostTime:
-    """The line with the least sum of absolute errors of the logarithm: a host that was held up counts no more than one.
+    """Fit the line with the least sum of absolute log errors, so that a delayed host counts only as one outlier.
 
-    Such a line passes through two of the points (of relative errors exactly, of logarithms nearly), so that all pairs
-    are tried, and every point with the origin.
+    Such a line passes through two of the points (exactly for relative errors, nearly for logarithms). The search
+    therefore tries all pairs of points, and each point together with the origin.
     """
     counts = np.array([step.launches for step in steps])
     seconds = np.array([step.host_s for step in steps])
@@ -113,12 +116,12 @@ def _least_absolute(steps: Sequence[Launched]) -> HostTime:
 
 
 def host_time(own: Iterable[Launched | None], longest_launch_s: float, rates: MeasuredRates) -> HostTime:
-    """What the host takes for steps of one implementation.
+    """Host time for steps of one implementation.
 
     Args:
-        own: its steps.
-        longest_launch_s: most that a launch can have taken, since no step was shorter than all of its own.
-        rates: of the same record.
+        own: steps of the implementation; None for a step whose host time is unknown.
+        longest_launch_s: upper bound of the time of one launch, since no step was shorter than all of its launches.
+        rates: rates of the same record.
     """
     steps = [step for step in own if step is not None]
     line = rates.host or (_least_absolute(steps) if steps else None)

@@ -1,7 +1,7 @@
-"""Power of layers measured whole, beside what their kinds of work take of the sum of their kernels.
+"""Power of layers measured whole, with the share of each kind of work in the sum of their kernels.
 
-The power of products that run alone and of copies says what each kind of work draws; a whole layer says what they draw
-together, with the gaps between them and at the clock that the power limit leaves to the mixture.
+Products and copies that run alone show the power of each kind of work. A whole layer shows their combined power,
+including the gaps between kernels, at the clock that the power limit allows for the mixture.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.records.measurement import Measurement
 
 
 def layer_powers(rates: MeasuredRates, points: Sequence[Measurement]) -> dict[LayerRun, LayerPower]:
-    """Layers whose power was read over a window, by how they were run; of several the last."""
+    """Power of layers that was read over a window, by how they were run; the last point of each kind counts."""
     powers = {}
     for point in usable(points, "block"):
         recipe, work, power = point.setup.recipe or "", work_of(point), measured_power(point)

@@ -1,7 +1,7 @@
-"""Kernel time of a point's forward and backward pass, by kind of work, from the kernels that a record holds.
+"""Kernel time of a point's forward and backward pass, by kind of work, from the kernels of a record.
 
-Both uses start from these figures: their sum is the denominator of the composition ratio (`composition`), and each is
-a column that whole steps are fitted to (`steps`).
+The times have two uses: their sum is the denominator of the composition ratio (`composition`), and each of them is a
+column of the fit of whole steps (`steps`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from planner.measured.rates import LayerRun, MeasuredRates
 from planner.performance.compute import FLASH_BACKWARD, FORWARD_SHARE
 
 NOMINAL_FLOP_PER_S = 1e12
-"""Rate of products in a record without any; where it is used, only the shape of its column matters."""
+"""Rate of products that is assumed if a record has none. Where it is used, only relative times within its column
+matter."""
 NOMINAL_BYTES_PER_S = 1e11
-"""Bandwidth in a record without one; the same holds."""
+"""Bandwidth that is assumed if a record has none. As for `NOMINAL_FLOP_PER_S`, only relative times matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSeconds:
-    """Seconds of one phase by kind of work."""
+    """Seconds of one phase, by kind of work."""
 
     products: float
     """Matrix products of the layers."""
@@ -33,31 +34,33 @@ class PhaseSeconds:
     traffic: float
     """Memory-bound work of the layers."""
     casts: float
-    """Casts of their operands to FP8."""
+    """Casts of the layers' operands to FP8."""
     end_products: float
-    """Matrix products of the ends: output layer, heads."""
+    """Matrix products outside the layers: output layer, heads."""
     end_traffic: float
-    """Memory-bound work of the ends: loss, embedding."""
+    """Memory-bound work outside the layers: loss, embedding."""
 
     @property
     def total(self) -> float:
-        """All kinds of work."""
+        """Sum over all kinds of work."""
         return self.products + self.attention + self.traffic + self.casts + self.end_products + self.end_traffic
 
 
 def phase_seconds(
     rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: float | None = None
 ) -> tuple[PhaseSeconds, PhaseSeconds]:
-    """Forward and backward phase of a point in a recipe of the probes.
+    """Time of the forward and backward phase of a point, by kind of work, in a recipe of the probes.
 
-    Backward, each product has two of the same arithmetic; with checkpointing the backward phase runs the layers'
-    forward pass once more. What the record did not measure takes a nominal rate.
+    In the backward phase, each forward product has two counterparts with the same number of FLOP. With checkpointing,
+    the backward phase runs the layers' forward pass once more. Kernels that the record did not measure take a nominal
+    rate.
 
     Args:
-        rates: of the same record.
-        work: of the point.
-        recipe: of the point.
-        clock_hz: of the device while the point ran, which arithmetic follows; None: the one that the rates are for.
+        rates: rates of the same record.
+        work: work of the point.
+        recipe: recipe of the point.
+        clock_hz: clock of the device while the point ran, with which arithmetic scales; None means the clock at which
+            the rates hold.
     """
     products, end_products = (
         _products_s(rates, listed, recipe, clock_hz) for listed in (work.products, work.edge_products)
@@ -88,26 +91,26 @@ def phase_seconds(
 
 
 def pass_seconds(rates: MeasuredRates, recipe: str, *, compiled: bool = False) -> float:
-    """Time of one read or write of an element by memory-bound work, which keeps at least 16 bits per element."""
+    """Time in which memory-bound work reads or writes one element, which is kept in at least 16 bits."""
     element_bytes = max(ELEMENT_BYTES.get(COMPUTE.get(recipe, recipe), 2.0), 2.0)
     bandwidth = memory_bandwidth(rates, element_bytes, compiled=compiled)
     return element_bytes / (bandwidth.value if bandwidth else copy_bytes_per_s(rates))
 
 
 def copy_bytes_per_s(rates: MeasuredRates) -> float:
-    """Bandwidth of plain copies; a nominal one in a record without it."""
+    """Bandwidth of plain copies; a nominal one if the record has none."""
     return rates.copy_bytes_per_s.value if rates.copy_bytes_per_s else NOMINAL_BYTES_PER_S
 
 
 def _slower(held_hz: Mapping[str, float], compute: str, clock_hz: float | None) -> float:
-    """Time of arithmetic at a clock over that at the clock which its rates are for."""
+    """Time of arithmetic at a clock over its time at the clock for which its rates hold."""
     return clock_ratio_of(held_hz.get(compute), clock_hz) or 1.0
 
 
 def _products_s(
     rates: MeasuredRates, products: Sequence[Product], recipe: str, clock_hz: float | None
 ) -> tuple[float, float]:
-    """Forward and backward: the gradients of input and weight are products of the same sizes, permuted."""
+    """Forward and backward time of products; the gradients of input and weight permute the sizes of the product."""
     compute = COMPUTE.get(recipe, recipe)
     forward_s = backward_s = 0.0
     for product in products:
@@ -127,19 +130,22 @@ def _products_s(
 
 
 EAGER_CAST_BYTES = 33.0
-"""Traffic of an eager cast to FP8 per element of 16 bits, kernel by kernel: absolute 2 + 2, maximum 2, to FP32 2 + 4,
-divide 4 + 4, clamp 4 + 4, to FP8 4 + 1 (`probes/precisions/linear/products.py`, `quantise`)."""
+"""Bytes of traffic of an eager cast to FP8 per 16-bit element, read plus written by each kernel: absolute 2 + 2,
+maximum 2, to FP32 2 + 4, divide 4 + 4, clamp 4 + 4, to FP8 4 + 1 (`probes/precisions/linear/products.py`,
+`quantise`)."""
 FUSED_CAST_BYTES = {"fp8": 5.0, "fp8-rowwise": 3.0, "mxfp8": 3.0}
-"""The same where it is fused: read for the maximum of the whole tensor or kept since the maximum of its row, then read
-and written."""
+"""Bytes of traffic of a fused cast to FP8 per 16-bit element, by recipe. With one scale per tensor, an element is read
+for the maximum, then read again and written. With a scale per row or block, it is read once and kept until it is
+written."""
 TURNED_BYTES = 2.0
-"""Of FP8 values that are copied into the other layout, per element, in eager code."""
+"""Bytes of traffic per element of copying FP8 values into the other memory layout, in eager code."""
 
 
 def _casts_s(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, float]:
-    """Forward and backward casts to FP8: every product casts both of its operands anew.
+    """Time of the forward and backward casts to FP8. Every product casts both of its operands anew.
 
-    Eager, each operand of the backward pass but the gradient that arrives is copied into the other layout as well.
+    In eager code, the operands of the backward products are also copied into the other memory layout, except for the
+    incoming gradient in the product that computes the gradient of the input.
     """
     if COMPUTE.get(recipe, recipe) not in HIGH:
         return 0.0, 0.0
@@ -153,7 +159,7 @@ def _casts_s(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float,
 
 
 def _cast_s(rates: MeasuredRates, recipe: str, *, compiled: bool) -> float:
-    """Time of casting an element, as measured; else its least traffic at the bandwidth of copies."""
+    """Measured time of casting one element; if there is none, the traffic of the cast at the bandwidth of copies."""
     measured = rates.cast_s.get(LayerRun(recipe=recipe, compiled=compiled))
     if measured is not None:
         return measured.value
@@ -162,7 +168,7 @@ def _cast_s(rates: MeasuredRates, recipe: str, *, compiled: bool) -> float:
 
 
 def _attention_s(rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: float | None) -> tuple[float, float]:
-    """Forward and backward of all layers."""
+    """Forward and backward time of the attention of all layers."""
     if not work.attention_flop:
         return 0.0, 0.0
     compute = COMPUTE.get(recipe, recipe)
@@ -180,5 +186,5 @@ def _attention_s(rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: f
 
 
 def _nominal(rates: MeasuredRates) -> float:
-    """Some rate for kinds that were not measured; the anchors set its scale."""
+    """Stand-in rate for compute types that were not measured; the anchors set its scale."""
     return max((best.value for best in rates.best_matmul_flop_per_s.values()), default=NOMINAL_FLOP_PER_S)

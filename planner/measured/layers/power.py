@@ -10,7 +10,7 @@ from planner.measured.rates import Activity, ActivityKind, AttentionPower, Measu
 from planner.records.measurement import Measurement
 
 TWO_SOURCES_SD, SINGLE_SOURCE_SD = 0.02, 0.10
-"""Relative standard deviation of a mean power: where counter and power field agree, and where only one was read."""
+"""Relative standard deviations of a mean power: if energy counter and power field agree, and if only one was read."""
 
 
 def measured_powers(points: Sequence[Measurement]) -> dict[Activity, MeasuredValue]:
@@ -24,7 +24,7 @@ def measured_powers(points: Sequence[Measurement]) -> dict[Activity, MeasuredVal
 
 
 def attention_powers(points: Sequence[Measurement]) -> dict[str, tuple[AttentionPower, ...]]:
-    """Power of attention whose energy was read over a window, by kind of compute."""
+    """Power of attention that was read over an energy window, by compute type."""
     powers: dict[str, tuple[AttentionPower, ...]] = {}
     for point in points:
         power, compute = measured_power(point), COMPUTE.get(point.setup.recipe or "")
@@ -39,16 +39,16 @@ def attention_powers(points: Sequence[Measurement]) -> dict[str, tuple[Attention
 
 
 def attention_power(rates: MeasuredRates, compute: str, head_dim: float) -> AttentionPower | None:
-    """The window of the nearest size of a head; None where none was read in this kind of compute.
+    """Power of attention at the nearest measured head size; None if none was read in this compute type.
 
-    FP16 attention does the arithmetic of BF16, and draws as much.
+    FP16 falls back to BF16, because both do the same arithmetic and draw the same power.
     """
     windows = rates.attention_power.get(compute) or (rates.attention_power.get("bf16", ()) if compute == "fp16" else ())
     return min(windows, key=lambda window: abs(log(window.head_dim / head_dim)), default=None)
 
 
 def measured_power(point: Measurement) -> MeasuredValue | None:
-    """Mean power over a point's window; None where it has none, or one that was too short or inconsistent."""
+    """Mean power over a point's window; None if it has no window, or one that was too short or inconsistent."""
     if point.power.mean_w is None or point.energy.quality in ("inconsistent", "short"):
         return None
     sd = SINGLE_SOURCE_SD if point.energy.quality == "single" else TWO_SOURCES_SD
@@ -56,7 +56,7 @@ def measured_power(point: Measurement) -> MeasuredValue | None:
 
 
 def _activity(point: Measurement) -> Activity | None:
-    """What a window's power belongs to; None where it is no activity that plans are made of."""
+    """Activity that a window's power belongs to; None if it is not an activity that plans use."""
     role, recipe = point.setup.role, point.setup.recipe
     if point.kind == "idle":
         return Activity(kind=ActivityKind.IDLE if role == "bare" else ActivityKind.CONTEXT)

@@ -1,8 +1,8 @@
-"""The energy of a training step that was not run, and the clock that the power limit leaves it.
+"""Energy of a training step that was not run, and the clock that the power limit allows it.
 
-Every kind of work has the power that the same record measured it at alone, less what the device draws at rest; anchors
-with an energy window say how much of it a step draws. Where that is more than the power limit allows, the clock falls:
-arithmetic takes longer and less energy.
+Each kind of work draws the power that the same record measured for it alone, less the idle power of the device. Anchors
+with an energy window show which share of that a step draws. If the total exceeds the power limit, the clock falls:
+arithmetic then takes longer and uses less energy.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from planner.rates.parameters import shipped_parameters
 from planner.records.measurement import Measurement
 
 ATTENTION_KERNELS = {"tf32": "fp32"}
-"""Kind of products that fused attention makes, where it is not that of the other products: TF32 leaves it in FP32."""
+"""Compute type of the products in fused attention, if it differs from that of other products: TF32 leaves attention in
+FP32."""
 LEAST_CLOCK = 0.4
-"""Lowest clock over the full one that is looked at."""
+"""Lowest clock that is considered, as a share of the full clock."""
 HALVINGS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEnergy:
-    """A step with its energy."""
+    """Time and energy of one step."""
 
     time_s: float
     energy_j: float
@@ -51,10 +52,10 @@ class EnergyFit:
     rates: MeasuredRates
     idle_w: float
     scale: float
-    """What anchors draw beyond idle power, over what their kinds of work draw alone."""
+    """Energy of the anchors above idle, over the energy that their kinds of work use alone."""
 
     def at_limit(self, target: DescribedWork) -> StepEnergy | None:
-        """Time and energy of a step at the highest clock that the power limit allows; None: its work is unknown."""
+        """Time and energy of a step at the highest clock that the power limit allows; None if its work is unknown."""
         full_hz, limit_w = self.rates.full_clock_hz, self.rates.power_limit_w
         step = self._at(target, full_hz)
         if step is None or full_hz is None or limit_w is None or step.energy_j <= limit_w * step.time_s:
@@ -80,7 +81,7 @@ class EnergyFit:
 
 
 def fit_energy(steps: StepFit, anchors: Sequence[Measurement], rates: MeasuredRates) -> EnergyFit | None:
-    """Fit the anchors whose energy was measured well; None where there is none, or a power is missing."""
+    """Fit the anchors whose energy was measured reliably; None if there are none or a power is missing."""
     idle = _watts(rates, ActivityKind.CONTEXT) or _watts(rates, ActivityKind.IDLE)
     if idle is None:
         return None
@@ -108,9 +109,10 @@ def fit_energy(steps: StepFit, anchors: Sequence[Measurement], rates: MeasuredRa
 def dynamic_j(
     step: StepTime, work: PointWork, rates: MeasuredRates, recipe: str, idle_w: float, clock_hz: float | None
 ) -> float | None:
-    """What the kinds of work of a step draw beyond idle power, as if each ran alone; None where a power is missing.
+    """Energy above idle of the kinds of work of a step, as if each ran alone; None if a power is missing.
 
-    The energy of arithmetic grows with a power of the clock (`clock_exponent`, less 1 for the time that it saves).
+    The energy of arithmetic scales with the clock to the power of `clock_exponent` - 1: power scales with
+    `clock_exponent`, and time is inversely proportional to the clock.
     """
     compute = COMPUTE.get(recipe, recipe)
     high = HIGH.get(compute, compute)
@@ -122,7 +124,7 @@ def dynamic_j(
     exponent = shipped_parameters().find("clock_exponent").value - 1.0
 
     def arithmetic(kind: int, power: _Power, held_hz: float | None) -> float:
-        """Seconds are those at the clock that the rates are for, watts those at the clock of their own window."""
+        """Energy of one kind of arithmetic; seconds hold at the clock of the rates, watts at the clock of `power`."""
         slower = clock_ratio_of(held_hz, power.clock_hz) or 1.0
         faster = clock_ratio_of(clock_hz, power.clock_hz) or 1.0
         drawn_w: float = max(power.mean_w - idle_w, 0.0) * faster**exponent
@@ -139,15 +141,15 @@ def dynamic_j(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Power:
-    """Of arithmetic that runs alone."""
+    """Power of arithmetic that runs alone."""
 
     mean_w: float
     clock_hz: float | None
-    """That it held meanwhile."""
+    """Clock that it held meanwhile."""
 
 
 def _product_power(rates: MeasuredRates, compute: str) -> _Power | None:
-    """Power of products; FP16's are BF16's, of which alone the default suite reads it."""
+    """Power of products. FP16 falls back to BF16, the only one of the two whose power the default suite reads."""
     for kind in (compute, "bf16") if compute == "fp16" else (compute,):
         mean_w = _watts(rates, ActivityKind.MATMUL, kind)
         if mean_w is not None:
@@ -156,7 +158,7 @@ def _product_power(rates: MeasuredRates, compute: str) -> _Power | None:
 
 
 def _attention_power(rates: MeasuredRates, high: str, head_dim: float, products: _Power) -> _Power:
-    """Power of attention as it was read, else what is usual beside that of products of its kind."""
+    """Measured power of attention; if there is none, the usual fraction of the power of products of its type."""
     window = attention_power(rates, high, head_dim)
     if window is not None:
         return _Power(mean_w=window.power_w.value, clock_hz=window.clock_hz)

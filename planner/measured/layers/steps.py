@@ -1,9 +1,9 @@
-"""The time of a training step that was not run, from small ones that were: kernels give the shape, anchors the scale.
+"""Time of a training step that was not run, from small steps that were: kernels give the shape, anchors the scale.
 
-For one recipe and one implementation of a model, forward and backward are fitted to anchors as non-negative multiples
-of what the kernels of the same record predict, pulled towards 1. A few anchors carry a few multiples: which
-kinds of work share one is chosen by leaving each anchor out (`GROUPINGS`). On a GPU a step takes as long as the device
-or the host, whichever is slower. What is left over at anchors is carried to near shapes.
+For one recipe and one implementation of a model, the forward and backward times of anchors are fitted as non-negative
+multiples of the times that the kernels of the same record predict, pulled towards 1. A few anchors support only a few
+multiples. Leave-one-out errors choose which kinds of work share a multiple (`GROUPINGS`). On a GPU, a step takes as
+long as the device or the host, whichever is slower. The residuals at anchors are carried to nearby shapes.
 """
 
 from __future__ import annotations
@@ -23,89 +23,92 @@ from planner.measured.rates import HostTime, MeasuredRates
 from planner.records.measurement import Measurement
 
 HOST_BOUND = 0.97
-"""Share of a step's time from which on it is the host that takes it."""
+"""Ratio of host time to step time from which the host counts as the bottleneck."""
 AUTOCAST = ("fp16", "bf16-autocast")
 """Recipes whose weights are cast to 16 bits in the forward pass."""
 CAST_BYTES = 6.0
-"""Of a weight read in 32 bits and written in 16, or of its gradient the other way round."""
+"""Bytes of traffic to read a weight in 32 bits and write it in 16, or to convert its gradient the other way round."""
 IN_PLACE = ("fp32", "tf32", "bf16-pure")
-"""Recipes whose gradients stay in the type in which they are made."""
+"""Recipes whose gradients keep the data type in which they are computed."""
 NOMINAL_LAUNCH_S = 5e-6
-"""Time to launch a kernel in a record without it; only the scale of the fixed cost's column."""
+"""Launch time of a kernel that is assumed if a record has none. It only scales the column of the fixed cost."""
 RECOMPUTE_APART = 2.7
-"""Distance of a checkpointed step from a plain one, as a factor of shape."""
+"""Factor in shape that separates a checkpointed step from a plain one, for carrying residuals."""
 
 PRODUCTS, ATTENTION, TRAFFIC, CASTS, FIXED, END_PRODUCTS, END_TRAFFIC = range(7)
-"""Kinds of work of a phase, in seconds."""
+"""Kinds of work of a phase, as indices into arrays of seconds, `[kind]`."""
 LAYERS, ENDS = (PRODUCTS, CASTS, ATTENTION, TRAFFIC), (END_PRODUCTS, END_TRAFFIC)
 Grouping = tuple[tuple[int, ...], ...]
 TOGETHER: Grouping = ((*LAYERS, *ENDS),)
-"""For a single anchor."""
+"""Grouping for a single anchor: all kinds of work share one multiple."""
 GROUPINGS: tuple[Grouping, ...] = (
     ((*LAYERS, FIXED), ENDS),
     (LAYERS, (FIXED,), ENDS),
     ((PRODUCTS, CASTS, ATTENTION), (TRAFFIC, FIXED), ENDS),
 )
-"""Kinds of work that share a multiple, fewest multiples first."""
+"""Candidates for which kinds of work share a multiple, with the fewest multiples first."""
 RESIDUAL_SD = 0.02
-"""Relative error of a step's time that the kinds of work leave over."""
+"""Relative error of a step's time that the kinds of work leave unexplained."""
 MEASURED_SD, GUESSED_SD = 0.1, 1.0
-"""Of a multiple: products and attention were measured as such, how much memory traffic and how many kernels a library
-needs is a guess. It is no wider for a kind that takes little of the anchors: it may take much of a target."""
+"""Prior standard deviations of a multiple. Products and attention were measured directly; the memory traffic and the
+number of kernels of a library are guesses. Neither is widened for a kind that takes little of the anchors' time, since
+it may take much of a target's."""
 PULLS = dict.fromkeys((PRODUCTS, CASTS, ATTENTION, END_PRODUCTS), RESIDUAL_SD / MEASURED_SD) | dict.fromkeys(
     (TRAFFIC, FIXED, END_TRAFFIC), RESIDUAL_SD / GUESSED_SD
 )
-"""Of a multiple towards 1, by kind of work; where several share one, that of the kind that is least known."""
+"""Pull of a multiple towards 1, by kind of work. If several kinds share a multiple, the weakest pull applies: that of
+the least certain kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
-    """Seconds of one step by phase."""
+    """Seconds of one step, by phase."""
 
     forward_s: float
     backward_s: float
     optimizer_s: float
     closure: float
-    """Whole step over the sum of its phases, at the anchors."""
+    """Time of the whole step over the sum of its phases, measured at the anchors."""
     host_s: float
-    """What the host needs to launch the step; 0 where it launches nothing ahead."""
+    """Host time to launch the step; 0 if the host does not launch ahead."""
     kinds_s: tuple[float, ...]
-    """Forward and backward by kind of work at the clock that the rates are for, `[kind]`; memory traffic as fitted."""
+    """Forward plus backward seconds by kind of work, at the clock for which the rates hold, `[kind]`; memory traffic is
+    as fitted."""
 
     @property
     def device_s(self) -> float:
-        """The whole step where the host is never late."""
+        """Time of the whole step if the host is never late."""
         return (self.forward_s + self.backward_s + self.optimizer_s) * self.closure
 
     @property
     def total_s(self) -> float:
-        """The whole step: the device's work or the host's, whichever is longer."""
+        """Time of the whole step: that of the device or of the host, whichever is longer."""
         return max(self.device_s, self.host_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """A step as its kernels predict it, and as it was measured where it is an anchor."""
+    """A step as its kernels predict it and, for an anchor, as it was measured."""
 
     forward: Floats
-    """Seconds by kind of work, `[kind]`."""
+    """Predicted seconds by kind of work, `[kind]`."""
     backward: Floats
     launches: float
-    """Kernels that the host launches, about."""
+    """Approximate number of kernels that the host launches."""
     shape: tuple[float, ...]
-    """Position, for carrying residuals to near shapes."""
+    """Position in shape space, for carrying residuals to nearby shapes."""
     forward_s: float = 0.0
-    """Measured, as all that follows."""
+    """Measured seconds. All following fields are measured, too."""
     backward_s: float = 0.0
     update_s: float = 0.0
     host: Launched | None = None
-    """What the host takes to launch it; None where the record does not hold that."""
+    """Host time to launch the step; None if the record does not hold it."""
     probe_id: str = ""
     relative_sd: float | None = None
 
     @property
     def total_s(self) -> float:
-        """All phases as measured."""
+        """Measured time of all phases."""
         return self.forward_s + self.backward_s + self.update_s
 
 
@@ -118,9 +121,9 @@ class _DeviceFit:
     backward: LinearFit
 
     def kinds_s(self, step: _Step) -> tuple[float, ...]:
-        """Forward and backward by kind of work, `[kind]`: arithmetic as measured alone, memory traffic as fitted.
+        """Forward plus backward time by kind of work, `[kind]`: arithmetic as measured alone, traffic as fitted.
 
-        Where a product takes longer than alone, it waits; more time in traffic is more traffic.
+        A product that takes longer than alone is waiting, whereas extra time in memory traffic is extra traffic.
         """
         total = step.forward + step.backward
         for number, group in enumerate(self.grouping):
@@ -130,7 +133,7 @@ class _DeviceFit:
         return tuple(float(seconds) for seconds in total)
 
     def seconds(self, step: _Step) -> tuple[float, float]:
-        """Forward and backward of a step."""
+        """Forward and backward time of a step."""
         forward_s = self.forward.seconds(_grouped(step.forward, self.grouping), step.shape)
         return forward_s, self.backward.seconds(_grouped(step.backward, self.grouping), step.shape)
 
@@ -142,20 +145,20 @@ class StepFit:
     recipe: str
     device: _DeviceFit
     host: HostTime
-    """Nothing on a CPU, whose launches are part of the work."""
+    """Host time; zero on a CPU, where launches are part of the work."""
     clock_hz: float | None
-    """What the anchors that ran hot held."""
+    """Clock that the anchors which ran hot held."""
     optimizer: LinearFit | None
     closure: float
     probe_ids: tuple[str, ...]
 
     def seconds(self, target: DescribedWork, rates: MeasuredRates, clock_hz: float | None = None) -> StepTime | None:
-        """Time of a step that was not run; None where its work is unknown.
+        """Time of a step that was not run; None if its work is unknown.
 
         Args:
             target: the step.
-            rates: of the same record.
-            clock_hz: at which it runs; None: what the anchors held.
+            rates: rates of the same record.
+            clock_hz: clock at which the step runs; None means the clock that the anchors held.
         """
         work = work_of(target)
         if work is None:
@@ -176,7 +179,7 @@ class StepFit:
 
 
 def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | None:
-    """Fit the anchors of one recipe and implementation; None where none has usable times."""
+    """Fit the anchors of one recipe and implementation; None if none of them has usable times."""
     known = [(point, work) for point in anchors if point.usable_time and (work := work_of(point)) is not None]
     quiet = {point.probe_id for point in _comparable([point for point, _ in known])}
     timed = [
@@ -193,7 +196,7 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
     host = HostTime(step_s=0.0, launch_s=0.0)
     if on_gpu:
         host = host_time((step.host for step in steps), min(step.total_s / step.launches for step in steps), rates)
-    # A nominal rate is nothing to be pulled towards.
+    # Predictions from a nominal rate are no reason to pull multiples towards 1.
     device = _chosen(_bound_by_device(steps, host), pulled=bool(rates.product_fits))
     return StepFit(
         recipe=recipe,
@@ -207,11 +210,11 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
 
 
 def _bound_by_device(steps: Sequence[_Step], host: HostTime) -> list[_Step]:
-    """The anchors that the host did not hold up; all, where that is a guess and leaves one, or leaves none."""
+    """Anchors that the host did not delay; all anchors if none remain, or only one and the host time is a guess."""
 
     def host_s(step: _Step) -> float:
         usual_s = host.seconds(step.launches)
-        return min(step.host.host_s, usual_s) if step.host else usual_s  # one sample may have been held up itself
+        return min(step.host.host_s, usual_s) if step.host else usual_s  # a single sample may itself be delayed
 
     free = [step for step in steps if host_s(step) < HOST_BOUND * step.total_s]
     is_measured = all(step.host is not None for step in steps)
@@ -219,13 +222,13 @@ def _bound_by_device(steps: Sequence[_Step], host: HostTime) -> list[_Step]:
 
 
 def _chosen(steps: Sequence[_Step], *, pulled: bool) -> _DeviceFit:
-    """The multiples that meet left-out anchors best."""
+    """Fit with the grouping that predicts left-out anchors best."""
     groupings = [grouping for grouping in GROUPINGS if len(grouping) <= len(steps)] or [TOGETHER]
     return _fit(steps, min(groupings, key=lambda g: _left_out_error(steps, g, pulled=pulled)), pulled=pulled)
 
 
 def _left_out_error(steps: Sequence[_Step], grouping: Grouping, *, pulled: bool) -> float:
-    """Mean square error of the logarithm of each anchor's forward and backward time, fitted to the others."""
+    """Mean squared log error of each anchor's forward plus backward time, predicted from the other anchors."""
     if len(steps) == 1:
         return 0.0
     misses = []
@@ -252,7 +255,7 @@ def _fit(steps: Sequence[_Step], grouping: Grouping, *, pulled: bool) -> _Device
 
 
 def _grouped(kinds: Floats, grouping: Grouping) -> list[float]:
-    """Columns of a fit: seconds of the kinds of work that share a multiple."""
+    """Columns of a fit: the summed seconds of the kinds of work that share a multiple."""
     return [float(kinds[list(group)].sum()) for group in grouping]
 
 
@@ -270,7 +273,10 @@ def _fit_update(timed: Sequence[tuple[Measurement, PointWork]]) -> LinearFit | N
 
 
 def _comparable(points: Sequence[Measurement]) -> list[Measurement]:
-    """The quiet points; beside a canary the others too: each was divided by what the same product took beside it."""
+    """Quiet points; all points if every one was timed against a canary, which corrects for contention.
+
+    The time of such a point was divided by the slowdown of the canary, a fixed product that ran beside it.
+    """
     if all(point.sampling.clock == "canary" for point in points):
         return list(points)
     return quiet_first(points)
@@ -282,7 +288,7 @@ def _closure(point: Measurement) -> float:
 
 
 def _shape(point: DescribedWork) -> tuple[float, ...]:
-    """Position of a point, for carrying residuals to near ones."""
+    """Position of a point in shape space, for carrying residuals to nearby points."""
     return (
         float(point.shape.tokens or 1),
         float(point.shape.seq_len or 1),
@@ -293,7 +299,7 @@ def _shape(point: DescribedWork) -> tuple[float, ...]:
 
 
 def _anchor(point: Measurement, work: PointWork, rates: MeasuredRates, recipe: str, held_hz: float | None) -> _Step:
-    """An anchor at its own clock, or at the one that others of its family held where it has none."""
+    """Describe an anchor at its own clock or, if that is unknown, at the clock that its family held."""
     known = clock_ratio(point, held_hz) is not None
     clock_hz = point.device_state.sm_clock_median_hz if known else held_hz
     return replace(
@@ -310,9 +316,9 @@ def _anchor(point: Measurement, work: PointWork, rates: MeasuredRates, recipe: s
 def _described(
     point: DescribedWork, work: PointWork, rates: MeasuredRates, recipe: str, clock_hz: float | None
 ) -> _Step:
-    """A step by kind of work and phase, at a clock."""
+    """Describe a step by kind of work and phase, at a given clock."""
     kernels = layer_kernels(work, recipe)
-    gap = rates.kernel_s or rates.launch_s  # only a GPU has both; the host's launches are no part of its work
+    gap = rates.kernel_s or rates.launch_s  # only a GPU has both, and launches on the host are not device work
     forward, backward = (
         np.array([
             phase.products, phase.attention, phase.traffic + copied / copy_bytes_per_s(rates), phase.casts,
@@ -326,7 +332,7 @@ def _described(
 
 
 def _weight_bytes(work: PointWork, recipe: str) -> tuple[float, float]:
-    """Traffic of copies of the layers' weights forward, and of their gradients backward."""
+    """Bytes of traffic to cast the layers' weights in the forward pass, and their gradients in the backward pass."""
     forward = CAST_BYTES if recipe in AUTOCAST else 0.0
     backward = 0.0 if recipe in IN_PLACE else CAST_BYTES
     return forward * work.weights, backward * work.weights

@@ -1,8 +1,8 @@
-"""Bandwidth of a layer's memory-bound work, from the operations that it is made of.
+"""Bandwidth of a layer's memory-bound work, from the operations that it consists of.
 
-Unfused, they differ widely: on an H200 an addition moves its bytes at 4.2 TB/s, a norm at 2.4, the rotary embedding, in
-several kernels, at 0.3. Time adds up, so that the mean weighs each by its share of a layer's traffic; and its spread is
-what another share would make of it, not how far the operations are apart.
+Unfused operations differ widely: on an H200, an addition moves its bytes at 4.2 TB/s, a norm at 2.4, and the rotary
+embedding, which takes several kernels, at 0.3. Times add up, so the mean weights each operation by its share of a
+layer's traffic. The spread of the mean is the effect of different shares, not the scatter between operations.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ PASSES = {
     "silu_mul": FFN_PASSES * INNER,
     "rope": ROTARY_PASSES * ROTATED,
 }
-"""Elements that a layer reads and writes per token, by the operation that stands for them: two norms, two additions and
-copies of q, k and v, which move their bytes as additions do, the gated activation, and the rotary embedding."""
+"""Elements that a layer reads and writes per token, by the measured operation that represents them. In order, they
+belong to two norms; two additions and the copies of q, k and v, which move their bytes like additions; the gated
+activation; and the rotary embedding."""
 SHARE_SD = 0.25
-"""Relative standard deviation of an operation's share of the traffic, from one model to another: as far as a fit to
-published runs leaves the passes uncertain (`norm_passes`, `ffn_passes`, `qkv_passes` of `parameters.csv`)."""
+"""Relative standard deviation of an operation's share of the traffic between models: the uncertainty of the passes
+after a fit to published runs (`norm_passes`, `ffn_passes`, `qkv_passes` of `parameters.csv`)."""
 UNMEASURED_SD = 0.7
-"""Of the rate of an operation that was not measured, which is taken to be that of the others: about a factor of two."""
+"""Relative standard deviation of the rate of an operation that was not measured, which is assumed to equal the rate of
+the others: about a factor of two."""
 
 
 def layer_bandwidths(points: Sequence[Measurement]) -> Values:
-    """Bandwidth over the fused minimum of a layer's operations, by mode: `eager`, `compiled`, and the same with `-32`.
+    """Bandwidth of a layer's operations over their fused minimum of traffic, by mode.
 
-    Those are of 32-bit elements; the others of 16-bit ones, or of 32-bit ones where a record has no others.
+    The modes `eager-32` and `compiled-32` are for 32-bit elements. The modes `eager` and `compiled` are for 16-bit
+    elements, or for 32-bit elements if a record has no others.
     """
     bandwidths: Values = {}
     for compiled in (False, True):
@@ -54,13 +57,13 @@ def layer_bandwidths(points: Sequence[Measurement]) -> Values:
 
 
 def memory_bandwidth(rates: MeasuredRates, element_bytes: float, *, compiled: bool) -> MeasuredValue | None:
-    """Bandwidth of memory-bound work on elements of a size; None where none was measured in that mode."""
+    """Bandwidth of memory-bound work on elements of a size, else on 16-bit elements; None if neither was measured."""
     modes = (_mode(element_bytes, compiled=compiled), _mode(2.0, compiled=compiled))
     return next((rates.memory_bytes_per_s[mode] for mode in modes if mode in rates.memory_bytes_per_s), None)
 
 
 WIDE_BYTES = 4.0
-"""Of an element of 32 bits."""
+"""Bytes of a 32-bit element."""
 
 
 def _mode(element_bytes: float, *, compiled: bool) -> str:
@@ -73,7 +76,7 @@ def _element_bytes(point: Measurement) -> float:
 
 
 def _mean(operations: Sequence[Measurement]) -> MeasuredValue:
-    """The traffic of a layer over the time that it takes, with its spread."""
+    """Traffic of a layer over the time that it takes, with the spread of this bandwidth."""
     by_role: dict[str, list[float]] = {}
     for point in operations:
         bytes_per_s = (point.counts.bytes_min or 0.0) / (point.time.median_s or 1.0)
@@ -87,7 +90,7 @@ def _mean(operations: Sequence[Measurement]) -> MeasuredValue:
 
 
 def _spread(mean: float, bandwidths: Mapping[str, float]) -> float:
-    """Relative standard deviation of the mean, if shares and what was not measured are other than here."""
+    """Relative standard deviation of the mean, from the uncertainty of shares and of operations not measured."""
     whole = sum(PASSES.values())
     other_shares = [
         PASSES[role] / whole * (mean / bandwidth - 1.0) * SHARE_SD for role, bandwidth in bandwidths.items()

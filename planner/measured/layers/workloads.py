@@ -11,11 +11,11 @@ from planner.models.images.catalogue import load_image_models, network_of
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 
 FULL_BYTES = 4.0
-"""Of an activation in a network's traffic of 32 bits."""
+"""Bytes per activation in the 32-bit traffic of a network."""
 
 
 class DescribedWork(Protocol):
-    """What is known of a point's work before it is run: a measurement, or a probe's point."""
+    """Description of a point's work that is available before it runs: a measurement, or a probe's point."""
 
     @property
     def kind(self) -> str:
@@ -23,7 +23,7 @@ class DescribedWork(Protocol):
 
     @property
     def setup(self) -> RunSetup:
-        """What is run, and with which settings."""
+        """Workload and settings of the run."""
 
     @property
     def shape(self) -> WorkShape:
@@ -36,18 +36,18 @@ class DescribedWork(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """`count` products `[m, k] x [k, n]`, forward; trained, so backward is the same work twice."""
+    """`count` forward products `[m, k] x [k, n]`. They are trained, so the backward pass does twice the work."""
 
     m: float
     n: float
     k: float
     count: float = 1.0
     low: bool = True
-    """False: stays in the high precision of the recipe (output layer, router)."""
+    """False if the product stays in the high precision of the recipe (output layer, router)."""
 
     @property
     def flop(self) -> float:
-        """Of the forward products."""
+        """FLOP of the forward products."""
         return 2.0 * self.m * self.n * self.k * self.count
 
 
@@ -57,42 +57,42 @@ OWN_KERNELS, DECODER_KERNELS, ENCODER_KERNELS, CONVOLUTION_KERNELS = (
     (25.0, 50.0),
     (4.0, 8.0),
 )
-"""Kernels that eager code launches for a layer, forward and backward, about: of the probe's own layers, of the
-library's decoder (norms and rotary embedding step by step) and encoder, of a convolution with its batch norm."""
+"""Approximate number of kernels that eager code launches for a layer, forward and backward: for the probe's own layers,
+the library's decoder (norms and rotary embedding step by step), its encoder, and a convolution with its batch norm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointWork:
-    """What one iteration of a block or whole-model point does."""
+    """Work of one iteration of a block or whole-model point."""
 
     products: tuple[Product, ...]
-    """Of the layers, which checkpointing computes again."""
+    """Products of the layers, which checkpointing recomputes."""
     edge_products: tuple[Product, ...]
-    """Of the ends: output layer, heads."""
+    """Products outside the layers: output layer, heads."""
     attention_flop: float
-    """Forward, of the layers, causal half where causal."""
+    """Forward FLOP of attention in the layers; only the causal half if attention is causal."""
     attention_head: float
-    """Size of a head."""
+    """Head size."""
     attention_tokens: float
-    """Longest key length, which decides how efficient the kernel is."""
+    """Longest key length, which determines the efficiency of the kernel."""
     element_passes: float
-    """Elements read or written by memory-bound work of the layers, forward and backward, in fused kernels."""
+    """Elements that memory-bound work of the layers reads or writes, forward and backward, in fused kernels."""
     edge_passes: float
-    """The same at the ends: loss, embedding."""
+    """Elements that memory-bound work outside the layers (loss, embedding) reads or writes, likewise."""
     weights: float
-    """Matrix parameters of the layers: their gradients are added up or written once per iteration."""
+    """Matrix parameters of the layers. Their gradients are accumulated or written once per iteration."""
     layers: float
     params: float
-    """All parameters that an update touches; 0 where there is no update."""
+    """All parameters that the optimizer updates; 0 if there is no update."""
     eager_kernels: tuple[float, float] = OWN_KERNELS
-    """Of a layer, forward and backward, about."""
+    """Approximate number of kernels of a layer in eager code, forward and backward."""
     recompute: bool = False
     compiled: bool = False
-    """The layers run through `torch.compile`; the ends never do."""
+    """True if the layers run through `torch.compile`; the work outside them never does."""
 
 
 def work_of(point: DescribedWork) -> PointWork | None:
-    """The work of a block or end-to-end point; None for other points or incomplete lines."""
+    """Work of a block or whole-model point; None for other points and incomplete lines."""
     work = _work(point)
     if work is None:
         return None
@@ -115,13 +115,13 @@ def _work(point: DescribedWork) -> PointWork | None:
 
 
 HIDDEN_PASSES, FFN_PASSES, QKV_PASSES, ROTARY_PASSES, ROUTED_PASSES = 20.0, 8.0, 6.0, 4.0, 6.0
-"""Reads and writes by fused kernels, forward and backward, of a decoder layer: of the hidden state (two norms, two
-residual additions, casts), the inner activation (SwiGLU: 3 and 5), the output of the qkv product (split, transposes),
-queries and keys (rotary embedding), and the rows sent to experts."""
+"""Reads and writes by fused kernels in a decoder layer, forward and backward: of the hidden state (two norms, two
+residual additions, casts), the inner activation (SwiGLU: 3 forward, 5 backward), the output of the qkv product (split,
+transposes), queries and keys (rotary embedding), and the rows sent to experts."""
 COLLECTIVE_PASSES = 8.0
-"""Of the hidden state under tensor parallelism: what the collectives would read and write."""
+"""Reads and writes of the hidden state that the collectives of tensor parallelism would add."""
 LOGIT_PASSES = 12.0
-"""Of the logits: loss in FP32, forward and backward."""
+"""Reads and writes of the logits: loss in FP32, forward and backward."""
 
 
 def _decoder_work(point: DescribedWork, *, whole: bool) -> PointWork | None:
@@ -163,7 +163,7 @@ def _decoder_work(point: DescribedWork, *, whole: bool) -> PointWork | None:
 
 
 def _shared_input(rows: float, inner: float, widths: tuple[float, ...], count: float, *, fused: bool) -> list[Product]:
-    """Products of one input: in one, as the probe's own layers make them, or one by one, as the library's models do."""
+    """Products that share an input: fused into one in the probe's own layers, separate in the library's models."""
     if fused:
         return [Product(m=rows, n=sum(widths), k=inner, count=count)]
     return [Product(m=rows, n=width, k=inner, count=count) for width in widths]
@@ -195,7 +195,7 @@ def _encoder_work(point: DescribedWork) -> PointWork | None:
 
 
 def _image_work(point: DescribedWork) -> PointWork | None:
-    """ResNet-50 at any resolution: the pixels of its convolutions grow with the image's area."""
+    """Work of ResNet-50 at any resolution; the pixels of its convolutions grow with the area of the image."""
     if point.shape.micro_batch is None or point.shape.seq_len is None:
         return None
     network, images = (

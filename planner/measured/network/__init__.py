@@ -1,1 +1,1 @@
-"""Collectives that the user measured with nccl-tests, and what a plan takes from them."""
+"""Collectives that the user measured, and the network terms that plans derive from them."""

@@ -1,8 +1,9 @@
-"""From times of collectives to the terms of the network: the equations of `performance.collectives`, inverted.
+"""Network terms fitted to times of collectives: the equations of `performance.collectives`, inverted.
 
-Weighted least squares of the relative errors over all sizes of all runs, in the logarithm of each term, so that none
-is negative. What the runs leave open (one number of nodes does not tell the latency per node from that of the start)
-is divided as the catalogue has it: its ranges are the prior, and count for little against a measured time.
+The fit is a weighted least squares of the relative errors over all sizes of all runs. It works in the logarithm of each
+term, so that none is negative. The runs may not identify all terms: a single number of nodes cannot separate the
+latency per node from the start-up latency. The split then follows the catalogue, whose ranges are the prior and count
+for little against a measured time.
 """
 
 from __future__ import annotations
@@ -27,25 +28,27 @@ TIMES: Mapping[str, Callable[[Floats, RankGroup, Rates], Value]] = {
     "alltoall": all_to_all_s,
     "sendrecv": lambda sizes, group, rates: send_s(sizes, group.crosses, rates),
 }
-"""The planner's equation of each collective, by the name that nccl-tests gives it."""
+"""The planner's equation for each collective, by its name in nccl-tests."""
 
 TIME_SD = 0.001
-"""Relative standard deviation of a time, for its weight: so small that the prior decides only what no time tells."""
+"""Relative standard deviation of a time in the cost: so small that the prior decides only what no time informs."""
 LINE_SD = 0.1
-"""What a straight line leaves of exact times (decision 0003): a time whose samples spread less counts in full."""
+"""Relative error of a straight line against exact times (decision 0003). A time whose samples scatter much less counts
+in full."""
 LEAST_TIME_SD = 0.01
-"""The same for the ranges: no time is known better."""
+"""Least relative standard deviation of a time for the ranges of terms: no time is known better."""
 OPEN_RATIO, MOVED = 0.995, 0.01
-"""A term whose spread is still this much of the prior's, and whose logarithm moved by less, was not measured."""
+"""A term was not measured if its spread is still this share of the prior's and its logarithm moved by no more than
+this."""
 STEP = 1e-5
-"""Of the logarithm of a term, for its derivative."""
+"""Step in the logarithm of a term for numerical derivatives."""
 MOST_STEPS, CONVERGED_RATIO = 60, 1e-8
-"""When the descent ends: after so many steps, or when one gains no more than this of the cost."""
+"""The descent ends after this many steps, or when a step reduces the cost by less than this share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """What is known of a term before anything was measured."""
+    """Prior knowledge of a term, before anything was measured."""
 
     value: float
     log_sd: float
@@ -53,34 +56,37 @@ class Prior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedTerm:
-    """A term as the runs have it."""
+    """A term as fitted to the runs."""
 
     value: float
     log_sd: float
-    """Of its logarithm, with what the runs leave open of it."""
+    """Standard deviation of its logarithm, including what the runs leave undetermined."""
     informed: bool
-    """Whether the runs say anything of it."""
+    """Whether the runs carry information about the term."""
 
 
 class Link(Enum):
-    """What limits the rate of a run; the equations have the slower of the two."""
+    """Link that limits the rate of a run; the equations take the slower of the two.
+
+    The value of each member is the term of the other link, which then does not count.
+    """
 
     INSIDE = "nic_bytes_per_s"
-    """The links inside a node or rack: NVLink, else PCIe. Its value is the term that does not count."""
+    """The links inside a node or rack: NVLink, else PCIe."""
     BETWEEN = "nvlink_bytes_per_s"
-    """The network between them."""
+    """The network between nodes or racks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedRun:
-    """A run, where its ranks sit, and what limits it."""
+    """A run, the placement of its ranks, and the link that limits it."""
 
     run: CollectiveRun
     group: RankGroup
     link: Link
 
     def time_s(self, rates: Rates) -> Floats:
-        """By the planner's equation with this link alone, `[..., size]`."""
+        """Times by the planner's equation with this link alone, `[..., size]`."""
         time = TIMES[self.run.collective](
             self.run.sizes_bytes, self.group, rates.replaced(**{self.link.value: float("inf")})
         )
@@ -93,7 +99,7 @@ class NetworkFit:
 
     terms: dict[str, FittedTerm]
     residual_ratio: float
-    """Root mean square of the relative errors that remain, each by what its time counts for."""
+    """Root mean square of the remaining relative errors, with the weights of the times."""
 
 
 def fit_network(placed: Sequence[PlacedRun], rates: Rates, priors: Mapping[str, Prior]) -> NetworkFit:
@@ -101,8 +107,8 @@ def fit_network(placed: Sequence[PlacedRun], rates: Rates, priors: Mapping[str, 
 
     Args:
         placed: the runs.
-        rates: mid values of all terms; those of `priors` are replaced.
-        priors: of the terms that are fitted, by name.
+        rates: mid values of all terms; the terms in `priors` are replaced.
+        priors: priors of the fitted terms, by name.
     """
     problem = _Problem(placed, rates, priors)
     best = problem.descend(np.zeros(len(priors)))
@@ -120,7 +126,7 @@ def fit_network(placed: Sequence[PlacedRun], rates: Rates, priors: Mapping[str, 
 
 
 class _Problem:
-    """Errors, their derivatives and the cost at shifts of the logarithms of the terms, `[term]`."""
+    """Errors, their derivatives and the cost, as functions of shifts of the logarithms of the terms, `[term]`."""
 
     def __init__(self, placed: Sequence[PlacedRun], rates: Rates, priors: Mapping[str, Prior]) -> None:
         self._placed = placed
@@ -131,29 +137,29 @@ class _Problem:
         self._weights = np.concatenate([_weights(item.run) for item in placed])
 
     def errors(self, shifts: Floats) -> Floats:
-        """Logarithm of predicted over measured times; `shifts` `[..., term]` give `[..., size]`."""
+        """Logarithm of predicted over measured times, `[..., size]`, for shifts `[..., term]`."""
         values = {name: value * np.exp(shifts[..., at, None]) for at, (name, value) in enumerate(self._values.items())}
         rates = self._rates.replaced(**values)
         times_s = np.concatenate([item.time_s(rates) for item in self._placed], axis=-1)
         return np.asarray(np.log(times_s) - self._log_times)
 
     def residual(self, shifts: Floats) -> float:
-        """Root mean square of the errors, by the weights of the times."""
+        """Root mean square of the errors, with the weights of the times."""
         squared = (self._weights * self.errors(shifts)) ** 2
         return float(np.sqrt(squared.sum() / (self._weights**2).sum()))
 
     def cost(self, shifts: Floats) -> float:
-        """Half the sum of squared errors and of the distance to the prior, each over its spread."""
+        """Half the sum of the squared errors and squared shifts from the prior, each over its standard deviation."""
         errors = self._weights * self.errors(shifts) / TIME_SD
         return 0.5 * float(errors @ errors + self._precision @ shifts**2)
 
     def derivatives(self, shifts: Floats, errors: Floats) -> Floats:
-        """Of the errors, `[size, term]`."""
+        """Derivatives of the errors with respect to the shifts, `[size, term]`."""
         beside = self.errors(shifts + STEP * np.eye(len(shifts)))
         return np.asarray((beside - errors).T / STEP)
 
     def descend(self, start: Floats) -> Floats:
-        """Levenberg and Marquardt's method (Marquardt 1963, doi 10.1137/0111030)."""
+        """Minimise the cost by the Levenberg-Marquardt method (Marquardt 1963, doi 10.1137/0111030)."""
         shifts, cost, damping = start, self.cost(start), 1e-3
         for _ in range(MOST_STEPS):
             errors = self.errors(shifts)
@@ -173,14 +179,14 @@ class _Problem:
         return shifts
 
     def log_sds(self, shifts: Floats, time_sd: float) -> Floats:
-        """Standard deviation of each term's logarithm, where times have this relative one."""
+        """Standard deviation of each term's logarithm if times have the relative standard deviation `time_sd`."""
         slopes = self._weights[:, None] * self.derivatives(shifts, self.errors(shifts))
         covariance = np.linalg.inv(slopes.T @ slopes / time_sd**2 + np.diag(self._precision))
         return np.asarray(np.sqrt(np.diag(covariance)))
 
 
 def _weights(run: CollectiveRun) -> Floats:
-    """What each time counts for, `[size]`: 1, and less where its samples lie far apart."""
+    """Weight of each time, `[size]`: 1, and less if its samples scatter widely."""
     if run.sampled_sds is None:
         return np.ones(len(run.times_s))
     return np.asarray(LINE_SD / np.hypot(LINE_SD, run.sampled_sds))

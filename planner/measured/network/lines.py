@@ -1,9 +1,9 @@
 """Collectives of one record as straight lines: `t = latency + bytes / rate`, by operation and group of ranks.
 
-It is the alpha-beta model of a network (Hockney 1994, doi 10.1016/S0167-8191(06)80021-9), fitted by relative errors, so
-that a message of 1 KiB counts as much as one of 1 GiB. Over many decades no straight line holds: NCCL changes its
-protocol and its algorithm on the way. The residual says by how much, and plans take the times themselves where they can
-(`surfaces.py`). Errors are weighed down where they stand out (Huber 1964, doi 10.1214/aoms/1177703732).
+This is the alpha-beta model of a network (Hockney 1994, doi 10.1016/S0167-8191(06)80021-9), fitted by relative errors,
+so that a message of 1 KiB counts as much as one of 1 GiB. No straight line holds over many decades of size, because
+NCCL changes its protocol and algorithm with size. The residual shows by how much, and plans use the times themselves
+where they can (`surfaces.py`). Outliers are down-weighted (Huber 1964, doi 10.1214/aoms/1177703732).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from planner.records.measurement import Measurement
 Floats = npt.NDArray[np.float64]
 
 HUBER = 1.345
-"""Spreads of the errors beyond which one counts for less: 95 % efficient where the errors are normal."""
+"""Number of standard deviations beyond which an error is down-weighted: 95 % efficient for normal errors."""
 MAD_TO_SD = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 LEAST_SD = 1e-3
-"""Spread of errors below which none stands out; no time is known better."""
+"""Least spread of the errors for finding outliers, since no time is known better."""
 ROUNDS = 50
 
 
@@ -33,38 +33,38 @@ class CollectiveLine:
     """One collective over one group of ranks, as a straight line in the bytes of its message."""
 
     op: str
-    """As PyTorch names it."""
+    """Name of the operation in PyTorch."""
     group: str | None
-    """Which ranks (`Communication.group`); None where the tool that measured does not say."""
+    """Ranks that form the group (`Communication.group`); None if the measuring tool does not say."""
     backend: str | None
-    """`nccl` or `gloo`; None where nothing says."""
+    """`nccl` or `gloo`; None if unknown."""
     world: int
-    """Ranks of one group."""
+    """Number of ranks in one group."""
     nodes: int
-    """Hosts that they are on."""
+    """Number of hosts that they are on."""
     sizes: int
-    """Messages of different size."""
+    """Number of message sizes."""
     smallest_bytes: float
     largest_bytes: float
     latency_s: float
-    """Time of an empty message (alpha); 0 where the times leave none."""
+    """Time of an empty message (alpha); 0 if the fit leaves none."""
     latency_sd_s: float | None
-    """Standard error; None where two sizes leave nothing to tell it by."""
+    """Standard error; None if there are only two sizes and no spread of the samples is known."""
     bytes_per_s: float | None
-    """Message over the time that grows with it (beta); None where the times do not grow."""
+    """Message size over the part of the time that grows with it (1 / beta); None if the times do not grow."""
     bytes_per_s_sd: float | None
     """Standard error."""
     bus_bytes_per_s: float | None
-    """The same rate on the bus: what each link carries (NVIDIA/nccl-tests, doc/PERFORMANCE.md)."""
+    """Bus bandwidth at this rate: the traffic on each link (NVIDIA/nccl-tests, doc/PERFORMANCE.md)."""
     residual_ratio: float
-    """Root mean square of the relative errors of all sizes, those that stand out included."""
+    """Root mean square of the relative errors of all sizes, including outliers."""
 
 
 def collective_lines(points: Iterable[Measurement]) -> tuple[CollectiveLine, ...]:
-    """A line for each operation and group of a record that was measured with two sizes or more.
+    """Fit a line to each operation and group of a record that was measured with two sizes or more.
 
     Args:
-        points: of one record; the last of each size counts. Those without a time are left out.
+        points: points of one record. The last point of each size counts; points without a time are left out.
     """
     by_kind: dict[tuple[str, str | None, str | None, int, int], dict[float, Measurement]] = {}
     for point in points:
@@ -97,15 +97,15 @@ def _line(
 
 
 def _fit(sizes: Floats, times_s: Floats, sampled_sd: float) -> tuple[tuple[float, float], tuple[float, float] | None]:
-    """Latency and time per byte with their standard errors; neither is negative.
+    """Latency and time per byte, both non-negative, with their standard errors.
 
     Args:
-        sizes: bytes, `[size]`, two or more.
-        times_s: `[size]`.
-        sampled_sd: relative standard deviation of a time by its samples, 0 where none is known.
+        sizes: message sizes in bytes, `[size]`, two or more.
+        times_s: times, `[size]`.
+        sampled_sd: relative standard deviation of a time from its samples; 0 if unknown.
     """
     rows = np.stack([1.0 / times_s, sizes / times_s], axis=-1)
-    scale = rows.max(axis=0)  # seconds and seconds per byte lie far apart
+    scale = rows.max(axis=0)  # seconds and seconds per byte differ by orders of magnitude
     weights = np.ones(len(sizes))
     best = _least(rows / scale, weights)
     for _ in range(ROUNDS):
@@ -120,7 +120,7 @@ def _fit(sizes: Floats, times_s: Floats, sampled_sd: float) -> tuple[tuple[float
 
 
 def _least(rows: Floats, weights: Floats) -> Floats:
-    """The two coefficients that leave the least weighted squares of `rows @ coefficients - 1`, neither below 0."""
+    """Fit two non-negative coefficients by weighted least squares of `rows @ coefficients - 1`."""
     root = np.sqrt(weights)
     both = np.linalg.lstsq(rows * root[:, None], root, rcond=None)[0]
     if (both >= 0).all():
@@ -132,7 +132,7 @@ def _least(rows: Floats, weights: Floats) -> Floats:
 
 
 def _sds(rows: Floats, weights: Floats, errors: Floats, sampled_sd: float) -> tuple[float, float] | None:
-    """Standard errors by what the line leaves of the times, at least by their samples."""
+    """Standard errors of both coefficients, from the residuals of the line but at least from `sampled_sd`."""
     free = len(rows) - 2
     left = float(np.sqrt(weights @ errors**2 / free)) if free > 0 else 0.0
     sd = max(left, sampled_sd)

@@ -1,4 +1,4 @@
-"""The collectives of a record as runs, from which the network's terms are fitted: measured by mpplan, or imported."""
+"""Collectives of a record, measured by mpplan or imported, as runs to which the network terms are fitted."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from planner.records.summary import tells_of_network
 NCCL_TESTS_OF_OPS = {op: name for name, op in OPS_OF_NCCL_TESTS.items()}
 
 _Kind = tuple[str, str, int, int]
-"""Collective as nccl-tests names it, group, ranks and nodes: what is the same is one run."""
+"""Collective as nccl-tests names it, group, ranks and nodes. Points that agree in all four form one run."""
 
 
 def collective_runs(points: Iterable[Measurement], name: str) -> tuple[CollectiveRun, ...]:
-    """The runs that the points of kind `collective` were made from, each of several sizes.
+    """Group the points of kind `collective` into runs of several sizes.
 
-    Those of gloo, or of CPUs, are left out: they say nothing of what joins GPUs.
+    Collectives of gloo or of CPUs are left out, because they say nothing about the links between GPUs.
 
     Args:
-        points: of one record.
-        name: of its file, for errors.
+        points: points of one record.
+        name: name of its file, for errors.
 
     Raises:
-        InputFileError: there are none.
+        InputFileError: there are no such runs.
     """
     told = [point for point in points if tells_of_network(point)]
     busy = max((_per_node(point) for point in told), default=0)
@@ -51,7 +51,7 @@ def collective_runs(points: Iterable[Measurement], name: str) -> tuple[Collectiv
 
 
 def _per_node(point: Measurement) -> int:
-    """Ranks of the group on each host."""
+    """Number of ranks of the group on each host."""
     at = point.communication
     return (at.world or 0) // (at.nodes or 1)
 
@@ -65,7 +65,7 @@ def _run(kind: _Kind, by_size: dict[float, Measurement], busy: int) -> Collectiv
         group=group,
         ranks=ranks,
         nodes=nodes,
-        busy_per_node=ranks // nodes if imported else busy,  # a record of mpplan holds groups that ran at once
+        busy_per_node=ranks // nodes if imported else busy,  # in a record of mpplan, groups ran concurrently
         device_name=points[0].device.name,
         sizes_bytes=np.array(sorted(by_size)),
         times_s=np.array([point.time.median_s for point in points], dtype=np.float64),
@@ -75,5 +75,5 @@ def _run(kind: _Kind, by_size: dict[float, Measurement], busy: int) -> Collectiv
 
 
 def _spread(points: Sequence[Measurement]) -> float:
-    """What an imported file's doubts leave open of all its times."""
+    """Relative standard deviation of all times that follows from the doubts about an imported file."""
     return max((point.imported.sd_ratio or 0.0 for point in points), default=0.0)

@@ -1,4 +1,4 @@
-"""The table that nccl-tests prints: its header, its rows, and what must agree in them.
+"""The table that nccl-tests prints: its header, its rows, and checks of their consistency.
 
 Columns are found by the names in the header, which differ between versions and collectives (NVIDIA/nccl-tests
 `src/util.cu`, before 2025 `src/common.cu`).
@@ -15,56 +15,57 @@ from planner.lazy import dataclass
 from planner.units import GB, MICRO
 
 USED = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
-"""Collectives that the planner has an equation of."""
+"""Collectives for which the planner has an equation."""
 ROOTED = "a collective with a root"
-"""Broadcast, reduce, gather, scatter: the planner has no equation of them."""
+"""Common name for broadcast, reduce, gather and scatter, for which the planner has no equation."""
 RUN_AGAIN = "run it again to its end, like `all_reduce_perf -b 8 -e 8G -f 2 -g 1`, and keep all that it prints"
 LEAST_TIME_US = 1e-3
-"""nccl-tests prints two decimals; a digit that is damaged makes a time that no bandwidth can be worked out from."""
+"""Least time that is accepted. nccl-tests prints two decimals, and a damaged digit can make a time from which no
+bandwidth can be computed."""
 LONGEST_SIZE = 15
-"""Digits of a message's size."""
+"""Most digits of a message size."""
 TIME_RATIO, FACTOR_RATIO, ROUNDED_GB_PER_S = 0.06, 0.003, 0.02
-"""What the printed digits leave open of a bandwidth: two of a time above 10 s, and two decimals of a bandwidth."""
+"""Tolerances for bandwidths, due to rounding in print: a time above 10 s has two digits, a bandwidth two decimals."""
 
 
 def invalid(place: str, what: str, hint: str = RUN_AGAIN) -> InputFileError:
-    """The error for a place, `file:line`."""
+    """Return the error for a place, given as `file:line`."""
     return InputFileError(f"{place}: {what}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """Times of one size."""
+    """One row: the times of one message size."""
 
     place: str
     """`file:line`."""
     size_bytes: int
     redop: str
     root: int
-    """-1 where the collective has none."""
+    """Root rank; -1 if the collective has none."""
     time_s: float
-    """Out of place."""
+    """Out-of-place time."""
     algorithm_gb_per_s: float
     bus_gb_per_s: float
     checked: tuple[bool, ...]
-    """Whether the results were compared with what is right: out of place, in place."""
+    """Whether the results were verified: out of place, in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table while it is read."""
+    """A table while it is being read."""
 
     place: str
     """`file:line` of its header."""
     names: tuple[str, ...]
-    """Of its columns; those of the times stand there twice, out of place first."""
+    """Names of its columns. The time columns appear twice, out of place first."""
     rows: list[TableRow] = field(default_factory=list)
 
     def read(self, place: str, cells: Sequence[str]) -> None:
-        """Take a row; one of an empty message (fewer bytes than ranks) is left out.
+        """Read a row; the row of an empty message (fewer bytes than ranks) is left out.
 
         Raises:
-            InputFileError: a cell is missing or is not what it should be, or the results were wrong.
+            InputFileError: a cell is missing or invalid, or the results were wrong.
         """
         width = len(self.names)
         if not width <= len(cells) <= width + 2:  # a time stamp has two cells
@@ -93,16 +94,16 @@ class Table:
         )  # fmt: skip
 
     def _cell(self, cells: Sequence[str], name: str, without: str = "") -> str:
-        """The first cell of a column; `without` where the table has no such column."""
+        """First cell of a column; `without` if the table has no such column."""
         return cells[self.names.index(name)] if name in self.names else without
 
     def collective_of(self, ranks: int) -> str:
-        """The collective of a version that does not print it, by the columns and by busbw over algbw (PERFORMANCE.md).
+        """Infer a collective that is not printed, from the columns and busbw over algbw (PERFORMANCE.md).
 
-        A collective without an in-place form is not checked in place.
+        A collective without an in-place form is not verified in place, which tells it from one that has such a form.
 
         Raises:
-            InputFileError: two collectives would print the same.
+            InputFileError: two collectives would print the same table.
         """
         row = max(self.rows, key=lambda row: row.algorithm_gb_per_s)
         if row.root >= 0:
@@ -124,10 +125,10 @@ class Table:
         )
 
     def check(self, collective: str, ranks: int) -> None:
-        """Check that size over time is algbw, and that busbw over algbw is what so many ranks make it.
+        """Check that algbw is size over time, and that busbw over algbw is the factor for this number of ranks.
 
         Raises:
-            InputFileError: a row where they are not: a digit is damaged, or ranks are missing.
+            InputFileError: a row is inconsistent, so a digit is damaged or ranks are missing.
         """
         shared = (ranks - 1) / ranks
         factor = {"all_reduce": 2.0 * shared, "sendrecv": 1.0}.get(collective, shared)
@@ -146,10 +147,10 @@ class Table:
 
 
 def read_header(place: str, text: str) -> Table:
-    """The table of a header line.
+    """Start a table from its header line.
 
     Raises:
-        InputFileError: it lacks a column that is needed.
+        InputFileError: the header lacks a required column.
     """
     words = text.replace("cputime", "time").split()
     names = tuple(name for name in words if name not in ("#", "timestamp"))

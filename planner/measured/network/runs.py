@@ -1,7 +1,7 @@
-"""Reads what nccl-tests prints: a file in, the times of each collective out.
+"""Reader for the output of nccl-tests: a file in, the times of each collective out.
 
-Several runs may follow one another in a file, with other text between them. A run that was cut off or returned wrong
-results is refused: its times say nothing. The lines are those of NVIDIA/nccl-tests and of its ports to other GPUs.
+A file may hold several runs, with other text between them. A run that was cut off or returned wrong results is
+rejected, because its times mean nothing. The format is that of NVIDIA/nccl-tests and of its ports to other GPUs.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from planner.measured.network.rows import RUN_AGAIN, USED, Table, TableRow, inva
 Floats = npt.NDArray[np.float64]
 
 LARGEST_BYTES = 200_000_000
-"""A run prints some kilobytes; with NCCL's own debug output, some megabytes."""
+"""Most bytes of a file. A run prints some kilobytes or, with NCCL's own debug output, some megabytes."""
 
 _PREFIX = re.compile(r"(?:\[\d+,\d+\]<std\w+>:|\d+:)\s*(?=[#\d])")
-"""What `mpirun --tag-output` and `srun --label` put before each line."""
+"""Prefix that `mpirun --tag-output` and `srun --label` put before each line."""
 _STARTING = re.compile(r"# Collective test starting: \S*?(\w+?)_perf")
 _RANK = re.compile(
     r"#\s*Rank\s+\d+\s+(?:Group\s+(\d+)\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)\s+\[[^]]*\]\s*(.*)"
@@ -39,65 +39,65 @@ class CollectiveRun:
     collective: str
     """One of `rows.USED`."""
     ranks: int
-    """GPUs that took part."""
+    """Number of GPUs that took part."""
     nodes: int
-    """Hosts that they are on, each with as many."""
+    """Number of hosts that they are on, with equally many on each."""
     device_name: str
-    """Of the first rank, as its driver reports it."""
+    """Device name of the first rank, as its driver reports it."""
     sizes_bytes: Floats
-    """As nccl-tests counts them (the whole buffer of one rank), ascending and distinct, `[size]`."""
+    """Message sizes as nccl-tests counts them (the whole buffer of one rank), ascending and distinct, `[size]`."""
     times_s: Floats
-    """Out of place; the median where a size was measured several times, `[size]`."""
+    """Out-of-place times, `[size]`; the median if a size was measured several times."""
     spread_ratio: float
-    """Relative standard deviation of a size that was measured several times; 0 where none was."""
+    """Relative standard deviation of repeated measurements of a size; 0 if no size was repeated."""
     group: str = "world"
-    """Which ranks (`Communication.group`); all groups of that kind ran at once."""
+    """Ranks that form the group (`Communication.group`). All groups of that kind ran concurrently."""
     busy_per_node: int | None = None
-    """GPUs at work on each host, in this group and in others beside it; None: those of the group."""
+    """GPUs at work on each host, in this group and in concurrent ones; None means only those of the group."""
     sampled_sds: Floats | None = None
-    """Relative standard error of each time by its samples, `[size]`; None where they are not known."""
+    """Relative standard error of each time from its samples, `[size]`; None if unknown."""
 
     @property
     def ranks_per_node(self) -> int:
-        """GPUs of the group on each host."""
+        """Number of GPUs of the group on each host."""
         return self.ranks // self.nodes
 
     @property
     def gpus_per_node(self) -> int:
-        """GPUs at work on each host, which share its network."""
+        """Number of GPUs at work on each host, which share its network."""
         return self.busy_per_node or self.ranks_per_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rank:
     group: int
-    """Of a run that splits its ranks; each group is a communicator of its own."""
+    """Group number in a run that splits its ranks; each group is a separate communicator."""
     host: str
     device: int
     device_name: str
 
 
 _Kind = tuple[str, int, int, str]
-"""Collective, ranks, nodes and device name: what is the same is one run."""
+"""Collective, ranks, nodes and device name. Tables that agree in all four form one run."""
 
 
 def read_nccl_tests(path: Path) -> tuple[CollectiveRun, ...]:
-    """The runs of a file, in its order; what was run twice is merged.
+    """Read the runs of a file, in its order; repeated runs are merged.
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: it holds no table, or one that is damaged, cut off, of wrong results or of a single size.
+        InputFileError: it holds no table, or a table that is damaged, cut off, with wrong results or of a single size.
     """
     with open_file(path) as file:
         return parse_nccl_tests(file.read(LARGEST_BYTES + 1), path.name)
 
 
 def parse_nccl_tests(content: bytes, name: str) -> tuple[CollectiveRun, ...]:
-    """The runs in the content of a file, as `read_nccl_tests`.
+    """Parse the runs in the content of a file; see `read_nccl_tests`.
 
     Args:
-        content: all of it.
-        name: of the file, as errors name it.
+        content: whole content of the file.
+        name: name of the file, for errors.
 
     Raises:
         InputFileError: as `read_nccl_tests`.
@@ -117,7 +117,7 @@ def parse_nccl_tests(content: bytes, name: str) -> tuple[CollectiveRun, ...]:
 
 
 class _Reader:
-    """Takes a file line by line and keeps the tables that ended."""
+    """Processes a file line by line and keeps the complete tables."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -128,10 +128,10 @@ class _Reader:
         self._unused: list[InputFileError] = []
 
     def take(self, place: str, text: str) -> None:
-        """Take the next line.
+        """Process the next line.
 
         Raises:
-            InputFileError: it shows that a run is damaged, cut off or wrong.
+            InputFileError: the line shows that a run is damaged, cut off or wrong.
         """
         if "0" <= text[0] <= "9":
             self._take_row(place, text.split())
@@ -164,7 +164,7 @@ class _Reader:
 
     def _take_row(self, place: str, cells: list[str]) -> None:
         if not (cells[0].isascii() and cells[0].isdecimal()):
-            return  # a message of something else among the rows
+            return  # output of another program among the rows
         if self._table is not None:
             self._table.read(place, cells)
         elif len(cells) >= 8 and cells[1].isdecimal() and cells[2].isidentifier():
@@ -191,7 +191,7 @@ class _Reader:
         self._rows.setdefault(kind, []).extend(table.rows)
 
     def _placed(self, place: str) -> tuple[int, int]:
-        """Ranks of one communicator, and the hosts that they are on."""
+        """Number of ranks of one communicator, and number of hosts that they are on."""
         groups = Counter(rank.group for rank in self._ranks)
         own = [rank for rank in self._ranks if rank.group == self._ranks[0].group]
         hosts = Counter(rank.host for rank in own)
@@ -206,10 +206,10 @@ class _Reader:
         return len(own), len(hosts)
 
     def runs(self) -> tuple[CollectiveRun, ...]:
-        """What was kept.
+        """Runs from all tables that were kept.
 
         Raises:
-            InputFileError: nothing, or only what the planner has no use for.
+            InputFileError: there are no tables, or only tables of collectives that the planner has no use for.
         """
         if not self._rows and self._unused:
             raise self._unused[0]
@@ -220,7 +220,7 @@ class _Reader:
 
 
 def _run(kind: _Kind, rows: list[TableRow]) -> CollectiveRun:
-    """The median of each size, and how far those measured several times lie apart."""
+    """Combine rows into a run: the median time of each size, and the spread of repeated measurements."""
     sizes, where = np.unique([row.size_bytes for row in rows], return_inverse=True)
     if len(sizes) < 2:
         raise invalid(rows[0].place, "expected messages of several sizes, found one", _SIZES)

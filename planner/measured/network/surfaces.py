@@ -1,7 +1,8 @@
-"""The user's own nccl-tests runs inside a node as surfaces: time by operation, group and size, as shipped ones have it.
+"""The user's own runs inside a node as surfaces, like the shipped ones: time by operation, group and size.
 
-What was run takes its measured times. Between and beyond the sizes that were measured, and for other groups, the
-shipped surface gives the form; operations that were not run keep theirs, at the rate that the others say.
+Collectives that were run take their measured times. Between and beyond the measured sizes, and for other groups, the
+shipped surface gives the shape of the curve. Operations that were not run keep their shipped surface, scaled to the
+rate of the measured operations.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ OPERATIONS = {
     "all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",
     "alltoall": "all_to_all",
 }  # fmt: skip
-"""Names of nccl-tests to those of surfaces."""
+"""Map from the name of a collective in nccl-tests to the name of its surface."""
 
 
 def own_surfaces(
     runs: Sequence[CollectiveRun], shipped: Mapping[str, Surface], bytes_per_s: float, evidence: Evidence
 ) -> dict[str, Surface]:
-    """The surfaces of a link that runs inside a node give, by operation; empty where no surface gives their form.
+    """Surfaces of a link by operation, from runs inside a node; empty if there are no shipped ones to start from.
 
     Args:
-        runs: inside one NVLink domain.
-        shipped: the surfaces that are known of the link, by operation.
-        bytes_per_s: rate on the bus of large gathers, as all the runs say.
-        evidence: of the runs.
+        runs: runs inside one NVLink domain.
+        shipped: known surfaces of the link, by operation.
+        bytes_per_s: bus bandwidth of large gathers, estimated from all the runs.
+        evidence: evidence of the runs.
     """
     slower = large_bytes_per_s(shipped["all_gather"]) / bytes_per_s if shipped else 1.0
     surfaces = {}
@@ -50,7 +51,7 @@ def own_surfaces(
 
 
 def _log_rate(runs: Sequence[CollectiveRun], operation: str, surface: Surface) -> Floats:
-    """Logarithm of the rate at the nodes, `[group, size]`; no time falls as a message grows."""
+    """Logarithm of the rate at the nodes of the surface, `[group, size]`; no time decreases as messages grow."""
     groups, sizes = (axis.nodes for axis in surface.axes)
     rows = []
     for group, known in zip(groups, surface.log_rate, strict=True):
@@ -61,12 +62,12 @@ def _log_rate(runs: Sequence[CollectiveRun], operation: str, surface: Surface) -
 
 
 def _nearest(runs: Sequence[CollectiveRun], gpus: float) -> CollectiveRun:
-    """The run whose group is nearest in size."""
+    """Run whose group is nearest in size."""
     return min(runs, key=lambda run: abs(math.log(run.ranks / gpus)))
 
 
 def _log_ratio(run: CollectiveRun, operation: str, surface: Surface, sizes: Floats) -> Floats:
-    """Logarithm of measured over known times, `[size]`; beyond the sizes of a run that of its first or last."""
+    """Logarithm of measured over shipped times, `[size]`; constant beyond the smallest and largest size of the run."""
     there = np.clip(sizes, run.sizes_bytes[0], run.sizes_bytes[-1])
     log_s = np.interp(np.log(there), np.log(run.sizes_bytes), np.log(run.times_s))
     return np.asarray(log_s - np.log(collective_s(surface, operation, there, float(run.ranks))))

@@ -1,4 +1,4 @@
-"""The user's own collectives as terms: inside a node and between nodes, each with what it was measured on."""
+"""Network terms from the user's own collectives: inside a node and between nodes, each with its evidence."""
 
 from __future__ import annotations
 
@@ -23,32 +23,34 @@ from planner.rates.terms import RateSet, Term
 from planner.units import GB, MIB, MICRO, write_bytes
 
 TRAINING_BYTES = MIB
-"""Collectives of training are larger; below, NCCL takes protocols of less latency and less rate (LL, LL128)."""
+"""Collectives of training are larger. Below this size, NCCL uses protocols with lower latency and lower rate (LL,
+LL128)."""
 LEAST_SIZES = 3
-"""With fewer of them, all sizes are fitted."""
+"""Fewest sizes of training for a fit to these alone; with fewer of them, all sizes are fitted."""
 INSIDE = ("nvlink_bytes_per_s", "nvlink_latency_s")
-"""Terms that runs inside a node tell of."""
+"""Terms that runs inside a node inform."""
 BETWEEN = ("nic_bytes_per_s", "nic_latency_s", "node_doubling_s", "node_hop_s")
-"""Terms that runs over several nodes tell of."""
+"""Terms that runs over several nodes inform."""
 REACH = ("node_doubling_s", "node_hop_s")
-"""Of these, what further nodes add to each message."""
+"""The terms of `BETWEEN` for the latency that further nodes add to each message."""
 BEYOND = ("measured_domains", "beyond_measured_ratio")
-"""Terms that say how far the runs reach, and what is open beyond that."""
+"""Terms for the number of nodes that the runs cover, and for the uncertainty beyond it."""
 DETAILS = ("nvls_gain_ratio", "hop_latency_s")
-"""Terms that one kind of run cannot tell from those: fitted only where the times are not explained without."""
+"""Terms that one kind of run cannot separate from the others. They are fitted only if the times need them."""
 BETTER_RATIO, BETTER_BY_RATIO = 0.9, 0.005
-"""What must remain of the errors, and be gained at least, for a detail to count."""
+"""Details count if they lower the residual to less than this share of it, minus this amount."""
 RINGS = ("all_reduce", "all_gather", "reduce_scatter")
-"""Collectives that may run as rings: one sends (n-1)/n of the data over the network, the best known way (n-r)/n."""
+"""Collectives that may run as rings. With n ranks, r in each domain, a ring sends (n-1)/n of the data over the network;
+the best known algorithm sends (n-r)/n."""
 
 
 DOUBLING_SD = 0.21
-"""Standard deviation of the logarithm of a time on more nodes than were measured, for each doubling of their number:
-what these equations, fitted to the runs on up to n nodes, leave of those on more. All-reduce, all-gather and
+"""Standard deviation of the logarithm of a time on more nodes than were measured, for each doubling of their number. It
+is the error of these equations on larger runs after a fit to runs on up to n nodes. All-reduce, all-gather and
 reduce-scatter of 256 MiB over 2 to 64 nodes of 8 H100 with EFA: 0.21, mean 0.05
-(vinjn/nanotron-ultrascale-playbook:assets/data/benchmarks/pp_comm_bandwidth.html@924e4d0); all-reduce of 1 MiB to 4 GiB
-over 2 to 16 nodes of 8 A100 with 200 Gb/s InfiniBand: 0.21 where all fewer nodes are known, 0.18 where one number is
-(NetX-lab/Echo:nccl-test-log@15f0d12)."""
+(vinjn/nanotron-ultrascale-playbook:assets/data/benchmarks/pp_comm_bandwidth.html@924e4d0). All-reduce of 1 MiB to 4 GiB
+over 2 to 16 nodes of 8 A100 with 200 Gb/s InfiniBand: 0.21 if all smaller numbers of nodes are known, 0.18 if only one
+is (NetX-lab/Echo:nccl-test-log@15f0d12)."""
 DOUBLING_SOURCE = (
     "vinjn/nanotron-ultrascale-playbook:assets/data/benchmarks/pp_comm_bandwidth.html@924e4d0; "
     "NetX-lab/Echo:nccl-test-log@15f0d12"
@@ -57,52 +59,52 @@ DOUBLING_SOURCE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSource:
-    """Where runs are from."""
+    """Source of runs."""
 
     name: str
-    """Of the file or record, as a reader knows it."""
+    """Name of the file or record, as a reader knows it."""
     origin: str
-    """The same as the source of evidence."""
+    """Source of the evidence."""
     kind: str = "file"
-    """`file` that the user named for the network, or `record`."""
+    """`file` for a file that the user named for the network, or `record`."""
     date: str | None = None
-    """ISO 8601 time of the last point; None where nothing says."""
+    """ISO 8601 time of the last point; None if unknown."""
 
     @classmethod
     def file(cls, name: str) -> NetworkSource:
-        """A file that the user named for the network."""
+        """Return the source for a file that the user named for the network."""
         return cls(name=name, origin=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnNetwork:
-    """What the user's own collectives say of the network of a cluster."""
+    """Terms of a cluster's network, from the user's own collectives."""
 
     terms: dict[str, Term] = field(default_factory=dict)
-    """By name; they win over the catalogue's."""
+    """Terms by name; they take precedence over the catalogue's."""
     warnings: tuple[Message, ...] = ()
-    """What was used, and what a reader must know of it."""
+    """Messages on the runs that were used and on their limitations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """The runs inside a node, or those over several."""
+    """The runs inside a node or those over several nodes, with their fit."""
 
     name: str
     runs: tuple[PlacedRun, ...]
     fit: NetworkFit
     fitted: tuple[str, ...]
-    """Terms that it gives."""
+    """Terms that the runs determine."""
 
 
 def network_terms(runs: Sequence[CollectiveRun], source: NetworkSource, cluster: Cluster, base: RateSet) -> OwnNetwork:
-    """The terms that the runs of a file or record give.
+    """Derive network terms from the runs of a file or record.
 
     Args:
-        runs: of the file or record.
-        source: which it is.
-        cluster: the machines that are planned with.
-        base: their terms by other evidence: labels, and what the runs leave open.
+        runs: runs of the file or record.
+        source: the file or record.
+        cluster: machines of the plan.
+        base: their terms from other evidence, for labels and for terms that the runs leave undetermined.
     """
     inside = [run for run in runs if _stays_inside(run, cluster) and bears_name(cluster.gpu, run.device_name)]
     between = [_from_training_sizes(run) for run in runs if run.nodes > 1 and not _stays_inside(run, cluster)]
@@ -121,7 +123,7 @@ def network_terms(runs: Sequence[CollectiveRun], source: NetworkSource, cluster:
 
 
 def _from_training_sizes(run: CollectiveRun) -> CollectiveRun:
-    """A run without the sizes that training does not send, where enough others are left."""
+    """Drop the sizes of a run that training does not send, if enough others are left."""
     large = run.sizes_bytes >= TRAINING_BYTES
     if large.sum() < LEAST_SIZES:
         return run
@@ -130,7 +132,7 @@ def _from_training_sizes(run: CollectiveRun) -> CollectiveRun:
 
 
 def _domain(run: CollectiveRun, cluster: Cluster) -> int:
-    """Ranks of a run that reach each other without the network: those of a node, or of a rack (NVL72)."""
+    """Number of ranks of a run that reach each other without the network: those of a node, or of a rack (NVL72)."""
     return cluster.nvlink_domain if cluster.nvlink_domain > cluster.gpus_per_node else run.ranks_per_node
 
 
@@ -144,10 +146,10 @@ def _placed(run: CollectiveRun, cluster: Cluster, link: Link) -> PlacedRun:
 
 
 def _limited(run: CollectiveRun, cluster: Cluster, base: RateSet) -> PlacedRun:
-    """A run over several nodes with what limits it.
+    """Place a run over several nodes, and decide which link limits it.
 
-    It is the network, unless the links inside a node explain the time of the largest size, and the network as it is
-    known would not have taken longer.
+    The network limits the run, unless the links inside a node explain the time of the largest size and the network, as
+    known so far, would not have taken longer.
     """
     inside, between = (_placed(run, cluster, link) for link in (Link.INSIDE, Link.BETWEEN))
     mid, measured_s = base.sample(), run.times_s[-1]
@@ -157,7 +159,7 @@ def _limited(run: CollectiveRun, cluster: Cluster, base: RateSet) -> PlacedRun:
 
 
 def _fitted(name: str, runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> _Part:
-    """Fit the terms, with details where they are needed; links inside nodes go along where they limit a run."""
+    """Fit the terms, with details if the times need them, and with the links inside nodes if they limit a run."""
     beside = ["nvlink_bytes_per_s"] if any(item.link is Link.INSIDE for item in runs) else []
     fit = _fit(runs, base, [*names, *beside])
     details = [detail for detail in DETAILS if base.terms[detail].rests_on]  # others are exact, or measured already
@@ -194,7 +196,7 @@ def _terms(part: _Part, source: NetworkSource, cluster: Cluster, base: RateSet) 
 
 
 def _in_full(terms: Mapping[str, Term], base: RateSet) -> dict[str, Term]:
-    """Messages of all sizes take the latency of further nodes in full where the runs gave it: they had all sizes."""
+    """Let messages of all sizes take the full latency of further nodes if the runs, of all sizes, determined it."""
     whole, given = base.terms["node_latency_bytes"], [terms[name] for name in REACH if name in terms]
     if not given or whole.value == 0.0:
         return {}
@@ -202,7 +204,7 @@ def _in_full(terms: Mapping[str, Term], base: RateSet) -> dict[str, Term]:
 
 
 def _beyond(part: _Part, cluster: Cluster, base: RateSet) -> dict[str, Term]:
-    """How far the runs reach, and what is open of a network beyond that; nothing where they gave no term of it."""
+    """Terms for the size of network that the runs cover and the uncertainty beyond; empty if they gave no term."""
     if not part.fitted:
         return {}
     domains = max(_domains(item, cluster) for item in part.runs)
@@ -225,13 +227,13 @@ def _beyond(part: _Part, cluster: Cluster, base: RateSet) -> dict[str, Term]:
 
 
 def _domains(item: PlacedRun, cluster: Cluster) -> float:
-    """Nodes, or racks that NVLink joins, of the GPUs that were at work, in the groups of a run or beside them."""
+    """Number of nodes, or of racks joined by NVLink, with GPUs at work in the groups of a run or beside them."""
     busy = item.run.nodes * item.run.gpus_per_node
     return max(float(item.group.size[0] / item.group.inside[0]), busy / cluster.near_gpus)
 
 
 def _by_size(terms: dict[str, Term], runs: Sequence[CollectiveRun], base: RateSet) -> dict[str, Term]:
-    """The terms of a link with its collectives by size, where surfaces of it are known; its rate is theirs."""
+    """Add collectives by size to the terms of a link with known surfaces; its rate is then that of the surfaces."""
     rate, shipped = terms.get("nvlink_bytes_per_s"), base.terms["nvlink_bytes_per_s"].by_operation
     if rate is None or not shipped:
         return terms
@@ -241,23 +243,26 @@ def _by_size(terms: dict[str, Term], runs: Sequence[CollectiveRun], base: RateSe
 
 
 def _own_sd(part: _Part, name: str) -> float:
-    """What the line leaves of the times, how far repeated runs lie apart, and what is open of the term itself."""
+    """Standard deviation of a term: the largest of residual, spread of repeated runs, and uncertainty in the fit.
+
+    The rate of the network also has the spread of collectives that may have run as rings.
+    """
     spread = max(_spread(item.run) for item in part.runs)
     own_sd = max(LEAST_SD, part.fit.residual_ratio, spread, part.fit.terms[name].log_sd)
     if name != "nic_bytes_per_s":
         return own_sd
-    # On few nodes a ring sends more over the network than the equations have; how much is not seen in a time.
+    # On few nodes, a ring sends more over the network than the equations assume; times do not show how much more.
     open_sds = [_ring_sd(item) for item in part.runs if item.link is Link.BETWEEN]
     return math.hypot(own_sd, min(open_sds))
 
 
 def _spread(run: CollectiveRun) -> float:
-    """How far repeated times of a run lie apart: of sizes that were run again, or of the samples of most sizes."""
+    """Spread of the times of a run: of repeated sizes or, if known, the median standard error of its samples."""
     return run.spread_ratio if run.sampled_sds is None else float(np.median(run.sampled_sds))
 
 
 def _ring_sd(item: PlacedRun) -> float:
-    """Spread of a rate between what a ring and what the best known way sends; small on many nodes."""
+    """Standard deviation of a rate that may be that of a ring or of the best known algorithm; small on many nodes."""
     n, r = float(item.group.size[0]), float(item.group.inside[0])
     return math.log((n - 1.0) / (n - r)) / (2.0 * Z90) if item.run.collective in RINGS else 0.0
 
@@ -275,7 +280,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
 
 
 def _what(part: _Part, *, by_size: bool) -> str:
-    """What was run on how many nodes, and what it gave; `by_size` where a collective takes its measured times."""
+    """Describe the runs, their nodes and the fitted terms; `by_size` if collectives take their measured times."""
     runs = [item.run for item in part.runs]
     over = ", ".join(dict.fromkeys(_over(run) for run in runs))
     low, high = min(run.sizes_bytes[0] for run in runs), max(run.sizes_bytes[-1] for run in runs)
@@ -307,7 +312,7 @@ def _figure(name: str, term: FittedTerm) -> str:
 def _warnings(
     parts: Sequence[_Part], runs: Sequence[CollectiveRun], source: NetworkSource, cluster: Cluster
 ) -> Iterator[Message]:
-    """What was used, and where it may mislead."""
+    """Messages on the runs that were used, and on where they may mislead."""
     gpu, name = cluster.gpu.id, source.name
     used = [item.run for part in parts if part.fitted for item in part.runs]
     if not used:
@@ -332,7 +337,7 @@ def _warnings(
 
 
 def _used(source: NetworkSource, gpu: str, runs: Sequence[CollectiveRun]) -> Message:
-    """That the runs were used."""
+    """Message that the runs were used."""
     over = tuple(
         dict.fromkeys(
             Message.of("text.network_run", collective=run.collective, gpus=run.ranks, nodes=run.nodes) for run in runs

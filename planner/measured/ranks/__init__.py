@@ -1,1 +1,1 @@
-"""From what was measured of several ranks to steps that span them."""
+"""Times of training steps over several ranks, predicted from measurements on several ranks."""

@@ -1,4 +1,4 @@
-"""How long a collective takes on ranks that were measured: by operation, group and size, from one record's lines."""
+"""Time of a collective on ranks that were measured, by operation, group and size, from the lines of one record."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ class MeasuredCollective:
     op: str
     """One of `planner.records.communication.OPS`."""
     world: int
-    """Ranks of a group."""
+    """Number of ranks in a group."""
     neighbours: bool
     """Whether its ranks are next to each other, rather than far apart."""
     sizes_bytes: Floats
-    """Ascending, `[size]`."""
+    """Message sizes, ascending, `[size]`."""
     times_s: Floats
-    """`[size]`."""
+    """Times of these sizes, `[size]`."""
     probe_ids: tuple[str, ...]
-    """Of its points."""
+    """Ids of its points."""
 
     def seconds(self, size_bytes: float) -> float:
-        """Time of a message, along straight lines of the logarithms between the sizes that were measured; a smaller one
-        takes what the smallest takes, a larger one as much longer than the largest as it is larger.
+        """Time of a message, interpolated linearly in the logarithms between the measured sizes.
+
+        A smaller message takes the time of the smallest; the time of a larger one grows in proportion to its size.
         """
         if size_bytes >= self.sizes_bytes[-1]:
             return float(self.times_s[-1] * size_bytes / self.sizes_bytes[-1])
@@ -45,7 +46,7 @@ class MeasuredCollective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What a message costs, and the points that say so."""
+    """Time of a message, and the points that it rests on."""
 
     seconds: float
     probe_ids: tuple[str, ...]
@@ -55,7 +56,7 @@ class MeasuredCollectives:
     """The collectives of one record."""
 
     def __init__(self, points: Iterable[Measurement]) -> None:
-        """Sort the points of kind `collective`; others are passed over."""
+        """Sort the points of kind `collective`; other points are skipped."""
         by_kind: dict[tuple[str, int, bool], dict[float, Measurement]] = {}
         for point in points:
             at = point.communication
@@ -66,11 +67,11 @@ class MeasuredCollectives:
         self.measured = tuple(_measured(kind, by_size) for kind, by_size in by_kind.items())
 
     def charge(self, message: StepMessage) -> Charge | None:
-        """What one message takes, from the most similar group that was measured; None where the operation was not.
+        """Time of one message, from the most similar measured group; None if the operation was not measured.
 
-        Another number of ranks is brought to this one's as a ring has it: the bytes on the bus by the factor of
-        nccl-tests, the latency by the number of steps, of which the smallest message consists. Sends to the next rank
-        are all under way at once, however many ranks there are.
+        A different number of ranks is converted as for a ring. The bytes on the bus scale with the factor of
+        nccl-tests. The latency, which is the time of the smallest message, scales with the number of steps. Sends to
+        the next rank all run concurrently, so their time does not depend on the number of ranks.
         """
         if message.world < 2:
             return Charge(seconds=0.0, probe_ids=())

@@ -1,4 +1,4 @@
-"""Work and communication at once: how long both take, when each slows the other down."""
+"""Overlap of work and communication: how long both take if each slows the other down."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from planner.records.measurement import Measurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slowdowns:
-    """How many times as long each takes beside the other."""
+    """Time of work and of communication when they overlap, each as a multiple of its time alone."""
 
     work_ratio: float = 1.0
     communication_ratio: float = 1.0
     probe_ids: tuple[str, ...] = ()
-    """Points that say so; none: nothing was measured, and each is taken to run as if alone."""
+    """Points that the ratios rest on. If empty, nothing was measured and each is assumed to run as if alone."""
 
     def both_s(self, work_s: float, communication_s: float) -> float:
-        """Time until work and communication that begin together are done, given what each takes alone.
+        """Time until work and communication that start together are both done, given the time of each alone.
 
-        While both run, each advances at its slowed pace; what is left of the longer one then runs alone.
+        While both run, each advances at its slowed pace; the remainder of the longer one then runs alone.
         """
         slow_work_s, slow_communication_s = work_s * self.work_ratio, communication_s * self.communication_ratio
         if slow_work_s <= slow_communication_s:
@@ -30,10 +30,10 @@ class Slowdowns:
 
 
 def slowdowns(points: Iterable[Measurement], op: str | None = None) -> Slowdowns:
-    """The slow-downs that the points of kind `overlap` say: of an operation where it was measured, else of all.
+    """Median slowdowns from the points of kind `overlap`: of one operation if it was measured, otherwise of all.
 
     Args:
-        points: of one record.
+        points: points of one record.
         op: one of `planner.records.communication.OPS`.
     """
     usable = [

@@ -1,17 +1,17 @@
-"""A training step over several ranks from its parts: each rank's work, what is sent, and what runs beside what.
+"""Time of a training step over several ranks, from each rank's work, its messages, and the overlap between them.
 
 ```
-forward   work ▒▒▒▒▒▒▒▒▒▒▒▒                     hidden messages run beside the work of their phase, each slowing the
-          sent   ░░░░  ░░░░                     other down as measured; the others stand between pieces of work
+forward   work ▒▒▒▒▒▒▒▒▒▒▒▒                     hidden messages overlap the work of their phase, each slowing the
+          sent   ░░░░  ░░░░                     other down as measured; exposed messages run between pieces of work
 backward  work ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒
           sent     ░░░░  ░░░░  ░░░░ ████        a pipeline adds the time in which its ranks wait for the first and
 optimizer work ▒▒▒▒                             the last micro-batch
 ```
 
-The work is that of ranks that train by themselves, all at once, so that it holds what ranks of a host contend for. What
-a way of spreading a step does beside sending (copies of FSDP, the host's time of each operator on distributed tensors,
-a schedule that takes one sequence at a time) is in steps that ranks take that way over groups of one: by how much these
-are longer than plain ones, the step is.
+The work is measured on ranks that train independently but all at once, so it includes contention between the ranks of
+a host. A parallelism also has costs besides messages: the copies of FSDP, the host time of each operator on distributed
+tensors, a schedule that takes one sequence at a time. They are measured in steps that apply the parallelism over groups
+of one rank. The excess of these steps over plain steps is added to the predicted step.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from planner.records.measurement import Measurement
 from planner.records.work import WorkShape
 
 ALONE = "alone"
-"""`parallel` of steps without communication."""
+"""Value of `parallel` for steps without communication."""
 WAYS = {"fsdp2": "alone-fsdp2", "tp": "alone-tp", "pp": "alone-pp"}
-"""A way of spreading a step, as `parallel` has it, to that of steps with what it does beside sending."""
+"""Map from the name of a parallelism in `parallel` to the value of `parallel` for steps that have its other costs but
+send nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +49,12 @@ def predict_step(
     recipe: str,
     known: Sequence[Measurement],
 ) -> PredictedFigures:
-    """Seconds of a step over several ranks; empty where a part of it was not measured.
+    """Predict the seconds of a step over several ranks; empty if a part of it was not measured.
 
     Args:
-        step: what is to be run.
-        messages: what its ranks send.
-        recipe: of its precision.
+        step: the step to predict.
+        messages: the messages of its ranks.
+        recipe: recipe of its precision.
         known: points of the same record: steps of ranks alone, collectives, overlap.
     """
     plain = _alone(step, recipe, known, ALONE)
@@ -85,13 +86,13 @@ def predict_step(
 
 
 def ways_of(step: DescribedWork) -> tuple[str, ...]:
-    """Those of `WAYS` that a step is spread by."""
+    """Parallelisms of `WAYS` that a step uses."""
     names = (step.setup.parallel or "").replace("+", "-").split("-")
     return tuple(way for way in WAYS if way in names)
 
 
 def _alone(step: DescribedWork, recipe: str, known: Sequence[Measurement], parallel: str) -> Measurement | None:
-    """The step of ranks by themselves whose work is most like that of a rank here."""
+    """Measured step of independent ranks whose work per rank is most similar to that of `step`."""
     candidates = [
         point
         for point in known
@@ -105,20 +106,21 @@ def _alone(step: DescribedWork, recipe: str, known: Sequence[Measurement], paral
 
 
 def _flop_ratio(step: DescribedWork, base: Measurement) -> float:
-    """Arithmetic of a rank over that of a rank alone."""
+    """FLOP per rank of a step over the FLOP per rank of a measured step of independent ranks."""
     own = (step.counts.flop_model or 0.0) / _degrees(step.shape)
     return own / ((base.counts.flop_model or 1.0) / (base.communication.world or _degrees(base.shape)))
 
 
 def _degrees(shape: WorkShape) -> int:
-    """Ranks among which a step is divided."""
+    """Number of ranks among which a step is divided."""
     return (shape.tp or 1) * (shape.pp or 1) * (shape.cp or 1) * (shape.dp or 1)
 
 
 def _work(step: DescribedWork, plain: Measurement, ways: Sequence[Measurement]) -> Work:
-    """A rank's work: that of a rank alone by its arithmetic, the update by the parameters that it holds.
+    """Work of a rank: the passes of an independent rank scaled by FLOP, the update by the parameters that it holds.
 
-    What a way adds to the update is the host's time of each parameter, of which every rank has a part.
+    A parallelism adds host time per parameter to the update. Every rank holds a part of each parameter, so this
+    addition is not divided among the ranks.
     """
     at, flop = step.shape, _flop_ratio(step, plain)
     forward_s, backward_s = plain.time.forward_median_s or 0.0, plain.time.backward_median_s or 0.0
@@ -126,7 +128,7 @@ def _work(step: DescribedWork, plain: Measurement, ways: Sequence[Measurement]) 
     optimizer_s = update_s / held_parts(step)
     for way in ways:
         own_forward_s, own_backward_s = way.time.forward_median_s, way.time.backward_median_s or 0.0
-        if own_forward_s is None:  # a schedule mixes the passes
+        if own_forward_s is None:  # the schedule interleaves the passes
             backward_s += own_backward_s - both_s
         else:
             forward_s += own_forward_s - (plain.time.forward_median_s or 0.0)
@@ -142,9 +144,7 @@ def _work(step: DescribedWork, plain: Measurement, ways: Sequence[Measurement]) 
 
 
 def slowest_ratio(at: WorkShape) -> float:
-    """Arithmetic of a pipeline's last rank, which has the output layer too, over the mean of its ranks; 1 where the
-    sizes are not known.
-    """
+    """FLOP of a pipeline's last rank, which also has the output layer, over the mean of its ranks; 1 if unknown."""
     q, kv = (at.heads or 0) * (at.head_dim or 0), (at.kv_heads or 0) * (at.head_dim or 0)
     hidden, ffn, pp = at.hidden or 0, at.ffn_hidden or 0, at.pp or 1
     layer = hidden * (2 * q + 2 * kv + 3 * ffn) + q * (at.seq_len or 0)  # per token; attention halved for causality
@@ -153,7 +153,7 @@ def slowest_ratio(at: WorkShape) -> float:
 
 
 def held_parts(step: DescribedWork) -> float:
-    """Into how many parts the parameters are divided that ranks update."""
+    """Number of parts into which the parameters are divided, each updated by one rank."""
     at = step.shape
     sharded = (at.dp or 1) * (at.cp or 1) if "fsdp2" in (step.setup.parallel or "") else 1
     return float((at.tp or 1) * (at.pp or 1) * sharded)

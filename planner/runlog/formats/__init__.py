@@ -1,7 +1,7 @@
-"""The ways in which frameworks log training, one module each.
+"""Formats in which frameworks log training, one module each.
 
 To add one, write `planner/runlog/formats/<name>.py` with a `LogFormat` and list it here; a contract test runs it. A
-table of steps (`table.py`) is told by its first line instead.
+table of steps (`table.py`) is recognised by its first line instead.
 """
 
 from __future__ import annotations
@@ -16,4 +16,4 @@ from planner.runlog.formats.nemo import NEMO
 from planner.runlog.formats.torchtitan import TORCHTITAN
 
 LOG_FORMATS = (MEGATRON, NANOTRON, TORCHTITAN, NEMO, HUGGING_FACE, DEEPSPEED, BARS, ARGUMENTS)
-"""All of them. Those that `joins` come last: they lead only a log in which no other one has steps."""
+"""All formats. Those with `joins` come last: their steps count only in a log in which no other format has steps."""

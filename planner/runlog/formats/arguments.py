@@ -1,4 +1,4 @@
-"""The settings that frameworks print before they train, one a line: `  hidden_size ............ 4096`.
+"""Settings that frameworks print before training, one per line: `  hidden_size ............ 4096`.
 
 Megatron-LM's arguments (`_print_args` of megatron/training/arguments.py, NVIDIA/Megatron-LM d98e8a64) and DeepSpeed's
 configuration (`DeepSpeedConfig.print_user_config` of deepspeed/runtime/config.py, deepspeedai/DeepSpeed edaa7221).
@@ -26,18 +26,18 @@ NUMBERS = {
     "train_iters": "steps", "train_batch_size": "global_batch_seqs", "train_micro_batch_size_per_gpu": "micro_batch",
     "zero_optimization_stage": "zero_or_fsdp_stage",
 }  # fmt: skip
-"""Settings that are whole numbers, with the column that they fill."""
+"""Settings that are whole numbers, with the column or fact that they fill."""
 SWITCHES = {
     "bf16": ("precision", "bf16"), "fp16": ("precision", "fp16"), "bfloat16_enabled": ("precision", "bf16"),
     "float16_enabled": ("precision", "fp16"), "swiglu": ("gated_mlp", "yes"),
     "untie_embeddings_and_output_weights": ("tied_embeddings", "no"), "group_query_attention": ("grouped", "yes"),
     "use_distributed_optimizer": ("zero_or_fsdp_stage", "1"),
 }  # fmt: skip
-"""Settings that are on or off, with what they say when they are on."""
+"""Settings that are on or off, with the fact that follows if they are on."""
 MODULES = "mtp_num_layers"
-"""Modules of multi-token prediction: `None` says that there are none."""
+"""Number of modules for multi-token prediction; `None` means that there are none."""
 MOE_LAYERS = "moe_layer_freq"
-"""Which layers have experts: every n-th, or 1 and 0 by layer."""
+"""Layers with experts: every n-th layer, or a list with 1 or 0 for each layer."""
 _PATTERN = re.compile(r"(?:\+?\[[01](?:,[01])*\](?:\*\d{1,4})?)+")
 _PIECE = re.compile(r"\[([01,]+)\](?:\*(\d{1,4}))?")
 OTHER_SHAPES = (
@@ -45,8 +45,8 @@ OTHER_SHAPES = (
     "attention_output_gate", "moe_latent_size", "heterogeneous_layers_config_path",
     "heterogeneous_layers_config_encoded_json",
 )  # fmt: skip
-"""Settings of models whose shape the other settings do not tell: hybrids of attention and linear attention, latent or
-gated attention, experts of a width of their own, layers that differ from each other."""
+"""Settings of models whose shape does not follow from the other settings: hybrids of attention and linear attention,
+latent or gated attention, experts with a separate width, layers that differ from each other."""
 OTHER_SHAPE = Fact(key="other_shape", value="yes")
 
 
@@ -73,9 +73,9 @@ def _read(text: str) -> Iterator[Event]:
 
 
 def _moe_layers(value: str) -> Fact:
-    """How many layers have no experts, or that every n-th has them.
+    """Read the number of layers without experts, or the interval n if every n-th layer has them.
 
-    The list is printed layer by layer, by some forks as it was typed: `[0]*3+[1]*58`.
+    The list is printed layer by layer; some forks print it as the user typed it: `[0]*3+[1]*58`.
     """
     typed = value.replace(" ", "")
     if as_number(typed):

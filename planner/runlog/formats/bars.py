@@ -1,9 +1,9 @@
-"""Progress bars of tqdm: Hugging Face's Trainer, Lightning, NeMo 1, and loops of one's own.
+"""Progress bars of tqdm: Hugging Face's Trainer, Lightning, NeMo 1, and the user's own loops.
 
-`  8%|▊         | 5/60 [00:12<02:10, 2.41it/s]` (`tqdm.format_meter`, tqdm 4.67), behind a label where there is one:
+A bar looks like `  8%|▊         | 5/60 [00:12<02:10, 2.41it/s]` (`tqdm.format_meter`, tqdm 4.67), or with a label like
 `Epoch 1:  99%|█████████▉| 149/150 [00:04<00:00, 37.24it/s, v_num=1, train_loss=0.00306]` (`TQDMProgressBar` of
-src/lightning/pytorch/callbacks/progress/tqdm_progress.py, Lightning-AI/pytorch-lightning). The elapsed time has whole
-seconds, so that only bars that are far apart give the time of a step.
+src/lightning/pytorch/callbacks/progress/tqdm_progress.py, Lightning-AI/pytorch-lightning). The elapsed time is in whole
+seconds, so only states of a bar that are far apart give the time of a step.
 """
 
 from __future__ import annotations
@@ -42,4 +42,4 @@ def _read(text: str) -> Iterator[Event]:
 
 
 BARS = LogFormat(name="Lightning", marks=("%|",), read=_read, joins=True)
-"""Bars of one epoch are Lightning's; those without a label belong to the log in which they stand."""
+"""Bars with an epoch are Lightning's; bars without a label belong to the framework of the log in which they appear."""

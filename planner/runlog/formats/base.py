@@ -1,4 +1,4 @@
-"""A way of writing logs of training (`LogFormat`), and numbers as frameworks write them."""
+"""Interface of a format of training logs (`LogFormat`), and readers for numbers as frameworks write them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class LogFormat:
     """How one framework logs training."""
 
     name: str
-    """Of the framework, as the column `framework` of a file of runs has it."""
+    """Name of the framework, as in the column `framework` of a file of runs."""
     marks: tuple[str, ...]
-    """A line without any of these is none of its lines."""
+    """Substrings of its lines; a line without any of them is not in this format."""
     read: Callable[[str], Iterator[Event]]
-    """What a line tells; raises `DamagedError`."""
+    """Reads the events of a line; raises `DamagedError`."""
     joins: bool = False
-    """Whether its lines stand in logs of other frameworks, whose steps then count."""
+    """Whether its lines appear in logs of other frameworks, whose steps then take precedence."""
 
 
 def amount(key: str, text: str) -> float:
-    """A number above 0.
+    """Read a number above 0.
 
     Raises:
-        DamagedError: it is none.
+        DamagedError: the text is not such a number.
     """
     number = as_number(text)
     if not number:
@@ -39,30 +39,30 @@ def amount(key: str, text: str) -> float:
 
 
 SUFFIXES = {"K": 1 / MILLI, "M": MEGA, "B": GIGA, "T": TERA}
-"""Of numbers that are shortened to a few digits."""
+"""Suffixes of numbers that are shortened to a few digits, with their factors."""
 
 
 def human_amount(key: str, text: str) -> float:
-    """A number above 0 that may end in a suffix: `4.71K`.
+    """Read a number above 0 that may end in a suffix: `4.71K`.
 
     Raises:
-        DamagedError: it is none.
+        DamagedError: the text is not such a number.
     """
     return amount(key, text[:-1]) * SUFFIXES[text[-1]] if text[-1:] in SUFFIXES else amount(key, text)
 
 
 def optional(text: str | None, scale: float = 1.0) -> float | None:
-    """A number above 0 in its unit; None where there is none, or it is no number."""
+    """Read a number above 0 and multiply it by `scale`; None if there is no text, or it is not such a number."""
     number = None if text is None else as_number(ungrouped(text))
     return number * scale if number else None
 
 
 _PERCENT_FROM = 1.5
-"""An MFU without a unit from which on it is one in percent."""
+"""Value from which on an MFU without a unit is taken to be in percent."""
 
 
 def mfu_of(text: str | None) -> float | None:
-    """An MFU as a ratio: `32.75%`, `32.75` or `0.3275`; None where it is no number."""
+    """Read an MFU as a ratio, from `32.75%`, `32.75` or `0.3275`; None if the text is not a number above 0."""
     if text is None:
         return None
     number = optional(text.removesuffix("%"))
@@ -73,16 +73,16 @@ def mfu_of(text: str | None) -> float | None:
 
 TFLOPS_KEYS = ("tflops", "tflops_per_gpu", "tflops_per_device", "tflop/s/gpu", "throughput per gpu (tflop/s/gpu)",
                "model_tflops_per_gpu", "hardware_tflops_per_gpu")  # fmt: skip
-"""Names of TFLOP/s per GPU, in small letters."""
+"""Names of TFLOP/s per GPU, in lower case."""
 MFU_KEYS = ("mfu", "mfu(%)", "mfu_percent", "train/mfu", "perf/mfu", "model_flops_utilization")
-"""Names of an MFU, in small letters."""
+"""Names of an MFU, in lower case."""
 TPS_KEYS = ("tps", "throughput(tps)", "tokens_per_sec_per_gpu", "tokens_per_second_per_gpu", "tokens/s/gpu", "wps",
             "tokens per gpu per second (tgs)")  # fmt: skip
-"""Names of tokens per second and GPU, in small letters."""
+"""Names of tokens per second and GPU, in lower case."""
 
 
 def rates_of(pairs: Mapping[str, str]) -> dict[str, Any]:
-    """The printed rates among the pairs of a line, as fields of `Step`."""
+    """Read the printed rates among the pairs of a line, as fields of `Step`."""
     small = {name.strip().lower(): value.strip() for name, value in pairs.items()}
 
     def first(names: tuple[str, ...]) -> str | None:
@@ -99,5 +99,5 @@ _PIPED = re.compile(r"\|?\s*([^|:]{1,80}):\s*([^|]{1,80}?)\s*(?=\||$)")
 
 
 def piped(text: str) -> dict[str, str]:
-    """The pairs of a line like `lr: 1e-4 | global batch size: 128 |`, names in small letters."""
+    """Read the pairs of a line like `lr: 1e-4 | global batch size: 128 |`, with names in lower case."""
     return {name.strip().lower(): value for name, value in _PIPED.findall(text)}

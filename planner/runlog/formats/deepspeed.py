@@ -1,13 +1,14 @@
-"""What DeepSpeed logs (deepspeedai/DeepSpeed edaa7221, version 0.19).
+"""Log lines of DeepSpeed (deepspeedai/DeepSpeed edaa7221, version 0.19).
 
-With `wall_clock_breakdown`, a line of timers for each micro-step and one for the whole step: `[Rank 0] time (ms) | fwd:
-4.84 | bwd: 3.68 | bwd_inner: 2.79 | bwd_allreduce: 0.87 | step: 1.34` (`SynchronizedWallClockTimer.log` of
+With `wall_clock_breakdown`, it logs a line of timers for each micro-step and one for the whole step: `[Rank 0] time
+(ms) | fwd: 4.84 | bwd: 3.68 | bwd_inner: 2.79 | bwd_allreduce: 0.87 | step: 1.34` (`SynchronizedWallClockTimer.log` of
 deepspeed/utils/timer.py; until July 2023, b354c28b, `forward`, `backward`, `backward_allreduce`). Every
-`steps_per_print` steps `[2026-11-22 10:00:00,123] [INFO] [logging.py:107:log_dist] [Rank 0] step=10, skipped=0,
-lr=[0.001], mom=[...]` (`_report_progress` of runtime/engine.py) and `epoch=0/micro_step=40/global_step=10,
-RunningAvgSamplesPerSec=..., CurrSamplesPerSec=16.1, MemAllocated=0.1GB, MaxMemAllocated=0.2GB` (`ThroughputTimer`),
-both hidden since the logger's level is `warning`; the pipeline engine prints `steps: 10 loss: 2.3 iter time (s): 0.512
-samples/sec: 31.2` (runtime/pipe/engine.py). Its lines stand in logs of other frameworks, which run on it.
+`steps_per_print` steps, it logs `[2026-11-22 10:00:00,123] [INFO] [logging.py:107:log_dist] [Rank 0] step=10,
+skipped=0, lr=[0.001], mom=[...]` (`_report_progress` of runtime/engine.py) and
+`epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=..., CurrSamplesPerSec=16.1, MemAllocated=0.1GB,
+MaxMemAllocated=0.2GB` (`ThroughputTimer`). Both have been hidden since the logger's level became `warning`. The
+pipeline engine prints `steps: 10 loss: 2.3 iter time (s): 0.512 samples/sec: 31.2` (runtime/pipe/engine.py). The lines
+also appear in logs of other frameworks, which run on DeepSpeed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ TIMERS = {
     "fwd": "forward", "forward": "forward", "bwd_inner": "backward", "backward_inner": "backward",
     "bwd_allreduce": "communication", "backward_allreduce": "communication", "step": "optimizer",
 }  # fmt: skip
-"""Timers of a whole step that hold none of each other (`bwd` holds `bwd_inner` and `bwd_allreduce`)."""
+"""Timers of a whole step that do not overlap, with their parts (`bwd` includes `bwd_inner` and `bwd_allreduce`)."""
 
 
 def _read(text: str) -> Iterator[Event]:
@@ -72,7 +73,7 @@ def _parts(timers: dict[str, str]) -> Iterator[Event]:
         if name in TIMERS:
             yield Part(name=TIMERS[name], timer=name, least_s=seconds, most_s=seconds)
     whole = sum(times.get(name, 0.0) for name in ("fwd", "forward", "bwd", "backward", "step"))
-    if whole > 0:  # of use where the logger hides the lines of steps; data loading and logging are not in it
+    if whole > 0:  # for logs without lines of steps; data loading and logging are not included
         yield Step(duration_s=whole)
 
 

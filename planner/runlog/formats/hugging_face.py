@@ -1,10 +1,11 @@
-"""What Hugging Face's Trainer prints: a dict a line, through its bar or alone (transformers 5.23).
+"""Log lines of Hugging Face's Trainer: one dict per line, through its progress bar or alone (transformers 5.23).
 
-`{'loss': '6.155', 'grad_norm': '1.154', 'learning_rate': '4.667e-05', 'epoch': '0.004883'}` (`ProgressCallback` and
-`PrinterCallback` of src/transformers/trainer_callback.py; numbers are texts since version 5), a line of each evaluation
-with `eval_runtime`, and at the end `{'train_runtime': 123.4567, 'train_samples_per_second': 64.8,
-'train_steps_per_second': 8.1, ...}` (`speed_metrics` of trainer_utils.py). No line has the number of its step: the bar
-beside it has. `trainer_state.json` has steps and no time, but for the closing entry of one that `save_state` wrote.
+A line looks like `{'loss': '6.155', 'grad_norm': '1.154', 'learning_rate': '4.667e-05', 'epoch': '0.004883'}`
+(`ProgressCallback` and `PrinterCallback` of src/transformers/trainer_callback.py; numbers are strings since version 5).
+Each evaluation prints a line with `eval_runtime`. The last line is `{'train_runtime': 123.4567,
+'train_samples_per_second': 64.8, 'train_steps_per_second': 8.1, ...}` (`speed_metrics` of trainer_utils.py). No line
+has the number of its step, but the bar beside it has. `trainer_state.json` has steps but no times, except for the
+closing entry if `save_state` wrote it.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ MARKED = (
     ("Writing model shards: 100%", "checkpoint"),
     ("Loading model from ", "load"),
 )
-"""Words of a line, and what they mark."""
+"""Text in a line, with the kind of mark that it gives."""
 STATED = {
     "Instantaneous batch size per device": "micro_batch",
     "Total train batch size (w. parallel, distributed & accumulation)": "global_batch_seqs",
     "Gradient Accumulation steps": "grad_accum",
     "Total optimization steps": "steps",
 }
-"""What the Trainer's logger says before it trains."""
+"""Labels that the Trainer's logger prints before training, with the fact that each gives."""
 _STATED = re.compile(r"(?:^|\s)([A-Z][A-Za-z ().&,]{10,70}) = ([0-9,]{1,20})")
 
 
@@ -77,10 +78,10 @@ HUGGING_FACE = LogFormat(
 
 
 def state_events(text: str) -> Iterator[Event]:
-    """What a `trainer_state.json` tells: its steps, without times, and the time of all where training has ended.
+    """Read the events of a `trainer_state.json`: its steps without times, and the total time if training has ended.
 
     Raises:
-        ValueError: it is no such document.
+        ValueError: the text is not such a document.
     """
     state: Any = json.loads(text)
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
@@ -97,7 +98,7 @@ def state_events(text: str) -> Iterator[Event]:
         elif RATE in entry:
             yield from _closing({key: str(value) for key, value in entry.items()})
     reached = as_number(state.get("global_step"))
-    if reached and reached > last:  # steps since the last line of the log
+    if reached and reached > last:  # steps after the last entry of the log
         yield Step(number=int(reached), of=total)
     if micro_batch := as_number(state.get("train_batch_size")):
         yield Fact(key="micro_batch", value=micro_batch)

@@ -1,14 +1,14 @@
-"""What Megatron-LM and its forks log (`training_log` and `Timers` of NVIDIA/Megatron-LM).
+"""Log lines of Megatron-LM and its forks (`training_log` and `Timers` of NVIDIA/Megatron-LM).
 
-One line per log interval, `megatron/training/training.py`:
+There is one line per log interval (`megatron/training/training.py`):
 `[2025-08-01 07:19:37] iteration 10/ 5000 | consumed samples: 1280 | elapsed time per iteration (ms): 1913.8 |
-throughput per GPU (TFLOP/s/GPU): 401.2 | ... | global batch size: 128 | ...`. The time of day is there since March 2024
-(38644dd756), with a fraction of a second since January 2026 (6cf285b238); the throughput, with `--log-throughput`,
-since November 2023 (2748e7c7d4). The interval's clock stops for evaluation and checkpoints (`interval-time`).
+throughput per GPU (TFLOP/s/GPU): 401.2 | ... | global batch size: 128 | ...`. It has the time of day since March 2024
+(38644dd756), with a fraction of a second since January 2026 (6cf285b238), and the throughput, with `--log-throughput`,
+since November 2023 (2748e7c7d4). The timer of the interval stops during evaluation and checkpoints (`interval-time`).
 DeepSpeed's fork adds `tokens per gpu per second (tgs)` and `TFLOPs` (megatron/training.py of
-deepspeedai/Megatron-DeepSpeed 207b2d5a); BigScience's writes seconds, `elapsed time per iteration (s)`, in the logs
-that bigscience-workshop/bigscience quotes. Timers, `megatron/core/timers.py`: `(min, max) time across ranks (ms):` or
-`max time across ranks (ms):`, then a line each, per iteration. All as of d98e8a64 (August 2026).
+deepspeedai/Megatron-DeepSpeed 207b2d5a). BigScience's fork writes seconds, `elapsed time per iteration (s)`, in the
+logs that bigscience-workshop/bigscience quotes. Timers (`megatron/core/timers.py`) print `(min, max) time across ranks
+(ms):` or `max time across ranks (ms):`, then one line for each timer, per iteration. All as of d98e8a64 (August 2026).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MARKED = (
     ("[before the start of training step]", "start"),
     ("[after training is done]", "end"),
 )
-"""Words of a line, and what they mark."""
+"""Text in a line, with the kind of mark that it gives."""
 
 TIMERS = {
     "batch-generator": "data", "forward-compute": "forward", "backward-compute": "backward",
@@ -49,7 +49,7 @@ TIMERS = {
     "embedding-grads-all-reduce": "communication", "layernorm-grads-all-reduce": "communication",
     "optimizer": "optimizer",
 }  # fmt: skip
-"""Timers that hold none of each other but those of `INSIDE`; the part of each."""
+"""Timers with their parts. They do not overlap, except for the timers in `INSIDE`."""
 
 
 def _read(text: str) -> Iterator[Event]:
@@ -92,7 +92,7 @@ def _step(text: str, iteration: re.Match[str]) -> Step:
 
 
 INSIDE = {"batch-generator": "forward-compute"}
-"""Timers that run inside another one of these."""
+"""Timers that run inside another timer of `TIMERS`, with that outer timer."""
 
 MEGATRON = LogFormat(
     name="Megatron-LM",

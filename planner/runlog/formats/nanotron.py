@@ -1,8 +1,9 @@
-"""The iterations that nanotron logs, figures shortened to three digits and a suffix (`human_format`).
+"""Log lines of nanotron, with figures shortened to three digits and a suffix (`human_format`).
 
-`08/31/2024 14:37:31 [INFO|DP=0|PP=0|TP=0]: iteration: 1 / 15 | consumed_tokens: 512 | elapsed_time_per_iteration_ms:
-4.71K | tokens_per_sec: 109 | tokens_per_sec_per_gpu: 109 | global_batch_size: 2 | lm_loss: 5.32 | ... |
-model_tflops_per_gpu: 35.7 | hardware_tflops_per_gpu: 35.7 | ...` (src/nanotron/trainer.py of huggingface/nanotron).
+A line looks like `08/31/2024 14:37:31 [INFO|DP=0|PP=0|TP=0]: iteration: 1 / 15 | consumed_tokens: 512 |
+elapsed_time_per_iteration_ms: 4.71K | tokens_per_sec: 109 | tokens_per_sec_per_gpu: 109 | global_batch_size: 2 |
+lm_loss: 5.32 | ... | model_tflops_per_gpu: 35.7 | hardware_tflops_per_gpu: 35.7 | ...` (src/nanotron/trainer.py of
+huggingface/nanotron).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _BATCH = re.compile(r"global_batch_size:\s*([^\s|]+)")
 
 
 def _plain(value: str) -> str:
-    """A shortened figure written out; anything else as it is."""
+    """Write out a shortened figure; leave anything else unchanged."""
     value = value.strip()
     figure = as_number(value[:-1])
     return value if figure is None or value[-1:] not in SUFFIXES else f"{figure * SUFFIXES[value[-1]]:.10g}"

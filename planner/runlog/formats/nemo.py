@@ -1,10 +1,11 @@
-"""What NeMo 2 prints for each step (`ProgressPrinter`, NVIDIA/NeMo 8cfedd72).
+"""Log lines of NeMo 2 for each step (`ProgressPrinter`, NVIDIA/NeMo 8cfedd72).
 
-`Training epoch 0, iteration 10/19 | lr: 1.649e-06 | global_batch_size: 512 | global_step: 10 | reduced_train_loss:
-11.03 | train_step_timing in s: 7.568 | consumed_samples: 5632` (nemo/lightning/pytorch/callbacks/progress_printer.py),
-with `TFLOPS_per_GPU` where the callback of flops_callback.py is on. Iterations count from 0, and `/19` is the last one.
-Lines of its logger begin with `[NeMo I 2025-03-07 22:35:22 model_checkpoint:497]`. NeMo 1 showed a bar of Lightning,
-with the same names behind it.
+A line looks like `Training epoch 0, iteration 10/19 | lr: 1.649e-06 | global_batch_size: 512 | global_step: 10 |
+reduced_train_loss: 11.03 | train_step_timing in s: 7.568 | consumed_samples: 5632`
+(nemo/lightning/pytorch/callbacks/progress_printer.py), with `TFLOPS_per_GPU` if the callback of flops_callback.py is
+on. Iterations are counted from 0, and `/19` is the last one. Lines of its logger begin with
+`[NeMo I 2025-03-07 22:35:22 model_checkpoint:497]`. NeMo 1 showed a progress bar of Lightning, with the same names
+behind it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MARKED = (
     ("`Trainer.fit` stopped:", "end"),
     ("Validation: iteration", "evaluation"),
 )
-"""Words of a line, and what they mark."""
+"""Text in a line, with the kind of mark that it gives."""
 
 
 def _read(text: str) -> Iterator[Event]:
@@ -50,10 +51,10 @@ def _read(text: str) -> Iterator[Event]:
 
 
 def _steps(digits: str) -> int:
-    """Steps so far.
+    """Read the number of steps so far.
 
     Raises:
-        DamagedError: more than any run has.
+        DamagedError: the number is larger than any run has.
     """
     if len(digits) > MOST_DIGITS:
         raise DamagedError("global_step", digits, "the number of a step")
@@ -61,6 +62,6 @@ def _steps(digits: str) -> int:
 
 
 MOST_DIGITS = 15
-"""Of the number of a step, as for an iteration."""
+"""Most digits in the number of a step, as for an iteration."""
 
 NEMO = LogFormat(name="NeMo", marks=("Training epoch ", *(words for words, _ in MARKED)), read=_read)

@@ -1,9 +1,10 @@
-"""Steps in a table: one's own, or one exported from W&B or TensorBoard. CSV with a header, or JSON Lines.
+"""Steps in a table, the user's own or exported from W&B or TensorBoard: CSV with a header, or JSON Lines.
 
-Columns, in any order, others are ignored: `step_time_s` or `step_time_ms` (the duration of a step), `timestamp` (when
-it ended), `step` (its number), `global_batch` (sequences). torchtitan's metrics in W&B (`MetricsProcessor.log` of
-torchtitan/components/metrics.py, pytorch/torchtitan b5bcd76c) are columns too: `time_metrics/end_to_end(s)`,
-`time_metrics/data_loading(s)`, `throughput(tps)`, `tflops`, `mfu(%)`, beside W&B's `_step` and `_timestamp`.
+These columns are read in any order, and others are ignored: `step_time_s` or `step_time_ms` (the duration of a step),
+`timestamp` (when it ended), `step` (its number), `global_batch` (sequences). torchtitan's metrics in W&B
+(`MetricsProcessor.log` of torchtitan/components/metrics.py, pytorch/torchtitan b5bcd76c) are columns, too:
+`time_metrics/end_to_end(s)`, `time_metrics/data_loading(s)`, `throughput(tps)`, `tflops`, `mfu(%)`, beside W&B's
+`_step` and `_timestamp`.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from planner.runlog.moments import parse_moment
 from planner.units import MILLI
 
 DURATIONS = {"step_time_s": 1.0, "step_time_ms": MILLI, "time_metrics/end_to_end(s)": 1.0}
-"""Columns of a duration, with its unit in seconds."""
+"""Columns of the duration of a step, with their unit in seconds."""
 DATA = {"data_loading_s": 1.0, "time_metrics/data_loading(s)": 1.0}
 NUMBERS, TIMES = ("step", "_step"), ("timestamp", "_timestamp")
 MEMORY = ("memory/max_reserved(GiB)",)
 MOST_CHARACTERS = 100_000
-"""Of a line; the reader of CSV refuses longer cells."""
+"""Most characters of the first line that are read as JSON; Python's CSV reader rejects cells longer than 131,072."""
 
 
 def names_of(first: str) -> set[str]:
-    """The columns of a table, by its first line; empty where it is none."""
+    """Names of the columns of a table, from its first line; empty if it is JSON but not a row."""
     if not first.startswith("{"):
         return {name.strip().strip('"') for name in first.split(",")}
     try:
@@ -41,20 +42,20 @@ def names_of(first: str) -> set[str]:
 
 
 def is_table(first: str) -> bool:
-    """Whether a line is the first of a table of steps."""
+    """Whether a line is the first line of a table of steps."""
     names = names_of(first)
     return bool(names & {*DURATIONS}) or any(names >= {number, time} for number in NUMBERS for time in TIMES)
 
 
 def cells_of(first: str, line: str) -> Mapping[str, Any]:
-    """A row by its columns.
+    """Read the cells of a row, by column.
 
     Args:
-        first: the first line of the table.
-        line: a later one; of JSON Lines, any.
+        first: first line of the table.
+        line: a later line or, for JSON Lines, any line.
 
     Raises:
-        DamagedError: it is no such row.
+        DamagedError: the line is not such a row.
     """
     if first.startswith("{"):
         try:
@@ -74,10 +75,10 @@ def cells_of(first: str, line: str) -> Mapping[str, Any]:
 
 
 def row_steps(first: str, line: str) -> Iterator[Step]:
-    """What a row of a table tells.
+    """Read the step of a row in a table.
 
     Raises:
-        DamagedError: its duration or time is none.
+        DamagedError: the line is not a row, or holds an invalid duration, time or batch.
     """
     row = cells_of(first, line)
     number = as_number(_cell(row, NUMBERS))

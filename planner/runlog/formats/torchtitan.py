@@ -1,10 +1,11 @@
-"""What torchtitan logs (`MetricsProcessor.log` of torchtitan/components/metrics.py, pytorch/torchtitan b5bcd76c).
+"""Log lines of torchtitan (`MetricsProcessor.log` of torchtitan/components/metrics.py, pytorch/torchtitan b5bcd76c).
 
-`[rank0]:[titan] 2025-06-16 22:31:04,970 - root - INFO - step: 210  loss:  6.0388  grad_norm:  0.4  memory:
-49.66GiB(52.28%)  tps: 5,593  tflops: 323.92  mfu: 32.75%`. Until March 2025 tokens per second were `wps`, and there was
-no `tflops` (99f73969); `grad_norm` came in June 2025 (a85e2a53); with FP8 and MX the MFU is `N/A` since February 2026
-(f113706c). Before 2025 the lines did not begin with `[titan]`. It prints no time of a step: the times of day of two
-lines give it. Data loading goes to TensorBoard and W&B alone (`time_metrics/data_loading(s)`), whose tables are read.
+A line looks like `[rank0]:[titan] 2025-06-16 22:31:04,970 - root - INFO - step: 210  loss:  6.0388  grad_norm:  0.4
+memory: 49.66GiB(52.28%)  tps: 5,593  tflops: 323.92  mfu: 32.75%`. Until March 2025, tokens per second were called
+`wps`, and there was no `tflops` (99f73969). `grad_norm` was added in June 2025 (a85e2a53). With FP8 and MX, the MFU has
+been `N/A` since February 2026 (f113706c). Before 2025, lines did not begin with `[titan]`. The step time is not
+printed; it follows from the times of day of two lines. The time of data loading goes only to TensorBoard and W&B
+(`time_metrics/data_loading(s)`), whose tables are read.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MARKED = (
     ("validate step:", "evaluation"),
     ("Training completed", "end"),
 )
-"""Words of a line, and what they mark."""
+"""Text in a line, with the kind of mark that it gives."""
 
 
 def _read(text: str) -> Iterator[Event]:
@@ -84,7 +85,7 @@ def _facts(said: str) -> Iterator[Fact]:
 
 
 def _layout(sizes: dict[str, str]) -> Iterator[Fact]:
-    """Degrees of parallelism; expert parallelism takes ranks of the others."""
+    """Degrees of parallelism; expert parallelism shares the ranks of the others."""
     whole = {name: int(size) for name, size in sizes.items()}
     gpus = 1
     for name in ("pp", "dp_replicate", "dp_shard", "cp", "tp"):
