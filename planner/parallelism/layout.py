@@ -41,8 +41,7 @@ class Layout:
     ep: int
     dp: int
     zero: int
-    """Sharded over data parallel ranks: 0 nothing, 1 optimizer states, 2 also gradients, 3 also parameters (as in
-    FSDP)."""
+    """Sharded over data parallel ranks: 0 nothing, 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)."""
     micro_batch: int
     """Sequences per micro-batch and data parallel rank."""
     grad_accum: int

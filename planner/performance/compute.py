@@ -168,7 +168,7 @@ def _scan_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
 
 
 def kernels(recipe: Recipe, rates: Rates) -> Value:
-    """Kernels launched per layer, forward and backward, averaged over layers; routing and adapters add small kernels."""
+    """Kernels launched per layer, forward and backward, averaged over layers; routing and adapters add small ones."""
     launched = rates.kernels_per_layer + recipe.model.moe_share * rates.kernels_per_moe_layer
     if not recipe.adapted:
         return launched
