@@ -83,9 +83,9 @@ def _reach_latency(group: RankGroup, steps: Array | Value, streamed_bytes: Array
     """Latency of one collective including the nodes it spans: per doubling of their number, and per node.
 
     The latency of trees grows with each doubling of the nodes (all-reduce over 2 to 16 nodes with InfiniBand), the
-    latency of rings with each node that they pass. Over 2 to 64 nodes with EFA, both effects appear
-    (`node_doubling_s`, `node_hop_s`). With EFA, a small message that follows others only incurs part of this latency,
-    in proportion to its size (`node_latency_bytes`).
+    latency of rings with each node that they pass. Over 2 to 64 nodes with EFA, both effects appear (`node_doubling_s`,
+    `node_hop_s`). With EFA, a small message that follows others only incurs part of this latency, in proportion to its
+    size (`node_latency_bytes`).
 
     Args:
         group: the ranks.

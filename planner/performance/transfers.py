@@ -192,9 +192,8 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     stages, the others wait for the stage at its edge, which has one neighbour inside the node and one outside.
 
     With sequence parallelism or in Megatron and its relatives, each tensor parallel rank sends only its part (Narayanan
-    et al. 2021,
-    arXiv 2104.04473, section 4.1; DeepSpeed's `PartitionedTensor`). Without sequence parallelism, the receiving stage
-    gathers the parts again.
+    et al. 2021, arXiv 2104.04473, section 4.1; DeepSpeed's `PartitionedTensor`). Without sequence parallelism, the
+    receiving stage gathers the parts again.
     """
     stride = at.tp * at.cp * at.dp
     crosses = stride * at.pp > cluster.near_gpus

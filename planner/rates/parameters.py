@@ -63,7 +63,10 @@ Moved = float | npt.NDArray[np.float64]
 
 
 def moved(value: float, shift: Moved, *, share: bool) -> Moved:
-    """Shift a value by `shift` in its logarithm; a share is shifted in its log-odds instead, and stays below 1."""
+    """Shift a value by `shift` in its logarithm; a share stays below 1.
+
+    A share is shifted in its log-odds, scaled so that small shifts have the same effect as for any other value.
+    """
     if not share or value >= NEARLY_ALL:
         grown: Moved = value * np.exp(shift)
         return grown
