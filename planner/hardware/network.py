@@ -128,7 +128,7 @@ def _rank(part: str) -> int:
 
 
 def _bytes_per_s(part: str, elsewhere: str, gpus_per_node: int) -> float | None:
-    """Rate per GPU given by a part of a description; a port without a rate has the rate of a generation named elsewhere."""
+    """Rate per GPU given by a part of a description; a port without a rate has that of a generation named elsewhere."""
     rate, ports = _RATE.search(part), _PORTS.search(part)
     links = int(ports["links"]) if ports else 1
     of_node = (ports or re.search(_PER_NODE, part)) and not _PER_GPU.search(part)
