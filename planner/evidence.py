@@ -103,7 +103,7 @@ def _percentile(in_order: npt.NDArray[np.float64], percent: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A quantity with its 5th percentile, its middle and its 95th percentile; `high` is the figure for a budget."""
+    """A quantity with its 5th percentile, its middle and its 95th percentile; budget with `high`."""
 
     low: float
     mid: float

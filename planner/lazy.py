@@ -25,8 +25,7 @@ else:
         Args:
             cls: the class; None to get a decorator.
             **options: options of the standard decorator. Frozen classes without the options `NOT_LAZY` get an
-            `__init__`
-                that is compiled lazily; any other class is passed to the standard decorator.
+                `__init__` that is compiled lazily; any other class is passed to the standard decorator.
         """
         if not options.get("frozen") or any(options.get(name) for name in NOT_LAZY) or not options.get("init", True):
             return dataclasses.dataclass(cls, **options)
