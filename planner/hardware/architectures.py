@@ -15,7 +15,7 @@ class Architecture:
 
     name: str
     vendor: str | None
-    """None for a CPU."""
+    """Vendor of the GPUs; None for a CPU."""
     year: int
     """Launch year of its first part."""
     parameters_of: str

@@ -123,7 +123,7 @@ def parse_network(text: str, what: str, gpus_per_node: int) -> Network:
 
 def _what_is_meant(text: str, gpus_per_node: int) -> str:
     """Hint at the probable mistake behind a rate that is too high for a GPU."""
-    if read_typed_network(whole := f"{text} per node", 1) is None:  # it says that it is of a GPU
+    if read_typed_network(whole := f"{text} per node", 1) is None:  # the text already says `per GPU`
         return "give the rate of one GPU, or that of a whole server with `per node`"
     if is_of_a_server(text):
         shared = "one GPU has all of it" if gpus_per_node == 1 else f"{gpus_per_node} GPUs share it"

@@ -49,7 +49,7 @@ class Convolution:
 
     @property
     def flop(self) -> float:
-        """Forward FLOP of one image, all of them."""
+        """Forward FLOP per image of all these convolutions."""
         return 2.0 * self.pixels * self.outputs * self.inputs * self.taps * self.count
 
 
@@ -64,7 +64,7 @@ class Product:
 
     @property
     def flop(self) -> float:
-        """Forward FLOP of one image, all of them."""
+        """Forward FLOP per image of all these linear layers."""
         return 2.0 * self.m * self.n * self.k * self.count
 
 
@@ -80,7 +80,7 @@ class BatchedProduct:
 
     @property
     def flop(self) -> float:
-        """Forward FLOP of one image, all of them."""
+        """Forward FLOP per image of all these products."""
         return 2.0 * self.batch * self.m * self.n * self.k * self.count
 
 
@@ -96,7 +96,7 @@ class Attention:
 
     @property
     def flop(self) -> float:
-        """Forward FLOP of one image, all of them."""
+        """Forward FLOP per image of all these attention cores."""
         return 4.0 * self.heads * self.queries * self.keys * self.head_dim * self.count
 
 

@@ -330,7 +330,7 @@ def _finish(
     mb: Ints,
     dp: Ints,
 ) -> Layouts:
-    """Add accumulation, checkpointing and ZeRO, and keep what is consistent."""
+    """Add accumulation, checkpointing and ZeRO stages, and keep the layouts that are consistent."""
     # Interleaving works through groups of pp micro-batches.
     accum, even = _accumulation(recipe, dp, mb, np.where(vp > 1, pp, 1))
     keep = even & (ep <= tp * cp * dp) & ((tp * cp * dp) % ep == 0)

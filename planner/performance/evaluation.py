@@ -272,7 +272,7 @@ def score(
 
 
 FIGURES = tuple(f.name for f in fields(Score))
-"""Names of the figures of a score, in their order."""
+"""Names of the figures of a score, in order."""
 
 
 def _figures(

@@ -68,7 +68,7 @@ def _held_clock(power: ProductPower, known: Parameters, flop_per_s: float) -> tu
 
 
 def energy_row(known: Parameters, compute: str, arch: str) -> Parameter | None:
-    """The row on which the energy of a type rests: the architecture's own row, else the ratio to BF16's energy."""
+    """The row that determines the energy of a type: the architecture's own row, else the ratio to BF16's energy."""
     return _by_architecture(known, f"product_pj_per_flop.{compute}", arch) or known.rows.get(
         f"product_energy_ratio.{compute}"
     )

@@ -1,7 +1,7 @@
 """The uncertain inputs of the equations: `Rates` as numbers or draws, `RateSet` as terms with range and evidence.
 
 `ladder.resolve_rates` makes a `RateSet`; `RateSet.sample` turns it into mid values (`draws=None`) or draws `[draw]`.
-A term rests on rows of `catalog/parameters.csv`. The rows are drawn, jointly from the posterior of the fit.
+A term depends on rows of `catalog/parameters.csv`. The rows are drawn, jointly from the posterior of the fit.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependence:
-    """How a term rests on a row of `catalog/parameters.csv`."""
+    """How a term depends on a row of `catalog/parameters.csv`."""
 
     row: Parameter
     share: bool = False
@@ -110,7 +110,7 @@ class Term:
     value: float
     """Mid value, in the unit with which the name ends."""
     own_sd: float = 0.0
-    """Standard deviation of the term's logarithm in addition to that of the rows on which it rests."""
+    """Standard deviation of the term's logarithm in addition to that of its rows."""
     rests_on: tuple[Dependence, ...] = ()
     """Rows on which the term depends; none if it was measured."""
     ceiling: float
@@ -129,7 +129,7 @@ class Term:
 
     @property
     def log_sd(self) -> float:
-        """Standard deviation of the term's logarithm, treating the rows on which it rests as independent."""
+        """Standard deviation of the term's logarithm, treating its rows as independent."""
         return float(np.hypot(self.own_sd, np.linalg.norm([on.power * on.row.log_sd for on in self.rests_on])))
 
     @property
@@ -287,7 +287,7 @@ class RateSet:
 
     terms: Mapping[str, Term]
     parameters: Parameters
-    """The rows on which the terms rest."""
+    """The rows on which the terms depend."""
     drawn: dict[Draws, Rates] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Cache of drawn rates, since a search needs the same ones repeatedly."""
     spreads: dict[Draws, Mapping[str, tuple[Floats, float]]] = field(

@@ -213,7 +213,7 @@ def image_work(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rate
     """Time of the operations of one micro-batch, forward and backward.
 
     Args:
-        network: what is trained.
+        network: the vision model.
         images: images of one micro-batch, `[layout]`, or `[layout, 1]` to combine each layout with every draw.
         recipe: gives the precision, the channel order and the kind of attention.
         rates: mid values or draws, `[draw]`.
