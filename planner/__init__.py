@@ -1,1 +1,1 @@
-"""The nouns and the arithmetic of a plan: numpy and the standard library only, nothing read but its own rows."""
+"""The data types and the arithmetic of plans, which need only numpy, the standard library and the shipped rows."""

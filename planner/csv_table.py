@@ -1,4 +1,4 @@
-"""Tables as CSV: the one writer of every export and report, and what separates the cells of a file people bring."""
+"""CSV tables: the writer that every export and report uses, and detection of the separator in users' files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What a spreadsheet takes for the start of a formula (OWASP, CSV injection)."""
+"""Beginnings of a text that a spreadsheet interprets as a formula (OWASP, CSV injection)."""
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
-"""What spreadsheets write between cells, by country and format, and what it is called."""
+"""Separators that spreadsheets write between cells, depending on country and format, with their names."""
 
 
 def separator_of(header: str) -> str:
-    """The separator that a header line has most of; a comma where it has none."""
+    """The most frequent separator in a header line; a comma if it has none."""
     return max(SEPARATORS, key=header.count)
 
 
@@ -26,13 +26,13 @@ def csv_table(
     line_end: str = "\r\n",
     number: Callable[[Any], object] = lambda value: value,
 ) -> str:
-    """A table as CSV (RFC 4180); a text that a spreadsheet would compute gets a quote mark before it, numbers stay.
+    """A table as CSV (RFC 4180); texts that a spreadsheet would evaluate are prefixed with a quote mark.
 
     Args:
-        heads: of the columns.
-        rows: their cells; None is empty.
+        heads: headings of the columns.
+        rows: cells of each row; None becomes an empty cell.
         line_end: CR LF, or LF for tools that count lines.
-        number: how a cell that is no text is written.
+        number: converts a cell that is not a text.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator=line_end)
@@ -42,5 +42,5 @@ def csv_table(
 
 
 def guarded(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """Escape a text so that no spreadsheet interprets it as a formula."""
     return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,4 +1,4 @@
-"""The arithmetic of money, whatever the decimal context of the program that calls: `cents` must not depend on it."""
+"""Decimal arithmetic for money that does not depend on the decimal context of the calling program."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from decimal import ROUND_HALF_EVEN, Context, DivisionByZero, InvalidOperation, Overflow, localcontext
 
 OWN = Context(prec=28, rounding=ROUND_HALF_EVEN, traps=[DivisionByZero, InvalidOperation, Overflow], flags=[])
-"""As Python starts with it."""
+"""Python's default decimal context."""
 
 
 @contextmanager
 def own_decimals() -> Iterator[None]:
-    """Within it, decimal numbers are computed as everywhere in mpplan; also a decorator of what others call.
+    """Compute decimal numbers with mpplan's own context; also usable as a decorator of public functions.
 
-    Precision, rounding and traps are the caller's to set for their own sums, and their flags tell of these alone.
+    The caller's precision, rounding and traps have no effect inside, and the caller's flags are not changed.
     """
     with localcontext(OWN):
         yield

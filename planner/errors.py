@@ -1,4 +1,4 @@
-"""Errors that carry what the user should do next and the exit code of the command."""
+"""Errors with a hint to the user's next action and the exit code of the command."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from planner.lazy import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Text for a reader, as a key with values; `reports.text.messages` words it in each language.
+    """Text for a reader, as a key with values; `reports.text.messages` translates it into each language.
 
-    Nothing in the planner or in pricing writes a sentence that a report shows: they emit messages. A value may itself
-    be a message (the note inside an assumption).
+    The planner and pricing never write sentences that a report shows; they emit messages. A value may itself be a
+    message (the note inside an assumption).
     """
 
     key: str
-    """For example `assumption.tokens`; the tables of `reports/text/messages/` have a sentence for it."""
+    """Key of a sentence in the tables of `reports/text/messages/`, for example `assumption.tokens`."""
     values: tuple[tuple[str, MessageValue], ...] = ()
-    """What the sentence names, by name, in the unit that the name ends in; the wording rounds."""
+    """Values in the sentence by name, in the unit with which the name ends; the wording rounds them."""
 
     @classmethod
     def of(cls, key: str, /, **values: MessageValue) -> Message:
@@ -27,31 +27,31 @@ class Message:
         return cls(key, tuple(values.items()))
 
     def __str__(self) -> str:
-        """The key and its values, for logs and debuggers; readers get the wording."""
+        """The key and its values, for logs and debuggers; readers see the sentence instead."""
         return " ".join((self.key, *(f"{name}={value}" for name, value in self.values)))
 
 
 MessageValue: TypeAlias = "str | int | float | Message | tuple[str | int | float | Message, ...]"
-"""A value of a message: text, a number, a message, or several of these, which are worded as a list."""
+"""A value of a message: text, a number, a message, or several of these, which are shown as a list."""
 
 
 class MpplanError(Exception):
-    """A mistake that the user can mend; shown as `error:` and `hint:`, never as a traceback.
+    """A mistake that the user can correct; shown as `error:` and `hint:`, never as a traceback.
 
-    What `mpplan.estimate` and `mpplan.to_document` raise is worded in English: `str(error)`, `message` and `hint` are
-    text there. `key` and `values` are for programs, and stay as they are.
+    Errors raised by `mpplan.estimate` and `mpplan.to_document` are translated into English, so that `str(error)`,
+    `message` and `hint` are text. `key` and `values` are for programs and are not translated.
     """
 
     exit_code = 1
     """The exit code of the command (docs/exit-codes.md)."""
     message: str | Message
-    """One sentence without a full stop; a message until somebody words it."""
+    """One sentence without a full stop; a `Message` until it is translated into text."""
     hint: str | Message | None
-    """The next action, or None where there is nothing useful to say; a message until somebody words it."""
+    """The next action, or None if there is nothing useful to say; a `Message` until it is translated into text."""
     told: Message | None
-    """The message as it was told, worded or not; None where it was plain text from the start."""
+    """The original `Message` of `message`, kept after translation; None if it was plain text."""
     advised: Message | None
-    """The same of the hint."""
+    """The original `Message` of `hint`, kept after translation; None if it was plain text."""
 
     def __init__(self, message: str | Message, *, hint: str | Message | None = None) -> None:
         super().__init__(message)
@@ -61,21 +61,21 @@ class MpplanError(Exception):
 
     @property
     def key(self) -> str | None:
-        """What names the mistake for a program, for example `error.too_dear`; None where there is text alone."""
+        """Key that identifies the mistake for a program, for example `error.too_dear`; None for plain text."""
         return None if self.told is None else self.told.key
 
     @property
     def values(self) -> dict[str, MessageValue]:
-        """What the message names, by name, in the unit that the name ends in; empty where there is text alone."""
+        """Values of the message by name, in the unit with which the name ends; empty for plain text."""
         return {} if self.told is None else dict(self.told.values)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """For pickle and copy: without `__init__`, whose arguments differ between the classes and are not all kept."""
+        """Support pickle and copy without `__init__`, whose arguments differ between classes and are not all kept."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class InternalError(MpplanError):
-    """What mpplan made breaks a rule that always holds: our fault, said with what to report (exit 1)."""
+    """A result of mpplan violates an invariant: a bug, shown with the details to report (exit 1)."""
 
     exit_code = 1
 
@@ -93,7 +93,7 @@ class InputFileError(MpplanError):
 
 
 class CannotMeasureError(MpplanError):
-    """This machine cannot measure what was asked (exit 4)."""
+    """This machine cannot perform the requested measurement (exit 4)."""
 
     exit_code = 4
     message: str
@@ -110,37 +110,37 @@ class IncompleteError(MpplanError):
 
 
 class UnstableError(MpplanError):
-    """The measurement is not to be trusted and `--strict` was given (exit 6)."""
+    """The measurement is not reliable and `--strict` was given (exit 6)."""
 
     exit_code = 6
 
 
 class LimitError(MpplanError):
-    """The answer crosses `--max-cost`, `--max-days` or `--max-energy` (exit 7)."""
+    """The answer exceeds `--max-cost`, `--max-days` or `--max-energy` (exit 7)."""
 
     exit_code = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnoughBudget:
-    """What a refusal for want of money says would do."""
+    """A budget that would be enough, for an error about too little money."""
 
     usd: int
-    """A budget that holds at the confidence, rounded up."""
+    """A budget that is enough with the requested confidence, rounded up."""
     gpus: int
-    """The GPUs of the plan that costs so much."""
+    """The number of GPUs of the plan with that cost."""
     safe: bool
-    """Whether that plan's risk of running out of memory is within what the question allows."""
+    """Whether that plan's risk of running out of memory is within the limit of the question."""
 
 
 class NoPlanError(MpplanError):
-    """Nothing feasible: the message says what is short and by how much, the hint what would fit (exit 8)."""
+    """No plan is feasible: the message says what is short and by how much, the hint what would fit (exit 8)."""
 
     exit_code = 8
     told: Message
     advised: Message
     enough: EnoughBudget | None
-    """The budget that would do where only money is short; None where something else is."""
+    """A budget that would be enough if only money is short; None if something else is."""
 
     def __init__(self, message: Message, *, hint: Message, enough: EnoughBudget | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -1,4 +1,4 @@
-"""Where a number comes from, and how sure it is: `Evidence`, `Estimate`, `Gap`, `Assumption`."""
+"""The source and the uncertainty of numbers: `Evidence`, `Estimate`, `Gap`, `Assumption`."""
 
 from __future__ import annotations
 
@@ -45,34 +45,35 @@ class Evidence:
     what: str
     """What the source states, with its value and unit."""
     source: str
-    """Where it can be looked up."""
+    """Where the source can be found."""
     date: str | None = None
-    """ISO date or year of the source; None where the source has none."""
+    """ISO date or year of the source; None if it has none."""
     gpu: str | None = None
-    """Catalogue id of the GPU that it describes, if it describes one."""
+    """Catalogue id of the GPU that it describes, if any."""
     used_in: tuple[str, ...] = ()
-    """Names of the figures that rest on it, for example `cost_usd`, `step_s.matmul`."""
+    """Names of the figures that depend on it, for example `cost_usd`, `step_s.matmul`."""
     precisions: tuple[str, ...] = ()
-    """Precisions whose plans rest on it; empty where all of an answer's do."""
+    """Precisions whose plans depend on it; empty if all of an answer's precisions do."""
     terms: tuple[str, ...] = ()
-    """Names of the terms (`catalog/parameters.csv`) that it gives; empty where it gives none."""
+    """Names of the terms (`catalog/parameters.csv`) for which it gives values; empty if none."""
     public: bool = False
-    """Whether its text is the package's own, or a number; else it may hold what the user named (files, vendors,
-    providers, models), and a copy without names hides it."""
+    """Whether its text is the package's own, or a number. Otherwise it may contain names from the user (files, vendors,
+    providers, models) and is hidden in a copy without names."""
 
 
 LOW_PERCENT, HIGH_PERCENT = 5.0, 95.0
-"""Percentiles of draws that are the ends of a range."""
+"""Percentiles of the draws at the ends of a range."""
 Z90 = 1.6448536269514722
-"""Standard deviations of a normal distribution from its middle to each of these ends."""
+"""Distance of these percentiles from the mean of a normal distribution, in standard deviations."""
 
 
 def middle(draws: npt.ArrayLike) -> float:
-    """The middle of draws of any shape: their geometric mean; the median where one of them is not above 0.
+    """The middle of draws of any shape: their geometric mean, or the median if any draw is not above 0.
 
-    A run's figures are products of many uncertain factors, so that the geometric mean is close to the median (at most
-    2 % from it), differs a fifth as much from seed to seed, and multiplies: the mid of a product of figures is the
-    product of their mids, and that of a reciprocal the reciprocal (`docs/decisions/0015-geometric-means.md`).
+    A run's figures are products of many uncertain factors. Their geometric mean is therefore close to the median (at
+    most 2 % from it), varies a fifth as much between seeds, and is multiplicative: the mid of a product of figures is
+    the product of their mids, and the mid of a reciprocal is the reciprocal of the mid
+    (`docs/decisions/0015-geometric-means.md`).
     """
     import numpy as np  # commands that draw nothing start without it
 
@@ -83,7 +84,7 @@ def middle(draws: npt.ArrayLike) -> float:
 
 
 def median(values: npt.NDArray[np.float64]) -> float:
-    """The median of values of any shape, at least one; `numpy.median` imports the masked arrays before its first."""
+    """The median of at least one value, in any shape; unlike `numpy.median`, without importing masked arrays."""
     import numpy as np  # commands that draw nothing start without it
 
     half, is_even = divmod(values.size - 1, 2)
@@ -92,7 +93,7 @@ def median(values: npt.NDArray[np.float64]) -> float:
 
 
 def _percentile(in_order: npt.NDArray[np.float64], percent: float) -> float:
-    """A percentile of sorted values, to the last digit that of `numpy.percentile`, which takes ten times as long."""
+    """A percentile of sorted values, identical to the result of `numpy.percentile`, which takes ten times as long."""
     place = (len(in_order) - 1) * (percent / 100.0)
     before = math.floor(place)
     low, high = float(in_order[before]), float(in_order[min(before + 1, len(in_order) - 1)])
@@ -102,13 +103,13 @@ def _percentile(in_order: npt.NDArray[np.float64], percent: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A quantity with its 5th percentile, its middle and its 95th percentile; `high` is the figure to budget with."""
+    """A quantity with its 5th percentile, its middle and its 95th percentile; budget with `high`."""
 
     low: float
     mid: float
     high: float
     at_least: bool = False
-    """True where something is missing, so that the figure is a lower bound, shown with `≥`."""
+    """Whether something is missing, so that the figure is a lower bound, shown with `≥`."""
 
     def __post_init__(self) -> None:
         if not self.low <= self.mid <= self.high:
@@ -123,12 +124,12 @@ class Estimate:
     def of_draws(cls, values: npt.ArrayLike, *, mid: float | None = None, at_least: bool = False) -> Estimate:
         """The range of draws of any shape; a single value has a range of width 0.
 
-        Between two draws it is interpolated linearly (Hyndman and Fan 1996, type 7, the default of `numpy`).
+        Percentiles are interpolated linearly between draws (Hyndman and Fan 1996, type 7, the default of `numpy`).
 
         Args:
             values: the draws.
-            mid: of a product or a sum, the product or the sum of the mids of its parts, which is what a reader gets who
-                multiplies or adds them; the range is widened to it where needed. None: the `middle` of the draws.
+            mid: for a product or a sum, the product or the sum of the mids of its parts, which a reader gets by
+                multiplying or adding them; the range is widened to include it. None for the `middle` of the draws.
             at_least: whether something is missing, so that the figure is a lower bound.
         """
         import numpy as np  # commands that draw nothing start without it
@@ -142,12 +143,12 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Something that is missing and what that does to the answer."""
+    """Missing information and its effect on the answer."""
 
     key: str
-    """For example `power`; `gap.power.what`, `gap.power.why` and `gap.power.effect` are its three sentences."""
+    """For example `power`, with the three sentences `gap.power.what`, `gap.power.why` and `gap.power.effect`."""
     values: tuple[tuple[str, MessageValue], ...] = ()
-    """What the three sentences name, by name."""
+    """Values in the three sentences, by name."""
 
     @classmethod
     def of(cls, key: str, /, **values: MessageValue) -> Gap:
@@ -166,16 +167,16 @@ class Gap:
 
     @property
     def effect(self) -> Message:
-        """What that does to the answer, and what would mend it."""
+        """The effect on the answer, and the remedy."""
         return Message(f"gap.{self.key}.effect", self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """Something taken for granted that the user could state instead."""
+    """An assumption that the user could replace by stating the value."""
 
     id: str
     message: Message
-    """A plain sentence with the value in it."""
+    """A plain sentence that contains the assumed value."""
     input: str | None = None
     """Name of the input of the question that replaces it."""

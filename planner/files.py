@@ -1,7 +1,7 @@
-"""The one way in which a file that somebody names is opened: regular files and pipes, of a bounded size.
+"""The only functions that open files named by a user: regular files and pipes of bounded size.
 
-A directory or a device is refused at once: reading it would fail late, or never end. A pipe is read to its end, as
-`<(zcat plan.json.gz)` makes one; one that nobody writes is empty, and not waited for.
+Directories and devices are rejected at once, because reading them would fail late or never end. A pipe, such as
+`<(zcat plan.json.gz)`, is read to its end; a pipe without a writer counts as empty, without waiting for one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from planner.errors import InputFileError, MpplanError, UsageError
 
 LARGEST_BYTES = 256 * 2**20
-"""A larger file is no table, configuration or picture that a person made."""
+"""Largest plausible size of a table, configuration or picture."""
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -30,11 +30,11 @@ def open_file(path: Path, *, most_bytes: int = LARGEST_BYTES) -> BufferedReader:
 
     Args:
         path: the file.
-        most_bytes: its largest size.
+        most_bytes: largest size allowed.
 
     Raises:
-        UsageError: it is missing or may not be read.
-        InputFileError: it is neither of them, or a file larger than `most_bytes`.
+        UsageError: the file is missing or must not be read.
+        InputFileError: it is neither a file nor a pipe, or is larger than `most_bytes`.
     """
     try:
         if not _can_be_read(mode := path.stat().st_mode):
@@ -62,12 +62,12 @@ def read_bytes(path: Path, *, most_bytes: int = LARGEST_BYTES) -> bytes:
     """The content of a file or a pipe.
 
     Raises:
-        UsageError: it is missing or cannot be read.
-        InputFileError: it is neither of them, or larger than `most_bytes`.
+        UsageError: the file is missing or cannot be read.
+        InputFileError: it is neither a file nor a pipe, or is larger than `most_bytes`.
     """
     with open_file(path, most_bytes=most_bytes) as file:
         try:
-            content = file.read(most_bytes + 1)  # files below /proc have a size of 0 and still hold text
+            content = file.read(most_bytes + 1)  # files in /proc have a size of 0 but contain text
         except OSError as error:
             raise unreadable(path, error) from None
     if len(content) > most_bytes:
@@ -80,12 +80,12 @@ def read_text(path: Path, name: str | None = None, *, most_bytes: int = LARGEST_
 
     Args:
         path: the file.
-        name: how errors name it; the last part of its path where None.
-        most_bytes: its largest size.
+        name: name of the file in errors; None for the last part of its path.
+        most_bytes: largest size allowed.
 
     Raises:
         UsageError: the file is missing or cannot be read.
-        InputFileError: it is neither file nor pipe, too large, or not UTF-8.
+        InputFileError: it is neither a file nor a pipe, is too large, or is not UTF-8.
     """
     try:
         return read_bytes(path, most_bytes=most_bytes).decode("utf-8-sig")
@@ -95,13 +95,13 @@ def read_text(path: Path, name: str | None = None, *, most_bytes: int = LARGEST_
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> MpplanError:
-    """The error for a file that the system does not open or read."""
+    """The error for a file that the system cannot open or read."""
     reason = getattr(error, "strerror", None) or str(error)
     return UsageError(f"cannot read `{path}`: {reason}", hint="check the path and its permissions")
 
 
 def kind_unless_file(mode: int) -> str | None:
-    """What something of this mode (`st_mode`) is; None for a regular file."""
+    """The kind of a file system object by its mode (`st_mode`); None for a regular file."""
     if stat.S_ISREG(mode):
         return None
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")

@@ -1,8 +1,9 @@
-"""Frozen dataclasses whose `__init__` is compiled once many objects were made: of most classes there are few, or none.
+"""Frozen dataclasses whose `__init__` is compiled only after many instances; most classes have few instances or none.
 
-A drop-in for `dataclasses.dataclass`: fields, `replace`, `asdict`, `fields`, pickling and equality are the same. The
-standard one compiles six methods of every class at import, a good tenth of what a short command takes
-(`make startup`; docs/decisions/0024-dataclasses-compile-when-used.md). Type checkers see the standard one.
+This is a drop-in replacement for `dataclasses.dataclass`: fields, `replace`, `asdict`, `fields`, pickling and equality
+behave the same. The standard decorator compiles six methods of every class at import, which takes more than a tenth of
+a short command's time (`make startup`; docs/decisions/0024-dataclasses-compile-when-used.md). Type checkers see the
+standard decorator.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ else:
         """Make a class a dataclass; see `dataclasses.dataclass`.
 
         Args:
-            cls: the class; None: a decorator is returned.
-            **options: of the standard one. Methods of frozen classes without an order are compiled when they are first
-                called; any other class is handed to the standard one.
+            cls: the class; None to get a decorator.
+            **options: options of the standard decorator. Frozen classes without the options `NOT_LAZY` get an
+                `__init__` that is compiled lazily; any other class is passed to the standard decorator.
         """
         if not options.get("frozen") or any(options.get(name) for name in NOT_LAZY) or not options.get("init", True):
             return dataclasses.dataclass(cls, **options)
@@ -33,11 +34,11 @@ else:
 
 __all__ = ["dataclass"]
 NOT_LAZY = ("order", "unsafe_hash", "weakref_slot")
-"""Options of which there are too few classes to be worth a way of their own."""
+"""Options that too few classes use to be worth supporting here."""
 
 
 def _made(cls: type, options: dict[str, Any]) -> type:
-    """A class with its fields and slots, and methods that compile themselves."""
+    """Make the dataclass with its fields and slots, and with an `__init__` that compiles itself when needed."""
     own = set(vars(cls))
     compares, shows = options.get("eq", True), options.get("repr", True)
     asked = options | {"init": False, "repr": False, "eq": False, "frozen": False}
@@ -57,7 +58,7 @@ def _made(cls: type, options: dict[str, Any]) -> type:
 
 
 FEW = 16
-"""Objects of a class up to which filling in their fields one by one takes less time than to compile `__init__`."""
+"""Number of instances up to which setting their fields one by one is faster than compiling `__init__`."""
 
 
 def _named(name: str, cls: Any, method: Any) -> Any:
@@ -66,10 +67,10 @@ def _named(name: str, cls: Any, method: Any) -> Any:
 
 
 def _filling(cls: Any) -> Callable[..., None]:
-    """An `__init__` that fills in the fields by their names, and puts a compiled one in its place after `FEW` objects.
+    """An `__init__` that sets the fields by name, and replaces itself by a compiled one after `FEW` instances.
 
-    The compiled one also takes every call that is more than that: values by their place, and mistakes, so that the
-    errors are those of a function with these arguments.
+    The compiled one also handles all other calls: positional arguments and mistakes, so that the errors are those of a
+    function with these arguments.
     """
     made = 0
 
@@ -88,7 +89,7 @@ def _filling(cls: Any) -> Callable[..., None]:
 
 
 def _filled(self: Any, known: tuple[Field[Any], ...], named: dict[str, Any]) -> bool:
-    """Fill in the fields; whether there was a value for each, and a field for each value."""
+    """Set the fields; return whether there was a value for each field and a field for each value."""
     taken = 0
     for field in known:
         name = field.name
@@ -108,7 +109,7 @@ _fill = object.__setattr__
 
 
 def _method(arguments: str, lines: list[str], names: dict[str, Any]) -> Callable[..., Any]:
-    """Compile a function of some lines; `names` are what it can see."""
+    """Compile a function from lines of source; `names` is its global namespace."""
     exec(f"def method({arguments}):\n" + "\n".join(f" {line}" for line in lines), names)
     return names["method"]  # type: ignore[no-any-return]
 
@@ -160,7 +161,7 @@ def _hash(cls: Any) -> Callable[[Any], int]:
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:
-    """The values of some fields as a tuple; `attrgetter` gives one of several alone."""
+    """A function that returns the named fields as a tuple; for a single name, `attrgetter` would return no tuple."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda of: tuple(getattr(of, name) for name in names)
@@ -189,7 +190,7 @@ def _restore(self: Any, state: list[Any]) -> None:
 
 
 class _SignatureOfFields:
-    """What `inspect.signature` and `help` say of the class."""
+    """Descriptor that gives `inspect.signature` and `help` the signature of the class."""
 
     def __get__(self, _instance: object, cls: Any) -> Signature:
         by_place, by_name = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
@@ -208,14 +209,14 @@ class _SignatureOfFields:
 
 
 def _default(field: Field[Any]) -> Any:
-    """As the standard one shows it."""
+    """The default of a field as a standard dataclass shows it."""
     if field.default is not MISSING:
         return field.default
     return Parameter.empty if field.default_factory is MISSING else FACTORY
 
 
 class _Factory:
-    """The default of a field that is made anew for each object."""
+    """Placeholder shown as the default of a field with a default factory."""
 
     def __repr__(self) -> str:
         return "<factory>"

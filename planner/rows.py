@@ -1,7 +1,7 @@
 """The reader of every CSV data file: a line becomes a typed `Row`, or an error `file:line: key: what was expected`.
 
-`Catalogue` holds the rows of one file by id and finds them by name: case and punctuation do not matter (`compact`), and
-an unknown name is answered with similar ones (`near_names`).
+`Catalogue` holds the rows of one file by id and finds them by name, ignoring case and punctuation (`compact`). The
+error for an unknown name offers similar ones (`near_names`).
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ _PUNCTUATION = re.compile(r"[^a-z0-9.]+|(?<![0-9])\.|\.(?![0-9])")
 _YES_NO = {"yes": True, "no": False}
 
 LARGEST_AMOUNT = 10**15
-"""No cell holds a larger number of anything, nor, above zero, a smaller one than its inverse; exact sums stay exact."""
+"""Largest number in a cell; its inverse is the smallest above zero. Within these limits exact sums stay exact."""
 
 
 class CellError(InputFileError):
-    """A cell is not what its column holds; `column` and `expected` are the same for every line with this mistake."""
+    """The content of a cell is invalid; `column` and `expected` are the same for every line with this mistake."""
 
     def __init__(self, place: str, key: str, expected: str, found: str, hint: str) -> None:
         super().__init__(f"{place}: {key}: expected {expected}, found `{shortened(found)}`", hint=hint)
         self.column = key
-        """Its key: the head of the column."""
+        """Heading of the column."""
         self.expected = expected
-        """What it should hold."""
+        """Description of valid contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of a CSV file, with typed access to its cells. An empty cell means that the value is unknown.
+    """One line of a CSV file, with typed access to its cells; an empty cell means that the value is unknown.
 
-    Every reader raises `InputFileError` when the cell is not what the caller asked for.
+    Every accessor raises `InputFileError` if the cell does not have the requested type.
     """
 
     file: str
     """File name as shown in errors."""
     line: int | None
-    """Line number in the file, the header being line 1; None for values that are not from a file."""
+    """Line number in the file, where the header is line 1; None for values that are not from a file."""
     cells: Mapping[str, str]
     """Text by column."""
 
     def fail(self, key: str, expected: str) -> CellError:
-        """The error for a cell that is not what it should be."""
+        """The error for a cell with invalid content."""
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         line = "" if self.line is None else f" in line {self.line}"
         hint = f"correct column `{key}`{line} of {self.file}"
         return CellError(place, key, expected, self.cells.get(key, ""), hint)
 
     def cell(self, key: str) -> str:
-        """The text of a cell without surrounding blanks; empty where nothing is written."""
+        """The text of a cell without surrounding blanks; may be empty."""
         if key not in self.cells:
             raise InputFileError(
                 f"{self.file}:1: {key}: expected a column of this name", hint=f"add a column `{key}` to {self.file}"
@@ -76,7 +76,7 @@ class Row:
         return self.cells[key]
 
     def opt_text(self, key: str) -> str | None:
-        """Text of a cell; None where it is empty."""
+        """Text of a cell; None if it is empty."""
         return self.cell(key) or None
 
     def text(self, key: str) -> str:
@@ -87,7 +87,7 @@ class Row:
         return value
 
     def opt_number(self, key: str, *, low: float = 0.0, high: float = float("inf")) -> float | None:
-        """A finite number in `[low, high]`; None where the cell is empty."""
+        """A finite number in `[low, high]`; None if the cell is empty."""
         text = self.cell(key)
         if not text:
             return None
@@ -100,14 +100,14 @@ class Row:
         return value
 
     def number(self, key: str, *, low: float = 0.0, high: float = float("inf")) -> float:
-        """A finite number in `[low, high]` that must be there."""
+        """A finite number in `[low, high]`; the cell must not be empty."""
         value = self.opt_number(key, low=low, high=high)
         if value is None:
             raise self.fail(key, f"a number {_bounds(low, high)}")
         return value
 
     def opt_integer(self, key: str, *, low: int = 0, high: int = 10**15) -> int | None:
-        """A whole number in `[low, high]`; None where the cell is empty."""
+        """A whole number in `[low, high]`; None if the cell is empty."""
         text = self.cell(key)
         if not text:
             return None
@@ -120,7 +120,7 @@ class Row:
         return value
 
     def integer(self, key: str, *, low: int = 0, high: int = 10**15) -> int:
-        """A whole number in `[low, high]` that must be there."""
+        """A whole number in `[low, high]`; the cell must not be empty."""
         value = self.opt_integer(key, low=low, high=high)
         if value is None:
             raise self.fail(key, f"a whole number {_bounds(low, high)}")
@@ -143,7 +143,7 @@ class Row:
             raise self.fail(key, "an ISO date such as 2026-08-28") from None
 
     def flag(self, key: str) -> bool:
-        """`yes` or `no`."""
+        """`yes` or `no` as a Boolean."""
         value = _YES_NO.get(self.cell(key))
         if value is None:
             raise self.fail(key, "`yes` or `no`")
@@ -158,7 +158,7 @@ class Row:
         return value
 
     def words(self, key: str) -> tuple[str, ...]:
-        """Texts separated by semicolons; empty where the cell is."""
+        """Texts separated by semicolons; empty if the cell is empty."""
         return tuple(word.strip() for word in self.cell(key).split(";") if word.strip())
 
 
@@ -169,9 +169,9 @@ def _bounds(low: float, high: float) -> str:
 
 
 def parse_decimal(text: str) -> Decimal | None:
-    """Read a plain decimal number (point or comma as decimal mark, no thousands marks); None if it is none.
+    """Read a plain decimal number (point or comma as decimal mark, no thousands separators); None if it is invalid.
 
-    Nor is one that no amount can be: not finite, beyond `LARGEST_AMOUNT`, or nearer to zero than its inverse.
+    Numbers that no amount can have are invalid too: not finite, beyond `LARGEST_AMOUNT`, or below its inverse.
     """
     plain = text.strip()
     if plain.count(",") == 1 and "." not in plain:
@@ -191,11 +191,11 @@ def parse_rows(text: str, name: str, columns: Iterable[str] = (), *, left_out: i
     Args:
         text: content of the file.
         name: the file's name, for errors.
-        columns: columns that must be there even if the file has no lines; any other is checked when it is asked for.
-        left_out: lines of the file that the text lacks after the header, for the numbers of the others.
+        columns: columns that must exist even if the file has no lines; any other is checked when it is accessed.
+        left_out: number of lines after the header that were removed from the text, to correct the line numbers.
 
     Raises:
-        InputFileError: a column is missing, or (while the rows are taken) a line has too few or too many cells.
+        InputFileError: a column is missing, or (during iteration) a line has too few or too many cells.
     """
     reader = csv.reader(StringIO(text, newline=""))
     header = read_header(reader, name, columns)
@@ -220,7 +220,7 @@ def read_header(reader: Iterator[list[str]], name: str, columns: Iterable[str] =
     """The column names in the first line of a CSV file.
 
     Raises:
-        InputFileError: there is no such line, or it lacks one of `columns`.
+        InputFileError: there is no header line, or it lacks one of `columns`.
     """
     try:
         header = next(reader, None)
@@ -245,7 +245,7 @@ def miscounted(name: str, line: int, expected: int, found: int) -> InputFileErro
 
 
 def not_csv(name: str, line: int, error: csv.Error) -> InputFileError:
-    """The error for a line that is no CSV."""
+    """The error for a line that is not valid CSV."""
     return InputFileError(f"{name}:{line}: not CSV: {error}", hint="check the quotes")
 
 
@@ -254,22 +254,22 @@ def read_rows(path: Path, columns: Iterable[str] = (), *, name: str | None = Non
 
     Args:
         path: the file.
-        columns: columns that must be there even if the file has no lines; any other is checked when it is asked for.
-        name: how errors name the file; the last part of its path where None.
+        columns: columns that must exist even if the file has no lines; any other is checked when it is accessed.
+        name: name of the file in errors; None for the last part of its path.
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: it is not UTF-8, lacks a column, or a line has too few or too many cells.
+        InputFileError: the file is not UTF-8 or lacks a column, or a line has too few or too many cells.
     """
     shown = path.name if name is None else name
     return list(parse_rows(read_text(path, shown), shown, columns))
 
 
 def keyed(rows: Iterable[Row], build: Callable[[Row], T], key: str = "id") -> dict[str, T]:
-    """What is built from each row, by the text of the column `key`, in file order.
+    """Build a value from each row; return the values by the text of the column `key`, in file order.
 
     Raises:
-        InputFileError: the key is empty or stands twice.
+        InputFileError: a key is empty or occurs twice.
     """
     by_key: dict[str, T] = {}
     for row in rows:
@@ -281,15 +281,15 @@ def keyed(rows: Iterable[Row], build: Callable[[Row], T], key: str = "id") -> di
 
 
 def no_aliases() -> Mapping[str, str]:
-    """For catalogues whose other names all stand in the `aliases` column."""
+    """No aliases: for catalogues whose other names are all in the `aliases` column."""
     return {}
 
 
 class Catalogue(Generic[T]):
-    """What one data file holds, by id and by name; the file is read when it is first asked for.
+    """The contents of one data file, by id and by name; the file is read on first access.
 
-    A row is found by its id, by the names of its `aliases` column (separated by semicolons, where the file has one)
-    and by the names of `aliases`, whatever their case and punctuation.
+    A row is found by its id, by the names in its `aliases` column (separated by semicolons, if the file has the column)
+    and by the names of the `aliases` function, ignoring case and punctuation.
     """
 
     def __init__(
@@ -306,9 +306,9 @@ class Catalogue(Generic[T]):
         Args:
             path: the CSV file; its `id` column must be unique.
             build: makes the value of a row.
-            what: what a row is, in the error for an unknown name: `GPU`, `model`.
-            listing: the command that lists the names; none: the error names all ids.
-            aliases: more names, each with the id that it stands for.
+            what: kind of the rows in the error for an unknown name, such as `GPU` or `model`.
+            listing: the command that lists the names; if empty, the error names all ids.
+            aliases: returns further names, each with the id to which it refers.
         """
         self._path = path
         self._build = build
@@ -331,7 +331,7 @@ class Catalogue(Generic[T]):
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """Every name as written, with the id that it stands for."""
+        """Every name as written, with the id to which it refers."""
         in_file = {
             name: row.text("id") for row in self._rows if "aliases" in row.cells for name in row.words("aliases")
         }
@@ -342,14 +342,14 @@ class Catalogue(Generic[T]):
         return {compact(name): id_ for name, id_ in self._names.items()}
 
     def get(self, name: str) -> T | None:
-        """The value of an id or another name; None where no row has it."""
-        if name in self.by_id:  # before the other names are read
+        """The value for an id or another name; None if no row has it."""
+        if name in self.by_id:  # avoids reading the other names
             return self.by_id[name]
         id_ = self._by_compact_name.get(compact(name))
         return None if id_ is None else self.by_id[id_]
 
     def find(self, name: str) -> T:
-        """The value of an id or another name.
+        """The value for an id or another name.
 
         Raises:
             UsageError: no row has the name; the ids of similar names are offered.
@@ -364,13 +364,13 @@ class Catalogue(Generic[T]):
 def compact(name: str) -> str:
     """A name without case and punctuation: `Llama 3.1 70B`, `llama-3-1-70b` and `llama3.1-70b` become the same text.
 
-    A separator between two digits is kept, as a point: `gpt-3-1.3b` is not `gpt-3-13b`.
+    A separator between two digits is kept as a point, so that `gpt-3-1.3b` differs from `gpt-3-13b`.
     """
     return _PUNCTUATION.sub("", _BETWEEN_DIGITS.sub(".", name.casefold()))
 
 
 def near_names(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:
-    """Known names close to a misspelt one, best first: those that contain it, then the most similar (difflib)."""
+    """Known names close to a misspelt one, best first: names that contain it, then the most similar ones (difflib)."""
     misspelt = compact(name)
     by_compact = {compact(known): known for known in names}
     close = difflib.get_close_matches(misspelt, by_compact, n=limit, cutoff=cutoff)
@@ -381,7 +381,7 @@ def near_names(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 
 
 
 def unknown_name(what: str, name: str, names: Iterable[str], listing: str) -> UsageError:
-    """The error for a name that no row has, with similar names and what lists all names: a command, or a call."""
+    """The error for an unknown name, with similar names and the command or call that lists all names."""
     return _unknown(what, name, near_names(name, names), listing)
 
 

@@ -1,40 +1,42 @@
-"""Text that somebody else wrote: which of its characters are safe nowhere, and how it becomes one line of a file.
+"""Text from outside: the characters that are never safe, and the conversion to one line of a file.
 
-Three places clean text, each by the same rule (`CONTROLS`, `LINE_ENDS`, `TURNING`, `HALVES`) and each in its own way:
+Three functions clean text. They treat the same characters (`CONTROLS`, `LINE_ENDS`, `TURNING`, `HALVES`) differently:
 
-- `one_line` here, for what is kept in a file and compared: what does not print becomes a blank.
-- `reports.text.clean.clean`, for reports: marks vanish, so that words stay whole; the rest becomes a blank.
-- `mpplan.ui.sink.visible`, for the screen: nothing is lost, since a character is shown by its number.
+- `one_line` here, for text that is stored in a file and compared: characters that do not print become a blank.
+- `reports.text.clean.clean`, for reports: marks are removed, so that words stay whole; the others become a blank.
+- `mpplan.ui.sink.visible`, for the screen: nothing is lost, since each character is shown by its number.
 """
 
 from __future__ import annotations
 
 CONTROLS = r"\x00-\x1f\x7f-\x9f"
-"""C0, DEL and C1 (ECMA-48), tab and line ends among them: a terminal obeys them. As all four, in a class of `re`."""
+"""C0, DEL and C1 (ECMA-48) including tab and line ends, which a terminal executes. This and the next three constants
+are ranges for a character class of `re`."""
 LINE_ENDS = r"\u2028\u2029"
-"""End a line for some readers, in a program's text too."""
+"""Characters that end a line for some readers, also in source code."""
 TURNING = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""Change the direction of the text after them (Unicode UAX 9, section 2)."""
+"""Characters that change the direction of the text after them (Unicode UAX 9, section 2)."""
 HALVES = r"\ud800-\udfff"
-"""Half of a pair (a byte of a file name that is no UTF-8, a cut JSON escape): no encoding has it."""
+"""Halves of surrogate pairs (from a file name that is not UTF-8, or a truncated JSON escape), which cannot be
+encoded."""
 UNSAFE = CONTROLS + LINE_ENDS + TURNING + HALVES
-"""All of them. None is printable (`str.isprintable`), so a text that is needs no further look."""
+"""All unsafe characters. None is printable (`str.isprintable`), so printable text needs no further check."""
 
 MOST_SHOWN = 80
-"""Characters of a text that an error repeats."""
+"""Most characters of a text that an error repeats."""
 
 
 def shortened(text: str, most: int = MOST_SHOWN) -> str:
-    """A text on one line, its end replaced by `…` where it is long; for errors, which repeat what was found."""
+    """A text on one line, truncated with `…` if it is long; for errors, which repeat the text that was found."""
     line = one_line(text[: most + 1])
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def one_line(text: str) -> str:
-    """A text on one line, of characters that print: every other one, and every blank, becomes a single space.
+    """A text on one line, made of printable characters; runs of other characters and blanks become a single space.
 
-    Stricter than `UNSAFE`: what is kept in a file is compared later, and two names that look the same have to be the
-    same. So characters without a shape (a zero-width space, a soft hyphen) go, too.
+    This is stricter than `UNSAFE`: text stored in a file is compared later, and two names that look the same must be
+    the same. Invisible characters (a zero-width space, a soft hyphen) are therefore replaced, too.
     """
     if text.isprintable():
         return text.strip()

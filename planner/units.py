@@ -1,6 +1,7 @@
-"""The only place where units are converted, and where sizes written by people are read.
+"""The only place where units are converted and where quantities written by people are parsed.
 
-SI inside: seconds, joules, watts, bytes, FLOP, tokens, hertz. Everything a person writes or reads passes through here.
+Internally, units are seconds, joules, watts, bytes, FLOP, tokens and hertz. Every quantity that a person writes or
+reads is converted here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HOUR_S = 3600.0
 DAY_S = 86400.0
 YEAR_H = 8760.0
 MONTH_H = 730.0
-"""A twelfth of a year, as cloud providers bill it."""
+"""Hours in a twelfth of a year, as cloud providers bill it."""
 KWH_J = 3.6e6
 MWH_J = 3.6e9
 TONNE_KG = 1e3
@@ -33,17 +34,17 @@ MILLI = 1e-3
 MEGA = 1e6
 
 LARGEST_COUNT = 1e18
-"""No run has more of anything that people count; a larger number is a slip."""
+"""Largest plausible count of anything in a run; a larger number is a mistake."""
 SMALLEST_COUNT = 1e-6
-"""Nor less of it, dollars and days included, unless it has none."""
+"""Smallest plausible count above zero, including dollars and days."""
 LONGEST_S = 1000.0 * YEAR_H * HOUR_S
-"""No plan is longer."""
+"""Longest plausible duration of a plan."""
 SHORTEST_S = 1e-3
-"""No duration that a person states is shorter."""
+"""Shortest plausible duration that a person states."""
 LARGEST_BYTES = 1e21
-"""A zettabyte: more than all machines of a company hold."""
+"""A zettabyte, more than all machines of a company hold."""
 LARGEST_W = 1e12
-"""A terawatt: no facility draws a thousandth of it."""
+"""A terawatt; no facility draws even a thousandth of it."""
 
 _COUNT_SUFFIX = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 _BYTE_SUFFIX = {
@@ -65,14 +66,14 @@ _DECIMAL_COMMA = re.compile(r"[0-9]*,[0-9]+[^,.]*")
 
 
 def today() -> date:
-    """The day in UTC: a price, a rate and a plan of one moment have the same day wherever they are made."""
+    """The current day in UTC, so that prices, rates and plans made at one moment have the same day everywhere."""
     return datetime.now(UTC).date()
 
 
 def ungrouped(text: str) -> str | None:
-    """The text of a number without the commas between its groups of three digits; None where it has another comma.
+    """The text of a number without the commas between its groups of three digits; None if it has any other comma.
 
-    `1,500` is 1500 to everybody who writes commas there, but `1,5` and `0,500` are decimals to some.
+    `1,500` always means 1500 here, but `1,5` and `0,500` may be meant as decimals.
     """
     if "," not in text:
         return text
@@ -83,13 +84,13 @@ def without_commas(text: str, what: str, hint: str, *, whole: bool = False) -> s
     """The text of one number without its thousands separators.
 
     Args:
-        text: as typed.
+        text: the number as typed.
         what: the flag or key.
-        hint: how it is written, where the comma can be no decimal mark.
-        whole: whether it never is one, since the number has no decimals.
+        hint: hint on the correct form, if the comma cannot be a decimal mark.
+        whole: whether the number has no decimals, so that a comma is never a decimal mark.
 
     Raises:
-        UsageError: a comma stands elsewhere than between groups of three digits.
+        UsageError: there is a comma anywhere but between groups of three digits.
     """
     plain = ungrouped(text)
     if plain is None:
@@ -109,7 +110,7 @@ def signed_count(text: str, what: str, like: str) -> float:
     """Read a count of any sign and size as people write it; see `parse_count`.
 
     Raises:
-        UsageError: not a number; `8x7B` is refused with a hint to name a model.
+        UsageError: the text is not a number; `8x7B` is rejected with a hint to name a model.
     """
     if re.fullmatch(r"\s*[0-9]+\s*[xX]\s*[0-9.]+\s*[a-zA-Z]\s*", text):
         raise UsageError(
@@ -126,12 +127,13 @@ def parse_count(text: str, what: str, like: str = "`70B`, `1.5T`, `405e9` or `15
     """Read a positive count as people write it: `70B`, `1.5T`, `405e9`, `2M`, `15_000`.
 
     Args:
-        text: as typed.
+        text: the count as typed.
         what: the flag or key.
-        like: counts that people give there, for the hint.
+        like: typical counts, for the hint.
 
     Raises:
-        UsageError: not a count from `SMALLEST_COUNT` to `LARGEST_COUNT`; `8x7B` is refused with a hint to name a model.
+        UsageError: the text is not a count from `SMALLEST_COUNT` to `LARGEST_COUNT`; `8x7B` is rejected with a hint to
+            name a model.
     """
     value = signed_count(text, what, like)
     if not SMALLEST_COUNT <= value <= LARGEST_COUNT:
@@ -154,7 +156,7 @@ def parse_bytes(text: str, what: str) -> float:
 
 
 def write_bytes(size_bytes: float) -> str:
-    """A size as people write it: `512 KiB`, `8 GiB`, `32 bytes`."""
+    """Format a size as people write it: `512 KiB`, `8 GiB`, `32 bytes`."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if size_bytes >= unit:
             return f"{size_bytes / unit:,.4g} {name}"
@@ -165,9 +167,9 @@ def parse_duration_s(text: str, what: str, like: str = "`30d`, `12h` or `90min`"
     """Read a duration in seconds: `30d`, `12h`, `90min`, `2w`, `45s`.
 
     Args:
-        text: as typed.
+        text: the duration as typed.
         what: the flag or key.
-        like: durations that people give there, for the hint.
+        like: typical durations, for the hint.
 
     Raises:
         UsageError: the text is not a duration from a millisecond to 1000 years with a unit.
@@ -180,9 +182,9 @@ def parse_duration_s(text: str, what: str, like: str = "`30d`, `12h` or `90min`"
 
 
 def write_duration(duration_s: float) -> str:
-    """A duration as one types it, in the largest unit that it fills: `2.5h`, `15d`.
+    """Format a duration as a user would type it, in the largest unit that it fills: `2.5h`, `15d`.
 
-    It is rounded up, so that a run of that duration ends in it: below ten to a decimal, from there to whole numbers.
+    It is rounded up, so that a run of this duration ends within it: below ten to one decimal, otherwise to an integer.
     """
     suffix = next((name for name in ("d", "h") if duration_s >= _TIME_SUFFIX[name]), "min")
     size = duration_s / _TIME_SUFFIX[suffix]
@@ -191,13 +193,13 @@ def write_duration(duration_s: float) -> str:
 
 
 LEAST_WHOLE = 10
-"""Sizes below have a decimal, larger ones are whole."""
+"""Numbers below this get one decimal; larger ones are rounded to integers."""
 ROUNDING = 1e-9
-"""What a duration may gain by a change of units and back."""
+"""Relative error of a duration after converting its unit and back."""
 
 
 def parse_power_w(text: str, what: str) -> float:
-    """Read a power in watts: `2MW`, `800 kW`, `1.2GW`. A number without a unit is refused: kW or MW, nobody knows.
+    """Read a power in watts: `2MW`, `800 kW`, `1.2GW`; a number without a unit is rejected as ambiguous.
 
     Raises:
         UsageError: the text is not a positive power of at most `LARGEST_W` with a unit.
@@ -226,45 +228,45 @@ def parse_watts(text: str, what: str) -> float:
 
 
 def gib_from_bytes(value_bytes: float) -> float:
-    """GiB in a number of bytes."""
+    """Convert bytes to GiB."""
     return value_bytes / GIB
 
 
 def kg_from_g(value_g: float) -> float:
-    """Kilograms in a number of grams; grid factors are read in g per kWh."""
+    """Convert grams to kilograms; grid factors are read in g per kWh."""
     return value_g / 1e3
 
 
 def g_from_kg(value_kg: float) -> float:
-    """Grams in a number of kilograms."""
+    """Convert kilograms to grams."""
     return value_kg * 1e3
 
 
 def kw_from_w(value_w: float) -> float:
-    """Kilowatts in a number of watts."""
+    """Convert watts to kilowatts."""
     return value_w / 1e3
 
 
 def w_from_kw(value_kw: float) -> float:
-    """Watts in a number of kilowatts."""
+    """Convert kilowatts to watts."""
     return value_kw * 1e3
 
 
 def mw_from_w(value_w: float) -> float:
-    """Megawatts in a number of watts."""
+    """Convert watts to megawatts."""
     return value_w / 1e6
 
 
 def w_from_mw(value_mw: float) -> float:
-    """Watts in a number of megawatts."""
+    """Convert megawatts to watts."""
     return value_mw * 1e6
 
 
 def kwh_from_mwh(value_mwh: float) -> float:
-    """Kilowatt-hours in a number of megawatt-hours."""
+    """Convert megawatt-hours to kilowatt-hours."""
     return value_mwh * 1e3
 
 
 def kg_from_tonnes(value_t: float) -> float:
-    """Kilograms in a number of tonnes."""
+    """Convert tonnes to kilograms."""
     return value_t * 1e3

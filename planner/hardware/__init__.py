@@ -1,4 +1,1 @@
-"""What are the machines?
-
-GPUs, their architectures, the cluster around them, measured interconnects and published failure rates.
-"""
+"""The machines: GPUs, their architectures, the cluster around them, measured interconnects and failure rates."""

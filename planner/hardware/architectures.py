@@ -1,4 +1,4 @@
-"""GPU architectures: rows of `catalog/architectures.csv`, what a generation of parts has in common."""
+"""GPU architectures: rows of `catalog/architectures.csv` with the properties that a generation of parts shares."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ BLOCK_SCALES = ("mx", "nvfp4")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """What a generation of GPUs has in common beyond the figures of its parts."""
+    """Properties that a generation of GPUs shares, beyond the figures of its parts."""
 
     name: str
     vendor: str | None
-    """None for a CPU."""
+    """Vendor of the GPUs; None for a CPU."""
     year: int
-    """Year of its first part."""
+    """Launch year of its first part."""
     parameters_of: str
-    """The architecture whose parameter rows stand for it where it has none of its own."""
+    """The architecture whose parameter rows are used where it has no rows of its own."""
     reference_gpu: str | None
     """Catalogue id of the GPU whose measured matrix rate its efficiency parameters describe."""
     fused_attention: bool
     """Whether FlashAttention-2 or a comparable fused kernel runs on it."""
     asynchronous_units: bool
-    """Matrix units fed asynchronously (wgmma, TMA): attention kernels took years to use them (arXiv 2407.08608)."""
+    """Whether its matrix units are fed asynchronously (wgmma, TMA), which attention kernels took years to exploit
+    (arXiv 2407.08608)."""
     switch_reduces: bool
-    """Its NVLink switch reduces (NVLS)."""
+    """Whether its NVLink switch performs reductions (NVLS)."""
     overlaps_tp: bool
-    """Tuned stacks split matrix products on it to hide tensor parallel communication (Transformer Engine)."""
+    """Whether tuned stacks split matrix products on it to hide tensor parallel communication (Transformer Engine)."""
     block_scales: tuple[str, ...]
-    """Of `BLOCK_SCALES`, those that its matrix units take."""
+    """The `BLOCK_SCALES` that its matrix units support."""
     sparse_ratio: float | None
-    """Peak with structured sparsity over the dense one; None where it has none. No plan uses it."""
+    """Peak with structured sparsity over the dense peak; None without sparsity support. No plan uses it."""
     source: str
     date: str
 

@@ -12,13 +12,14 @@ from planner.rows import CATALOG, Catalogue, Row, read_rows
 from planner.units import GB, GIGA, MEGA, MIB, TERA
 
 COMPUTE_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
-"""Compute types with a peak column of their own."""
+"""Compute types that have a column for their peak."""
 
 PCIE_X16_BYTES_PER_S = {3: 15.75e9, 4: 31.5e9, 5: 63.0e9, 6: 121.0e9}
-"""x16 per direction after line coding: 8, 16 and 32 GT/s at 128b/130b, 64 GT/s in 242 of 256 byte FLITs (PCI-SIG)."""
+"""Rate of x16 per direction after line coding, by PCIe generation: 8, 16 and 32 GT/s at 128b/130b, 64 GT/s in 242 of
+256 byte FLITs (PCI-SIG)."""
 
 MEMORY_TOLERANCE_RATIO = 0.08
-"""How far the driver's memory may lie from the row's: ECC and firmware take up to 6 % of a label."""
+"""Allowed deviation of the driver's memory size from the row's; ECC and firmware take up to 6 % of the label."""
 
 
 def _scaled(value: float | None, factor: float) -> float | None:
@@ -83,7 +84,7 @@ def _gpu(row: Row) -> Gpu:
 
 @cache
 def gpu_aliases() -> dict[str, str]:
-    """Other names in use (in clouds, papers and published runs) to catalogue ids."""
+    """Catalogue ids by other names in use (in clouds, papers and published runs)."""
     return {row.text("alias"): row.text("gpu") for row in read_rows(CATALOG / "gpu_aliases.csv")}
 
 
@@ -95,7 +96,7 @@ GPUS = Catalogue(CATALOG / "gpus.csv", _gpu, what="GPU", listing="mpplan gpus", 
 
 
 def load_gpus() -> dict[str, Gpu]:
-    """The catalogue by id, oldest architecture first. Rates are dense, in SI units.
+    """The catalogue by id, oldest architecture first; rates are dense and in SI units.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
@@ -104,10 +105,10 @@ def load_gpus() -> dict[str, Gpu]:
 
 
 def find_gpu(name: str) -> Gpu:
-    """The GPU of an id, a vendor's name or an alias, whatever its case and punctuation.
+    """Find a GPU by id, vendor's name or alias, ignoring case and punctuation.
 
     Raises:
-        UsageError: no GPU has the name; similar names are offered. A family name such as `h100` is refused with the
+        UsageError: no GPU has the name; similar names are offered. A family name such as `h100` is rejected with the
             list of its parts, since they differ by more than a third in speed and price.
     """
     gpu = GPUS.get(name)
@@ -126,25 +127,25 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def bears_name(gpu: Gpu, device_name: str) -> bool:
-    """Whether a device of this name, as its driver reports it, may be this GPU; also where one of the names is unknown.
+    """Whether a device whose driver reports this name may be this GPU; also true if the name or the pattern is unknown.
 
-    A name alone does not tell all parts apart: see `match_device`.
+    A name alone does not distinguish all parts; see `match_device`.
     """
     name = device_name.strip()
     return not name or gpu.device_name_pattern is None or bool(_pattern(gpu.device_name_pattern).fullmatch(name))
 
 
 def match_device(device_name: str, memory_bytes: float, power_limit_w: float | None = None) -> Gpu | None:
-    """The catalogue row of a device as its driver reports it, or None where no single row fits.
+    """The catalogue row of a device as reported by its driver, or None if not exactly one row fits.
 
-    A name alone does not tell parts apart, so three things must agree: the row's pattern matches the whole name, the
-    memory lies within 8 % of the row's, and, for a name that several parts share, the power limit is one that this
-    part can have. A lowered power limit rules out no part.
+    A name alone does not distinguish all parts, so three conditions must hold: the row's pattern matches the whole
+    name, the memory is within 8 % of the row's, and, for a name that several parts share, the part can have this power
+    limit. A lowered power limit does not rule out any part.
 
     Args:
-        device_name: as in `nvidia-smi -L`, for example `NVIDIA H100 80GB HBM3`.
+        device_name: name as in `nvidia-smi -L`, for example `NVIDIA H100 80GB HBM3`.
         memory_bytes: total device memory.
-        power_limit_w: enforced power limit; None where it cannot be read.
+        power_limit_w: enforced power limit; None if it cannot be read.
     """
     matches = [
         gpu

@@ -17,20 +17,20 @@ class Cluster:
     """The GPU of every node."""
     gpus_per_node: int
     nvlink_domain: int
-    """GPUs connected to each other by NVLink: those of a node, or of a rack (72 on NVL72)."""
+    """GPUs connected to each other by NVLink: a node, or a rack (72 on NVL72)."""
     nic_bytes_per_s: float
-    """Network bandwidth per GPU and direction between nodes, or between racks that NVLink joins."""
+    """Network bandwidth per GPU and direction between nodes, or between racks if NVLink joins a rack."""
     nic_assumed: bool = False
-    """True where neither the user nor the catalogue gives the network bandwidth."""
+    """Whether neither the user nor the catalogue gives the network bandwidth."""
     fabric: str = ""
-    """Kind of network between nodes, one of `network.FABRICS`; empty where nobody says."""
+    """Kind of network between nodes, one of `network.FABRICS`; empty if not specified."""
     power_limit_w: float | None = None
-    """Enforced board power limit, where it is not the datasheet's."""
+    """Enforced board power limit, if it differs from the datasheet's."""
     sized_by_number: bool = False
-    """Cards whose machines are as large as the number of them asks for, since nobody said how many one holds."""
+    """Whether the size of a machine follows from the number of cards, because the number per machine was not given."""
 
     def holding(self, gpus: int) -> Cluster:
-        """The machines that another number of such cards lies in; the same cluster for all other GPUs."""
+        """The cluster for another number of cards if the number sizes its machines, otherwise this cluster."""
         size = cards_of_one_machine(self.gpu, gpus) if self.sized_by_number else None
         if size is None or size == self.gpus_per_node:
             return self
@@ -43,7 +43,7 @@ class Cluster:
 
     @property
     def linked_gpus(self) -> int:
-        """Of these, GPUs with one kind of link between them: NVLink where there is any, else PCIe."""
+        """GPUs that are joined by one kind of link: NVLink if the cluster has it, else PCIe."""
         return self.nvlink_domain if self.nvlink_domain > 1 else self.near_gpus
 
     @property
@@ -53,31 +53,31 @@ class Cluster:
 
     @property
     def is_desktop(self) -> bool:
-        """Whether one or two cards lie in a machine of their own, with one processor and two channels of memory."""
+        """Whether the machines are desktops: one or two cards, one CPU and two memory channels."""
         return cards_of_one_machine(self.gpu, None) is not None and self.gpus_per_node <= CARDS_OF_A_DESKTOP
 
 
 DEFAULT_NIC_BYTES_PER_S = 12.5e9
-"""100 Gbit/s per GPU: assumed where neither the catalogue nor the user gives a value, and listed as an assumption."""
+"""100 Gbit/s per GPU: assumed if neither the catalogue nor the user gives a value, and listed as an assumption."""
 
 
 CARDS_PER_MACHINE = 8
-"""Cards that are sold one by one and lie in one machine, at most: what boards for servers have slots for."""
+"""Most cards, of those sold individually, in one machine: the number of slots on server boards."""
 FEWEST_IN_EQUAL_MACHINES = 4
-"""Cards are spread over equal machines where these then hold at least so many each; otherwise machines of eight are
-filled, the last one in part."""
+"""Cards are spread over machines of equal size if each then holds at least this many; otherwise machines of eight are
+filled one after another."""
 CARDS_OF_A_DESKTOP = 2
-"""Of those as many as a desktop holds."""
+"""Most cards, of those sold individually, in a desktop."""
 SUPERCHIP_BYTES_PER_S = 200e9
-"""NVLink from which a GPU that comes alone is soldered to its own host, as Grace Hopper is, and no card."""
+"""NVLink rate above which a GPU with a node to itself is soldered to its host, like Grace Hopper, and is not a card."""
 
 
 def cards_of_one_machine(gpu: Gpu, gpus: int | None) -> int | None:
-    """How many cards that are sold one by one a machine holds; None where a GPU comes as a whole server.
+    """Number of individually sold cards in a machine; None if the GPU is not sold as a card.
 
     Args:
         gpu: the kind of GPU.
-        gpus: how many there are in all; None: not known yet.
+        gpus: total number of GPUs; None if not known yet.
     """
     if gpu.gpus_per_node > 1 or gpu.arch == "CPU" or (gpu.nvlink_bytes_per_s or 0.0) > SUPERCHIP_BYTES_PER_S:
         return None
@@ -95,7 +95,7 @@ def make_cluster(
     power_limit_w: float | None = None,
     sized_by_number: bool = False,
 ) -> Cluster:
-    """A cluster of these GPUs; what the user left open is taken from the GPU's catalogue row."""
+    """A cluster of these GPUs; unspecified values are taken from the GPU's catalogue row."""
     node = gpus_per_node or gpu.gpus_per_node
     nic = (network and network.bytes_per_s) or gpu.nic_bytes_per_s
     return Cluster(
@@ -111,7 +111,7 @@ def make_cluster(
 
 
 def _nvlink_domain(gpu: Gpu, gpus_per_node: int) -> int:
-    """The GPUs that NVLink joins: those of a node, unless the catalogue has more (72 on NVL72)."""
+    """Number of GPUs joined by NVLink: at most a node, unless the catalogue gives a larger domain (72 on NVL72)."""
     if gpu.nvlink_domain_gpus > gpu.gpus_per_node:
         return gpu.nvlink_domain_gpus
     return max(1, min(gpus_per_node, gpu.nvlink_domain_gpus))

@@ -14,11 +14,11 @@ class FailureRow:
     id: str
     what: str
     rate_per_gpu_hour: float | None
-    """Interruptions per GPU and hour; None where the row gives a share of time instead."""
+    """Interruptions per GPU and hour; None if the row gives a share of time instead."""
     ratio: float | None
-    """Share of the wall time that was training; None where the row gives a rate."""
+    """Share of wall-clock time spent training; None if the row gives a rate."""
     gpu: str
-    """Catalogue id of the GPU that it was observed on."""
+    """Catalogue id of the GPU on which it was observed."""
     system: str
     evidence: Evidence
     notes: str

@@ -8,7 +8,7 @@ from planner.lazy import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU part, per device. Rates are dense (no sparsity); SI units; None where no source gives the figure."""
+    """One GPU part, per device; rates are dense (no sparsity), units are SI, None marks figures without a source."""
 
     id: str
     """Slug, for example `h100-sxm5-80gb`."""
@@ -19,34 +19,34 @@ class Gpu:
     year: int
     """Year of the part's launch."""
     memory_bytes: float
-    """Device memory visible to the driver where known, else the label."""
+    """Device memory visible to the driver if known, else the labelled size."""
     memory_bytes_per_s: float
     """Datasheet memory bandwidth."""
     peak_flop_per_s: dict[str, float]
-    """Dense peak by compute type: fp32, tf32, fp16, bf16, fp8, fp4. A missing key: the GPU has no such path."""
+    """Dense peak by compute type: fp32, tf32, fp16, bf16, fp8, fp4. The GPU has no hardware path for a missing type."""
     l2_bytes: float | None
     sm_count: int | None
     boost_hz: float | None
     tdp_w: float
     """Board power limit as sold (module power on Grace Hopper)."""
     power_scope: str
-    """What its power limit and NVML's readings cover: `board`, or `module` with the CPU (Grace Hopper)."""
+    """Scope of its power limit and of NVML's readings: `board`, or `module` including the CPU (Grace Hopper)."""
     nvlink_bytes_per_s: float | None
-    """Per direction and GPU to the other GPUs of its NVLink (xGMI) domain; None: PCIe only."""
+    """Rate per direction and GPU to the other GPUs of its NVLink (xGMI) domain; None for PCIe only."""
     nvlink_domain_gpus: int
-    """GPUs that one NVLink (xGMI) domain joins; 1 where there is none."""
+    """GPUs in one NVLink (xGMI) domain; 1 without NVLink."""
     pcie_bytes_per_s: float
-    """Per direction, x16, from the PCIe generation."""
+    """Rate of x16 per direction, from the PCIe generation."""
     gpus_per_node: int
     """Typical GPUs per server."""
     nic_bytes_per_s: float | None
-    """Typical network rate per GPU; None where no source gives one."""
+    """Typical network rate per GPU; None without a source."""
     host_power_w: float | None
     """Nameplate power of the server without its GPUs, per server."""
     measured_matmul_flop_per_s: dict[str, float]
     """Best published measured matrix rate by compute type (random data)."""
     measured_matmul_gpu: str | None
-    """The GPU on which those rates were measured, where it is a sibling of this one."""
+    """The GPU on which those rates were measured, if it is a sibling of this one."""
     measured_memory_bytes_per_s: float | None
     """Published measured memory bandwidth."""
     confidence: str
@@ -54,13 +54,13 @@ class Gpu:
     evidence: Evidence
     """Source of the row."""
     device_name_pattern: str | None = None
-    """Regular expression, full match on the driver's device name; with the memory size it finds the row."""
+    """Regular expression that must match the driver's whole device name; with the memory size it identifies the row."""
     device_power_limit_max_w: float | None = None
-    """Highest power limit at which the name still means this part; None where name and memory settle it."""
+    """Highest power limit at which the name still means this part; None if name and memory identify it."""
     power_limit_min_w: float | None = None
-    """Least power limit that its driver accepts."""
+    """Lowest power limit that its driver accepts."""
     notes: str = ""
 
     def supports(self, compute_type: str) -> bool:
-        """Whether matrix products of this type (fp32, tf32, fp16, bf16, fp8, fp4) have a hardware path."""
+        """Whether the hardware can run matrix products of this type (fp32, tf32, fp16, bf16, fp8, fp4)."""
         return compute_type in self.peak_flop_per_s

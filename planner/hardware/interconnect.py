@@ -14,30 +14,31 @@ class InterconnectRow:
 
     id: str
     kind: str
-    """`measured`: a benchmark; `threshold`: the least rate that passes a provider's health check; `constant`: of NCCL's
-    own latency model; `spec`: a vendor's figure."""
+    """`measured`: a benchmark; `threshold`: the lowest rate that passes a provider's health check; `constant`: a
+    constant of NCCL's latency model; `spec`: a vendor's figure."""
     system: str
-    """Machine, or the table that a constant stands in."""
+    """Machine, or the table that contains a constant."""
     gpu_id: str | None
     """Catalogue id of the GPU; None for constants."""
     fabric: str | None
-    """Links in use, for constants NVLINK, PCI or NET."""
+    """Links in use; NVLINK, PCI or NET for constants."""
     nodes: int | None
     gpus: int | None
     """Ranks of the collective."""
     collective: str
-    """`all_reduce`, `all_gather`, `reduce_scatter`, `p2p_write`, `ib_write`, or what a constant stands for."""
+    """`all_reduce`, `all_gather`, `reduce_scatter`, `p2p_write`, `ib_write`, or the quantity that a constant
+    describes."""
     algorithm: str | None
-    """Algorithm, for constants algorithm/protocol as NCCL names them (`Ring/Simple`); None where not stated."""
+    """Algorithm; for constants algorithm/protocol in NCCL's names (`Ring/Simple`); None if not stated."""
     message_bytes: float | None
     """Size as nccl-tests counts it (the whole buffer of one rank)."""
     time_s: float | None
-    """Time of the collective, or the latency that a constant gives."""
+    """Time of the collective, or the latency given by a constant."""
     algorithm_bytes_per_s: float | None
     """Size over time."""
     bus_bytes_per_s: float | None
-    """Size over time times 2(n-1)/n for all-reduce, (n-1)/n for all-gather and reduce-scatter (nccl-tests
-    PERFORMANCE.md): comparable with the rate of a link."""
+    """Size over time, times 2(n-1)/n for all-reduce or (n-1)/n for all-gather and reduce-scatter (nccl-tests
+    PERFORMANCE.md), which makes it comparable with the rate of a link."""
     efficiency_ratio: float | None
     """Share of the link rate that an algorithm reaches; only in constants."""
     software: str | None

@@ -1,4 +1,4 @@
-"""Networks between servers: their kinds and generations, and what the words of a published run say of one."""
+"""Networks between servers: kinds, generations, and parsing of the descriptions in published runs."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ FABRICS = {
     "omni-path": r"omni-path",
     "roce": r"roce(?:v?2)?",
 }
-"""Kinds of network by name, and the words by which a description tells one; the first that it has is the one that
-trains (servers have Ethernet for management beside it)."""
+"""Regular expressions of the words that identify a kind of network, by its name. The first kind found in a description
+is taken as the one used for training, since servers also have Ethernet for management."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """What is known of the network between servers."""
+    """Rate and kind of the network between servers, as far as known."""
 
     bytes_per_s: float | None
-    """Per GPU and direction; None where the text gives no rate."""
+    """Rate per GPU and direction; None if the text gives no rate."""
     fabric: str
-    """One of `FABRICS`; empty where the text names none."""
+    """One of `FABRICS`; empty if the text names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkGeneration:
-    """A network that people name instead of giving its rate."""
+    """A network that people refer to by name instead of by its rate."""
 
     name: str
-    """What one types, for example `ib-ndr`."""
+    """Name as a user types it, for example `ib-ndr`."""
     word: str
-    """What a description of a cluster calls it, lower case."""
+    """Lower-case word used for it in descriptions of clusters."""
     gbit_per_s: float
-    """Of one port, per direction; one port per GPU is taken."""
+    """Rate of one port, per direction; one port per GPU is assumed."""
     source: str
 
 
@@ -72,11 +72,11 @@ _RATE = re.compile(
     rf"(?:\s*{_PER_NODE})?"
 )
 _PORTS = re.compile(r"(?<![\w.-])(?P<links>\d+)\s*x(?=\s*\S)")
-"""`8x400Gb/s`, `8x ConnectX-7 IB NDR 400Gb/s`: so many ports of a node."""
+"""Number of ports of a node, as in `8x400Gb/s` or `8x ConnectX-7 IB NDR 400Gb/s`."""
 
 
 def fabric_of(words: str) -> str:
-    """Kind of network that a description names, one of `FABRICS`; empty where it names none."""
+    """Kind of network that a description names, one of `FABRICS`; empty if it names none."""
     text = words.lower()
     return next((name for name, pattern in FABRICS.items() if re.search(rf"\b(?:{pattern})\b", text)), "")
 
@@ -85,8 +85,9 @@ def describe_network(words: str, gpus_per_node: int) -> Network:
     """Rate and fabric in a description such as `4x100Gb Omni-Path per node`, as far as it gives them.
 
     `NxRATE`, `N x adapter RATE` and `per node` are totals of a node and are divided by its GPUs, unless the text says
-    `per GPU`; a generation without a rate counts as one port per GPU. Of a server's parts list (`accelerator: …; host:
-    Storage: …, Compute: …`) only what ranks train over is read: not the links inside the server, storage or management.
+    `per GPU`. A generation without a rate counts as one port per GPU. From a server's parts list (`accelerator: …;
+    host: Storage: …, Compute: …`), only the network used for training is read, not the links inside the server, nor
+    those for storage or management.
     """
     parts = _outside_servers(words)
     part = min((part for part in parts if not _OTHER_USE.search(part)), key=_rank, default="")
@@ -96,15 +97,15 @@ def describe_network(words: str, gpus_per_node: int) -> Network:
 
 
 def says_nothing(words: str) -> bool:
-    """Whether a description that is about the network between servers gives neither its rate nor its kind."""
+    """Whether a description mentions a network between servers but gives neither its rate nor its kind."""
     network = describe_network(words, 1)
     return network.bytes_per_s is None and not network.fabric and any(part.strip() for part in _outside_servers(words))
 
 
 _INSIDE = re.compile(r"nv\s?link|nv\s?switch|nvl\d+|xgmi|pci-?e", re.IGNORECASE)
-"""Links inside a server."""
+"""Names of links inside a server."""
 _ACCELERATOR = re.compile(r"^\s*accelerator\s*:(?P<inside>.*?)(?:;\s*host\s*:|$)", re.IGNORECASE | re.DOTALL)
-"""How MLPerf's descriptions of systems begin: what joins the GPUs, then what the host has."""
+"""Beginning of MLPerf's system descriptions: the links between the GPUs, followed by the host's adapters."""
 _SEPARATOR = re.compile(r"[;,]|\s\+\s|\sand\s")
 _TRAINING = re.compile(r"\bcompute\s*:|\bfor EW\b|east-west", re.IGNORECASE)
 _OTHER_USE = re.compile(r"\b(?:storage|management)\b|\bfor NS\b|north-south", re.IGNORECASE)
@@ -114,20 +115,20 @@ def _outside_servers(words: str) -> list[str]:
     """Parts of a description that are not about links inside a server."""
     listed = _ACCELERATOR.match(words)
     parts = _SEPARATOR.split(words[listed.end() :] if listed else words)
-    if listed:  # an accelerator with ports of its own says which network they are of
+    if listed:  # an accelerator with built-in ports names the network to which they belong
         parts += [part for part in _SEPARATOR.split(listed["inside"]) if fabric_of(part)]
     return [part for part in parts if not _INSIDE.search(part)]
 
 
 def _rank(part: str) -> int:
-    """The lower, the surer that a part is the network that ranks train over."""
+    """Rank of a part by how likely it describes the network used for training; 0 is the most likely."""
     rate, fabric = _RATE.search(part), fabric_of(part)
     signs = (_TRAINING.search(part), rate and fabric, rate, fabric, True)
     return next(number for number, holds in enumerate(signs) if holds)
 
 
 def _bytes_per_s(part: str, elsewhere: str, gpus_per_node: int) -> float | None:
-    """Rate per GPU that a part of a description gives; a port without a rate is of the generation named elsewhere."""
+    """Rate per GPU given by a part of a description; a port without a rate has that of a generation named elsewhere."""
     rate, ports = _RATE.search(part), _PORTS.search(part)
     links = int(ports["links"]) if ports else 1
     of_node = (ports or re.search(_PER_NODE, part)) and not _PER_GPU.search(part)

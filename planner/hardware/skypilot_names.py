@@ -10,7 +10,7 @@ from planner.rows import CATALOG, read_rows
 
 @cache
 def skypilot_names() -> dict[str, str]:
-    """SkyPilot's names of accelerators by GPU of the catalogue.
+    """SkyPilot's accelerator names by catalogue id of the GPU.
 
     Raises:
         InputFileError: a row is wrong.
@@ -19,10 +19,10 @@ def skypilot_names() -> dict[str, str]:
 
 
 def skypilot_name(gpu: str) -> str:
-    """SkyPilot's name of a GPU of the catalogue.
+    """SkyPilot's name for a GPU of the catalogue.
 
     Raises:
-        UsageError: it has none.
+        UsageError: no name is known for the GPU.
     """
     name = skypilot_names().get(gpu)
     if name is None:

@@ -18,25 +18,25 @@ _PART = re.compile(
 )
 _PREFIX = {"G": GIGA, "T": TERA}
 _GENERATION = re.compile(r"(?:ib-)?[ehnx]dr(?P<gbit_per_s>\d{2,4})")
-"""`hdr100`: half a port."""
+"""Generation with a rate, such as `hdr100` (half a port)."""
 _KIND = re.compile("|".join(FABRICS.values()))
 _OPEN = re.compile(r"ib|rocev?2?|" + "|".join(FABRICS))
-"""Kinds that are enough without a rate, which is then that of the GPU's servers."""
+"""Kinds that may be given without a rate; the rate is then the usual one of the GPU's servers."""
 _OTHER_NAMES = {"slingshot-11": "slingshot"}
 _NO_KIND = "ethernet"
-"""Says neither a kind nor a rate: what runs over it may be RoCE or TCP."""
+"""A word that gives neither a kind nor a rate, since RoCE or TCP may run over Ethernet."""
 FASTEST_BYTES_PER_S = 200e9
-"""Per GPU and direction: twice an adapter of 800 Gb/s, which no server sold exceeds. Beyond it, it is a node's rate."""
+"""Highest rate per GPU and direction: two adapters of 800 Gb/s, which no server exceeds. A higher one is a node's."""
 
 
 def read_typed_network(text: str, gpus_per_node: int) -> Network | None:
-    """Network of a text of which every part is understood, in any order; None for any other text.
+    """Parse a text of which every part is understood, in any order; return None for any other text.
 
     Args:
-        text: a rate per GPU, or of a node where it says so or gives a number of ports (`8x400Gb/s`), with or without
-            the kind or the generation of the network; either of these alone does, too, unless the rate of that very
-            generation is not known.
-        gpus_per_node: share what a node has.
+        text: a rate per GPU, or of a node if it says so or gives a number of ports (`8x400Gb/s`), with or without the
+            kind or the generation of the network. The kind or the generation alone is enough, unless the rate of that
+            generation is unknown.
+        gpus_per_node: number of GPUs that share the rate of a node.
     """
     parts = _parts(text.strip())
     if parts is None:
@@ -59,7 +59,7 @@ def read_typed_network(text: str, gpus_per_node: int) -> Network | None:
 
 
 def _bytes_per_s(part: re.Match[str]) -> float:
-    """The rate that a part gives: `B` are bytes, everything else bits."""
+    """Rate of a part in bytes per second; `B` means bytes, any other unit bits."""
     return float(part["figure"]) * _PREFIX[part["prefix"].upper()] / (1 if part["unit"] == "B" else BITS_PER_BYTE)
 
 
@@ -68,7 +68,7 @@ def _is_known(name: str) -> bool:
 
 
 def _parts(text: str) -> list[re.Match[str]] | None:
-    """The parts of a text; None where something lies between them."""
+    """The parts of a text; None if anything in it is not a part."""
     parts, at = [], 0
     while at < len(text):
         part = _PART.match(text, at)
@@ -80,7 +80,7 @@ def _parts(text: str) -> list[re.Match[str]] | None:
 
 
 def _rate_of(name: str) -> float | None:
-    """Bytes per second of one port of a named network; None of a kind whose rate is open."""
+    """Bytes per second of one port of a named network; None if the name does not determine a rate."""
     if generation := _GENERATION.fullmatch(name):
         return float(generation["gbit_per_s"]) * GIGA / BITS_PER_BYTE
     for row in NETWORKS:
@@ -90,20 +90,20 @@ def _rate_of(name: str) -> float | None:
 
 
 def network_of_words(words: str, gpus_per_node: int) -> Network:
-    """Network of a run's row: as one types it, else what a description of a cluster says of it."""
+    """Network of a run's row, read as typed input if possible, else as a description of a cluster."""
     return read_typed_network(words, gpus_per_node) or describe_network(words, gpus_per_node)
 
 
 def is_of_a_server(text: str) -> bool:
-    """Whether a text gives the network of a whole server, which its GPUs share."""
+    """Whether a text gives the rate of a whole server, which its GPUs share."""
     return read_typed_network(text, 1) != read_typed_network(text, 2)
 
 
 def parse_network(text: str, what: str, gpus_per_node: int) -> Network:
-    """Network of a flag's text, of which every part must be understood; arguments as `read_typed_network` has them.
+    """Network of a flag's text, of which every part must be understood; for the arguments see `read_typed_network`.
 
     Raises:
-        UsageError: not such a text, a rate of 0, or one that no GPU has.
+        UsageError: the text is not understood, or the rate is 0 or higher than any GPU has.
     """
     network = read_typed_network(text, gpus_per_node)
     if network is None or network.bytes_per_s == 0:
@@ -122,8 +122,8 @@ def parse_network(text: str, what: str, gpus_per_node: int) -> Network:
 
 
 def _what_is_meant(text: str, gpus_per_node: int) -> str:
-    """What may be wrong with a rate that no GPU has."""
-    if read_typed_network(whole := f"{text} per node", 1) is None:  # it says that it is of a GPU
+    """Hint at the probable mistake behind a rate that is too high for a GPU."""
+    if read_typed_network(whole := f"{text} per node", 1) is None:  # the text already says `per GPU`
         return "give the rate of one GPU, or that of a whole server with `per node`"
     if is_of_a_server(text):
         shared = "one GPU has all of it" if gpus_per_node == 1 else f"{gpus_per_node} GPUs share it"

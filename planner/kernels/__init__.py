@@ -1,1 +1,1 @@
-"""Kernels as they were measured: rates by shape, per GPU and compute type, and what is known of their spread."""
+"""Measured kernels: rates by shape, per GPU and compute type, with their known spread."""

@@ -1,6 +1,6 @@
-"""The shipped surfaces: `catalog/kernels.csv` says what each is, `catalog/kernel_points.csv` holds its nodes.
+"""The shipped surfaces: `catalog/kernels.csv` describes each, and `catalog/kernel_points.csv` holds its nodes.
 
-Nothing is read before a surface is asked for, and then only its own lines.
+Surfaces are read lazily, and only the lines of the requested surface are parsed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KERNELS = CATALOG / "kernels.csv"
 POINTS = CATALOG / "kernel_points.csv"
 
 OPERATIONS = ("matmul", "attention", "all_reduce", "all_gather", "reduce_scatter", "all_to_all")
-"""Kinds of kernel that surfaces are for."""
+"""Kinds of kernel for which there are surfaces."""
 
 WHAT = {
     "matmul": "matrix products by shape, sustained",
@@ -31,12 +31,12 @@ WHAT = {
     "reduce_scatter": "reduce-scatter by size inside one node",
     "all_to_all": "all-to-all by size inside one node",
 }
-"""What a surface of an operation holds, for readers."""
+"""Description of an operation's surfaces for readers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRow:
-    """What a surface is of, without its nodes."""
+    """Description of a surface without its nodes."""
 
     id: str
     gpu: str
@@ -46,14 +46,14 @@ class KernelRow:
     compute: str
     """Type of the operands: bf16, fp8 (one scale per tensor or row), fp8-block, fp4."""
     axes: tuple[Axis, ...]
-    """Its dimensions, in the order of the nodes."""
+    """Dimensions of the surface, in the order of the nodes."""
     unit_per_s: float
     """Work per second of one unit of the nodes' figures."""
     floor_s: float
     spread: float
     stack_spread: float
     cast_bytes_per_s: float | None
-    """Bandwidth of casting an activation to the operands' type; None where they are not cast."""
+    """Bandwidth of casting an activation to the operands' type; None if operands are not cast."""
     evidence: Evidence
 
 
@@ -95,7 +95,7 @@ def _kernel_row(row: Row) -> KernelRow:
 
 @cache
 def kernel_rows() -> Mapping[str, KernelRow]:
-    """What surfaces there are, by id.
+    """All rows of `catalog/kernels.csv`, by id of the surface.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
@@ -105,7 +105,7 @@ def kernel_rows() -> Mapping[str, KernelRow]:
 
 @cache
 def _lines() -> tuple[str, dict[str, tuple[int, list[str]]]]:
-    """The header, and by surface how many lines come before its first, and its own, which follow one another."""
+    """Header of the points file, and for each surface the number of preceding lines and its own consecutive lines."""
     header, *lines = read_text(POINTS).split("\n")
     by_surface: dict[str, tuple[int, list[str]]] = {}
     for number, line in enumerate(lines):
@@ -114,7 +114,7 @@ def _lines() -> tuple[str, dict[str, tuple[int, list[str]]]]:
 
 
 def _points(name: str) -> Iterator[Row]:
-    """The rows of one surface: of a large file other lines are left unread."""
+    """The rows of one surface; the other lines of this large file are not parsed."""
     header, by_surface = _lines()
     before, own = by_surface[name]
     return parse_rows("\n".join([header, *own]), POINTS.name, left_out=before)
@@ -125,7 +125,7 @@ def load_surface(name: str) -> Surface:
     """A shipped surface with its nodes.
 
     Raises:
-        KeyError: no such surface (a mistake of ours).
+        KeyError: no such surface (a programming error).
         InputFileError: a row of the catalogue is wrong.
     """
     known = kernel_rows()[name]
@@ -143,7 +143,7 @@ def load_surface(name: str) -> Surface:
 
 
 def _line(row: Row, known: KernelRow) -> list[float]:
-    """The nodes along the last axis."""
+    """Rates at the nodes along the last axis, from one row."""
     try:
         rates = [float(word) for word in row.text("rates").split()]
     except ValueError:

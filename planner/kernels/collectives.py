@@ -1,6 +1,6 @@
-"""Collectives inside one NVLink domain as they were measured: time by operation, group and size, for a GPU.
+"""Measured collectives inside one NVLink domain: time by operation, group size and message size, for a GPU.
 
-Bus factors: nccl-tests, `doc/PERFORMANCE.md`: 2(n-1)/n of the bytes for all-reduce, (n-1)/n for the others.
+Bus factors are from nccl-tests, `doc/PERFORMANCE.md`: 2(n-1)/n of the bytes for all-reduce, (n-1)/n for the others.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ COLLECTIVE_AXES = (Axis(name="gpus", first=1, count=3), Axis(name="bytes", first
 """Groups of 2, 4 and 8 GPUs; messages of 1 KiB to 8 GiB."""
 
 MOST_MEASURED = 8.0
-"""GPUs of the largest measured group; beyond it the rate on the bus stays."""
+"""GPUs in the largest measured group; larger groups are assumed to have the same bus bandwidth."""
 LARGE_BYTES = 2.0**33
-"""The message that stands for large ones."""
+"""Message size used as representative of large messages."""
 SPREAD_PER_LOG = 0.45
-"""Standard deviation for each e-fold between the link rates of two GPUs: what A100, H100 and B200 say of each other by
-this rule (`docs/kernels.md`)."""
+"""Standard deviation per e-fold between the link rates of two GPUs, found by predicting A100, H100 and B200 from each
+other with this rule (`docs/kernels.md`)."""
 SAME_LINK = 0.04
-"""The same between two GPUs with the same link: H200 by H100, B300 by B200, GB200 by B200."""
+"""Standard deviation between two GPUs with the same link: H200 predicted from H100, B300 and GB200 from B200."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class CollectiveSurfaces:
     """The collectives of one GPU."""
 
     by_operation: Mapping[str, Surface]
-    """A surface for each of `COLLECTIVES`; work is bytes on the bus."""
+    """A surface for each of `COLLECTIVES`, with work in bytes on the bus."""
     evidence: Evidence
 
     @property
@@ -51,30 +51,30 @@ class CollectiveSurfaces:
 
     @property
     def log_sd(self) -> float:
-        """Standard deviation of the logarithm of a time: of sizes between nodes, of releases, and of the transfer."""
+        """Standard deviation of the logarithm of a time: due to sizes between nodes, releases and the transfer."""
         return max(float(np.hypot(surface.spread, surface.stack_spread)) for surface in self.by_operation.values())
 
 
 def bus_bytes(operation: str, message_bytes: Value, gpus: Value) -> Value:
-    """Bytes on the bus of a collective of one message."""
+    """Bytes that one message of a collective moves over the bus."""
     share = (gpus - 1.0) / gpus
     return message_bytes * share * (2.0 if operation == "all_reduce" else 1.0)
 
 
 @lru_cache(maxsize=512)
 def large_bytes_per_s(surface: Surface) -> float:
-    """Rate on the bus of a large message over the largest measured group; every evaluation asks for it."""
+    """Bus bandwidth of a large message over the largest measured group; cached because every evaluation needs it."""
     return float(surface.rate(MOST_MEASURED, LARGE_BYTES))
 
 
 def collective_s(surface: Surface, operation: str, message_bytes: Value, gpus: Value) -> Value:
-    """Seconds of one message inside one NVLink domain; groups above `MOST_MEASURED` keep its rate on the bus."""
+    """Seconds of one message inside one NVLink domain; groups above `MOST_MEASURED` get its bus bandwidth."""
     return surface.seconds(bus_bytes(operation, message_bytes, gpus), gpus, np.maximum(message_bytes, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """What tells which measured GPU stands for another."""
+    """Properties of a GPU's link by which the nearest measured GPU is chosen."""
 
     gpu: str
     arch: str
@@ -82,9 +82,9 @@ class Link:
 
 
 def collective_surfaces(gpu: Gpu) -> CollectiveSurfaces | None:
-    """The collectives of a GPU, or of the measured one with the nearest link rate.
+    """The collectives of a GPU, or those of the measured GPU with the nearest link rate, rescaled.
 
-    None without NVLink, and for AMD's links: they run another library, which nobody measured like this.
+    None without NVLink, and for AMD's links, which run a different library without such measurements.
     """
     if not gpu.nvlink_bytes_per_s or find_architecture(gpu.arch).vendor != "NVIDIA":
         return None
@@ -103,14 +103,14 @@ def _nearest(link: Link) -> CollectiveSurfaces:
 
 
 def measured_link(gpu_id: str) -> Link:
-    """The link of a catalogued GPU that has one."""
+    """The link of a GPU in the catalogue that has NVLink."""
     gpu = load_gpus()[gpu_id]
     assert gpu.nvlink_bytes_per_s
     return Link(gpu=gpu.id, arch=gpu.arch, bytes_per_s=gpu.nvlink_bytes_per_s)
 
 
 def _distance(link: Link, measured: Link) -> tuple[float, bool, bool]:
-    """Between link rates, in e-folds; of GPUs with the same link the GPU itself, then its architecture comes first."""
+    """Sort key of a measured GPU: e-folds between the link rates, then other GPU, then other architecture."""
     return _log_ratio(link, measured), link.gpu != measured.gpu, link.arch != measured.arch
 
 
@@ -119,7 +119,10 @@ def _log_ratio(link: Link, measured: Link) -> float:
 
 
 def transferred(surface: Surface, operation: str, measured: Link, link: Link) -> Surface:
-    """What the smallest message takes stays; what larger ones take beyond it goes by the ratio of link rates."""
+    """Transfer a surface to another GPU by the ratio of link rates.
+
+    The time of the smallest message is kept; the additional time of larger messages is rescaled.
+    """
     groups, sizes = np.meshgrid(*(axis.nodes for axis in surface.axes), indexing="ij")
     work = bus_bytes(operation, sizes, groups)
     seconds = work / np.exp(surface.log_rate)

@@ -1,8 +1,9 @@
-"""From measured points to a surface: least squares of the logarithm of the time over the nodes.
+"""Fit a surface to measured points: least squares of the logarithm of the time over the nodes.
 
-A point pulls the nodes around it by its interpolation weights. A weak pull towards a straight line along each axis
-fills nodes that no point touches; large misses count less (a lucky or disturbed kernel is not the rule). Compared with
-polynomials on shapes held out in `docs/decisions/0008-surfaces-by-nodes.md`.
+Each point acts on the nodes around it with its interpolation weights. A weak smoothness penalty, which favours a
+straight line along each axis, fills nodes that no point touches. Large residuals are down-weighted, since an unusually
+fast or disturbed kernel is not representative. `docs/decisions/0008-surfaces-by-nodes.md` compares this with
+polynomials on held-out shapes.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from planner.evidence import Evidence
 from planner.kernels.surface import Axis, Floats, Surface
 
 SMOOTHNESS = 1e-3
-"""Weight of a squared second difference between nodes against a squared miss of a point."""
+"""Weight of a squared second difference between nodes, relative to a squared residual of a point."""
 ROUNDS = 3
-"""Reweighted least squares: misses beyond `USUAL_MISS` count with their size, not its square."""
+"""Rounds of reweighted least squares, in which residuals beyond `USUAL_MISS` count linearly instead of squared."""
 USUAL_MISS = 0.02
 RIDGE = 1e-9
-"""Keeps the equations solvable where no point touches a corner of the box."""
+"""Regularisation that keeps the equations solvable where no point touches a corner of the box."""
 
 
 def fit_surface(
@@ -35,18 +36,18 @@ def fit_surface(
     stack_spread: float,
     evidence: Evidence,
 ) -> Surface:
-    """A surface through measured times, nowhere faster than the fastest point.
+    """Fit a surface to measured times; it is nowhere faster than the fastest point.
 
     Args:
         name: id of the surface.
-        axes: its dimensions.
+        axes: dimensions of the surface.
         sizes: the shapes, `[point, axis]`.
         work: FLOP, elements or bytes of each point, `[point]`.
         seconds: measured times, `[point]`.
-        floor_s: least time of a launch.
-        spread: as held-out points say; 0 where nobody looked yet.
-        stack_spread: between software stacks.
-        evidence: where the points are from.
+        floor_s: shortest time of a launch.
+        spread: spread of held-out points; 0 if not evaluated yet.
+        stack_spread: spread between software stacks.
+        evidence: source of the points.
     """
     node_work = _log_work(axes, sizes, work)
     log_s = rising(_nodes(axes, sizes, np.log(seconds) - np.log(work)) + node_work)
@@ -57,7 +58,10 @@ def fit_surface(
 
 
 def rising(log_s: Floats) -> Floats:
-    """Half way between the least surface above and the greatest below that never falls along an axis."""
+    """Make times non-decreasing along every axis.
+
+    The result is the mean of the smallest such surface above the times and the largest such surface below them.
+    """
     above, below = log_s, np.flip(log_s)
     for number in range(log_s.ndim):
         above = np.maximum.accumulate(above, axis=number)
@@ -66,7 +70,7 @@ def rising(log_s: Floats) -> Floats:
 
 
 def _log_work(axes: tuple[Axis, ...], sizes: Floats, work: Floats) -> Floats:
-    """Logarithm of the work at the nodes: a product of powers of the dimensions, as the points say."""
+    """Logarithm of the work at the nodes: a product of powers of the dimensions, fitted to the points."""
     logs = np.column_stack([np.ones(len(work)), np.log(sizes)])
     powers = np.linalg.lstsq(logs, np.log(work), rcond=None)[0]
     grid = np.meshgrid(*(np.log(axis.nodes) for axis in axes), indexing="ij")
@@ -75,7 +79,7 @@ def _log_work(axes: tuple[Axis, ...], sizes: Floats, work: Floats) -> Floats:
 
 
 def _nodes(axes: tuple[Axis, ...], sizes: Floats, target: Floats) -> Floats:
-    """Values at the nodes whose interpolation meets the targets, one dimension per axis."""
+    """Values at the nodes whose interpolation fits the targets, one dimension per axis."""
     design = _weights(axes, sizes)
     bending = SMOOTHNESS * _bending(tuple(axis.count for axis in axes))
     pull: Floats = np.ones(len(target))

@@ -1,4 +1,4 @@
-"""From which sizes on narrow products pay: the gain of FP8 (MXFP8, NVFP4) over BF16 by shape, casts included."""
+"""The sizes from which narrow products pay off: the gain of FP8 (MXFP8, NVFP4) over BF16 by shape, including casts."""
 
 from __future__ import annotations
 
@@ -8,70 +8,70 @@ from planner.kernels.surface import Floats, Surface, Value, product_s
 from planner.lazy import dataclass
 
 STRONG_GAIN = 1.4
-"""A gain that is worth the care that narrow types take."""
+"""A speed-up that justifies the extra care that narrow types need."""
 
 HIDDEN_SIZES = np.arange(512.0, 16385.0, 256.0)
-"""Hidden sizes among which the smallest that pays is looked for."""
+"""Hidden sizes among which the smallest that pays off is searched."""
 
 TOKENS = np.arange(64.0, 16385.0, 64.0)
-"""Tokens of a micro-batch among which the fewest that pay are looked for."""
+"""Tokens per micro-batch among which the smallest number that pays off is searched."""
 
 DIP = 0.05
-"""How far a gain may fall below what is wanted at a larger size: kernels fill a GPU unevenly."""
+"""Fraction by which the gain may fall below the wanted gain at a larger size, since kernels fill a GPU unevenly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NarrowTypes:
-    """Two types of one GPU and what casting costs."""
+    """Surfaces of a wide and a narrow type on one GPU, with the cost of casts."""
 
     wide: Surface
     """BF16."""
     narrow: Surface
     """FP8 or narrower."""
     cast_s_per_element: float
-    """Cast of an operand, per element of the three tensors of a product."""
+    """Seconds of casting, per element of the three tensors of a product."""
 
     def gain(self, m: Value, n: Value, k: Value) -> Value:
-        """Time of a linear layer forward and backward in BF16, over that in the narrow type with its casts."""
+        """Time of a linear layer, forward and backward, in BF16 over its time in the narrow type including casts."""
         cast_s = (m * k + m * n + n * k) * self.cast_s_per_element
         return _layer_s(self.wide, m, n, k) / (_layer_s(self.narrow, m, n, k) + cast_s)
 
 
 def _layer_s(surface: Surface, m: Value, n: Value, k: Value) -> Value:
-    """A product and its two gradients."""
+    """Seconds of a product and its two gradients."""
     return product_s(surface, m, n, k) + product_s(surface, m, k, n) + product_s(surface, n, k, m)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NarrowGain:
-    """How far a question is from where narrow products pay."""
+    """How far a question is from the sizes at which narrow products pay off."""
 
     m: float
-    """Tokens of a micro-batch at the product that takes longest."""
+    """Tokens per micro-batch at the product that takes longest."""
     n: float
     k: float
     gain_ratio: float
-    """There: time in BF16 over time in the narrow type, casts included."""
+    """Gain of that product: its time in BF16 over its time in the narrow type, including casts."""
     pays_from_hidden: float | None
-    """Smallest hidden size at which this product, scaled with it, gains anything with as many tokens; where it does not
-    gain here, the smallest larger one, and None: none does."""
+    """Smallest hidden size at which this product, scaled with it, gains anything with the same number of tokens; if the
+    product does not gain at its own size, the smallest larger hidden size; None if there is none."""
     strong_from_hidden: float | None
-    """The same for a gain of `STRONG_GAIN`."""
+    """As `pays_from_hidden`, for a gain of at least `STRONG_GAIN`."""
     pays_from_tokens: float | None
-    """Fewest tokens of a micro-batch at which these weights gain anything; where they do not gain here, the fewest that
-    are more, and None: no such number does."""
+    """Fewest tokens per micro-batch at which these weights gain anything; if they do not gain at the product's own
+    number, the smallest larger number; None if there is none."""
     hidden: float | None = None
     """Hidden size of the model, with which the product is scaled."""
 
 
 def narrow_gain(types: NarrowTypes, m: float, n: float, k: float, hidden: float) -> NarrowGain:
-    """Gain at a shape, and the sizes from which on there is one.
+    """Gain at a shape, and the sizes from which there is a gain.
 
-    All of these speak of one product: that of the shape, with both sides of its weight scaled as the hidden size.
+    All sizes refer to the product of this shape; both dimensions of its weight are scaled with the hidden size.
 
     Args:
         types: the surfaces and the cost of casts.
-        m: tokens of a micro-batch.
+        m: tokens per micro-batch.
         n: output features of the weight on one GPU.
         k: input features.
         hidden: size of the model's hidden state.
@@ -88,10 +88,10 @@ def narrow_gain(types: NarrowTypes, m: float, n: float, k: float, hidden: float)
 
 
 def _from(sizes: Floats, gains: Floats, wanted: float, here: float) -> float | None:
-    """The smallest size that gains as much as wanted, and keeps it but for a dip; None where there is none.
+    """The smallest size with the wanted gain that keeps it, except for a dip, at larger sizes; None if there is none.
 
-    Where it is gained here, it is kept up to here; where it is not, larger sizes alone are looked at: what is said of
-    other sizes never denies what is said of this one.
+    If the gain is reached at the size `here`, only sizes up to it are considered; if not, only larger sizes. The result
+    therefore never contradicts the gain at `here`.
     """
     gained_here = gains[np.searchsorted(sizes, here)] >= wanted
     asked = sizes <= here if gained_here else sizes > here

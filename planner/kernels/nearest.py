@@ -1,4 +1,4 @@
-"""The surface that stands for a GPU: its own, or that of the nearest measured GPU, rescaled by the ratio of limits."""
+"""The surface used for a GPU: its own, or that of the nearest measured GPU, rescaled by the ratio of their limits."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from planner.kernels.surface import Floats, Surface, large_flop_per_s
 from planner.lazy import dataclass
 
 PEAK = {"fp8-block": "fp8"}
-"""Type of a surface to the compute type whose peak bounds it; itself where not listed."""
+"""Compute type whose peak bounds a surface of the given type; a type that is not listed is bounded by its own peak."""
 
 MOST_CLOCK_GAIN = 1.12
-"""Burst over sustained rate of products at the power limit: what no limit at all would give (`docs/kernels.md`)."""
+"""Burst over sustained rate of products at the power limit: the gain without any limit (`docs/kernels.md`)."""
 
 UNTHROTTLED_RATIO = 0.85
-"""Rate of large BF16 products over the peak where the power limit leaves the clock alone: the median over 396 shapes on
-an RTX PRO 6000 (0.85), an H100 (0.83) and an A100 (0.81) (ai-dynamo/aiconfigurator@095f58a51). A GPU that its limit
-throttles below that gains as much as brings it there: an L40S sustains 0.56 at 350 W, an RTX 4090 has half its units
-and 450 W."""
+"""Rate of large BF16 products over the peak where the power limit does not lower the clock: the median over 396 shapes
+on an RTX PRO 6000 (0.85), an H100 (0.83) and an A100 (0.81) (ai-dynamo/aiconfigurator@095f58a51). A GPU that its limit
+throttles below this ratio can gain up to it: an L40S sustains 0.56 at 350 W, while an RTX 4090 has half its units and
+450 W."""
 
 SPREAD_PER_LOG = 0.1
-"""Further standard deviation for each e-fold between the limits of two GPUs: assumed."""
+"""Additional standard deviation per e-fold between the limits of two GPUs; assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """What bounds the kernels of a GPU."""
+    """Limits that bound the kernels of a GPU."""
 
     gpu: str
     arch: str
     peak_flop_per_s: float
     memory_bytes_per_s: float
     board_w: float | None
-    """None where the limit is not the GPU's own (a module with its CPU)."""
+    """Board power limit; None if the stated limit is not the GPU's alone (a module that includes its CPU)."""
 
 
 def _limits(gpu: Gpu, compute: str) -> _Limits | None:
@@ -55,14 +55,14 @@ def _limits(gpu: Gpu, compute: str) -> _Limits | None:
 
 
 def nearest_surface(operation: str, gpu: Gpu, compute: str, law: PowerLaw, *, peak_of: str = "") -> Surface | None:
-    """The surface of a GPU's kernels; None where no GPU of its architecture was measured in that type.
+    """The surface of a GPU's kernels; None if no GPU of its architecture family was measured in that type.
 
     Args:
         operation: `matmul` or `attention`.
         gpu: the GPU.
-        compute: type of the operands: bf16 (also stands for fp16), fp8, fp8-block or fp4.
-        law: how its clock follows its power limit.
-        peak_of: compute type whose peak bounds it here, where it is another (fp16).
+        compute: type of the operands: bf16 (also used for fp16), fp8, fp8-block or fp4.
+        law: how the clock follows the power limit.
+        peak_of: compute type whose peak bounds the kernels, if it differs from `compute` (fp16).
     """
     limits = _limits(gpu, peak_of or compute)
     return None if limits is None else _matched(operation, limits, compute, law)
@@ -90,17 +90,20 @@ def _measured(row: KernelRow) -> _Limits:
 
 
 NAMESAKE = 1e-6
-"""Distance between two GPUs with the same limits."""
+"""Distance between two different GPUs with the same limits."""
 
 
 def _distance(one: _Limits, other: _Limits) -> float:
-    """Between the limits of two GPUs, in e-folds; 0 between a GPU and itself, and a little more between namesakes."""
+    """Distance between the limits of two GPUs in e-folds; 0 only between a GPU and itself (see `NAMESAKE`)."""
     peaks = abs(np.log(one.peak_flop_per_s / other.peak_flop_per_s))
     return float(peaks + abs(np.log(one.memory_bytes_per_s / other.memory_bytes_per_s)) + NAMESAKE * (one != other))
 
 
 def _rescaled(surface: Surface, measured: _Limits, wanted: _Limits, compute: str, law: PowerLaw) -> Surface:
-    """Arithmetic by the ratio of peaks and clocks, operand traffic by that of bandwidths; nothing above the peak."""
+    """Rescale a surface to another GPU.
+
+    Arithmetic time scales with peaks and clocks, operand traffic with bandwidths; no rate exceeds the peak.
+    """
     flop, moved = _work(surface, compute)
     arithmetic_s, traffic_s = flop / measured.peak_flop_per_s, moved / measured.memory_bytes_per_s
     gain = min(_clock_gain(measured, wanted, law), _most_gain(surface, measured, compute))
@@ -133,14 +136,14 @@ def _work(surface: Surface, compute: str) -> tuple[Floats, Floats]:
 
 
 def _most_gain(surface: Surface, measured: _Limits, compute: str) -> float:
-    """What products gain where no power limit holds their clock back."""
+    """Largest gain of products when no power limit lowers their clock."""
     if compute != "bf16" or "m" not in (axis.name for axis in surface.axes):
         return MOST_CLOCK_GAIN
     return max(MOST_CLOCK_GAIN, UNTHROTTLED_RATIO * measured.peak_flop_per_s / large_flop_per_s(surface))
 
 
 def _clock_gain(measured: _Limits, wanted: _Limits, law: PowerLaw) -> float:
-    """Clock over peak clock that the power limit leaves, against the measured GPU, at the same energy per FLOP."""
+    """Clock that the power limit allows, relative to the measured GPU's, at the same energy per FLOP."""
     if measured.board_w is None or wanted.board_w is None:
         return 1.0
     idle_w = law.idle_ratio * wanted.board_w

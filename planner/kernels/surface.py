@@ -1,8 +1,8 @@
 """A measured surface: the rate of one kind of kernel by shape, interpolated between nodes one octave apart.
 
-The logarithm of the rate is linear in the logarithm of each dimension between two nodes, so that a time never falls as
-a dimension grows where it does not fall from node to node. Outside the measured box the rate stays that of the nearest
-point of the box: the time grows with the work, and no launch takes less than the floor.
+Between two nodes, the logarithm of the rate is linear in the logarithm of each dimension, so a time that does not fall
+from node to node never falls as a dimension grows. Outside the measured box, the rate is that of the nearest point of
+the box: the time grows with the work. No launch takes less than the floor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from planner.lazy import dataclass
 
 Floats = npt.NDArray[np.float64]
 Value = float | Floats
-"""One value, or an array of them; the arithmetic is the same."""
+"""One value or an array of values; the arithmetic is the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Axis:
     first: int
     """Exponent of the first node."""
     count: int
-    """One node stands for every size."""
+    """Number of nodes; with a single node the rate is the same for every size."""
 
     @property
     def nodes(self) -> Floats:
@@ -41,7 +41,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Surface:
-    """The rate of a kernel by shape, and how sure it is."""
+    """The rate of a kernel by shape, with its uncertainty."""
 
     id: str
     axes: tuple[Axis, ...]
@@ -49,17 +49,17 @@ class Surface:
     """Logarithm of work per second at the nodes, one dimension per axis. Work is FLOP for products and attention,
     elements for casts, bytes for collectives."""
     floor_s: float
-    """No launch takes less."""
+    """Shortest time of a launch."""
     spread: float
-    """Standard deviation of the logarithm of a held-out shape's time about the surface."""
+    """Standard deviation of the logarithm of a held-out shape's time around the surface."""
     stack_spread: float
-    """The same between software stacks that ran the same shape."""
+    """Standard deviation of the logarithm of the time between software stacks that ran the same shape."""
     evidence: Evidence
     cast_bytes_per_s: float | None = None
-    """Bandwidth of casting an activation to the narrow operands; None where nothing is cast or nobody measured it."""
+    """Bandwidth of casting an activation to the narrow operands; None if nothing is cast or it was not measured."""
 
     def rate(self, *sizes: Value) -> Value:
-        """Work per second at some shapes.
+        """Work per second at the given shapes.
 
         Args:
             sizes: one value or array per axis, positive; they broadcast.
@@ -67,23 +67,23 @@ class Surface:
         return np.exp(self._log_rate_at(sizes))
 
     def seconds(self, work: Value, *sizes: Value) -> Value:
-        """Time of some work at some shapes; `sizes` as in `rate`."""
+        """Seconds of an amount of work at the given shapes; `sizes` as in `rate`."""
         return np.maximum(work * np.exp(-self._log_rate_at(sizes)), self.floor_s)
 
     def _log_rate_at(self, sizes: Sequence[Value]) -> Floats:
-        """Multilinear interpolation in the logarithms, clamped to the box: along one axis after the other."""
+        """Multilinear interpolation in the logarithms, clamped to the box, along one axis after another."""
         base: npt.NDArray[np.intp] | int = 0
         beyond: list[Floats] = []
         for axis, size, stride in zip(self.axes, sizes, _strides(self.axes), strict=True):
             if axis.count == 1:
-                base = base + np.zeros(np.shape(size), dtype=np.intp)  # it broadcasts as any other
+                base = base + np.zeros(np.shape(size), dtype=np.intp)  # it broadcasts like any other size
                 continue
             at = np.minimum(np.maximum(np.log2(size) - axis.first, 0.0), axis.count - 1.0)
             cell = np.minimum(at.astype(np.intp), axis.count - 2)
             beyond.append(at - cell)
             base = base + cell * stride
         nodes = self.log_rate.ravel()[np.add.outer(_corners(self.axes), base)]
-        for share in beyond:  # of the first axis, which halves the corners
+        for share in beyond:  # interpolating along the first axis halves the corners
             near, far = nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
             nodes = near + share * (far - near)
         return np.asarray(nodes[0])
@@ -91,13 +91,13 @@ class Surface:
 
 @cache
 def _strides(axes: tuple[Axis, ...]) -> tuple[int, ...]:
-    """Places between two nodes of each axis in the flattened table."""
+    """Index steps between neighbouring nodes of each axis in the flattened table."""
     return tuple(math.prod(axis.count for axis in axes[number + 1 :]) for number in range(len(axes)))
 
 
 @cache
 def _corners(axes: tuple[Axis, ...]) -> npt.NDArray[np.intp]:
-    """Places of the corners of a cell in the flattened table, those at the first node of the first axis first."""
+    """Index offsets of the corners of a cell in the flattened table; the first node of the first axis comes first."""
     steps = ((0, stride) for axis, stride in zip(axes, _strides(axes), strict=True) if axis.count > 1)
     return np.array([sum(corner) for corner in itertools.product(*steps)], dtype=np.intp)
 
@@ -119,21 +119,21 @@ ATTENTION_AXES = (
 """Shapes of causal attention: heads of 64 and 128, 1 to 4 096 of them (heads times sequences), 512 to 16 384 tokens."""
 
 LARGE = {"n": 8192.0, "k": 8192.0, "m": 8192.0, "head_dim": 128.0, "heads": 64.0, "length": 8192.0}
-"""Sizes of the kernel that stands for large ones, by axis."""
+"""Sizes of the kernel used as representative of large kernels, by axis."""
 
 
 def attention_s(surface: Surface, flop: Value, head_dim: Value, heads: Value, length: Value) -> Value:
-    """Seconds of the attention of some heads on a surface with `ATTENTION_AXES`.
+    """Seconds of attention on a surface with `ATTENTION_AXES`.
 
-    Beyond the longest length that was measured, the rate is that of as many blocks of queries: more heads of that
-    length fill a GPU as fewer longer ones do.
+    Beyond the longest measured length, the rate is that of the same number of query blocks at that length: more heads
+    of that length fill a GPU like fewer, longer ones.
 
     Args:
-        surface: measured forward, causal.
-        flop: its arithmetic.
+        surface: measured forward rates of causal attention.
+        flop: FLOP of the attention.
         head_dim: size of a query head.
         heads: query heads times sequences.
-        length: of the causal sequence whose queries meet as many keys.
+        length: length of a causal sequence whose queries attend to as many keys on average.
     """
     longer = np.maximum(length / surface.axes[-1].nodes[-1], 1.0)
     return surface.seconds(flop, head_dim, heads * longer, length)
@@ -141,5 +141,5 @@ def attention_s(surface: Surface, flop: Value, head_dim: Value, heads: Value, le
 
 @lru_cache(maxsize=512)
 def large_flop_per_s(surface: Surface) -> float:
-    """Rate of a large product, or of large attention; every evaluation asks for it."""
+    """Rate of a large product or of large attention; cached because every evaluation needs it."""
     return float(surface.rate(*(LARGE[axis.name] for axis in surface.axes)))

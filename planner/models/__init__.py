@@ -1,4 +1,4 @@
-"""What is the shape of the model?
+"""The shapes of models, both transformers and convolutional networks.
 
-From the catalogue, a parameter count, or a Hugging Face `config.json`; transformers and convolutional networks.
+They come from the catalogue, a parameter count, or a Hugging Face `config.json`.
 """

@@ -94,12 +94,12 @@ def load_models() -> dict[str, ModelShape]:
 
 
 def model_named(name: str) -> ModelShape | None:
-    """The model of a name or alias, or None; a leading owner (`Qwen/Qwen3-8B`) is allowed."""
+    """The model with a name or alias, or None; a leading owner (`Qwen/Qwen3-8B`) is allowed."""
     return MODELS.get(name) or MODELS.get(name.rsplit("/", 1)[-1])
 
 
 def find_model(name: str) -> ModelShape:
-    """The model of a name or alias, whatever its case and punctuation; a leading owner (`Qwen/Qwen3-8B`) is allowed.
+    """Find a model by name or alias, ignoring case and punctuation; a leading owner (`Qwen/Qwen3-8B`) is allowed.
 
     Raises:
         UsageError: no such model; similar names are offered.

@@ -23,53 +23,54 @@ FAMILY = (
     "llama-3.1-405b",
     "megatron-1t",
 )
-"""Published shapes, small to large, between which depth, width and feed-forward are interpolated."""
+"""Published shapes, from small to large, between which depth, width and feed-forward size are interpolated."""
 SNAP_RATIO = 0.02
-"""A size this close to a Llama 3 model takes that model's shape as it is."""
+"""Relative difference to a Llama 3 model's size up to which that model's shape is used as it is."""
 MATCH_RATIO = 0.02
-"""How far the derived model's parameter count may differ from the requested one."""
+"""Relative difference allowed between the derived model's parameter count and the requested one."""
 
 HEAD_DIM = 128
 KV_HEADS = 8
 VOCAB = 128_256
-"""Llama 3."""
+"""The vocabulary of Llama 3."""
 SMALL_VOCAB = 32_000
-"""Llama 2: with the larger vocabulary a model of less than 1B would be mostly embedding."""
+"""The vocabulary of Llama 2; with the larger one, a model of less than 1B would consist mostly of its embedding."""
 LARGE_VOCAB_FROM_PARAMS = 1e9
 UNTIED_FROM_PARAMS = 6e9
-"""Llama 3.2 1B and 3B share input and output embedding, Llama 3 8B does not."""
+"""Parameter count from which input and output embedding are separate: Llama 3.2 1B and 3B share them, Llama 3 8B does
+not."""
 CONTEXT = 4096
 LOWEST, HIGHEST = 10e6, 10e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """Depth, width and feed-forward of the published families, interpolated at a size and not yet rounded."""
+    """Depth, width and feed-forward size of the published families, interpolated at a size and not yet rounded."""
 
     layers: float
     hidden: float
     ffn_per_hidden: float
-    """Inner over outer size of a gated feed-forward with as many parameters."""
+    """Inner over outer size of a gated feed-forward block with the same number of parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A shape of about the size asked for."""
+    """A shape of about the requested size."""
 
     shape: ModelShape
     deviation: float
-    """Distance from the families' depth, width and feed-forward, summed over logarithms."""
+    """Deviation from the target: sum of the absolute log ratios of depth, width, feed-forward size and KV heads."""
 
 
 def shape_from_params(params: float) -> ModelShape:
     """A dense decoder like Llama 3 with this many parameters: grouped queries over 8 key/value heads, heads of 128.
 
-    A size within 2 % of a Llama 3 model takes its shape exactly (70B: 80 layers, hidden 8192, feed-forward 28672).
-    Between them depth and width are interpolated in the logarithm of the size, rounded so that tensor and pipeline
-    parallelism find divisors, and the feed-forward takes up the rest. The count is met within 2 %.
+    A size within 2 % of a Llama 3 model gives exactly its shape (70B: 80 layers, hidden 8192, feed-forward 28672).
+    Otherwise depth and width are interpolated in the logarithm of the size and rounded so that tensor and pipeline
+    parallelism find divisors; the feed-forward size follows from the parameter count, which is met within 2 %.
 
     Raises:
-        UsageError: fewer than 10M or more than 10T parameters.
+        UsageError: there are fewer than 10M or more than 10T parameters.
     """
     if not LOWEST <= params <= HIGHEST:
         raise UsageError(Message.of("error.no_shape", params=params), hint=Message.of("hint.describe_model"))
@@ -104,7 +105,10 @@ def _named(shape: ModelShape, params: float, how: str) -> ModelShape:
 
 
 def _interpolate(params: float, anchors: list[ModelShape]) -> _Target:
-    """Depth, width and feed-forward between the anchors, linear in logarithms; beyond the ends along the last two."""
+    """Interpolate depth, width and feed-forward size between the anchors in logarithms.
+
+    Beyond the ends, they are extrapolated from the nearest two anchors.
+    """
     x = np.log([shape.params_total for shape in anchors])
     y = np.log([[shape.layers, shape.hidden, shape.dense_mlp_params / (3 * shape.hidden**2)] for shape in anchors])
     at = math.log(params)
@@ -114,7 +118,7 @@ def _interpolate(params: float, anchors: list[ModelShape]) -> _Target:
 
 
 def _steps(around: float, step: int, least: int, count: int = 3) -> list[int]:
-    """Multiples of a step around a value."""
+    """The nearest multiple of a step to a value, with `count` further multiples on each side, at least `least`."""
     middle = round(around / step)
     return sorted({max(least, (middle + offset) * step) for offset in range(-count, count + 1)})
 
@@ -135,7 +139,7 @@ def _derived(params: float, anchors: list[ModelShape]) -> ModelShape:
 
 
 def _fill(params: float, layers: int, hidden: int, target: _Target) -> _Candidate | None:
-    """The shape of this depth and width whose feed-forward gives the parameter count; None where there is none."""
+    """The shape of this depth and width whose feed-forward size gives the parameter count; None if there is none."""
     heads = hidden // HEAD_DIM
     large = params >= LARGE_VOCAB_FROM_PARAMS
     shape = ModelShape(

@@ -1,4 +1,4 @@
-"""A model's shape from its `config.json`: Hugging Face's, or timm's of a vision model."""
+"""The shape of a model from its `config.json`, in the format of Hugging Face, or of timm for a vision model."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from planner.rows import near_names
 def shape_from_config(text: str, name: str) -> ModelShape:
     """The shape that a `config.json` describes.
 
-    `context` is the length before any extension of the positions where the file states it, else at most 4096: the
-    longest sequence that a model accepts is not the length it was trained with.
+    `context` is the length before any extension of the positions if the file states it, otherwise at most 4096, since
+    the longest sequence that a model accepts is not the length with which it was trained.
 
     Args:
         text: content of the file.
         name: path of the file, for errors and for the model's name.
 
     Raises:
-        InputFileError: not JSON, cut off, a key missing or of the wrong type, or an architecture that is not known.
+        InputFileError: the file is not JSON or is cut off, a key is missing or has the wrong type, or the architecture
+            is unknown.
     """
     config = parse_config(text, name)
     images = image_network_of_config(config)
@@ -47,13 +48,14 @@ def shape_from_config(text: str, name: str) -> ModelShape:
 
 
 TIED = "tie_word_embeddings"
-"""Of a multimodal model the key beside the text part counts, not the one in it: transformers asks the whole model."""
+"""Key for tied embeddings. For a multimodal model the outer key counts, not that of the text part, since transformers
+reads the configuration of the whole model."""
 MISSPELT = 0.85
-"""Similarity (difflib) from which a name is taken for a misspelt one: `mamba` is no misspelt `bamba`."""
+"""Similarity (difflib) from which a name counts as misspelt; `mamba` is not a misspelt `bamba`."""
 
 
 def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
-    """The object that holds the shape, and the family that it belongs to."""
+    """The object that holds the shape, and the family to which it belongs."""
     given = config.text("model_type")
     if given is None:
         raise config.fail("model_type", "the name of an architecture, for example `llama`")
@@ -71,7 +73,7 @@ def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
 
 
 def _label(config: ConfigJson, name: str, family: str) -> str:
-    """The model's name: that in the file, else that of the file or its folder."""
+    """The name of the model: the one in the file, else the name of the file or its folder, else the family."""
     named = config.text("_name_or_path")
     path = PurePath(name)
     stem = path.parent.name if path.stem == "config" else path.stem

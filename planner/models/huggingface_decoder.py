@@ -1,4 +1,4 @@
-"""What the families of models have in common in a Hugging Face `config.json`: a decoder with Llama's key names."""
+"""The part of a Hugging Face `config.json` that most model families share: a decoder with Llama's key names."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
 DEFAULT_CONTEXT = 4096
-"""Assumed pre-training length where the file gives only the longest sequence that the model accepts: that of Llama 2
-(Touvron et al., arXiv 2307.09288, table 1); longer contexts are mostly trained in a short last phase."""
+"""Assumed sequence length of pre-training if the file gives only the longest sequence that the model accepts: the
+length of Llama 2 (Touvron et al., arXiv 2307.09288, table 1). Longer contexts are mostly trained in a short last
+phase."""
 
 MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
-"""Keys of the number of modules of multi-token prediction: DeepSeek's and its relatives', transformers', Qwen's."""
+"""Keys for the number of multi-token prediction modules: of DeepSeek and its relatives, of transformers, of Qwen."""
 
 
 def context_of(config: ConfigJson) -> int:
-    """Sequence length of pre-training as far as the file states it; its long-context keys describe later extensions."""
-    rope = config.inner("rope_parameters")  # transformers 5 writes this and no `rope_scaling`
+    """Sequence length of pre-training, as far as the file states it; long-context keys describe later extensions."""
+    rope = config.inner("rope_parameters")  # transformers 5 writes this instead of `rope_scaling`
     told = (config.inner("rope_scaling"), rope, rope.inner("full_attention"), config)
     original = next(filter(None, (place.opt_count("original_max_position_embeddings") for place in told)), None)
     longest = config.opt_count("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
@@ -25,7 +26,7 @@ def context_of(config: ConfigJson) -> int:
 
 
 def heads_of(config: ConfigJson, hidden: int) -> dict[str, int]:
-    """Heads, key and value heads, and the size of one."""
+    """Number of heads, number of key and value heads, and size of a head."""
     heads = config.count("num_attention_heads", "n_head", "n_heads")
     kv_heads = config.opt_count("num_key_value_heads", "num_kv_heads") or heads
     if heads % kv_heads:
@@ -37,7 +38,10 @@ def heads_of(config: ConfigJson, hidden: int) -> dict[str, int]:
 
 
 def _full_every(layer_types: tuple[str, ...]) -> int | None:
-    """Of how many layers one sees everything: as they stand, else by their number; None where none does."""
+    """The period n such that every n-th layer has full attention; None if no layer has.
+
+    If the layers are not regular, n follows from the number of layers with full attention.
+    """
     full = [number for number, kind in enumerate(layer_types, start=1) if kind == "full_attention"]
     if not full:
         return None
@@ -46,7 +50,7 @@ def _full_every(layer_types: tuple[str, ...]) -> int | None:
 
 
 def window_of(config: ConfigJson, every: int = 1) -> dict[str, int]:
-    """Local attention, every n-th layer global: by `layer_types`, `sliding_window_pattern` or the family's code."""
+    """Local attention, every n-th layer global, from `layer_types`, `sliding_window_pattern` or the family's code."""
     window = config.opt_count("sliding_window")
     layer_types = config.texts("layer_types")
     if window is None or not config.flag("use_sliding_window", True):
@@ -58,7 +62,7 @@ def window_of(config: ConfigJson, every: int = 1) -> dict[str, int]:
 
 
 def decoder(config: ConfigJson, **fields: Any) -> ModelShape:
-    """A decoder with the key names that Llama set; `fields` replaces what a family does differently."""
+    """A decoder with the key names of Llama; `fields` override properties in which a family differs."""
     hidden = config.count("hidden_size", "n_embd", "n_embed", "d_model")
     shape: dict[str, Any] = {
         "name": "config",

@@ -1,7 +1,8 @@
 """How each family of models writes its shape into a Hugging Face `config.json`.
 
-To add a family: a function from `ConfigJson` to `ModelShape`, and its `model_type` in `FAMILIES`. Defaults for missing
-keys are those of the family's configuration class in the transformers library (`DEFAULTS`, where no function has them).
+To add a family, write a function from `ConfigJson` to `ModelShape` and register its `model_type` in `FAMILIES`.
+Defaults for missing keys are those of the family's configuration class in the transformers library; they are in
+`DEFAULTS` unless the function has them.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _bert(config: ConfigJson) -> ModelShape:
         kind="encoder",
         head_ratio=0.15,  # masked language modelling (arXiv 1810.04805)
         gated_mlp=False,
-        context=min(positions, 512),  # RoBERTa's table has two rows that no token uses
+        context=min(positions, 512),  # RoBERTa's table has two unused rows
         tied_embeddings=config.flag("tie_word_embeddings", True),
         learned_positions=positions,
         biases=True,
@@ -117,7 +118,7 @@ def _opt(config: ConfigJson) -> ModelShape:
         gated_mlp=False,
         context=positions,
         tied_embeddings=config.flag("tie_word_embeddings", True),
-        learned_positions=positions + 2,  # the table keeps two rows for padding
+        learned_positions=positions + 2,  # the table has two rows for padding
         biases=config.flag("enable_bias", True),
     )
 
@@ -234,7 +235,7 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "apertus": _nemotron,
     "arcee": _nemotron,
 }
-"""Builder of a shape by the `model_type` of the file."""
+"""Functions that build a shape, by the `model_type` of the file."""
 
 _DELTA: dict[str, Any] = {
     "head_dim": 256, "linear_num_key_heads": 16, "linear_key_head_dim": 128, "linear_num_value_heads": 32,
@@ -289,12 +290,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "seed_oss": {"num_key_value_heads": 8, "head_dim": 128},
     "phimoe": {"num_key_value_heads": 8},
 }  # fmt: skip
-"""What a family's configuration class in transformers (5.24) takes for a key that a file leaves out, where Llama's
-takes something else. Left out is not null: `"q_lora_rank": null` says that queries are not compressed."""
+"""Defaults of a family's configuration class in transformers (5.24) for missing keys, where they differ from Llama's. A
+missing key is not the same as null: `"q_lora_rank": null` means that queries are not compressed."""
 
 OTHER_NAMES = {
     "RefinedWeb": "falcon", "RefinedWebModel": "falcon", "gemma3": "gemma3_text", "llama4": "llama4_text",
     "mistral3": "mistral", "qwen2_vl": "qwen2", "qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_moe": "qwen3_moe",
     "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "nemotron_h_omni": "nemotron_h",
 }  # fmt: skip
-"""Older spellings of a `model_type`, and multimodal models whose text part is under `text_config`."""
+"""Family by older spelling of a `model_type`, or by multimodal model whose text part is under `text_config`."""

@@ -1,6 +1,6 @@
-"""How families of hybrids, with attention in some layers and linear attention in others, write their shape.
+"""How families of hybrids, which combine attention and linear attention, write their shape into a `config.json`.
 
-Of `config.json`; the defaults of keys that it leaves out are in `huggingface_families.DEFAULTS`.
+The defaults for missing keys are in `huggingface_families.DEFAULTS`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BLOCK_TYPES = {
     ATTENTION: ATTENTION, "attention": ATTENTION, "*": ATTENTION, LINEAR: LINEAR, "mamba": LINEAR, "M": LINEAR,
     DENSE: DENSE, "-": DENSE, EXPERTS: EXPERTS, "E": EXPERTS,
 }  # fmt: skip
-"""What a layer is, by every word for it: in lists of layers, before and since transformers 5, and in patterns."""
+"""Kind of a layer by every word used for it: in lists of layers, before and since transformers 5, and in patterns."""
 
 
 def _kinds(config: ConfigJson, key: str, layers: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def _kinds(config: ConfigJson, key: str, layers: tuple[str, ...], known: tuple[s
 
 
 def _mamba_of(config: ConfigJson, layers: int, names: Mapping[str, str], **fields: Any) -> LinearAttention | None:
-    """Mamba-2 layers by the keys that hold their sizes; None where a model has none."""
+    """Mamba-2 layers, read from the keys in `names` that hold their sizes; None if the model has no such layers."""
     if not layers:
         return None
     heads, groups = config.count(names["heads"]), config.count(names["groups"])
@@ -63,7 +63,7 @@ _FALCON = _MAMBA | {"inner": "mamba_d_ssm"}
 
 
 def nemotron_h(config: ConfigJson) -> ModelShape:
-    """Attention, Mamba-2 and feed-forward as layers of their own: two of them count as one of other models."""
+    """Nemotron-H: attention, Mamba-2 and feed-forward are separate layers; two of them count as one layer here."""
     pattern = config.text("hybrid_override_pattern")
     key = "layers_block_type" if config.texts("layers_block_type") else "layer_types"
     listed = config.texts(key)
@@ -92,7 +92,7 @@ def nemotron_h(config: ConfigJson) -> ModelShape:
 
 def _nemotron_experts(config: ConfigJson) -> dict[str, Any]:
     experts = experts_of(config, ("n_routed_experts", "num_local_experts"), "moe_intermediate_size")
-    shared = config.count("moe_shared_expert_intermediate_size")  # all of them, whatever `n_shared_experts` says
+    shared = config.count("moe_shared_expert_intermediate_size")  # total, regardless of `n_shared_experts`
     if shared % experts["expert_ffn"]:
         raise config.fail("moe_shared_expert_intermediate_size", "a multiple of moe_intermediate_size")
     return {
@@ -104,7 +104,7 @@ def _nemotron_experts(config: ConfigJson) -> dict[str, Any]:
 
 
 def _delta_of(config: ConfigJson) -> dict[str, Any]:
-    """Gated attention in every n-th layer, the gated delta rule in the others."""
+    """Fields of models with gated attention in every n-th layer and the gated delta rule in the others."""
     listed, layers = config.texts("layer_types"), config.count("num_hidden_layers")
     if listed and len(listed) != layers:
         raise config.fail("layer_types", f"one entry for each of {layers} layers")
@@ -126,7 +126,7 @@ def _delta_of(config: ConfigJson) -> dict[str, Any]:
 
 
 def qwen_next_moe(config: ConfigJson) -> ModelShape:
-    """Qwen3-Next and the mixtures of Qwen3.5."""
+    """Qwen3-Next and the mixture-of-experts models of Qwen3.5."""
     return qwen_moe(config, **_delta_of(config))
 
 
@@ -136,20 +136,23 @@ def qwen_next(config: ConfigJson) -> ModelShape:
 
 
 def falcon_h1(config: ConfigJson) -> ModelShape:
-    """Attention and Mamba-2 beside each other in every layer."""
+    """Falcon-H1: attention and Mamba-2 in parallel in every layer."""
     layers = config.count("num_hidden_layers")
     return decoder(config, linear=_mamba_of(config, layers, _FALCON, gated_norm=config.flag("mamba_rms_norm", False)))
 
 
 def bamba(config: ConfigJson) -> ModelShape:
-    """Attention in the layers that are named, Mamba-2 in the others."""
+    """Bamba: attention in the layers that the file lists, Mamba-2 in the others."""
     layers = config.count("num_hidden_layers")
     attention = len({number for number in config.whole_numbers("attn_layer_indices") if 0 <= number < layers})
     return decoder(config, attention_layers=attention, linear=_mamba_of(config, layers - attention, _MAMBA))
 
 
 def granite_hybrid(config: ConfigJson) -> ModelShape:
-    """Attention in some layers, Mamba-2 in the others; a shared feed-forward in each, beside experts or alone."""
+    """Granite hybrids: attention in some layers, Mamba-2 in the others, and a shared feed-forward block in each layer.
+
+    The shared block is the only feed-forward block, or is added to routed experts.
+    """
     listed, layers = config.texts("layer_types") or config.texts("layers_block_type"), config.count("num_hidden_layers")
     kinds = _kinds(config, "layer_types", listed, (ATTENTION, LINEAR)) or (LINEAR,) * layers
     if len(kinds) != layers:

@@ -11,7 +11,7 @@ from planner.lazy import dataclass
 
 _HINT = "pass the config.json that the model was published with"
 _LARGEST = 10**9
-"""No count of a model's shape comes close; a larger number is a mistake."""
+"""Largest plausible count in a model's shape; any larger number is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ConfigJson:
     values: Mapping[str, Any]
 
     def fail(self, key: str, expected: str) -> InputFileError:
-        """The error for a value that is missing or not what it should be."""
+        """The error for a value that is missing or invalid."""
         actual = f"found `{json.dumps(self.values[key])[:60]}`" if key in self.values else "but it is missing"
         return InputFileError(f"{self.file}: {key}: expected {expected}, {actual}", hint=_HINT)
 
@@ -32,7 +32,7 @@ class ConfigJson:
         return next((key for key in keys if self.values.get(key) is not None), keys[0])
 
     def opt_count(self, *keys: str, low: int = 1) -> int | None:
-        """A whole number of at least `low`; None where the key is missing or null."""
+        """A whole number of at least `low`; None if the key is missing or null."""
         key = self._find(keys)
         value = self.values.get(key)
         if value is None:
@@ -42,14 +42,14 @@ class ConfigJson:
         return value
 
     def count(self, *keys: str, low: int = 1) -> int:
-        """A whole number of at least `low` that must be there."""
+        """A whole number of at least `low`; the key is required."""
         value = self.opt_count(*keys, low=low)
         if value is None:
             raise self.fail(self._find(keys), f"a whole number of at least {low}")
         return value
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false; `default` where the key is missing or null."""
+        """True or false; `default` if the key is missing or null."""
         value = self.values.get(key)
         if value is None:
             return default
@@ -58,14 +58,14 @@ class ConfigJson:
         return value
 
     def text(self, key: str) -> str | None:
-        """A text; None where the key is missing or null."""
+        """A text; None if the key is missing or null."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
             raise self.fail(key, "a text")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts; empty where the key is missing or null."""
+        """A list of texts; empty if the key is missing or null."""
         value = self.values.get(key)
         if value is None:
             return ()
@@ -74,7 +74,7 @@ class ConfigJson:
         return tuple(value)
 
     def whole_numbers(self, key: str) -> tuple[int, ...]:
-        """A list of whole numbers; empty where the key is missing or null."""
+        """A list of whole numbers; empty if the key is missing or null."""
         value = self.values.get(key)
         if value is None:
             return ()
@@ -83,11 +83,11 @@ class ConfigJson:
         return tuple(value)
 
     def over(self, defaults: Mapping[str, Any]) -> ConfigJson:
-        """The same object over what is taken for keys that it leaves out; a null stays one."""
+        """This object with defaults for its missing keys; a null value remains null."""
         return ConfigJson(self.file, {**defaults, **self.values})
 
     def inner(self, key: str) -> ConfigJson:
-        """The object under a key; empty where the key is missing or null."""
+        """The object under a key; empty if the key is missing or null."""
         value = self.values.get(key)
         if value is None:
             value = {}
@@ -100,7 +100,7 @@ def parse_config(text: str, name: str) -> ConfigJson:
     """Parse the text of a config file.
 
     Raises:
-        InputFileError: not JSON (cut off, for example), or not an object.
+        InputFileError: the text is not JSON (for example because it is cut off), or not an object.
     """
     try:
         values = json.loads(text)

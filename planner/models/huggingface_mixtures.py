@@ -9,13 +9,13 @@ from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
 TOP_K = ("num_experts_per_tok", "experts_per_token")
-"""Usual keys of the number of experts that a token is routed to."""
+"""Usual keys for the number of experts to which a token is routed."""
 
 
 def experts_of(
     config: ConfigJson, experts: tuple[str, ...], expert_ffn: str, chosen: tuple[str, ...] = TOP_K
 ) -> dict[str, int]:
-    """Experts of a layer, those of a token and the size of one, by the keys that hold them."""
+    """Experts per layer, experts per token and inner size of an expert, read from the given keys."""
     count, top_k = config.count(*experts), config.count(*chosen)
     if top_k > count:
         raise config.fail(chosen[0], f"at most {experts[0]} ({count})")
@@ -23,21 +23,21 @@ def experts_of(
 
 
 def mixtral(config: ConfigJson) -> ModelShape:
-    """Experts in every layer, without any that all tokens share."""
+    """Mixtral: experts in every layer, without shared experts."""
     experts = experts_of(config, ("num_local_experts",), "intermediate_size")
     return decoder(config, ffn_hidden=0, **window_of(config), **experts)
 
 
 def gpt_oss(config: ConfigJson) -> ModelShape:
-    """As Mixtral, with biases and every second layer local."""
+    """GPT-OSS: like Mixtral, with biases and local attention in every second layer."""
     experts = experts_of(config, ("num_local_experts",), "intermediate_size")
     return decoder(config, ffn_hidden=0, biases=True, **window_of(config, every=2), **experts)
 
 
 def _leading_dense(config: ConfigJson) -> int:
-    """Number of dense layers named in `mlp_only_layers`, which must be the first ones.
+    """Number of dense layers listed in `mlp_only_layers`, which must be the first layers.
 
-    Those that a shortened model no longer has are named in vain: transformers asks of each layer that it builds.
+    Layers that a shortened model no longer has are ignored, as in transformers, which checks each layer that it builds.
     """
     layers = config.count("num_hidden_layers")
     named = sorted(number for number in set(config.whole_numbers("mlp_only_layers")) if number < layers)
@@ -47,7 +47,7 @@ def _leading_dense(config: ConfigJson) -> int:
 
 
 def qwen_moe(config: ConfigJson, **fields: Any) -> ModelShape:
-    """Some layers dense, and shared experts given by their size; `fields` are those of the family."""
+    """Qwen mixtures: some dense layers, and shared experts given by their size; `fields` are specific to the family."""
     experts = experts_of(config, ("num_experts", "num_local_experts"), "moe_intermediate_size")
     dense = _leading_dense(config)
     every = config.opt_count("decoder_sparse_step") or 1
@@ -66,7 +66,7 @@ def qwen_moe(config: ConfigJson, **fields: Any) -> ModelShape:
 
 
 def llama4(config: ConfigJson) -> ModelShape:
-    """One shared expert; in some models every second layer is dense."""
+    """Llama 4: one shared expert; in some models every second layer is dense."""
     experts = experts_of(config, ("num_local_experts",), "intermediate_size")
     every = config.opt_count("interleave_moe_layer_step") or 1
     dense = config.count("intermediate_size_mlp") if every > 1 else 0
@@ -74,7 +74,7 @@ def llama4(config: ConfigJson) -> ModelShape:
 
 
 def groups_of(config: ConfigJson, experts: int) -> dict[str, int]:
-    """Groups of experts of which a token sees some only; `greedy` sees all of them, as does one group."""
+    """Groups of experts and groups per token; empty if tokens are routed over all groups (`greedy`, or one group)."""
     groups, seen = config.opt_count("n_group") or 1, config.opt_count("topk_group") or 1
     if config.text("topk_method") == "greedy" or groups == 1:
         return {}
@@ -86,9 +86,9 @@ def groups_of(config: ConfigJson, experts: int) -> dict[str, int]:
 
 
 def _after_dense_layers(config: ConfigJson) -> dict[str, int]:
-    """Routed and shared experts behind leading dense layers, as DeepSeek names them."""
+    """Routed and shared experts after leading dense layers, with DeepSeek's key names."""
     experts = experts_of(config, ("n_routed_experts",), "moe_intermediate_size")
-    # As in transformers, a model with fewer layers than are dense has dense ones only.
+    # As in transformers, a model with fewer layers than the dense ones stated has only dense layers.
     dense = min(config.opt_count("first_k_dense_replace", low=0) or 0, config.count("num_hidden_layers"))
     return {
         "shared_experts": config.opt_count("n_shared_experts", low=0) or 0,
@@ -100,18 +100,18 @@ def _after_dense_layers(config: ConfigJson) -> dict[str, int]:
 
 
 def glm(config: ConfigJson) -> ModelShape:
-    """DeepSeek's experts with ordinary attention."""
+    """GLM: DeepSeek's experts with ordinary attention."""
     return decoder(config, **window_of(config), **_after_dense_layers(config))
 
 
 def olmoe(config: ConfigJson) -> ModelShape:
-    """As Mixtral, with a key of its own for the number of experts."""
+    """OLMoE: like Mixtral, with a different key for the number of experts."""
     experts = experts_of(config, ("num_experts", "num_local_experts"), "intermediate_size")
     return decoder(config, ffn_hidden=0, **experts)
 
 
 def ernie(config: ConfigJson) -> ModelShape:
-    """Shared experts, leading dense layers, and names of its own for all of it."""
+    """ERNIE: shared experts and leading dense layers, with different key names for all of them."""
     last, layers = config.values.get("moe_layer_end_index"), config.count("num_hidden_layers")
     if isinstance(last, int) and 0 <= last < layers - 1:
         raise config.fail("moe_layer_end_index", f"the last layer ({layers - 1})")
@@ -125,7 +125,7 @@ def ernie(config: ConfigJson) -> ModelShape:
 
 
 def deepseek(config: ConfigJson) -> ModelShape:
-    """Latent attention, shared experts, leading dense layers, and routing within groups of experts."""
+    """DeepSeek: latent attention, shared experts, leading dense layers, and routing within groups of experts."""
     rope = config.count("qk_rope_head_dim")
     heads = config.count("num_attention_heads")
     return decoder(

@@ -1,6 +1,6 @@
-"""What a vision model does in one training step: convolutions, products and attention by shape, and passes.
+"""The operations of a vision model in one training step: convolutions, products and attention by shape, and passes.
 
-Everything is per image, at one size of the image. Another size scales what depends on the area (`at_size`).
+Everything is per image, at one image size. `at_size` scales the quantities that depend on the area to another size.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from math import isqrt
 from planner.lazy import dataclass
 
 GLOBAL_HEADS = 64
-"""Attention with more sequences per image than this is within windows: a larger image has more of them, not longer."""
+"""Attention with more sequences per image than this is windowed: a larger image has more windows, not longer ones."""
 FEW_ROWS = 3.0
-"""Products of at most so many rows per image come after the pooling (class or distillation tokens): no area in them."""
+"""Products of at most this many rows per image follow the pooling (class or distillation tokens) and do not scale with
+the area."""
 CONVOLUTIONAL = 0.5
-"""Share of the arithmetic in convolutions from which a model is a convolutional network to its reader."""
+"""Share of the FLOP in convolutions from which a model is called a convolutional network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
-    """Convolutions of one shape."""
+    """All convolutions of one shape."""
 
     inputs: int
     """Input channels of one group."""
@@ -28,7 +29,7 @@ class Convolution:
     """Output channels of all groups."""
     groups: int
     taps: int
-    """Elements of the kernel: 9 for 3x3."""
+    """Elements of the convolution kernel: 9 for 3x3."""
     pixels: float
     """Output pixels of one image."""
     input_pixels: float
@@ -43,18 +44,18 @@ class Convolution:
 
     @property
     def stride(self) -> int:
-        """Pixels of the input between two of the output; 0 where the output is larger (transposed)."""
+        """Input pixels per output pixel along a side; 0 if the output is larger (transposed convolution)."""
         return round((self.input_pixels / self.pixels) ** 0.5) if self.pixels else 1
 
     @property
     def flop(self) -> float:
-        """Forward FLOP of one image, all of them."""
+        """Forward FLOP per image of all these convolutions."""
         return 2.0 * self.pixels * self.outputs * self.inputs * self.taps * self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """Linear layers of one shape: `m x k` times `k x n`, `m` rows for each image."""
+    """All linear layers of one shape: `m x k` times `k x n`, with `m` rows per image."""
 
     m: float
     n: int
@@ -63,13 +64,13 @@ class Product:
 
     @property
     def flop(self) -> float:
-        """Forward FLOP of one image, all of them."""
+        """Forward FLOP per image of all these linear layers."""
         return 2.0 * self.m * self.n * self.k * self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchedProduct:
-    """Products of activations with activations: `batch` of them for each image."""
+    """All products of activations with activations of one shape, `batch` products per image."""
 
     batch: float
     m: float
@@ -79,13 +80,13 @@ class BatchedProduct:
 
     @property
     def flop(self) -> float:
-        """Forward FLOP of one image, all of them."""
+        """Forward FLOP per image of all these products."""
         return 2.0 * self.batch * self.m * self.n * self.k * self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """Attention of one shape; `heads` counts the windows of an image as well."""
+    """All attention cores of one shape; `heads` is multiplied by the number of windows per image."""
 
     heads: float
     queries: float
@@ -95,20 +96,20 @@ class Attention:
 
     @property
     def flop(self) -> float:
-        """Forward FLOP of one image, all of them."""
+        """Forward FLOP per image of all these attention cores."""
         return 4.0 * self.heads * self.queries * self.keys * self.head_dim * self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Bytes that operations other than products read and write, forward and backward, and what is kept between.
+    """Bytes that operations other than products read and write, forward and backward, and bytes kept in between.
 
-    Each operation reads its inputs and writes its outputs once. With activations of two bytes (autocast: what autocast
-    leaves in FP32 counts four) or of four.
+    Each operation reads its inputs and writes its outputs once. Activations have two bytes (with autocast, which leaves
+    some of them in FP32 at four bytes) or four bytes.
     """
 
     batch_norm: float
-    """Per image, like the next five."""
+    """Per image, like the next five fields."""
     layer_norm: float
     """Layer and group norms."""
     pointwise: float
@@ -116,35 +117,35 @@ class Traffic:
     copy: float
     """Casts, concatenations, transposes."""
     reduce: float
-    """Means and sums: pooling over the image, gradients of biases."""
+    """Means and sums: pooling over the whole image, gradients of biases."""
     pool: float
-    """Pooling, resizing."""
+    """Local pooling and resizing."""
     weights: float
     """Per micro-batch: casts and normalisations of weights."""
     saved: float
-    """Kept per image from the forward to the backward pass."""
+    """Bytes per image that are kept from the forward to the backward pass."""
     kernels: float
-    """Kernels launched per micro-batch, forward and backward."""
+    """Number of kernels launched per micro-batch, forward and backward."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageNetwork:
-    """A vision model, at one size of the image."""
+    """A vision model at one image size."""
 
     name: str
     image_size: int
-    """Pixels of a side."""
+    """Pixels along a side."""
     params: float
     tensors: int
-    """Parameter tensors, which the optimizer steps through."""
+    """Number of parameter tensors, over which the optimizer loops."""
     convolutions: tuple[Convolution, ...]
     products: tuple[Product, ...]
     batched: tuple[BatchedProduct, ...]
     attention: tuple[Attention, ...]
     half: Traffic
-    """With 16-bit autocast."""
+    """Traffic with 16-bit autocast."""
     full: Traffic
-    """With activations of 32 bits."""
+    """Traffic with 32-bit activations."""
 
     @property
     def convolution_flop(self) -> float:
@@ -159,12 +160,12 @@ class ImageNetwork:
 
     @property
     def is_convolutional(self) -> bool:
-        """Whether most of its arithmetic is in convolutions."""
+        """Whether at least half of its FLOP are in convolutions."""
         return self.convolution_flop >= CONVOLUTIONAL * self.flop_per_image
 
     @property
     def patch(self) -> int | None:
-        """Pixels of a side of the patches that a transformer cuts an image into; None where it cuts none."""
+        """Side in pixels of the patches into which a transformer cuts an image; None if it cuts none."""
         first = next((layer for layer in self.convolutions if layer.reads_image), None)
         if first is None or not (self.attention or len(self.convolutions) == 1):
             return None
@@ -172,14 +173,14 @@ class ImageNetwork:
         return side if first.pixels == (self.image_size // side) ** 2 else None
 
     def traffic(self, activation_bytes: float) -> Traffic:
-        """The traffic with activations of so many bytes."""
+        """The traffic with activations of `activation_bytes` per element."""
         return self.half if activation_bytes < 4 else self.full
 
     def at_size(self, image_size: int) -> ImageNetwork:
-        """The same model on images of another size.
+        """This model at another image size.
 
-        Convolutions, passes and rows of products scale with the area; global attention with its square. Exact where the
-        strides divide both sizes; the few tokens that are no part of the image are scaled with the others.
+        Convolutions, passes and rows of products scale with the area, global attention with its square. This is exact
+        if the strides divide both sizes, except that the few tokens that are not part of the image are scaled too.
         """
         if image_size == self.image_size:
             return self
@@ -197,7 +198,7 @@ class ImageNetwork:
 
 
 def _scaled_convolution(layer: Convolution, area: float) -> Convolution:
-    if layer.input_pixels <= 1.0:  # squeeze-excite: after the pooling
+    if layer.input_pixels <= 1.0:  # squeeze-excite, after the pooling
         return layer
     return replace(layer, pixels=max(1.0, layer.pixels * area), input_pixels=layer.input_pixels * area)
 

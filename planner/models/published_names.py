@@ -1,4 +1,4 @@
-"""By which name others know a model of the catalogue: rows of `catalog/published_names.csv`."""
+"""Names of the catalogue's models elsewhere: rows of `catalog/published_names.csv`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from planner.rows import CATALOG, read_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNames:
-    """Names of one model; None where nobody published it there."""
+    """Names of one model; None where it was not published."""
 
     hugging_face: str | None = None
     """Repository of its weights on the Hugging Face Hub."""
     torchtitan: str | None = None
-    """Model of torchtitan."""
+    """Name of the model in torchtitan."""
     torchtitan_flavor: str | None = None
-    """Its size in that model."""
+    """Name of its size (flavor) in torchtitan."""
 
 
 @cache
 def load_published_names() -> dict[str, PublishedNames]:
-    """The names by model of the catalogue.
+    """The names by catalogue id of the model.
 
     Raises:
         InputFileError: a row is wrong.
@@ -38,5 +38,5 @@ def load_published_names() -> dict[str, PublishedNames]:
 
 
 def published_names(model: str) -> PublishedNames:
-    """The names of a model; all None where the catalogue does not know it."""
+    """The names of a model; all are None if the table does not list it."""
     return load_published_names().get(model, PublishedNames())

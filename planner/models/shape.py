@@ -18,10 +18,10 @@ class ModelShape:
     name: str
     """Slug, for example `llama-3.1-70b`."""
     kind: str
-    """`decoder`, `encoder`, `encoder-decoder`; or `image`, a vision model."""
+    """`decoder`, `encoder` or `encoder-decoder`; or `image` for a vision model."""
     layers: int
-    """Transformer layers (encoder plus decoder layers for an encoder-decoder). Where attention, linear attention and
-    feed-forwards are layers of their own (Nemotron-H), two of those count as one here."""
+    """Transformer layers (encoder plus decoder layers for an encoder-decoder). If attention, linear attention and
+    feed-forward blocks are separate layers (Nemotron-H), two of them count as one layer here."""
     hidden: int
     heads: int
     """Query heads."""
@@ -30,82 +30,82 @@ class ModelShape:
     head_dim: int
     """Size of one query/key head."""
     ffn_hidden: int
-    """Inner size of the dense feed-forward (0 where every layer is a mixture of experts)."""
+    """Inner size of the dense feed-forward block (0 if every layer is a mixture of experts)."""
     gated_mlp: bool
     """True for SwiGLU/GeGLU (three matrices), False for two."""
     vocab: int
     """Rows of the embedding as published, without the padding that the planner adds."""
     context: int
-    """Sequence length that the model was trained with by default."""
+    """Default sequence length in training."""
     tied_embeddings: bool = False
     learned_positions: int = 0
     """Rows of a learned position table; 0 for rotary, ALiBi and the like."""
     biases: bool = False
-    """Biases in the linear layers (GPT-2, GPT-3, BERT, OPT, BLOOM)."""
+    """Whether the linear layers have biases (GPT-2, GPT-3, BERT, OPT, BLOOM)."""
     sliding_window: int | None = None
-    """Window of local attention in tokens; None: every layer sees the whole sequence."""
+    """Window of local attention in tokens; None if every layer attends to the whole sequence."""
     global_attention_every: int = 1
-    """With a window: every n-th layer still sees everything (1 with a window: none does, all layers are local)."""
+    """With a window, every n-th layer attends to the whole sequence; 1 means that all layers are local."""
     q_lora_rank: int | None = None
-    """Multi-head latent attention: rank of the query compression; None where queries are not compressed."""
+    """Multi-head latent attention: rank of the query compression; None if queries are not compressed."""
     kv_lora_rank: int | None = None
-    """Multi-head latent attention: rank of the key/value compression; None: ordinary attention."""
+    """Multi-head latent attention: rank of the key/value compression; None for ordinary attention."""
     rope_head_dim: int = 0
     """MLA: rotary part of the query/key head (included in `head_dim`)."""
     v_head_dim: int | None = None
-    """Size of one value head; None: `head_dim`."""
+    """Size of one value head; None for `head_dim`."""
     attention_layers: int | None = None
-    """Layers that have attention; None: all."""
+    """Number of layers with attention; None for all."""
     gated_attention: bool = False
-    """Whether the output of attention is gated, by as many numbers as a query has (Qwen3-Next)."""
+    """Whether the attention output is gated element by element, with gates from the query projection (Qwen3-Next)."""
     linear: LinearAttention | None = None
-    """Of a hybrid: its layers with linear attention."""
+    """The linear-attention layers of a hybrid model."""
     ffn_layers: int | None = None
-    """Layers that have a feed-forward, dense or with experts; None: all."""
+    """Number of layers with a feed-forward block, dense or with experts; None for all."""
     experts: int = 0
     """Routed experts per MoE layer; 0 for a dense model."""
     top_k: int = 0
     """Routed experts per token."""
     expert_groups: int = 0
-    """Groups of routed experts, of which a token's experts lie in `token_groups` at most; 0 without that limit."""
+    """Number of groups of routed experts if a token's experts come from at most `token_groups` of them; else 0."""
     token_groups: int = 0
-    """Groups that the experts of one token may lie in (DeepSeek-V3, arXiv 2412.19437, section 2.1.2)."""
+    """Most groups from which the experts of one token come (DeepSeek-V3, arXiv 2412.19437, section 2.1.2)."""
     shared_experts: int = 0
     expert_ffn: int = 0
     """Inner size of one expert."""
     expert_hidden: int | None = None
-    """Size to which a token is projected before it is routed, and from which it is projected back; None: routed
-    experts take the hidden state as it is."""
+    """Size to which a token is projected before the routed experts, and from which it is projected back; None if routed
+    experts take the hidden state itself."""
     dense_layers: int = 0
-    """MoE: leading layers with a dense feed-forward."""
+    """MoE: leading layers with a dense feed-forward block."""
     moe_every: int = 1
     """MoE: after the dense layers, every n-th layer is a mixture of experts."""
     cross_attention_layers: int = 0
     """Encoder-decoder: layers (of `layers`) that also attend to the encoder's output."""
     cached_segments: int = 0
-    """Transformer-XL: earlier segments of one sequence length that are attended to and projected again."""
+    """Transformer-XL: number of earlier segments, each a sequence long, that are attended to and projected again."""
     relative_positions: bool = False
-    """Transformer-XL: positions are projected by a matrix of their own and scored by a product of their own."""
+    """Transformer-XL: whether positions are projected by a separate matrix and scored by a separate product."""
     head_ratio: float = 1.0
-    """Share of tokens times vocabulary that the output layer multiplies: masked tokens only, or an adaptive softmax."""
+    """Share of tokens times vocabulary that the output layer computes: masked tokens only, or an adaptive softmax."""
     mtp_layers: int = 0
-    """Modules of multi-token prediction, each of which predicts one token further (DeepSeek-V3, arXiv 2412.19437,
-    section 2.2): in the catalogue those that its publisher trained, in a plan those that it trains. Layers and
-    parameters are counted without them, but for `unrolled`."""
+    """Number of multi-token prediction modules, each of which predicts one further token (DeepSeek-V3, arXiv
+    2412.19437, section 2.2): in the catalogue those that the publisher trained, in a plan those that the plan trains.
+    Layers and parameters are counted without them, except after `unrolled`."""
     mtp_shares_weights: bool = False
-    """Whether all of these modules have the weights of one (Nemotron 3)."""
+    """Whether all of these modules share the weights of one (Nemotron 3)."""
     mtp_unrolled: int = 0
-    """How many of these modules `layers` and `head_ratio` include: none, but for `unrolled`."""
+    """Number of these modules that `layers` and `head_ratio` include: 0, except after `unrolled`."""
     params_published: float | None = None
-    """Parameter count that the publisher states, for the check against our own count."""
+    """Parameter count that the publisher states, to check our own count."""
     global_batch_tokens: float | None = None
-    """Published pre-training batch in tokens; None where not published."""
+    """Published pre-training batch in tokens; None if not published."""
     evidence: Evidence | None = None
     network: ImageNetwork | None = None
-    """Of kind `image`: its operations, which no other field here describes."""
+    """The operations of a vision model (kind `image`), which the other fields do not describe."""
 
     def unrolled(self) -> ModelShape:
-        """What a step computes: each module of multi-token prediction is one more layer and output layer."""
+        """The shape that a step computes: each multi-token prediction module adds a layer and an output layer."""
         more = self.mtp_layers - self.mtp_unrolled
         return self if not more else replace(
             self, layers=self.layers + more, head_ratio=self.head_ratio * (1 + self.mtp_layers), mtp_unrolled=more,
@@ -115,7 +115,7 @@ class ModelShape:
 
     @property
     def has_network(self) -> bool:
-        """Whether it is a vision model, which no field of a transformer describes."""
+        """Whether it is a vision model, described by `network` rather than by the fields of a transformer."""
         return self.kind == "image"
 
     @property
@@ -146,7 +146,7 @@ class ModelShape:
 
     @property
     def dense_ffn_share(self) -> float:
-        """Layers with a dense feed-forward over those without experts."""
+        """Layers with a dense feed-forward block over layers without experts."""
         if self.ffn_layers is None:
             return 1.0
         return (self.ffn_layers - self.moe_layers) / max(self.layers - self.moe_layers, 1)
@@ -158,9 +158,10 @@ class ModelShape:
 
     @property
     def heads_to_split(self) -> int:
-        """What a tensor parallel size must divide: the query heads, and the key and value heads of linear attention.
+        """The number that a tensor parallel size must divide.
 
-        Megatron-Core gives no group of Mamba-2 to two ranks (`megatron/core/ssm/mamba_mixer.py`).
+        It is the greatest common divisor of the query heads and of the key and value heads of linear attention.
+        Megatron-Core does not split a group of Mamba-2 over two ranks (`megatron/core/ssm/mamba_mixer.py`).
         """
         if self.linear is None:
             return self.heads
@@ -168,46 +169,46 @@ class ModelShape:
 
     @property
     def query_outputs(self) -> int:
-        """Outputs of the product that gives the queries, with the gate where there is one."""
+        """Outputs of the query product, including the gate if attention is gated."""
         return self.heads * (self.head_dim + self.gated_attention * self.value_dim)
 
     @property
     def expert_width(self) -> int:
-        """Size of what a routed expert takes and gives."""
+        """Input and output size of a routed expert."""
         return self.hidden if self.expert_hidden is None else self.expert_hidden
 
     @property
     def mixer_params(self) -> float:
-        """Matrix parameters of attention and linear attention in the mean layer, and of what comes before them."""
+        """Matrix parameters of attention, linear attention and MTP input projections, averaged over layers."""
         linear = 0.0 if self.linear is None else self.linear_share * self.linear.matrix_params(self.hidden)
         return self.attention_share * self.attention_params + linear + self.mtp_share * self.mtp_joint_params
 
     @property
     def mtp_share(self) -> float:
-        """Layers that are modules of multi-token prediction over all layers."""
+        """Multi-token prediction modules over all layers, after `unrolled`."""
         return self.mtp_unrolled / max(self.layers, 1)
 
     @property
     def mtp_joint_params(self) -> float:
-        """Matrix parameters with which such a module joins the hidden state and the next token's embedding."""
+        """Matrix parameters with which an MTP module joins the hidden state and the next token's embedding."""
         return 2.0 * self.hidden**2
 
     @property
     def held_share(self) -> float:
-        """Layers with weights of their own over all layers."""
+        """Share of the layers that have separate weights; MTP modules that share weights count once."""
         return 1.0 - self.mtp_shares_weights * max(self.mtp_unrolled - 1, 0) / max(self.layers, 1)
 
     @property
     def mixer_out_params(self) -> float:
-        """Those of `mixer_params` that give the hidden state back."""
+        """The part of `mixer_params` in the output projections, which return the hidden state."""
         linear = 0.0 if self.linear is None else self.linear_share * self.linear.inner
         return self.hidden * (self.attention_share * self.heads * self.value_dim + linear)
 
     @property
     def attention_params(self) -> float:
-        """Matrix parameters of attention in the mean layer that has it: q, k, v, o, or the chain of latent attention.
+        """Matrix parameters of attention, averaged over layers with attention.
 
-        Cross-attention is included.
+        They are q, k, v and o, or the chain of latent attention; cross-attention is included.
         """
         h, d, dv, n_q, n_kv = self.hidden, self.head_dim, self.value_dim, self.heads, self.kv_heads
         out = n_q * dv * h
@@ -222,12 +223,12 @@ class ModelShape:
 
     @property
     def mlp_matrices(self) -> int:
-        """Matrices of one feed-forward: 3 when gated, else 2."""
+        """Number of matrices in a feed-forward block: 3 if gated, else 2."""
         return 3 if self.gated_mlp else 2
 
     @property
     def dense_mlp_params(self) -> float:
-        """Matrix parameters of one dense feed-forward."""
+        """Matrix parameters of one dense feed-forward block."""
         return float(self.mlp_matrices * self.hidden * self.ffn_hidden)
 
     @property
@@ -237,33 +238,33 @@ class ModelShape:
 
     @property
     def shared_params(self) -> float:
-        """Matrix parameters of the shared experts of one MoE layer, and of the projections around the routed ones."""
+        """Matrix parameters of one MoE layer's shared experts and of the projections around its routed experts."""
         shared = float(self.mlp_matrices * self.hidden * self.shared_experts * self.expert_ffn)
         return shared + (0.0 if self.expert_hidden is None else 2.0 * self.hidden * self.expert_hidden)
 
     @property
     def routed_params(self) -> float:
-        """All routed experts of one MoE layer (shared experts and router excluded)."""
+        """Matrix parameters of all routed experts of one MoE layer, without shared experts and router."""
         return self.experts * self.expert_params
 
     @property
     def embedding_params(self) -> float:
-        """Input embedding and learned positions."""
+        """Parameters of the input embedding and of learned positions."""
         return float((self.vocab + self.learned_positions) * self.hidden)
 
     @property
     def head_params(self) -> float:
-        """Output layer as a matrix product, whether or not its weights are tied to the embedding."""
+        """Parameters of the output layer's matrix product, whether or not they are tied to the embedding."""
         return float(self.vocab * self.hidden)
 
     @property
     def layer_params_dense(self) -> float:
-        """Matrix parameters of one layer without experts; of a hybrid, of the mean one."""
+        """Matrix parameters of one layer without experts; in a hybrid model, of the mean one."""
         return self.mixer_params + self.dense_ffn_share * self.dense_mlp_params
 
     @property
     def layer_params_moe(self) -> float:
-        """Matrix parameters of one MoE layer, all experts included."""
+        """Matrix parameters of one MoE layer, including all experts."""
         return self.mixer_params + self.routed_params + self.shared_params + self.hidden * self.experts
 
     @property
@@ -273,7 +274,7 @@ class ModelShape:
 
     @property
     def vector_params(self) -> float:
-        """Norms and biases, all layers: small, but counted."""
+        """Parameters of norms and biases in all layers; small, but counted."""
         per_layer = 2.0 * self.hidden
         if self.biases:
             per_layer += 2.0 * self.hidden
@@ -284,7 +285,7 @@ class ModelShape:
 
     @property
     def params_total(self) -> float:
-        """All parameters, tied output weights counted once."""
+        """All parameters; tied output weights are counted once."""
         moe = self.moe_layers
         layers = moe * self.layer_params_moe + (self.layers - moe) * self.layer_params_dense
         head = 0.0 if self.tied_embeddings else self.head_params
@@ -297,7 +298,7 @@ class ModelShape:
 
     @property
     def matrix_params_active(self) -> float:
-        """Matrix parameters used for one token, output layer included, input embedding excluded: the N of 6N."""
+        """Matrix parameters used for one token, with the output layer but without the input embedding: the N of 6N."""
         moe = self.moe_layers
         layers = moe * self.layer_params_moe_active + (self.layers - moe) * self.layer_params_dense
         return layers + self.head_params * self.head_ratio

@@ -1,4 +1,1 @@
-"""How can a model be split over GPUs?
-
-One layout, many layouts as arrays, and the search space that a question allows.
-"""
+"""How a model can be split over GPUs: one layout, many layouts as arrays, and the search space of a question."""

@@ -1,4 +1,4 @@
-"""Which global batches a layout that is fixed in part divides on a number of GPUs."""
+"""The global batch sizes that a partly fixed layout can divide on a given number of GPUs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from planner.training.recipe import Recipe
 
 
 def is_fixed(fixed: FixedLayout) -> bool:
-    """Whether anything of a layout is fixed that says which batches it divides."""
+    """Whether any fixed size of a layout restricts the batches that it can divide."""
     return any(size is not None for size in (fixed.tp, fixed.pp, fixed.cp, fixed.dp, fixed.micro_batch, fixed.vp))
 
 
 def batches_near(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int) -> tuple[int, int] | None:
-    """The nearest batches, at most and at least the recipe's, that a layout on so many GPUs divides.
+    """The nearest batches below and above the recipe's (or equal to it) that a layout on so many GPUs can divide.
 
-    None where no layout divides any; where even the smallest that one divides is larger, it is both.
+    None if no layout exists. If even the smallest possible batch is larger than the recipe's, both values are that one.
     """
     steps = _steps(recipe, cluster, fixed, gpus)
     batch = recipe.global_batch
@@ -26,7 +26,7 @@ def batches_near(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int
 
 
 def _steps(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, gpus: int) -> set[int]:
-    """Sequences that all data parallel ranks take at once, of every way to split the model over so many GPUs."""
+    """Sequences of one round of micro-batches, which divide any batch, for every split of the model over the GPUs."""
     micro_batch = fixed.micro_batch or recipe.how.sequences_per_example
     return {
         gpus // (tp * cp * pp) * micro_batch * (pp if (fixed.vp or 1) > 1 else 1)

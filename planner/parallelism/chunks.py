@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 ENDS = (0, 2)
-"""How many of the model's ends count as layers in interleaved stages: none, or embedding and head. Modules that predict
-further tokens are layers themselves (DeepSeek-V3: `Et*2|(tt|)*29,t|mL`, 64 with both ends)."""
+"""Number of model ends that count as layers in interleaved stages: none, or both embedding and head. Multi-token
+prediction modules count as layers themselves (DeepSeek-V3: `Et*2|(tt|)*29,t|mL`, 64 with both ends)."""
 
 
 def even_chunks(layers: int, chunks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Whether layers split into equal chunks, as Megatron's interleaving requires, for each number of chunks.
+    """Whether the layers split into equal chunks, as Megatron's interleaving requires, for each number of chunks.
 
     The model's ends may count as layers (`ENDS`).
     """

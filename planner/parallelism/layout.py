@@ -1,8 +1,8 @@
-"""Layouts: how a model is split over GPUs. `Layout` is one, `Layouts` is many as columns of arrays.
+"""Layouts: how a model is split over GPUs. `Layout` is a single one; `Layouts` holds many as columns of arrays.
 
 Order of the axes, innermost (closest together) first: tensor `tp`, context `cp`, data `dp`, pipeline `pp`. Expert
-parallel `ep` lies inside `cp * dp`, or inside `tp * cp * dp` where it does not divide that. `tp * cp * dp * pp == gpus`
-and `dp * micro_batch * grad_accum == global batch in sequences`.
+parallel `ep` uses the ranks of `cp * dp`, or of `tp * cp * dp` if it does not divide `cp * dp`. It holds that
+`tp * cp * dp * pp == gpus` and `dp * micro_batch * grad_accum == global batch in sequences`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from planner.training.recipe import ACT_CKPT
 Ints = npt.NDArray[np.int64]
 
 FULL_SHARE = np.array([0.0, 0.0, 1.0, 0.5, 0.25])
-"""Share of the layers that are checkpointed whole, by code of `ACT_CKPT`."""
+"""Share of the layers that are fully checkpointed, by code of `ACT_CKPT`."""
 SELECTIVE = ACT_CKPT.index("selective")
 """Code of selective checkpointing."""
 
 
 def full_share(act_ckpt: str) -> float:
-    """Share of the layers that are checkpointed whole, 0..1, by one of `ACT_CKPT`."""
+    """Share of the layers that are fully checkpointed, 0..1, for one of `ACT_CKPT`."""
     return float(FULL_SHARE[ACT_CKPT.index(act_ckpt)])
 
 
@@ -41,7 +41,7 @@ class Layout:
     ep: int
     dp: int
     zero: int
-    """0 none, 1 optimizer states, 2 and gradients, 3 and parameters (FSDP full shard), over the data parallel ranks."""
+    """Sharded over data parallel ranks: 0 nothing, 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)."""
     micro_batch: int
     """Sequences per micro-batch and data parallel rank."""
     grad_accum: int
@@ -49,11 +49,11 @@ class Layout:
     act_ckpt: str
     """One of `ACT_CKPT`."""
     replicas: int = 1
-    """Copies of the sharded states among the data parallel ranks: above 1, ZeRO shards inside a group only (HSDP)."""
+    """Copies of the sharded states among the data parallel ranks; above 1, ZeRO shards only within groups (HSDP)."""
 
     @property
     def gpus(self) -> int:
-        """GPUs of the layout."""
+        """Number of GPUs of the layout."""
         return self.tp * self.cp * self.dp * self.pp
 
     @property
@@ -69,7 +69,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layouts:
-    """Many layouts as integer arrays of one shape: `[layout]`, or `[layout, 1]` where each meets every draw."""
+    """Many layouts as integer arrays of one shape: `[layout]`, or `[layout, 1]` to broadcast with draws."""
 
     tp: Ints
     pp: Ints
@@ -84,7 +84,7 @@ class Layouts:
     """Index into `ACT_CKPT`."""
     replicas: Ints
     kinds: int = 1
-    """How many consecutive layouts differ in checkpointing alone, the same kinds in the same order each time."""
+    """Length of the runs of layouts that differ only in checkpointing; all have the same kinds in the same order."""
 
     def __len__(self) -> int:
         return int(self.tp.shape[0])
@@ -101,28 +101,31 @@ class Layouts:
 
     @property
     def expert_tp(self) -> Ints:
-        """Tensor parallel size inside an expert of a mixture, of each layout, `[layout]`.
+        """Tensor parallel size inside an expert of a mixture, for each layout, `[layout]`.
 
-        Megatron-Core's rule: experts may use tensor, context and data parallel ranks; an `ep` that does not divide
-        `cp*dp` (because it is larger, say) takes the tensor parallel ranks too, and each expert is then whole.
+        Megatron-Core's rule is that experts may use tensor, context and data parallel ranks. If `ep` does not divide
+        `cp*dp` (for example because it is larger), it uses the tensor parallel ranks too, and each expert is whole.
         """
         return np.where((self.cp * self.dp) % self.ep == 0, self.tp, 1)
 
     @property
     def column(self) -> Layouts:
-        """The same as `[layout, 1]`: what is computed of them under draws, `[draw]`, is `[layout, draw]`."""
+        """These layouts as `[layout, 1]`, which broadcasts with draws, `[draw]`, to results `[layout, draw]`."""
         return Layouts(**{name: getattr(self, name)[:, None] for name in COLUMNS})
 
     @property
     def by_kind(self) -> Layouts:
-        """One of each such run, `[layout]`, with all kinds of checkpointing: what these change is `[kind, layout]`."""
+        """One row per run of `kinds` layouts, `[layout]`, with `act_ckpt` as `[kind, 1]`.
+
+        Results that depend on checkpointing are then `[kind, layout]`.
+        """
         if self.kinds == 1:
             return self
         rows = {name: getattr(self, name)[:: self.kinds] for name in COLUMNS}
         return Layouts(**rows | {"act_ckpt": self.act_ckpt[: self.kinds, None]})
 
     def take(self, index: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Layouts:
-        """The layouts at an index, mask or slice; all kinds of each where there are several."""
+        """The layouts at an index, mask or slice; after `by_kind`, each with all kinds of checkpointing."""
         taken = {name: getattr(self, name) for name in COLUMNS}
         shared = self.act_ckpt.ndim > self.tp.ndim
         return Layouts(**{n: v if shared and n == "act_ckpt" else v[index] for n, v in taken.items()})
@@ -139,7 +142,7 @@ class Layouts:
 
     @classmethod
     def joined(cls, parts: Sequence[Layouts]) -> Layouts:
-        """The layouts of some columns, one after the other."""
+        """Concatenate several sets of layouts."""
         none = np.zeros(0, dtype=np.int64)
         columns: dict[str, Any] = {
             name: np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in COLUMNS
@@ -159,4 +162,4 @@ class Layouts:
 
 
 COLUMNS = tuple(f.name for f in fields(Layouts) if f.name != "kinds")
-"""Names of the columns of `Layouts`, listed once: a search slices them thousands of times."""
+"""Names of the columns of `Layouts`, listed once because a search slices them thousands of times."""

@@ -1,4 +1,4 @@
-"""How often a token is sent to its experts, and on how many nodes they lie."""
+"""How often a token is sent to its experts, and over how many nodes these are spread."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from planner.training.precision import PrecisionPolicy
 Floats = npt.NDArray[np.float64]
 
 DISPATCHERS = ("deepep", "alltoall")
-"""A token crosses the network once for each node that holds some of its experts, and is copied there (DeepEP and its
-like); or once for each expert (the `alltoall` dispatcher of Megatron-Core, torchtitan's `standard`)."""
+"""With `deepep` (DeepEP and similar), a token crosses the network once for each node that holds any of its experts and
+is copied there. With `alltoall` (Megatron-Core's `alltoall` dispatcher, torchtitan's `standard`), it crosses once for
+each expert."""
 
 BF16_BYTES = 2.0
 """Bytes of an activation in the widest format that DeepEP sends."""
 
 DEEPEP_YEAR = 2025.5
-"""From then on frameworks are taken to have DeepEP: Megatron-Core added it in version 0.12 of May 2025 (its
-megatron/core/transformer/moe/README.md)."""
+"""Decimal year from which frameworks are assumed to have DeepEP: Megatron-Core added it in version 0.12 of May 2025
+(its megatron/core/transformer/moe/README.md)."""
 
 
 def settled_dispatcher(
     asked: str | None, stack: str, gpu: Gpu, policy: PrecisionPolicy, year: float | None = None
 ) -> str:
-    """One of `DISPATCHERS`: as asked where the precision can, else what is usual.
+    """Choose one of `DISPATCHERS`: the requested one if the precision allows it, otherwise the usual one.
 
-    DeepEP sends BF16 (DeepSpeed's deepspeed/module_inject/auto_ep_comm.py: "handles bfloat16 only"), runs on NVIDIA
-    GPUs since Ampere that NVLink joins (its README), and Megatron's relatives offer it.
+    DeepEP sends BF16 (DeepSpeed's deepspeed/module_inject/auto_ep_comm.py: "handles bfloat16 only"). It runs on NVIDIA
+    GPUs from Ampere on that are joined by NVLink (its README), and Megatron and its relatives offer it.
 
     Args:
-        asked: one of `DISPATCHERS`; None: nobody says.
+        asked: the requested one of `DISPATCHERS`; None if not specified.
         stack: one of `recipe.STACKS`.
-        gpu: on which the experts lie.
-        policy: of the training.
-        year: decimal year of the software's release; None: current.
+        gpu: the GPU that holds the experts.
+        policy: the precision policy of the training.
+        year: decimal year of the software's release; None for current software.
     """
     if policy.activation_bytes > BF16_BYTES or policy.precision == "fp16":
         return "alltoall"
@@ -51,12 +52,12 @@ def settled_dispatcher(
 
 
 def sent_share(dispatcher: str, model: ModelShape, nodes: Floats) -> Floats:
-    """Share of the copies of a token, one for each of its experts, that are sent between nodes, `[layout]`.
+    """Messages sent per copy of a token (there is one copy for each of its experts), `[layout]`.
 
     Args:
         dispatcher: one of `DISPATCHERS`.
         model: a mixture of experts.
-        nodes: as of `nodes_met`.
+        nodes: number of nodes; see `nodes_met`.
     """
     if dispatcher == "alltoall":
         return np.ones_like(nodes)
@@ -66,12 +67,13 @@ def sent_share(dispatcher: str, model: ModelShape, nodes: Floats) -> Floats:
 def nodes_met(model: ModelShape, nodes: Floats) -> Floats:
     """Expected number of nodes that hold the experts of one token, `[layout]`.
 
-    Of `D` nodes, `k` experts chosen evenly lie on `D (1 - (1 - 1/D)^k)`. Where experts come in groups and those of a
-    token lie in a few of them (DeepSeek-V3, arXiv 2412.19437, section 2.1.2), fewer nodes are met.
+    `k` experts chosen uniformly are on `D (1 - (1 - 1/D)^k)` of `D` nodes. If experts form groups and each token's
+    experts come from a few groups (DeepSeek-V3, arXiv 2412.19437, section 2.1.2), there are fewer nodes.
 
     Args:
         model: a mixture of experts.
-        nodes: over how many the experts are spread in order, so that a group lies on neighbouring GPUs, `[layout]`.
+        nodes: number of nodes over which the experts are spread in order, so that the experts of a group are on
+            neighbouring GPUs, `[layout]`.
     """
     if not model.expert_groups:
         return np.asarray(nodes * (1.0 - (1.0 - 1.0 / nodes) ** model.top_k))
@@ -84,9 +86,9 @@ def nodes_met(model: ModelShape, nodes: Floats) -> Floats:
 
 @lru_cache(maxsize=64)
 def _missed(groups: int, chosen: int, top_k: int) -> tuple[float, ...]:
-    """The probability that a node has none of a token's experts, by how many of the groups it holds, from none to all.
+    """Probability that a node holds none of a token's experts, by the number of groups on the node (0 to `groups`).
 
-    How many of a node's groups are chosen follows the hypergeometric distribution.
+    The number of the node's groups that are chosen follows a hypergeometric distribution.
     """
     ways = comb(groups, chosen)
     return tuple(

@@ -1,13 +1,12 @@
 """The layouts that a question allows, as arrays.
 
-What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain, or in the
-machine where there is none (4-bit weights lie in packed blocks that no usual software splits: bitsandbytes); pipeline
-depths that split the layers evenly or nearly so; context parallel for long sequences; expert parallel over divisors of
-the experts; micro-batches 1 to 128; the ways to checkpoint that the software has; ZeRO 1 (states), and without a
-pipeline 3 (FSDP) and, but for Megatron's optimizer, 2 (gradients too); with compressed gradients those that the method
-goes with. A fixed value replaces its list.
-Where the question leaves the batch to the search, each layout takes the one nearest to the recipe's that it divides,
-within the recipe's band.
+The search space has tensor parallel sizes (powers of two that divide the heads and fit in the NVLink domain, or in the
+node if there is none; 1 for 4-bit weights, whose packed blocks no common software splits: bitsandbytes); pipeline
+depths that split the layers evenly or nearly so; context parallel sizes for long sequences; expert parallel sizes that
+divide the experts; micro-batches of 1 to 128; the checkpointing modes of the software; ZeRO 1 (states) and, without a
+pipeline, 3 (FSDP) and, except with Megatron's optimizer, 2 (gradients too); with compressed gradients, the ZeRO stages
+that the method supports. A fixed value replaces its list. If the question leaves the batch to the search, each layout
+takes the batch within the recipe's band that it divides and that is nearest to the recipe's.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedLayout:
-    """What the user fixed; None is left to the search."""
+    """The sizes that the user fixed; None leaves a size to the search."""
 
     tp: int | None = None
     pp: int | None = None
@@ -42,8 +41,8 @@ class FixedLayout:
     act_ckpt: str | None = None
     dp: int | None = None
     on_given_gpus: bool = False
-    """The number of GPUs is given: what divides it is tried, though it splits the layers less evenly, and more sizes of
-    the micro-batch."""
+    """Whether the number of GPUs is given. The search then tries all pipeline depths that divide it, even if the layers
+    split less evenly, and more micro-batch sizes."""
 
 
 def _powers(limit: float) -> list[int]:
@@ -51,41 +50,41 @@ def _powers(limit: float) -> list[int]:
 
 
 def divisors(number: int) -> list[int]:
-    """All divisors, ascending."""
+    """All divisors in ascending order."""
     small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
     return sorted({*small, *(number // d for d in small)})
 
 
 def tensor_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
-    """Powers of two in an NVLink domain, else a node, at most 16, that divide the heads; 1 for 4-bit weights."""
+    """Powers of two up to 16 that divide the heads and fit in an NVLink domain, else a node; 1 for 4-bit weights."""
     heads, most = recipe.model.heads_to_split, 1 if recipe.how.low_bits else 16
     limit = min(cluster.nvlink_domain if cluster.nvlink_domain > 1 else cluster.gpus_per_node, most, heads)
     return [t for t in _powers(limit) if heads % t == 0]
 
 
 STAGE_MULTIPLE = 4
-"""Teams whose layers do not split into four even parts count the ends of the model as layers: 126 and 2 of Llama 3.1
+"""If the layers do not split into four equal parts, teams count the ends of the model as layers: 126 and 2 of Llama 3.1
 405B in 16 stages (arXiv 2407.21783), 70 and 2 of BLOOM in 12 (arXiv 2211.05100), 61 and 3 of DeepSeek-V3 in 16."""
 
 
 UNEVEN = 1.18
-"""Layers of the fullest stage over the mean of all, up to which a depth that does not divide them is tried.
+"""Largest ratio of the fullest stage's layers to the mean at which a depth that does not divide the layers is tried.
 
-A bound of the search alone: the step of every depth that is tried is that of its fullest stage.
+This only bounds the search: for every depth tried, the step time is that of its fullest stage.
 """
 UNEVEN_ON_GIVEN = 1.5
-"""The same where the number of GPUs is given: few depths divide it, and what memory asks for may be uneven."""
+"""`UNEVEN` when the number of GPUs is given: few depths divide it, and memory may require an uneven one."""
 MOST_UNEVEN = 32
-"""Stages of such a depth at most."""
+"""Most pipeline stages at an uneven depth."""
 MOST_UNEVEN_ON_GIVEN = 64
-"""The same where the number of GPUs is given."""
+"""Most pipeline stages at an uneven depth when the number of GPUs is given."""
 
 
 def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]:
     """Depths up to 128 that divide the layers, or the layers with the model's ends counted as up to three more.
 
-    Powers of two and three times such, and every depth where the GPUs are given, are tried with nearly even stages too
-    (`UNEVEN`, `UNEVEN_ON_GIVEN`).
+    Depths with nearly even stages (`UNEVEN`, `UNEVEN_ON_GIVEN`) are also tried: powers of two and three times a power
+    of two, or every depth if the number of GPUs is given.
     """
     layers = recipe.model.layers
     padded = -(-layers // STAGE_MULTIPLE) * STAGE_MULTIPLE
@@ -98,21 +97,21 @@ def pipeline_depths(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]
 
 
 MANY_GPUS = 8192
-"""From so many on, over which a batch of sequences is hard to spread, a rank may have half the tokens."""
+"""Number of GPUs from which a rank may have half the tokens, since a batch is hard to spread over so many ranks."""
 
 
 def context_powers(recipe: Recipe, most_gpus: float = 1) -> list[int]:
-    """Powers of two that leave each rank of a sequence at least 4 096 tokens, or 2 048 on very many GPUs."""
+    """Powers of two that leave each rank at least 4 096 tokens of a sequence, or 2 048 from `MANY_GPUS` on."""
     return _powers(max(recipe.seq_len / (2048 if most_gpus >= MANY_GPUS else 4096), 1))
 
 
 def context_sizes(recipe: Recipe, most_gpus: float = 1) -> list[int]:
-    """Those of them that divide the sequence, which frameworks ask for."""
+    """The `context_powers` that divide the sequence length, as frameworks require."""
     return [size for size in context_powers(recipe, most_gpus) if recipe.seq_len % size == 0]
 
 
 def expert_sizes(experts: int) -> list[int]:
-    """Expert parallel sizes up to 128 that divide the experts: none, or at most 32 experts on a GPU."""
+    """Expert parallel sizes that divide the experts: 1, and those up to 128 with at most 32 experts per GPU."""
     if not experts:
         return [1]
     return [size for size in divisors(experts) if size == 1 or (size <= 128 and experts // size <= 32)]
@@ -123,7 +122,7 @@ def _virtual_sizes(recipe: Recipe) -> list[int]:
 
 
 def micro_batches(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]:
-    """Sizes up to 128 that divide the global batch; powers of two and some between where a search chooses it."""
+    """Divisors of the global batch up to 128 (images: 1024); if a search chooses the batch, the fixed lists below."""
     images = recipe.model.kind == "image"
     if recipe.batch_band is not None:
         sizes = OPEN_MICRO_BATCHES + (IMAGE_MICRO_BATCHES if images else ())
@@ -134,20 +133,20 @@ def micro_batches(recipe: Recipe, *, on_given_gpus: bool = False) -> list[int]:
 
 
 OPEN_MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128)
-"""Micro-batches that a search may take where no batch says which of them divide it."""
+"""Micro-batch sizes to try when the batch is not fixed, so that none is required to divide it."""
 
 BETWEEN_MICRO_BATCHES = (7, 9, 10, 14, 15, 20, 24, 28, 40, 48, 56, 96)
-"""More of them where the number of GPUs is given: 500 ranks train 15,000 sequences as 15 each, twice."""
+"""Further micro-batch sizes when the number of GPUs is given: 500 ranks train 15,000 sequences as 15 each, twice."""
 
 IMAGE_MICRO_BATCHES = (48, 96, 192, 256, 384, 512, 768, 1024)
-"""The larger ones that images take beside these."""
+"""Further, larger micro-batch sizes for images."""
 
 STEPS_PER_OCTAVE = 8
-"""Numbers of nodes between two powers of two that a search over numbers of GPUs looks at first."""
+"""Node counts per doubling that a search over the number of GPUs tries first."""
 
 
 def round_counts(cluster: Cluster, low: float, high: float) -> Ints:
-    """Numbers of GPUs in whole nodes within a range: every node up to 16, then eight steps to each doubling."""
+    """GPU counts in whole nodes within a range: every node count up to 16, then eight per doubling."""
     node = cluster.gpus_per_node
     least, most = max(1, math.ceil(low / node)), math.floor(high / node)
     nodes = {
@@ -159,7 +158,7 @@ def round_counts(cluster: Cluster, low: float, high: float) -> Ints:
 
 
 def counts_between(cluster: Cluster, low: int, high: int) -> Ints:
-    """Numbers of GPUs in whole nodes strictly between two, at most so many that are evenly spaced."""
+    """GPU counts in whole nodes strictly between `low` and `high`, evenly spaced and at most `MOST_BETWEEN` of them."""
     node = cluster.gpus_per_node
     nodes = np.arange(low // node + 1, -(-high // node))
     step = -(-len(nodes) // MOST_BETWEEN)
@@ -167,7 +166,7 @@ def counts_between(cluster: Cluster, low: int, high: int) -> Ints:
 
 
 MOST_BETWEEN = 12
-"""Numbers of GPUs that a search looks at between one that is too few and one that is enough."""
+"""Number of GPU counts that a search tries between one that is too small and one that is large enough."""
 
 
 def _grid(*axes: list[int]) -> list[Ints]:
@@ -175,17 +174,17 @@ def _grid(*axes: list[int]) -> list[Ints]:
 
 
 def fixed_or(value: int | None, tried: list[int]) -> list[int]:
-    """The sizes of one axis: the one that the user fixed, else all that are tried."""
+    """Sizes to try along one axis: the value that the user fixed, otherwise all of `tried`."""
     return tried if value is None else [value]
 
 
 WHOLE_STATE_BYTES = 18.0
-"""Bytes per parameter of the unsharded mixed-precision state: 16-bit weights and gradients accumulated in FP32, FP32
-masters and two FP32 moments, 2 + 4 + 4 + 8 (ZeRO, arXiv 1910.02054, section 3.1, with FP32 accumulation)."""
+"""Bytes per parameter of unsharded mixed-precision states: 16-bit weights, gradients accumulated in FP32, FP32 master
+weights and two FP32 moments, 2 + 4 + 4 + 8 (ZeRO, arXiv 1910.02054, section 3.1, with FP32 accumulation)."""
 
 
 def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[int]:
-    """States, gradients too, or everything sharded; plain data parallel where a whole copy of the states fits."""
+    """ZeRO stages to try; 0 (plain data parallel) is among them where a whole copy of the states fits."""
     if fixed.zero is not None:
         return [fixed.zero]
     if recipe.grad_compression is not None:
@@ -196,7 +195,7 @@ def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[i
 
 
 def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
-    """The key of a message about sequences, or of that about images for a model that sees them."""
+    """Choose a message key: `images` for a vision model, otherwise `sequences`."""
     return images if recipe.model.kind == "image" else sequences
 
 
@@ -245,7 +244,7 @@ def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
 
 
 def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout, most_gpus: float) -> list[Ints]:
-    """tp, cp, pp, vp, ep, micro_batch: everything but the data parallel size, on up to so many GPUs."""
+    """Arrays of tp, cp, pp, vp, ep and micro_batch: all but the data parallel size, for up to `most_gpus` GPUs."""
     model = recipe.model
     experts = expert_sizes(model.experts)
     pp, vp = _grid(
@@ -276,7 +275,7 @@ def enumerate_layouts(
     gpus: int | Ints | None = None,
     gpus_between: tuple[float, float] = (1, 1 << 20),
 ) -> Layouts:
-    """All layouts on exactly `gpus` (one number, or each of several), or on whole nodes within `gpus_between`.
+    """All layouts on exactly `gpus` (a number or several), or on any whole nodes within `gpus_between` if None.
 
     Raises:
         UsageError: the fixed values contradict the model, each other or the number of GPUs.
@@ -307,7 +306,7 @@ def enumerate_layouts(
 
 
 def _accumulation(recipe: Recipe, dp: Ints, mb: Ints, group: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Micro-batches per step and rank, in whole groups, and where the batch allows for that."""
+    """Micro-batches per step and rank, in multiples of `group`, and whether the batch allows that number."""
     step = dp * mb * group
     if recipe.batch_band is None:
         return recipe.global_batch // np.maximum(dp * mb, 1), recipe.global_batch % np.maximum(step, 1) == 0
@@ -331,25 +330,25 @@ def _finish(
     mb: Ints,
     dp: Ints,
 ) -> Layouts:
-    """Add accumulation, checkpointing and ZeRO, and keep what is consistent."""
+    """Add accumulation, checkpointing and ZeRO stages, and keep the layouts that are consistent."""
     # Interleaving works through groups of pp micro-batches.
     accum, even = _accumulation(recipe, dp, mb, np.where(vp > 1, pp, 1))
     keep = even & (ep <= tp * cp * dp) & ((tp * cp * dp) % ep == 0)
     if recipe.update_in_backward:
-        keep &= accum == 1  # what is freed once it is used cannot be added up over micro-batches
+        keep &= accum == 1  # gradients freed after use cannot be accumulated over micro-batches
     if recipe.how.trains == "last-layers":
-        keep &= pp == 1  # the first stages would wait for the one that learns
+        keep &= pp == 1  # the first stages would wait for the one being trained
     if recipe.how.pairs:
-        keep &= mb % recipe.how.sequences_per_example == 0  # both answers of a pair lie in one micro-batch
+        keep &= mb % recipe.how.sequences_per_example == 0  # both answers of a pair are in one micro-batch
     if fixed.dp is not None:
         keep &= dp == fixed.dp
     tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))
     ckpts = [ACT_CKPT.index(way) for way in ((fixed.act_ckpt,) if fixed.act_ckpt else recipe.act_ckpts)]
     index, zero = _grid(list(range(len(tp))), stages)
     if fixed.zero is None:
-        # Under a pipeline FSDP keeps its parameters gathered and its gradients whole: hardly leaner than ZeRO 1.
+        # Under a pipeline FSDP keeps its parameters gathered and its gradients whole, so it saves little over ZeRO 1.
         keep = (zero < 2) | (pp[index] == 1)
-        # Nothing to shard over: one stage stands for all, but for those that send gradients or parameters to the host.
+        # With one rank, all ZeRO stages are equal, except those that send gradients or parameters to the host.
         alone = (dp[index] * cp[index] == 1) & ((zero < 2) | (recipe.offload != "optimizer"))
         keep &= (zero == stages[0]) | ~alone
         index, zero = index[keep], zero[keep]
@@ -364,7 +363,7 @@ def _finish(
 
 
 def _raise_multiple(gpus: int, multiple: int, fixed_axes: dict[str, int]) -> NoReturn:
-    """Raise for GPUs that the sizes which were fixed do not divide."""
+    """Raise an error for a number of GPUs that the fixed sizes do not divide."""
     axes = tuple(Message.of("flag.with_value", input=name, value=size) for name, size in fixed_axes.items())
     near = tuple(dict.fromkeys((max(multiple, gpus // multiple * multiple), (gpus // multiple + 1) * multiple)))
     raise UsageError(

@@ -1,4 +1,4 @@
-"""The slowest of many: what waiting for all of them takes over their mean."""
+"""Waiting for the slowest of many: the expected maximum relative to the mean."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def expected_max(count: Value) -> Value:
 
 
 def busiest_ratio(model: ModelShape, ep: npt.NDArray[np.int64], load_sd_ratio: Value) -> Value:
-    """Tokens of the busiest GPU of an expert parallel group over the mean, `[layout]` or `[draw]`.
+    """Tokens on the busiest GPU of an expert parallel group relative to the mean, `[layout]` or `[draw]`.
 
-    A GPU's tokens are those of its `E / e` experts. The mean over that many experts, drawn without replacement, has
-    `sqrt((e - 1) / (E - 1))` of the standard deviation of a single expert: none where every GPU holds all experts, all
-    of it where each GPU holds one.
+    A GPU receives the tokens of its `E / e` experts. The mean over that many experts, drawn without replacement, has
+    `sqrt((e - 1) / (E - 1))` of the standard deviation of a single expert: 0 if every GPU holds all experts, 1 if each
+    GPU holds one expert.
 
     Args:
-        model: how many experts there are.
+        model: the model, which gives the number of experts.
         ep: expert parallel sizes, `[layout]`.
-        load_sd_ratio: standard deviation of the tokens of an expert over their mean.
+        load_sd_ratio: standard deviation of the tokens per expert over their mean.
     """
     if not model.experts:
         return 1.0

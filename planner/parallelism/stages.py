@@ -1,4 +1,4 @@
-"""Whether the layers split evenly into the stages and chunks that a user fixed."""
+"""Check that the layers split evenly into the stages and chunks that a user fixed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from planner.parallelism.search import FixedLayout
 
 
 def check_chunks(model: ModelShape, fixed: FixedLayout) -> None:
-    """Refuse virtual stages that do not split the layers evenly over the pipeline fixed with them, or over any.
+    """Reject virtual stages that do not split the layers evenly over the fixed pipeline, or over any if none is fixed.
 
     Raises:
-        UsageError: they do not; names the nearest numbers that do.
+        UsageError: the layers do not split evenly; the hint names the nearest numbers that work.
     """
     if fixed.pp == 1 or fixed.vp is None or fixed.vp < 2:
         return
@@ -36,5 +36,5 @@ def check_chunks(model: ModelShape, fixed: FixedLayout) -> None:
 
 
 def _splits(layers: int, depths: Ints, vp: int) -> bool:
-    """Whether so many virtual stages split the layers evenly over a pipeline of one of some depths."""
+    """Whether `vp` virtual stages split the layers evenly over a pipeline of any of the given depths."""
     return bool(even_chunks(layers, depths * vp).any())

@@ -1,4 +1,4 @@
-"""How long does a step take, how much memory does it need, and what does a run of them add up to?
+"""Equations for the time and memory of a training step and for the totals of a run.
 
-The equations, written once as numpy functions over arrays: one layout or millions, one value or a thousand draws.
+They are written once, as numpy functions over arrays: one layout or millions, one value or a thousand draws.
 """

@@ -1,7 +1,7 @@
-"""Activations that a layer keeps for its backward pass, and how many micro-batches of them a pipeline stage holds.
+"""Activations that a layer keeps for its backward pass, and the number of micro-batches that a pipeline stage holds.
 
-Sources: Korthikanti et al. 2022, table 2, for the GELU block with naive attention; the same count by hand for gated
-blocks with fused attention, and for what eager PyTorch keeps beyond it.
+Sources: Korthikanti et al. 2022, table 2, for the GELU block with naive attention. Gated blocks with fused attention,
+and the tensors that eager PyTorch keeps in addition, were counted by hand in the same way.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from planner.training.recipe import Recipe
 
 
 def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
-    """Bytes one layer keeps for backward and one micro-batch, as checkpointed, and without checkpointing.
+    """Bytes that one layer keeps of one micro-batch for its backward pass, with and without the checkpointing of `at`.
 
-    Per token: the inputs of two norms (split under sequence parallelism) and of the two products that follow them; q,
-    k, v and the attention output; what enters and leaves the scan of linear attention; the inner activations; what
-    DoRA scales; dropout masks of one byte; and with naive attention the probabilities, their dropout and its mask.
+    Counted per token: the inputs of two norms (split under sequence parallelism) and of the two products that follow
+    them; q, k, v and the attention output; inputs and outputs of the scan of linear attention; the inner activations;
+    the outputs that DoRA scales; dropout masks of one byte; and with naive attention the probabilities, their dropout
+    and its mask.
 
     Args:
-        recipe: what is trained.
-        work: of one micro-batch.
+        recipe: the model and how it is trained.
+        work: the work of one micro-batch.
         at: the layouts.
         rates: mid values or draws.
 
     Returns:
-        Both in bytes, `[layout]` or with draws.
+        Bytes with the layout's checkpointing and bytes without checkpointing, `[layout]` or with draws.
     """
     activation_bytes, spread = recipe.policy.activation_bytes, work.splits.spread
     hidden = work.split_elements
@@ -41,7 +42,7 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     inputs = made_again + mixed + into_mlp * routed
     others = 2.0 * hidden + attended * _heads_kept(recipe, work) + (_inner_tensors(recipe) - 1.0) * ffn + routed
     others = others + work.scan_elements + work.scan_out + _scaled_outputs(recipe, work)
-    if recipe.model.gated_attention:  # what it gives before the gate, too
+    if recipe.model.gated_attention:  # its output before the gate is kept too
         others = others + attended * work.attention_out
     masks = 2.0 * hidden if recipe.dropout else 0.0
     plain = others * activation_bytes + inputs * _input_bytes(recipe) + masks
@@ -52,13 +53,13 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     none = (plain + scores) * rates.stored_activation_ratio
     selective: Value
     if recipe.attention == "naive" or recipe.fused:
-        # The attention core is run again; its result stays, as the input of the product that follows. Where Megatron
-        # runs norms and activations again instead, what they give does not stay (`--recompute-modules`).
+        # The attention core is recomputed; its result is kept, as the input of the next product. Where Megatron
+        # recomputes norms and activations instead, their outputs are not kept (`--recompute-modules`).
         dropped = 0.0 if recipe.reruns_attention else made_again * _input_bytes(recipe)
         selective = (plain - dropped) * rates.stored_activation_ratio
     else:
-        # Per-operation policy of torchtitan: every second product's output (q, v, the first of the feed-forward, its
-        # last), attention's, and the layer's input.
+        # Per-operation policy of torchtitan: it keeps the output of every second product (q, v, the first and the last
+        # of the feed-forward block), the attention output and the layer's input.
         heads = attended * _queries_and_values(recipe, work)
         selective = (2.0 * hidden + heads + mixed + 0.5 * work.scan_elements + ffn) * activation_bytes
     freed, whole = spread(hidden * activation_bytes - none), spread(none)
@@ -67,12 +68,12 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
 
 
 def in_flight(at: Layouts, *, last: bool = False) -> Value:
-    """Micro-batches whose activations a stage holds at most, `[layout]`; with interleaving not whole.
+    """Most micro-batches whose activations a stage holds at once, `[layout]`; with interleaving a fractional number.
 
-    1F1B: `pp` on the first stage, one on the last. Interleaved: before its first backward pass stage `r` has run
-    `(vp - 1) pp + 2 (pp - 1 - r) + 1` chunks of `1 / vp` of its layers (Megatron-Core `schedules.py`, warm-up), which
-    is `pp + (pp - 1) / vp` micro-batches on the first stage and `pp - (pp - 1) / vp` on the last; never more than there
-    are in a step.
+    1F1B: `pp` on the first stage, one on the last. Interleaved: before its first backward pass, stage `r` has run
+    `(vp - 1) pp + 2 (pp - 1 - r) + 1` chunks of `1 / vp` of its layers (warm-up in Megatron-Core's `schedules.py`).
+    That is `pp + (pp - 1) / vp` micro-batches on the first stage and `pp - (pp - 1) / vp` on the last. The number never
+    exceeds the micro-batches of a step.
     """
     warm_up = np.where(at.vp > 1, (at.vp - 1) * at.pp, 0) + (0 if last else (at.pp - 1) * np.where(at.vp > 1, 2, 1))
     return np.minimum((warm_up + 1.0) / at.vp, at.grad_accum)
@@ -82,23 +83,23 @@ def working_bytes(recipe: Recipe, work: Work, at: Layouts, whole: Value) -> Valu
     """Bytes that only the layer being recomputed or run backward needs.
 
     Args:
-        recipe: what is trained.
-        work: of one micro-batch.
+        recipe: the model and how it is trained.
+        work: the work of one micro-batch.
         at: the layouts.
-        whole: what a layer keeps without checkpointing.
+        whole: bytes that a layer keeps without checkpointing.
     """
     working = np.where(FULL_SHARE[at.act_ckpt] > 0, whole, 0.25 * whole)
     if recipe.sequence_parallel:
-        # A product's gathered input and its gradient, over the whole sequence.
+        # A product's gathered input and the gradient of that input, over the whole sequence.
         gathered = np.where(work.at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0)
         working = working + work.splits.spread(gathered * recipe.policy.activation_bytes)
     return working
 
 
 def _read_again(recipe: Recipe) -> tuple[float, float]:
-    """Whether the inputs of the products of attention and of the feed-forward are read again in the backward pass.
+    """Whether the backward pass reads the inputs of the attention and feed-forward products again (1.0 or 0.0 each).
 
-    The gradient of a weight or of its adapter needs its input; that of the input needs the weight alone.
+    The gradient of a weight or of its adapter needs the input; the gradient of the input needs only the weight.
     """
     if not recipe.how.adapts:
         return 1.0, 1.0
@@ -106,10 +107,10 @@ def _read_again(recipe: Recipe) -> tuple[float, float]:
 
 
 def _scaled_outputs(recipe: Recipe, work: Work) -> Value:
-    """Elements that DoRA's trained magnitudes multiply: what each adapted weight gives, and what its adapter gives.
+    """Elements that DoRA's trained magnitudes multiply: the outputs of each adapted weight and of its adapter.
 
-    The gradient of a magnitude needs both (DoRA, arXiv 2402.09353, equation 5; PEFT, `DoraLinearLayer.forward`: (m - 1)
-    times the one plus m times the other). LoRA only adds them up and keeps neither.
+    The gradient of a magnitude needs both outputs (DoRA, arXiv 2402.09353, equation 5; PEFT, `DoraLinearLayer.forward`:
+    (m - 1) times the weight's output plus m times the adapter's). LoRA only adds them up and keeps neither.
     """
     kept: Value = 0.0
     if recipe.how.decomposed:
@@ -124,16 +125,19 @@ def _scaled_outputs(recipe: Recipe, work: Work) -> Value:
 
 
 def _input_bytes(recipe: Recipe) -> float:
-    """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the input."""
+    """Bytes per element of a linear layer's stored input.
+
+    Transformer Engine keeps the low-precision copy, torchao the original input.
+    """
     return recipe.policy.operand_bytes if recipe.fused else recipe.policy.activation_bytes
 
 
 def _norm_outputs(recipe: Recipe, work: Work, rates: Rates) -> Value:
-    """Inputs of the two products that follow a norm.
+    """Kept input elements of the two products that follow a norm.
 
-    Under sequence parallelism a product takes the gathered sequence. Megatron keeps this rank's part and gathers it
-    again (Korthikanti et al. 2022, section 4.2.2); PyTorch's autograd keeps all that the product took, unless the
-    framework gathers again (huggingface/nanotron, `tp_recompute_allgather`).
+    Under sequence parallelism, a product takes the gathered sequence. Megatron keeps this rank's part and gathers it
+    again (Korthikanti et al. 2022, section 4.2.2). PyTorch's autograd keeps the whole gathered input, unless the
+    framework gathers it again (huggingface/nanotron, `tp_recompute_allgather`).
     """
     split = 2.0 * work.split_elements
     if recipe.fused or not recipe.sequence_parallel:
@@ -142,7 +146,7 @@ def _norm_outputs(recipe: Recipe, work: Work, rates: Rates) -> Value:
 
 
 def _heads_kept(recipe: Recipe, work: Work) -> Value:
-    """Elements of q, its gate, k and v; eager PyTorch repeats keys and values for every query head (`repeat_kv`)."""
+    """Kept elements of q, its gate, k and v; eager PyTorch repeats k and v for every query head (`repeat_kv`)."""
     if recipe.stack != "eager":
         return work.head_elements
     model = recipe.model
@@ -151,17 +155,17 @@ def _heads_kept(recipe: Recipe, work: Work) -> Value:
 
 
 def _queries_and_values(recipe: Recipe, work: Work) -> Value:
-    """Elements of q and v; the gate of attention comes with the queries."""
+    """Elements of q and v; the attention gate is counted with the queries."""
     model = recipe.model
     queries = work.tokens * model.query_outputs / work.at.tp
     return queries + (work.head_elements - queries) * model.value_dim / (model.head_dim + model.value_dim)
 
 
 def _inner_tensors(recipe: Recipe) -> float:
-    """Tensors of the feed-forward's inner size: gate, up and their product, or what enters and leaves the activation.
+    """Number of kept tensors of the feed-forward block's inner size.
 
-    Eager PyTorch keeps one more: the activated gate beside its product, or a step of a GELU that is made of several
-    kernels.
+    These are gate, up and their product in a gated block, otherwise the input and the output of the activation. Eager
+    PyTorch keeps one more: the activated gate, or an intermediate step of a GELU that consists of several kernels.
     """
     return (3.0 if recipe.model.gated_mlp else 2.0) + (recipe.stack == "eager")
 

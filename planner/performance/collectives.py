@@ -1,10 +1,11 @@
-"""Time of collectives from message size, ranks and where the ranks sit.
+"""Time of collectives from message size, number of ranks and placement of the ranks.
 
-Inside an NVLink domain as measured by operation, size and group (`planner.kernels.collectives`). Between domains, and
-where nobody measured the GPU's links, a straight line: `t = latency + bytes on the bus / bus bandwidth` (nccl-tests'
-factors: 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all), at the slowest of the levels:
-links of one kind (NVLink, or PCIe in a node without it), PCIe between cards of a node that NVLink joins in pairs, and
-the network. A group that stays in its node never waits for the network. Decision 0003 says what the line leaves out.
+Inside an NVLink domain, times are as measured by operation, size and group (`planner.kernels.collectives`). Between
+domains, and for GPUs whose links were not measured, a linear model is used: `t = latency + bytes on the bus / bus
+bandwidth` (nccl-tests' factors: 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all). Its
+bandwidth term is that of the slowest level: links of one kind (NVLink, or PCIe in a node without NVLink), PCIe between
+cards of a node that NVLink joins only in pairs, or the network. A group within one node never waits for the network.
+Decision 0003 lists what the linear model leaves out.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ Array = npt.NDArray[np.float64]
 
 
 MOST_HOPS = 64.0
-"""Trees take over from rings on many ranks: latency stops growing linearly."""
+"""Hops beyond which latency no longer grows linearly, since trees replace rings on many ranks."""
 SWITCH_FROM = 4.0
-"""Ranks of a domain above which NCCL lets the switch reduce (interconnect.csv ic045 to ic054)."""
+"""Ranks in a domain above which NCCL reduces in the NVLink switch (interconnect.csv ic045 to ic054)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +33,11 @@ class RankGroup:
     """The ranks of one parallel axis, per layout: `[layout]`."""
 
     size: Array
-    """Ranks that take part."""
+    """Ranks in the group."""
     inside: Array
-    """Of these, ranks that reach each other without the network."""
+    """Ranks of the group that reach each other without the network."""
     linked: Array
-    """Of these again, ranks with one kind of link between them: NVLink, or PCIe in a node without it."""
+    """Of the `inside` ranks, those joined by one kind of link: NVLink, or PCIe in a node without NVLink."""
 
     @property
     def crosses(self) -> npt.NDArray[np.bool_]:
@@ -47,13 +48,13 @@ class RankGroup:
 def place(
     size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int, near: int, linked: int | None = None
 ) -> RankGroup:
-    """Ranks `stride` apart in groups of `size`.
+    """Place groups of `size` ranks that are `stride` GPUs apart.
 
     Args:
-        size: ranks of a group, `[layout]`.
+        size: ranks in a group, `[layout]`.
         stride: GPUs from one rank of a group to the next.
         near: GPUs that reach each other without the network.
-        linked: of these, GPUs with one kind of link between them; None: all.
+        linked: of the `near` GPUs, those joined by one kind of link; None for all of them.
     """
     inside = _held(near, size, stride)
     joined = inside if linked is None or linked == near else _held(linked, size, stride)
@@ -61,17 +62,17 @@ def place(
 
 
 def _held(gpus: int, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int) -> Array:
-    """Ranks of a group that so many neighbouring GPUs hold: itself at least, and no more than there are."""
+    """Ranks of a group among `gpus` neighbouring GPUs: at least one, at most the whole group."""
     return np.asarray(np.minimum(np.maximum(gpus // np.asarray(stride), 1), size), dtype=np.float64)
 
 
 def place_on(cluster: Cluster, size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int = 1) -> RankGroup:
-    """Ranks `stride` apart in groups of `size` on a cluster."""
+    """Place groups of `size` ranks that are `stride` GPUs apart on a cluster."""
     return place(size, stride, cluster.near_gpus, cluster.linked_gpus)
 
 
 def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
-    """Fixed time of one collective: its start and its ranks."""
+    """Latency of one collective: its start and its hops between ranks."""
     fixed = np.where(group.crosses, rates.nic_latency_s, rates.nvlink_latency_s)
     hops = np.minimum(steps, MOST_HOPS)
     result: Value = np.where(group.size > 1, fixed + hops * rates.hop_latency_s, 0.0)
@@ -79,16 +80,17 @@ def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
 
 
 def _reach_latency(group: RankGroup, steps: Array | Value, streamed_bytes: Array | Value | None, rates: Rates) -> Value:
-    """The same with the nodes that it reaches: for each doubling of their number, and for each of them.
+    """Latency of one collective including the nodes it spans: per doubling of their number, and per node.
 
-    Trees take as long for each doubling (all-reduce over 2 to 16 nodes with InfiniBand), rings for each node that
-    they pass; over 2 to 64 nodes with EFA both show (`node_doubling_s`, `node_hop_s`). With EFA small messages that
-    follow one another have their share of it alone (`node_latency_bytes`).
+    The latency of trees grows with each doubling of the nodes (all-reduce over 2 to 16 nodes with InfiniBand), the
+    latency of rings with each node that they pass. Over 2 to 64 nodes with EFA, both effects appear (`node_doubling_s`,
+    `node_hop_s`). With EFA, a small message that follows others only incurs part of this latency, in proportion to its
+    size (`node_latency_bytes`).
 
     Args:
         group: the ranks.
         steps: ranks that the message passes.
-        streamed_bytes: size of a message that follows others on a stream of its own; None: compute waits for it.
+        streamed_bytes: size of a message that follows others on a separate stream; None if compute waits for it.
         rates: mid values or draws.
     """
     domains: Value = group.size / group.inside
@@ -99,7 +101,7 @@ def _reach_latency(group: RankGroup, steps: Array | Value, streamed_bytes: Array
 
 
 def _beyond(group: RankGroup, rates: Rates) -> Value:
-    """What a group on more domains than were measured takes over what those foretell; 1 up to their number."""
+    """Slowdown of groups that span more domains than were measured, relative to the linear model; 1 within them."""
     measured = rates.measured_domains
     if not np.any(measured):
         return 1.0
@@ -111,7 +113,10 @@ def _beyond(group: RankGroup, rates: Rates) -> Value:
 def _measured_s(
     operation: str, surface: Surface, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Value
 ) -> Value:
-    """As measured inside an NVLink domain, in so many equal messages; a larger group passes further ranks."""
+    """Measured time inside an NVLink domain, in `messages` equal messages.
+
+    Groups larger than the largest measured one add latency for their further hops.
+    """
     reference = rates.surface("all_gather") or surface
     slower = large_bytes_per_s(reference) / rates.nvlink_bytes_per_s
     once = collective_s(surface, operation, payload_bytes / messages, group.size) * slower
@@ -124,13 +129,13 @@ def _measured_s(
 def _with_measured(
     line_s: Value, operation: str, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Value = 1.0
 ) -> Value:
-    """What was measured for groups inside an NVLink domain, the straight line for the others."""
+    """The measured time for groups inside an NVLink domain, and the linear model `line_s` for all other groups."""
     surface, inside = rates.surface(operation), (group.size > 1) & (group.size <= group.linked)
     if surface is None or not inside.any():
         return line_s
     if inside.all():
         return _measured_s(operation, surface, payload_bytes, group, rates, messages)
-    where = np.flatnonzero(inside)  # few layouts: most groups of a large cluster leave the domain
+    where = np.flatnonzero(inside)  # few layouts, since most groups of a large cluster leave the domain
     within = RankGroup(size=group.size[where], inside=group.inside[where], linked=group.linked[where])
     measured_s = _measured_s(operation, surface, _at(payload_bytes, where), within, rates, _at(messages, where))
     shape = np.broadcast_shapes(np.shape(line_s), (1, *np.shape(measured_s)[1:]))
@@ -140,7 +145,7 @@ def _with_measured(
 
 
 def _at(values: Array | Value, where: npt.NDArray[np.intp]) -> Value:
-    """Values of some layouts, from values by layout or one for all."""
+    """Select values of some layouts; a single value for all layouts is returned as is."""
     array = np.asarray(values)
     return array if array.size == 1 else array[where]
 
@@ -148,13 +153,14 @@ def _at(values: Array | Value, where: npt.NDArray[np.intp]) -> Value:
 def gather_s(
     payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None = None
 ) -> Value:
-    """All-gather of `payload_bytes` (the whole, not one rank's part).
+    """Time of an all-gather of `payload_bytes` (the whole, not one rank's part).
 
     Args:
-        payload_bytes: of all messages.
+        payload_bytes: total of all messages.
         group: the ranks.
         rates: mid values or draws.
-        messages: so many equal ones, one after the other on a stream of their own; None: one that compute waits for.
+        messages: number of equal messages, sent one after another on a separate stream; None for a single message that
+            compute waits for.
     """
     return _ring_s("all_gather", payload_bytes, group, rates, messages)
 
@@ -162,7 +168,7 @@ def gather_s(
 def scatter_s(
     payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None = None
 ) -> Value:
-    """Reduce-scatter of `payload_bytes` (the whole, not one rank's part), in messages as those of `gather_s`."""
+    """Time of a reduce-scatter of `payload_bytes` (the whole, not one rank's part); arguments as in `gather_s`."""
     return _ring_s("reduce_scatter", payload_bytes, group, rates, messages)
 
 
@@ -176,11 +182,10 @@ def _ring_s(
 
 
 def _beyond_links_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates) -> Value:
-    """The slower of the network and of PCIe between cards that NVLink joins in pairs, `[layout]`.
+    """Time on the slower of the network and of PCIe between cards that NVLink joins in pairs, `[layout]`.
 
-    Every rank's NIC works: what enters a node is (n - r)/n of the payload, shared by r NICs. A ring over several pairs
-    is as fast as its slowest edge: all-reduce over two pairs of A100 reaches 25 GB/s on the bus (interconnect.csv
-    ic178).
+    Every rank's NIC is used: (n - r)/n of the payload enters a node, shared by r NICs. A ring over several pairs is as
+    fast as its slowest edge: all-reduce over two pairs of A100 reaches 25 GB/s on the bus (interconnect.csv ic178).
     """
     n, r = group.size, group.inside
     nic: Value = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
@@ -199,7 +204,7 @@ def _collective_s(
     rates: Rates,
     messages: Array | Value | None,
 ) -> Value:
-    """Time of messages from that of their bytes and the ranks that each passes."""
+    """Time of messages from their transfer time `moving_s` and the number of ranks that each passes."""
     number: Array | Value = 1.0 if messages is None else messages
     streamed = None if messages is None else payload_bytes / messages
     line = (moving_s + number * _reach_latency(group, steps, streamed, rates)) * _beyond(group, rates)
@@ -209,11 +214,11 @@ def _collective_s(
 def all_reduce_s(
     payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value | None = None
 ) -> Value:
-    """All-reduce of `payload_bytes` held by every rank, in messages as those of `gather_s`.
+    """Time of an all-reduce of `payload_bytes` held by every rank; arguments as in `gather_s`.
 
-    The switch of a domain with more than four ranks reduces whether or not the sum goes on to other domains: all-reduce
-    over two nodes of H100 reaches 487 GB/s on the bus, where a ring inside each node stays below 370 (interconnect.csv
-    ic041, ic127).
+    In a domain with more than four ranks the switch reduces, whether or not the sum goes on to other domains:
+    all-reduce over two nodes of H100 reaches 487 GB/s on the bus, while a ring inside each node stays below 370
+    (interconnect.csv ic041, ic127).
     """
     n = group.size
     gain = np.where(group.linked > SWITCH_FROM, rates.nvls_gain_ratio, 1.0)
@@ -225,9 +230,9 @@ def all_reduce_s(
 def all_to_all_s(
     send_bytes: Array | Value, group: RankGroup, rates: Rates, copies_per_node: Array | Value = 1.0
 ) -> Value:
-    """All-to-all in which every rank sends `send_bytes` in total, spread evenly.
+    """Time of an all-to-all in which every rank sends `send_bytes` in total, spread evenly.
 
-    `copies_per_node` below 1: a token bound for several experts of one node crosses the network once.
+    `copies_per_node` is below 1 where a token bound for several experts on one node crosses the network only once.
     """
     n, r, linked = group.size, group.inside, group.linked
     nvlink = send_bytes * (linked - 1) / n / rates.nvlink_bytes_per_s
@@ -244,13 +249,13 @@ def send_s(
     rates: Rates,
     bridged: npt.NDArray[np.bool_] | bool = False,
 ) -> Value:
-    """One point-to-point message to the next pipeline stage.
+    """Time of one point-to-point message to the next pipeline stage.
 
     Args:
-        message_bytes: its size.
-        crosses: whether it goes over the network.
+        message_bytes: size of the message.
+        crosses: whether the message goes over the network.
         rates: mid values or draws.
-        bridged: whether one that stays in its node goes over PCIe, between cards that NVLink joins in pairs.
+        bridged: whether a message within a node goes over PCIe, between cards that NVLink joins in pairs.
     """
     within = np.where(bridged, np.minimum(rates.pcie_bytes_per_s, rates.nvlink_bytes_per_s), rates.nvlink_bytes_per_s)
     rate = np.where(crosses, rates.nic_bytes_per_s, within)

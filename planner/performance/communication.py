@@ -1,6 +1,6 @@
-"""Communication of a step by axis (tensor, context, expert, pipeline, data): what is exposed after overlap counts.
+"""Communication time of a step that overlap does not hide, by axis (tensor, context, expert, pipeline, data).
 
-The messages themselves are listed in `transfers`; bus factors: nccl-tests `doc/PERFORMANCE.md`.
+The messages themselves are listed in `transfers`; the bus factors are from nccl-tests, `doc/PERFORMANCE.md`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 MOST_BOUNDARIES = 2
-"""Boundaries of one pipeline stage: an inner stage waits at both of its own, the stages of a pipeline of two at one."""
+"""Most boundaries at which a pipeline stage waits: two for an inner stage, one in a pipeline of two stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerComm:
-    """Exposed communication of one layer and micro-batch, and one message to the next stage."""
+    """Exposed seconds of communication of one layer and micro-batch, and of a message to the next stage."""
 
     tp: Value
     cp: Value
@@ -45,7 +45,7 @@ class LayerComm:
 
     @property
     def total(self) -> Value:
-        """Inside the layer."""
+        """Exposed communication inside the layer."""
         return self.tp + self.cp + self.ep
 
 
@@ -54,9 +54,9 @@ def _summed(times_s: Iterable[Value]) -> Array:
 
 
 def _sent_s(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Value:
-    """Exposed time of one activation and its gradient between stages, and what blocking sends stall.
+    """Exposed time of one activation and its gradient between stages, including the stalls of blocking sends.
 
-    Either all sends of a job stall or none do: those of a job of at least `stall_gpus` GPUs, a number that is drawn.
+    Either all sends of a job stall or none do. They stall in jobs of at least `stall_gpus` GPUs, a drawn number.
     """
     transfer = stage_transfer(recipe, cluster, work, at, rates)
     stalls = transfer.group.crosses & (at.gpus >= rates.stall_gpus)
@@ -65,7 +65,7 @@ def _sent_s(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Ra
 
 
 def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> LayerComm:
-    """Exposed communication inside a layer, `[layout]` or `[draw]`; `layer` is by split, as its messages are."""
+    """Exposed communication inside a layer, `[layout]` or `[draw]`; `layer` is by split, `[split]`."""
     where, splits = (recipe, cluster, work.tokens, work.at), work.splits
     products_s = split_product_s(recipe, work.at, layer)
     tensor, expert = tensor_transfers(*where, products_s, rates), expert_transfers(*where, rates)
@@ -93,9 +93,10 @@ def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer:
 
 
 def split_product_s(recipe: Recipe, at: Layouts, layer: LayerTime) -> Value:
-    """Forward time of one of a layer's products that take a whole input and split its output, in the shape of `layer`.
+    """Forward time of one product that takes a whole input and splits its output, in the shape of `layer`.
 
-    There are two: of queries, keys and values, and into the MLP; of experts that are not split the first alone.
+    A layer has two such products: to queries, keys and values, and into the MLP; the time is their mean. With experts
+    that are not split, only the first counts.
     """
     model = recipe.model
     mixer = model.mixer_params - model.mixer_out_params
@@ -109,17 +110,21 @@ def in_passes(recipe: Recipe, again: Value, forward: Value, both: Value) -> Valu
     """Count or time of the messages inside a layer, over all of its passes.
 
     Args:
-        recipe: what is trained: a reference passes forward alone, frozen layers have no backward pass.
-        again: share of the forward pass that recomputation repeats before the backward one.
-        forward: of one forward pass.
-        both: of one forward and one backward pass.
+        recipe: the model and how it is trained. A reference model runs forward only; frozen layers have no backward
+            pass.
+        again: share of the forward pass that recomputation repeats before the backward pass.
+        forward: count or time for one forward pass.
+        both: count or time for one forward and one backward pass.
     """
     result: Value = recipe.forward_passes * forward + recipe.backward_share * (both - forward + again * forward)
     return result
 
 
 def _copies_s(recipe: Recipe, shards: Shards, at: Layouts, passes: ZeroPasses, rates: Rates) -> Value:
-    """FSDP copies parameters out of the gather buffer and gradients into the reduce buffer: read and write each."""
+    """Time of FSDP's copies of parameters out of the gather buffer and gradients into the reduce buffer.
+
+    Each copy is a read and a write.
+    """
     params = shards.dense(last=False) + shards.expert(last=False)
     reduced = 0.0 if recipe.how.adapts else reduced_bytes(recipe, at) * trained_share(recipe)
     moved_bytes = passes.gathers * gathered_bytes(recipe, at) + passes.scatters * reduced
@@ -129,8 +134,8 @@ def _copies_s(recipe: Recipe, shards: Shards, at: Layouts, passes: ZeroPasses, r
 def _chunks_behind(at: Layouts) -> Value:
     """Micro-batches of compute that one gradient reduction can hide behind.
 
-    One without interleaving: the last micro-batch's backward, bucket by bucket. With `vp` chunks a stage finishes a
-    chunk's gradients `pp` micro-batches before the next chunk's, so all but the last chunk have that long.
+    Without interleaving it is one: the last micro-batch's backward pass, bucket by bucket. With `vp` chunks, a stage
+    finishes a chunk's gradients `pp` micro-batches before the next chunk's, so all but the last chunk have that much.
     """
     return np.where(at.vp > 1, np.maximum(np.minimum(at.grad_accum, at.pp) * (at.vp - 1.0) / at.vp, 1.0), 1.0)
 
@@ -141,13 +146,13 @@ class DataParallel:
 
     transfers: tuple[Transfer, ...]
     exposed_s: Value
-    """What no compute hides of them."""
+    """Time of the transfers that compute does not hide."""
     beside_s: Value
-    """What compute takes longer beside them, copies in and out of their buffers, and coding of compressed gradients."""
+    """Slowdown of overlapped compute, copies in and out of buffers, and coding of compressed gradients."""
 
     @property
     def total_s(self) -> Value:
-        """What the step is longer for it."""
+        """Time that data parallelism adds to the step."""
         return self.exposed_s + self.beside_s
 
 
@@ -156,16 +161,16 @@ def data_parallel(
 ) -> DataParallel:
     """Exposed gradient reduction and parameter gathering of one step.
 
-    ZeRO 3 hides behind all compute of its micro-batches; under a pipeline, and below it, what happens once per step
-    hides behind the compute at its end, under ZeRO 1 where the stack overlaps it. The last bucket or module is always
-    exposed.
+    Transfers of every micro-batch (ZeRO 2, and ZeRO 3 without a pipeline) hide behind the compute of all micro-batches.
+    Transfers once per step hide behind the compute at its end; under ZeRO 1 only as far as the stack overlaps them. The
+    last bucket or module is always exposed.
 
     Args:
-        recipe: what is trained.
-        cluster: on which machines.
+        recipe: the model and how it is trained.
+        cluster: the machines.
         shards: parameters of a GPU.
         at: the layouts.
-        micro_batch_s: compute of a micro-batch on the slowest stage.
+        micro_batch_s: time of a micro-batch on the slowest stage.
         rates: mid values or draws.
     """
     passes = zero_passes(recipe, at)
@@ -178,7 +183,7 @@ def data_parallel(
     copies = np.where(at.zero == 3, _copies_s(recipe, shards, at, passes, rates), 0.0)
     coding = coding_s(recipe, shards.trained(last=False), rates)
     beside = rates.interference_ratio * np.minimum(busy, window) + copies + coding
-    # Where experts take tensor parallel ranks, several may hold the same ones though nothing else is data parallel.
+    # Where experts use tensor parallel ranks, several ranks may hold the same experts without data parallelism.
     copied = (at.dp * at.cp > 1) | ((shards.expert_ranks > 1) & (shards.expert_per_layer > 0))
     return DataParallel(
         transfers=transfers, exposed_s=np.where(copied, exposed, 0.0), beside_s=np.where(copied, beside, 0.0)

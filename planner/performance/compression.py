@@ -1,8 +1,8 @@
-"""Compressed gradients: bytes on the wire, memory traffic of coding, and memory of what was not sent.
+"""Compressed gradients: bytes on the wire, time of coding, and memory of the residuals that were not sent.
 
 PowerSGD sends two factors of rank r for a matrix of n x m: r (n + m) numbers (arXiv 1905.13727, section 3). 1-bit Adam
-sends a bit per element (arXiv 2102.02888, section 7). Both begin with a warm-up without compression, so that the mean
-over a run is that of both parts.
+sends one bit per element (arXiv 2102.02888, section 7). Both start with a warm-up without compression, so the mean over
+a run covers both phases.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from planner.training.recipe import Recipe
 
 FP32_BYTES = 4.0
 Matrix = tuple[Value, Value, Value]
-"""How many, rows and columns."""
+"""Number of matrices of this shape, rows and columns."""
 
 
 def sent_bytes(recipe: Recipe, at: Layouts, network: ImageNetwork | None = None) -> Value:
-    """Bytes of the gradient reduction per parameter, a run's mean, `[layout]` or one value.
+    """Bytes of the gradient reduction per parameter, averaged over the run, `[layout]` or one value.
 
     Args:
-        recipe: what is trained.
+        recipe: the model and how it is trained.
         at: the layouts; tensor parallel ranks hold parts of a matrix.
-        network: of a vision model.
+        network: the network of a vision model; None for a transformer.
     """
     whole, how = recipe.policy.reduce_bytes, recipe.grad_compression
     if how is None:
@@ -42,7 +42,7 @@ def sent_bytes(recipe: Recipe, at: Layouts, network: ImageNetwork | None = None)
 
 
 def coding_s(recipe: Recipe, params: Value, rates: Rates) -> Value:
-    """Time to code and decode the gradients of a GPU once, bound by memory."""
+    """Time to code and decode the gradients of a GPU once, averaged over the run and bound by memory bandwidth."""
     how = recipe.grad_compression
     if how is None:
         return 0.0
@@ -51,7 +51,7 @@ def coding_s(recipe: Recipe, params: Value, rates: Rates) -> Value:
 
 
 def residual_bytes(recipe: Recipe, params: Value, at: Layouts) -> Value:
-    """Memory of what was not sent yet, which is added to the next gradient."""
+    """Memory of the residual that was not sent yet and is added to the next gradient."""
     how = recipe.grad_compression
     if how is None:
         return 0.0
@@ -59,21 +59,21 @@ def residual_bytes(recipe: Recipe, params: Value, at: Layouts) -> Value:
 
 
 def _element_bytes(recipe: Recipe, how: GradCompression) -> float:
-    """Bytes of an element of what is coded, and of what is kept."""
+    """Bytes per element of the gradients that are coded and of the residuals that are kept."""
     return FP32_BYTES if how.fp32 else recipe.policy.reduce_bytes
 
 
 def _low_rank_share(matrices: list[Matrix], rank: int) -> Value:
-    """Numbers of the factors over those of the matrices; a small matrix is sent whole."""
+    """Elements sent as factors over elements of the matrices; a matrix too small to gain from factors is sent whole."""
     whole = sum((count * rows * columns for count, rows, columns in matrices), 0.0)
     sent = sum((count * np.minimum(rank * (rows + columns), rows * columns) for count, rows, columns in matrices), 0.0)
     return sent / whole
 
 
 def _matrices(model: ModelShape, at: Layouts) -> Iterator[Matrix]:
-    """The matrices of a transformer: attention as four, feed-forward, experts, and those of the vocabulary.
+    """The matrices of a transformer: attention as four, feed-forward, experts, and the vocabulary tables.
 
-    Of a hybrid, attention and linear attention together as four in each layer.
+    In a hybrid model, attention and linear attention together count as four matrices per layer.
     """
     hidden, tp = float(model.hidden), at.tp.astype(np.float64)
     yield 4.0 * model.layers, hidden, model.mixer_params / (4.0 * hidden) / tp
@@ -90,7 +90,7 @@ def _matrices(model: ModelShape, at: Layouts) -> Iterator[Matrix]:
 
 
 def _image_matrices(network: ImageNetwork) -> Iterator[Matrix]:
-    """Convolutions as their output channels by everything that each reads, and linear layers."""
+    """The matrices of a vision model: linear layers, and convolutions as output channels by inputs of each output."""
     for convolution in network.convolutions:
         yield float(convolution.count), float(convolution.outputs), float(convolution.inputs * convolution.taps)
     for product in network.products:

@@ -1,7 +1,7 @@
 """Time of the work of one layer and of the output layer: matrix products, attention, memory-bound operations.
 
-Layouts that split a layer alike take the same time for it: all here is by split, `[split]`, and with draws
-`[split, draw]` (`[draw]` for one layout).
+Layouts with the same split of a layer take the same time for it, so all values here are by split, `[split]`, or with
+draws `[split, draw]` (`[draw]` for one layout).
 """
 
 from __future__ import annotations
@@ -19,27 +19,30 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 FORWARD_SHARE = 0.4
-"""Forward part of memory-bound traffic (reads and writes of norms, activations: 2 of 5 passes)."""
+"""Share of the forward pass in memory-bound traffic (2 of 5 passes that read and write norms and activations)."""
 
 END_LAUNCHES = 60.0
-"""Kernels of embedding, output layer and loss that the host launches in one micro-batch; assumed."""
+"""Kernels of embedding, output layer and loss that the host launches per micro-batch; assumed."""
 END_GAPS = 20.0
-"""Kernels of the same whose start and drain the GPU waits for; assumed.
+"""Kernels of embedding, output layer and loss whose start and drain the GPU waits for; assumed.
 
-`launch_s` and `kernel_s` were fitted with these two as they are: neither may take the other's number without a new fit.
+`launch_s` and `kernel_s` were fitted with `END_LAUNCHES` and `END_GAPS` at these values. Changing either one requires a
+new fit.
 """
 
 FLASH_BACKWARD = 2.5
-"""Backward over forward FLOP of fused attention, which recomputes the scores (FlashAttention's own benchmark)."""
+"""Backward over forward FLOP of fused attention, which recomputes the scores (convention of FlashAttention's
+benchmark)."""
 
 MERGE_BYTES = 10.0
-"""Traffic per element where the result of one more chunk is added to a running FP32 result: 16 bits read, the result
-read and written (pytorch/pytorch, `torch/distributed/tensor/experimental/_attention.py`, `_SDPAMerger`)."""
+"""Bytes of traffic per element when the 16-bit result of a further chunk is added to a running FP32 result: the former
+is read, the latter read and written (pytorch/pytorch, `torch/distributed/tensor/experimental/_attention.py`,
+`_SDPAMerger`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionTime:
-    """Seconds of the attention core of one layer that has it and one micro-batch."""
+    """Seconds of the attention core of one layer with attention, for one micro-batch."""
 
     forward: Value
     total: Value
@@ -48,13 +51,13 @@ class AttentionTime:
     """Memory traffic of the score matrices (naive attention only), forward and backward."""
 
     def of_mean_layer(self, share: float) -> AttentionTime:
-        """The same where only a share of the layers has attention."""
+        """The mean over all layers of a model in which only a `share` of the layers has attention."""
         return AttentionTime(forward=share * self.forward, total=share * self.total, scores=share * self.scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTime:
-    """Seconds of one layer (mean of dense and MoE layers) for one micro-batch."""
+    """Seconds of one layer (the mean of dense and MoE layers) for one micro-batch."""
 
     matmul: Value
     matmul_forward: Value
@@ -63,10 +66,10 @@ class LayerTime:
     memory: Value
     memory_forward: Value
     scores_forward: Value
-    """Of `memory_forward`, the passes over the score matrix (naive attention only)."""
+    """The part of `memory_forward` spent in passes over the score matrix (naive attention only)."""
 
     def by_layout(self, splits: Splits) -> LayerTime:
-        """The same `[layout]`, or with draws."""
+        """Expand the times from splits to layouts, `[layout]`, or with draws."""
         return LayerTime(**{f.name: splits.spread(getattr(self, f.name)) for f in fields(self)})
 
     @property
@@ -88,7 +91,7 @@ class HeadTime:
     memory: Value
 
     def by_layout(self, splits: Splits) -> HeadTime:
-        """The same `[layout]`, or with draws."""
+        """Expand the times from splits to layouts, `[layout]`, or with draws."""
         return HeadTime(matmul=splits.spread(self.matmul), memory=splits.spread(self.memory))
 
     @property
@@ -98,7 +101,7 @@ class HeadTime:
 
 
 def attention_time(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
-    """Time of the attention core: the scores, and their products with the values."""
+    """Time of the attention core: the scores and their product with the values."""
     if recipe.attention == "naive":
         return _naive_attention(recipe, work, rates)
     surface = rates.surface("attention_flop_per_s")
@@ -115,7 +118,7 @@ def attention_time(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
 
 
 def _naive_attention(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
-    # Batched products with the head size as inner or outer dimension: bound by the score matrix as an operand.
+    # Batched products with the head size as inner or outer dimension are bound by reading or writing the score matrix.
     bytes_each = recipe.policy.activation_bytes
     operands = 2.0 * work.attention_scores * bytes_each / rates.operand_bytes_per_s
     rate = rates.other_flop_per_s * (1.0 if recipe.heads_aligned else rates.misaligned_ratio)
@@ -126,14 +129,17 @@ def _naive_attention(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
 
 
 def _measured_attention(recipe: Recipe, work: Work, surface: Surface, rates: Rates) -> Value:
-    """Forward on a surface, at the shape of one kernel: a chunk of keys and values under context parallelism."""
+    """Forward time from a surface; with context parallelism each chunk of keys and values is a separate kernel."""
     chunks, head_dim = work.attention_chunks, 0.5 * (recipe.model.head_dim + recipe.model.value_dim)
     one_s = attention_s(surface, work.attention_flop / chunks, head_dim, work.attention_heads, work.attention_length)
     return chunks * one_s * (large_flop_per_s(surface) / rates.attention_flop_per_s)
 
 
 def _merges(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value]:
-    """Forward the results of all chunks of keys and values are added up, backward the gradients of q, k and v."""
+    """Forward and backward time to add up the chunks under context parallelism.
+
+    The forward pass adds up the results of all chunks of keys and values, the backward pass the gradients of q, k, v.
+    """
     at = work.at
     if (at.cp == 1).all():
         return 0.0, 0.0
@@ -154,7 +160,7 @@ def _memory(recipe: Recipe, work: Work, rates: Rates, moe: bool) -> Value:
 
 
 def _scan_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
-    """Linear attention between its products, forward and backward: convolution, scan and gated norm."""
+    """Time of linear attention between its products, forward and backward: convolution, scan and gated norm."""
     if recipe.model.linear is None:
         return 0.0
     moved_bytes = work.scan_elements * recipe.policy.activation_bytes * rates.scan_passes * rates.fusion_ratio
@@ -162,7 +168,7 @@ def _scan_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
 
 
 def kernels(recipe: Recipe, rates: Rates) -> Value:
-    """Kernels launched for the mean layer, forward and backward: routing and adapters add many small ones."""
+    """Kernels launched per layer, forward and backward, averaged over layers; routing and adapters add small ones."""
     launched = rates.kernels_per_layer + recipe.model.moe_share * rates.kernels_per_moe_layer
     if not recipe.adapted:
         return launched
@@ -170,11 +176,11 @@ def kernels(recipe: Recipe, rates: Rates) -> Value:
 
 
 ADAPTER_PRODUCTS = 3.0
-"""Of an adapter's matrix: forward, the gradient of its input, and its own."""
+"""Products of an adapter's matrix: forward, input gradient and weight gradient."""
 
 
 def layer_time(recipe: Recipe, work: Work, rates: Rates) -> LayerTime:
-    """Mean layer of the model: dense and MoE layers weighted by their number."""
+    """Time of the model's mean layer: the average of dense and MoE layers, weighted by their numbers."""
     share = recipe.model.moe_share
     forward: Value = 0.0
     total: Value = 0.0
@@ -209,10 +215,11 @@ def layer_time(recipe: Recipe, work: Work, rates: Rates) -> LayerTime:
 
 
 def _adapters_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
-    """Adapters of one layer, forward and backward: products of a small rank take the time of their operands.
+    """Time of the adapters of one layer, forward and backward.
 
-    What enters and leaves an adapted weight is read and written by the products with both small matrices, by their
-    scaling and by the sum with what the frozen weight gives. Only a rank of some hundreds makes the arithmetic longer.
+    Products of a small rank are bound by their operand traffic. The inputs and outputs of an adapted weight are read
+    and written by the products with both small matrices, by the scaling and by the addition to the frozen weight's
+    output. Only at a rank of some hundreds does the arithmetic take longer.
     """
     if not recipe.adapted:
         return 0.0
@@ -224,7 +231,10 @@ def _adapters_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
 
 
 def _magnitudes_s(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
-    """DoRA's norms of one layer for one forward pass: weight and adapter are added up whole, then read once more."""
+    """Time of DoRA's weight norms of one layer for one forward pass.
+
+    The whole sum of weight and adapter is written out and then read once more.
+    """
     if not recipe.how.decomposed:
         return 0.0
     weights: Value = 0.0
@@ -235,21 +245,21 @@ def _magnitudes_s(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
 
 
 def _accumulate_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> Value:
-    """Read-modify-write of the accumulated weight gradients, once per micro-batch."""
+    """Time to read, add to and write the accumulated weight gradients, once per micro-batch."""
     if recipe.how.adapts:
         return 0.0
     return _weights(ops) * 2.0 * recipe.policy.gradient_bytes / rates.memory_bytes_per_s
 
 
 def _unpack_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> Value:
-    """Unpacking 4-bit weights for one pass: forward, and again for the gradients of the inputs."""
+    """Time to unpack 4-bit weights for one pass; needed in the forward pass and again for the input gradients."""
     if not recipe.how.low_bits:
         return 0.0
     return _weights(ops) * rates.unpacked_bytes / rates.memory_bytes_per_s
 
 
 def _weights(ops: tuple[MatMul, ...]) -> Value:
-    """Weights of the products of a layer, on this GPU."""
+    """Number of weights in a layer's products on this GPU."""
     weights: Value = 0.0
     for op in ops:
         weights = weights + op.n * op.k * op.count
@@ -257,7 +267,7 @@ def _weights(ops: tuple[MatMul, ...]) -> Value:
 
 
 def head_time(recipe: Recipe, work: Work, rates: Rates) -> HeadTime:
-    """Output layer (three products when trained), loss over the vocabulary, embedding gather and scatter."""
+    """Time of the output layer (three products when trained), the vocabulary loss, and embedding gather and scatter."""
     model = recipe.model
     products = product_times((work.head,), recipe, rates, head_shares(recipe)).total
     passes = 1.0 + (recipe.forward_passes - 1.0) * FORWARD_SHARE

@@ -1,4 +1,4 @@
-"""One pass over many layouts: time, memory, energy and cost, itemised: the single arithmetic of every answer."""
+"""Itemised time, memory, energy and cost of many layouts in one pass; every answer is computed here."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from planner.units import HOUR_S, KWH_J
 Floats = npt.NDArray[np.float64]
 
 CHUNK = 24_576
-"""Layouts per pass: each pass costs some milliseconds whatever its size, and most searches fit into one."""
+"""Layouts per pass. Each pass has a fixed cost of some milliseconds, and most searches fit into one pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitPrices:
-    """What a run's hours and joules are multiplied by: scalars, or draws `[draw]`."""
+    """Factors that turn a run's hours and joules into money and carbon: scalars, or draws `[draw]`."""
 
     usd_per_gpu_h: Value | None
     usd_per_kwh: Value | None
-    """Only where electricity is paid on top of the GPU price."""
+    """Set only where electricity is paid on top of the GPU price."""
     pue: Value
     kg_co2e_per_kwh: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Everything about a set of layouts, `[layout]`, or under drawn rates about one, `[draw]`, or `[layout, draw]`."""
+    """All figures of a set of layouts: `[layout]`, or under drawn rates `[draw]` (one layout) or `[layout, draw]`."""
 
     step: StepTimes
     step_s: Value
@@ -66,7 +66,7 @@ class Evaluation:
     carbon_kg: Value
 
     def of_row(self, row: int) -> Evaluation:
-        """That of one layout, `[draw]`, of several that were evaluated in a column, `[layout, draw]`."""
+        """The evaluation of one layout, `[draw]`, from one of a column of layouts, `[layout, draw]`."""
         return Evaluation(**{f.name: _of_row(getattr(self, f.name), row) for f in fields(self)})
 
 
@@ -81,7 +81,7 @@ def _of_row(value: Any, row: int) -> Any:
 def step_of(
     recipe: Recipe, cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates, work: Work | None = None
 ) -> StepTimes:
-    """Itemised step of a transformer, or of a vision model, that needs so much memory."""
+    """Itemised step time of a transformer or a vision model whose layouts need `memory_bytes` at the peak."""
     if recipe.model.has_network:
         return image_step(network_of(recipe.model), recipe, cluster, at, rates)
     step = step_times(recipe, cluster, at, rates, work)
@@ -100,12 +100,12 @@ def memory_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = Non
 
 
 def draw_ratio_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> Value:
-    """Mean power of the products over that of products which hold the limit; convolutions are taken to hold it."""
+    """Mean power of the products relative to products at the power limit; convolutions are assumed to run at it."""
     return 1.0 if recipe.model.has_network else products_draw_ratio(recipe, at, rates, work)
 
 
 def flop_of(recipe: Recipe) -> float:
-    """Model FLOP per token (per image of a vision model), forward and backward, of what the method trains."""
+    """Model FLOP per token (per image for a vision model), forward and backward, that the training method needs."""
     if recipe.model.has_network:
         return 3.0 * network_of(recipe.model).flop_per_image
     return worked_flop_per_token(recipe)
@@ -117,7 +117,7 @@ def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
 
 
 def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
-    """FLOP per token that checkpointing does again, `[layout]`; vision models are planned without."""
+    """FLOP per token that checkpointing recomputes, `[layout]`; vision models are planned without checkpointing."""
     if recipe.model.has_network:
         return np.zeros(at.tp.shape)
     selective, full = (recomputed_flop_per_token(recipe, name) for name in ("selective", "full"))
@@ -125,13 +125,13 @@ def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
 
 
 def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Value:
-    """GPU-seconds of a step at the dense peak, a lower bound of every draw: neither MFU nor HFU may exceed 1."""
+    """GPU-seconds of a step at the dense peak: a lower bound for every draw, so that MFU and HFU never exceed 1."""
     return flop_per_step / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How long the run of each layout takes, `[layout]`, or that of one layout under draws, `[draw]`."""
+    """Duration of the step and the run of each layout, `[layout]`, or of one layout under draws, `[draw]`."""
 
     step: StepTimes
     step_s: Value
@@ -144,7 +144,7 @@ class Timing:
 def timing(
     recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, tokens: float, memory_bytes: Value, work: Work | None
 ) -> Timing:
-    """The step and the run, of layouts that need so much memory; arguments as of `evaluate`."""
+    """Time the step and the run of layouts that need `memory_bytes`; for the other arguments see `evaluate`."""
     gpus, step_tokens = at.gpus.astype(np.float64), tokens_per_step(recipe, at)
     least_s = least_step_s(recipe, cluster, step_tokens * (flop_of(recipe) + recomputed_flop(recipe, at))) / gpus
     drawn = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
@@ -162,7 +162,7 @@ def timing(
 def spent(
     recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, pue: Value, time: Timing, work: Work | None
 ) -> tuple[Value, RunEnergy]:
-    """Mean board power of a GPU during steps in watts, and the energy of the run; arguments as of `evaluate`."""
+    """Mean board power of a GPU during steps in watts, and the energy of the run; for the arguments see `evaluate`."""
     overhead_s = rates.image_step_overhead_s if recipe.model.has_network else rates.step_overhead_s
     host_s = np.minimum(time.step.optimizer, overhead_s * left_out(rates))
     step_j = gpu_step_j(time.step, rates, draw_ratio_of(recipe, at, rates, work), host_s)
@@ -171,7 +171,7 @@ def spent(
 
 
 def paid(prices: UnitPrices, gpu_h: Value, energy: RunEnergy | None) -> Value:
-    """USD for GPUs by the hour, and for electricity where it is a line of its own."""
+    """USD for GPU hours, plus electricity where it is paid separately."""
     rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h
     if prices.usd_per_kwh is None or energy is None:
         return rental
@@ -187,16 +187,16 @@ def evaluate(
     tokens: float,
     memory: MemoryItems | None = None,
 ) -> Evaluation:
-    """Evaluate layouts (`rates` scalar), or one layout or a column of some under draws (`rates` drawn).
+    """Evaluate layouts with scalar `rates`, or one layout or a column of layouts with drawn `rates`.
 
     Args:
-        recipe: what is trained.
-        cluster: on which machines.
-        at: the layouts, `[layout]`; with drawn rates exactly one, or `[layout, 1]`.
+        recipe: the model and how it is trained.
+        cluster: the machines.
+        at: the layouts, `[layout]`; with drawn rates exactly one layout, or a column `[layout, 1]`.
         rates: mid values or draws.
         prices: unit prices, scalars or draws.
         tokens: length of the run.
-        memory: what the layouts need, where it is known already.
+        memory: the memory of the layouts if already computed.
     """
     work = None if recipe.model.has_network else work_of(recipe, at, rates)  # three parts read it
     memory = memory or memory_of(recipe, at, rates, work if recipe.lengths is None else None)
@@ -224,14 +224,14 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What a search keeps of every layout, `[layout]` each."""
+    """The figures that a search keeps for every layout, `[layout]` each."""
 
     step_s: Floats
     wall_s: Floats
     memory_bytes: Floats
     cost_usd: Floats
     energy_j: Floats | None
-    """None where it was not asked for, and no money rests on it."""
+    """None unless it was requested or the cost depends on it."""
 
     def taken(self, index: npt.NDArray[np.intp]) -> Score:
         """The figures of the layouts at an index."""
@@ -239,7 +239,7 @@ class Score:
 
     @classmethod
     def joined(cls, parts: Sequence[Score]) -> Score:
-        """The figures of several sets of layouts, one after the other; all of them have the energy, or none."""
+        """Concatenate the figures of several sets of layouts; either all of them have the energy or none."""
         columns = {name: [getattr(part, name) for part in parts] for name in FIGURES}
         return cls(**{name: None if values[0] is None else np.concatenate(values) for name, values in columns.items()})
 
@@ -257,8 +257,8 @@ def score(
 ) -> Score:
     """Evaluate any number of layouts chunk by chunk and keep the figures that a choice needs.
 
-    Layouts that need more than `most_bytes` are not timed: their other figures are infinite. `energy`: whether it is
-    one of the figures. Further arguments as of `evaluate`.
+    Layouts that need more than `most_bytes` of memory have infinite values for all other figures. `energy` says whether
+    energy is among the figures. For the other arguments see `evaluate`.
     """
     needs_energy = energy or prices.usd_per_kwh is not None
     every, rows = at.by_kind, max(CHUNK // at.kinds, 1)
@@ -272,16 +272,16 @@ def score(
 
 
 FIGURES = tuple(f.name for f in fields(Score))
-"""Names of the figures of a score, in their order."""
+"""Names of the figures of a score, in order."""
 
 
 def _figures(
     recipe: Recipe, cluster: Cluster, at: Layouts, kinds: int, rates: Rates, prices: UnitPrices, tokens: float,
     most_bytes: float, needs_energy: bool,
 ) -> Floats:  # fmt: skip
-    """The figures of some layouts with each of some kinds of checkpointing, `[figure, kind, layout]`.
+    """The figures of layouts with each of `kinds` ways of checkpointing, `[figure, kind, layout]`.
 
-    A layout is timed with all kinds or none, since most of its time is the same with all.
+    A layout is timed with all kinds of checkpointing or with none, since they share most of the computation.
     """
     work = None if recipe.model.has_network else work_of(recipe, at, rates)
     figures = np.full((len(FIGURES), kinds, len(at)), np.inf)

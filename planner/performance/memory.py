@@ -1,8 +1,8 @@
 """Peak memory of one GPU, itemised, for every layout at once: the larger of the first and the last pipeline stage.
 
-A stage holds its states and the activations of its micro-batches in flight. The peak is at the larger of two moments:
-the loss, with its logits, or the backward pass of one layer, with that layer's working memory and gathered parameters.
-Gradients that are not accumulated grow as activations are freed.
+A stage holds its states and the activations of its micro-batches in flight. The peak occurs either at the loss, with
+its logits, or in the backward pass of one layer, with that layer's working memory and gathered parameters, whichever
+needs more. Gradients that are not accumulated grow as activations are freed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from planner.training.recipe import Recipe
 from planner.units import GIB
 
 DRIVER_RESERVED_BYTES = 0.55 * GIB
-"""What no process can use: an H100 of 81,559 MiB (`nvidia-smi`) offers 79.1 GiB (`torch.cuda.mem_get_info`)."""
+"""Memory that no process can use: an H100 of 81,559 MiB (`nvidia-smi`) offers 79.1 GiB (`torch.cuda.mem_get_info`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +57,18 @@ class MemoryItems:
 
     @property
     def total(self) -> Value:
-        """What the driver shows as used."""
+        """Memory that the driver reports as used."""
         result: Value = sum((getattr(self, name) for name in ITEMS), 0.0)
         return result
 
     @property
     def allocated(self) -> Value:
-        """What the allocator hands out at the peak: without context, communicators and fragmentation."""
+        """Memory that the allocator hands out at the peak: without context, communicators and fragmentation."""
         return self.total - self.framework - self.comm_buffers - self.fragmentation
 
     @property
     def reserved(self) -> Value:
-        """What the allocator holds: with fragmentation, without context and communicators."""
+        """Memory that the allocator holds: with fragmentation, without context and communicators."""
         return self.allocated + self.fragmentation
 
     def taken(self, index: npt.NDArray[np.intp]) -> MemoryItems:
@@ -77,26 +77,26 @@ class MemoryItems:
         return MemoryItems(**{name: value[index] if np.ndim(value) else value for name, value in values.items()})
 
     def of_row(self, row: int) -> MemoryItems:
-        """Those of one layout, `[draw]`, of several in a column, `[layout, draw]`."""
+        """The items of one layout, `[draw]`, from items of a column of layouts, `[layout, draw]`."""
         values = {name: getattr(self, name) for name in ITEMS}
         return MemoryItems(**{name: value[row] if np.ndim(value) == 2 else value for name, value in values.items()})
 
     def scaled(self, ratio: Value) -> MemoryItems:
-        """Every item times a ratio."""
-        if isinstance(ratio, float) and ratio == 1.0:  # at mid nothing is left out
+        """Multiply every item by a ratio."""
+        if isinstance(ratio, float) and ratio == 1.0:  # at mid values the error factors are 1
             return self
         return MemoryItems(**{name: getattr(self, name) * ratio for name in ITEMS})
 
 
 ITEMS = tuple(f.name for f in fields(MemoryItems))
-"""Names of the items of memory, in their order."""
+"""Names of the memory items, in order."""
 
 
 def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) -> Value:
-    """Gradients that exist at the peak.
+    """Bytes of gradients that exist at the peak, in addition to the activations.
 
-    PyTorch allocates them during backward, while activations are freed; so with one micro-batch per step the peak is
-    the larger of the two. Accumulated gradients, and buffers for their sums, are there all the time.
+    PyTorch allocates gradients during the backward pass, while activations are freed, so with one micro-batch per step
+    the peak holds the larger of the two. Accumulated gradients, and buffers for their sums, always exist.
     """
     if recipe.fused or sums_wider(recipe.policy):
         return gradients
@@ -105,16 +105,16 @@ def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Everywhere:
-    """What is the same on every pipeline stage, in bytes, `[layout]` or `[draw]`."""
+    """Quantities that every pipeline stage shares, in bytes, `[layout]` or `[draw]`."""
 
     kept: Value
-    """What a layer keeps of one micro-batch for its backward pass."""
+    """Activations that a layer keeps of one micro-batch for its backward pass."""
     logits: Value
-    """Where the stage has the output layer."""
+    """Logits on the stage with the output layer."""
     working: Value
-    """What exists once, while one layer is run backward."""
+    """Working memory that exists once, while one layer is run backward."""
     copies_at_work: Value
-    """Casts of the weights of the layer at work."""
+    """Casts of the weights of the layer being run."""
     passing: Passing
     comm_buffers: Value
     framework: Value
@@ -143,7 +143,7 @@ def _stage(
     logits = np.where(at_loss, logits, 0.0)
     gradients = _alive(held.gradients, activations + logits, recipe, at)
     at_step = step_gradients(recipe, shards, at, last=last)
-    gradients = gradients + np.maximum(at_step - activations - logits, 0.0)  # no activation is left at the update
+    gradients = gradients + np.maximum(at_step - activations - logits, 0.0)  # at the update no activations are left
     params = shards.trained(last)
     items = MemoryItems(
         weights=held.weights,
@@ -158,20 +158,21 @@ def _stage(
         framework=common.framework,
         fragmentation=0.0,
     )
-    # Frozen weights lie in blocks that are never given back.
+    # Frozen weights occupy blocks that are never freed, so they do not fragment memory.
     frozen: Value = held.weights * (1.0 if recipe.how.adapts else 1.0 - trained_share(recipe))
     items = replace(items, fragmentation=(items.allocated - frozen) * rates.fragmentation_ratio)
     scaled = items.scaled(memory_left_out(rates))
     if not recipe.how.fine_tunes:
         return scaled
-    return replace(scaled, weights=held.weights + 0.0 * scaled.weights)  # known to the byte: they are read from a file
+    return replace(scaled, weights=held.weights + 0.0 * scaled.weights)  # exact: weights are read from a file
 
 
 def _logit_bytes(recipe: Recipe, work: Work, rates: Rates) -> Value:
-    """Logits with what the loss keeps beside them, where a stage has the output layer.
+    """Bytes of the logits and the loss's buffers on the stage with the output layer.
 
-    A loss that is fused with the output layer holds those of some tokens at a time, about as many elements as the
-    hidden state has (Liger-Kernel, `fused_linear_cross_entropy.py`: chunks of tokens times hidden over vocabulary).
+    A loss that is fused with the output layer holds the logits of a chunk of tokens at a time, about as many elements
+    as the hidden state has (Liger-Kernel, `fused_linear_cross_entropy.py`: chunks of tokens times hidden over
+    vocabulary).
     """
     per_logit = rates.logit_stored_bytes + (recipe.policy.activation_bytes - 2.0)
     elements = work.logit_elements
@@ -181,13 +182,13 @@ def _logit_bytes(recipe: Recipe, work: Work, rates: Rates) -> Value:
 
 
 def memory_left_out(rates: Rates) -> Value:
-    """What the equations leave out of the memory: of one team's software, one GPU and model, and one run."""
+    """Error factor of the memory equations: effects of a team's software, a GPU architecture, a model and a run."""
     shared: Value = rates.memory_stack_error_ratio * rates.memory_architecture_error_ratio
     return shared * rates.memory_shape_error_ratio * rates.memory_error_ratio
 
 
 def memory_items(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> MemoryItems:
-    """Itemised peak of the fullest pipeline stage, `[layout]` or `[draw]`; `work` where it is known already."""
+    """Itemised peak of the fuller of first and last pipeline stage, `[layout]` or `[draw]`; pass `work` if computed."""
     work = work_of(recipe.longest, at, rates) if work is None else work
     shards = shard_params(recipe, at)
     common = _everywhere(recipe, at, work, shards, rates)
@@ -200,40 +201,40 @@ def memory_items(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = 
 
 
 def usable_bytes(gpu: Gpu) -> float:
-    """What a process gets of a GPU's memory; a CPU's has no driver."""
+    """Memory of a GPU that a process can use; the driver reserves none on a CPU."""
     return gpu.memory_bytes - (0.0 if gpu.arch == "CPU" else DRIVER_RESERVED_BYTES)
 
 
 def shortfall_gib(needed_gib: float, capacity_gib: float) -> float:
-    """GiB that are short, as the difference of the two as they are printed, with one decimal each."""
+    """Missing GiB: the difference of the figures as printed (one decimal), or the exact one if that is not positive."""
     printed = round(needed_gib, 1) - round(capacity_gib, 1)
     return printed if printed > 0.0 else needed_gib - capacity_gib
 
 
 def fits_probability(total_bytes: Value, gpu: Gpu) -> float:
-    """Probability, 0..1, that a peak is within what a GPU offers.
+    """Probability, 0..1, that a peak fits into a GPU's usable memory.
 
     Args:
-        total_bytes: the peak as the driver shows it, drawn, `[draw]`; a single value gives 0 or 1.
-        gpu: whose memory it is.
+        total_bytes: draws of the peak as the driver reports it, `[draw]`; a single value gives 0 or 1.
+        gpu: the GPU.
     """
     return float(np.mean(np.asarray(total_bytes) <= usable_bytes(gpu)))
 
 
 def memory_risk(total_bytes: Value, gpu: Gpu) -> float:
-    """Probability, 0..1, of running out of memory; arguments as of `fits_probability`."""
+    """Probability, 0..1, of running out of memory; for the arguments see `fits_probability`."""
     return 1.0 - fits_probability(total_bytes, gpu)
 
 
 def memory_risks(total_bytes: npt.NDArray[np.float64], gpu: Gpu) -> npt.NDArray[np.float64]:
-    """The same of each of some layouts, `[layout]`, by their drawn peaks, `[layout, draw]`."""
+    """Probability of running out of memory for each layout, `[layout]`, from drawn peaks, `[layout, draw]`."""
     return np.asarray(1.0 - np.mean(total_bytes <= usable_bytes(gpu), axis=1))
 
 
 def memory_range_gib(total_bytes: Value) -> Estimate:
-    """Range of a drawn peak, `[draw]`, in GiB, about the last draw, which has every input at its mid.
+    """Range of a drawn peak, `[draw]`, in GiB, around the last draw, which has every input at its mid value.
 
-    The items that a plan shows sum to it, and it is what the fit makes right on average.
+    The items that a plan shows sum to this mid estimate, and the fit makes it unbiased.
     """
     gib = np.ravel(np.asarray(total_bytes, dtype=np.float64)) / GIB
     return Estimate.of_draws(gib, mid=float(gib[-1]))

@@ -1,7 +1,7 @@
-"""Bytes of weights, gradients and optimizer states of one pipeline stage, and of copies of them that come and go.
+"""Bytes of weights, gradients and optimizer states of one pipeline stage, and of their temporary copies.
 
 Sources: ZeRO (Rajbhandari et al. 2020, section 5); QLoRA (arXiv 2305.14314, section 3) for 4-bit weights; ZeRO-Offload
-(arXiv 2101.06840, section 4) for what lies in host memory.
+(arXiv 2101.06840, section 4) for data in host memory.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class States:
 
     weights: Value
     gradients: Value
-    """As accumulated; without the copies that a reduction needs."""
+    """Accumulated gradients, without the copies that a reduction needs."""
     master_weights: Value
     optimizer_states: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passing:
-    """Copies of parameters that come and go, `[layout]` each."""
+    """Temporary copies of parameters, `[layout]` each."""
 
     held: Value
     """Gathered parameters and unreduced gradients that stay over all micro-batches of a step."""
     in_layer: Value
-    """Beside those while a layer is run backward."""
+    """Copies in addition to `held` while a layer is run backward."""
     at_loss: Value
-    """Beside those while the loss is computed."""
+    """Copies in addition to `held` while the loss is computed."""
 
 
 def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States:
@@ -69,7 +69,7 @@ def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States
 
 
 def updated_params(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = False) -> Value:
-    """Parameters that one GPU updates: its shard under ZeRO, all it holds otherwise; adapters only with LoRA."""
+    """Parameters that one GPU updates: its shard under ZeRO, otherwise all that it holds; with LoRA only adapters."""
     sharded = at.zero >= 1
     dense = shards.dense(last) * shards.dense_share / np.where(sharded, shards.dense_ranks, 1.0)
     expert = shards.expert(last) * shards.expert_share / np.where(sharded, shards.expert_ranks, 1.0)
@@ -78,10 +78,10 @@ def updated_params(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = 
 
 
 def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
-    """What one GPU of the first stage keeps in its host's memory, `[layout]`; 0 without an offloaded optimizer.
+    """Bytes that one GPU of the first stage keeps in host memory, `[layout]`; 0 without an offloaded optimizer.
 
-    DeepSpeed moves FP32 weights, moments and the gradients that update them; FSDP its shards of all weights as well,
-    frozen ones among them.
+    DeepSpeed offloads FP32 weights, moments and the gradients that update them. FSDP also offloads its shards of all
+    weights, including frozen ones.
     """
     if recipe.offload != "optimizer":
         return 0.0
@@ -93,12 +93,12 @@ def offloaded_bytes(recipe: Recipe, at: Layouts) -> Value:
 
 
 def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
-    """Gradients held beside the accumulated ones until they are summed or reduced.
+    """Bytes of gradients held in addition to the accumulated ones until they are summed or reduced.
 
-    Megatron accumulates a weight gradient into its buffer within the product itself, and reduces the buffer in place.
-    Elsewhere autograd returns gradients in the type of the weights: where that is narrower than the accumulated type,
-    both exist. DistributedDataParallel's buckets are as large as the gradients (documentation:
-    `gradient_as_bucket_view` saves that much); DeepSpeed's have a fixed size.
+    Megatron accumulates a weight gradient into its buffer within the matrix product itself and reduces the buffer in
+    place. In other stacks autograd returns gradients in the type of the weights; if that is narrower than the
+    accumulated type, both copies exist. DistributedDataParallel's buckets are as large as the gradients (its
+    documentation says that `gradient_as_bucket_view` saves that much); DeepSpeed's buckets have a fixed size.
     """
     if recipe.kernels == "tuned":
         return 0.0
@@ -115,7 +115,7 @@ def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) 
 
 
 def step_gradients(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
-    """FP32 gradients that the update itself makes of 16-bit ones, for the parameters that this rank updates.
+    """Bytes of FP32 gradients that the update casts from 16-bit gradients, for the parameters that this rank updates.
 
     DeepSpeed casts its whole partition before the step (`runtime/zero/stage_1_and_2.py`, `single_grad_partition`).
     """
@@ -126,12 +126,12 @@ def step_gradients(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -
 
 
 def sums_wider(policy: PrecisionPolicy) -> bool:
-    """Whether gradients are summed in a wider type than autograd hands them out in, that of the weights."""
+    """Whether gradients are summed in a wider type than the weights' type, in which autograd returns them."""
     return policy.master_bytes > 0 and policy.gradient_bytes > policy.weight_bytes > 0
 
 
 def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
-    """ZeRO-3: the parameters of two units are gathered at once, and the gradients of one are not yet reduced."""
+    """Temporary copies under ZeRO-3: gathered parameters of two units at once, and unreduced gradients of one unit."""
     unit = shards.dense_per_layer + shards.expert_per_layer
     grads = 0.0 if recipe.how.adapts else reduced_bytes(recipe, at)
     gather = gathered_bytes(recipe, at)
@@ -149,10 +149,10 @@ def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
 
 
 def kept_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
-    """Casts of the linear weights of a stage that are kept between forward and backward.
+    """Bytes of cast copies of a stage's linear weights that are kept between forward and backward pass.
 
-    Autocast keeps its casts of trained weights (ZeRO 3 gathers them cast), Transformer Engine its FP8 weights in both
-    layouts; torchao casts a weight when it is used and keeps the original (`Float8Linear`).
+    Autocast keeps its casts of trained weights (under ZeRO 3 they are already cast when gathered). Transformer Engine
+    keeps FP8 weights in both layouts. Torchao casts a weight when it is used and keeps the original (`Float8Linear`).
     """
     layer = shards.dense_per_layer + shards.expert_per_layer
     if not _casts_weights(recipe):
@@ -162,7 +162,7 @@ def kept_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> V
 
 
 def copies_at_work(recipe: Recipe, shards: Shards, at: Layouts) -> Value:
-    """Casts of the weights of the layer at work; 4-bit weights are unpacked, and then cast, one product at a time."""
+    """Bytes of cast weights of the layer being run; 4-bit weights are unpacked, then cast, one product at a time."""
     policy, model = recipe.policy, recipe.model
     layer = shards.dense_per_layer + shards.expert_per_layer
     into_mixer = 0 if model.linear is None else model.linear.outputs
@@ -176,29 +176,34 @@ def copies_at_work(recipe: Recipe, shards: Shards, at: Layouts) -> Value:
 
 
 def _casts_weights(recipe: Recipe) -> bool:
-    """Whether linear weights are cast: frozen ones lie in the compute type, where Megatron adapts in the low type."""
+    """Whether linear weights are cast at all.
+
+    Frozen weights are stored in the compute type and are cast only for narrower types; Megatron stores them in the
+    narrow type, so with adapters it casts nothing.
+    """
     if not recipe.policy.low_weight_copy_bytes or (recipe.how.adapts and recipe.fused):
         return False
     return recipe.trains_all or recipe.policy.narrow
 
 
 def _keeps_casts(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
-    """Where casts of trained weights stay until the backward pass, `[layout]`."""
+    """Whether casts of trained weights stay until the backward pass, `[layout]`."""
     keeps = not recipe.how.adapts and (recipe.fused or not recipe.policy.narrow)
     return np.asarray((at.zero != 3) & keeps)
 
 
 def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
-    """What lies on the GPU of the weights of a stage."""
+    """Bytes of a stage's weights that are kept on the GPU, `[layout]`."""
     return np.where(weights_on_host(recipe, at), 0.0, weight_bytes(recipe, shards, at, last=last))
 
 
 def weights_on_host(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
-    """Where a shard of the weights comes from the host for every gather, `[layout]`.
+    """Whether a shard of the weights is fetched from the host for every gather, `[layout]`.
 
-    PyTorch's FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them. On
-    one GPU a training of all weights takes FSDP for that alone; adapters are trained without it there, and 4-bit
-    weights would have no shards (FSDP1 "is switching to use `NO_SHARD`", torch/distributed/fsdp/_init_utils.py).
+    PyTorch's FSDP offloads parameters along with the optimizer (`CPUOffloadPolicy`); DeepSpeed's optimizer offload
+    keeps them on the GPU. On one GPU, training of all weights uses FSDP only for this offloading. Adapters are trained
+    without FSDP there, and 4-bit weights would have no shards (FSDP1 "is switching to use `NO_SHARD`",
+    torch/distributed/fsdp/_init_utils.py).
     """
     moves = recipe.offload == "optimizer" and recipe.stack != "classic"
     shards = (at.dp * at.cp > 1) | (not recipe.how.adapts)
@@ -206,10 +211,10 @@ def weights_on_host(recipe: Recipe, at: Layouts) -> npt.NDArray[np.bool_]:
 
 
 def weight_bytes(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = False) -> Value:
-    """Weights of one stage after ZeRO, wherever they lie, `[layout]`.
+    """Bytes of one stage's weights after ZeRO, on the GPU or the host, `[layout]`.
 
-    QLoRA packs the linear layers; embedding and output layer stay in the compute type, as all that is frozen. Where all
-    weights learn from pairs of answers, those they began with lie beside them in the compute type.
+    QLoRA packs the linear layers; embedding and output layer stay in the compute type, like all other frozen weights.
+    When all weights are trained on pairs of answers (as in DPO), the initial weights are kept too, in the compute type.
     """
     policy = recipe.policy
     each = frozen_weight_bytes(recipe) or policy.weight_bytes or policy.master_bytes
@@ -227,8 +232,8 @@ def weight_bytes(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = Fa
 def _gradient_params(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> tuple[Value, Value]:
     """Dense and expert parameters whose gradients exist at once.
 
-    With updates inside backward those of the largest unit; so too where ZeRO-2 or 3 offloads the optimizer, which
-    moves a gradient to the host as soon as it is reduced (ZeRO-Offload).
+    With updates inside the backward pass, these are the parameters of the largest unit. The same holds where ZeRO-2 or
+    3 offloads the optimizer and moves each gradient to the host as soon as it is reduced (ZeRO-Offload).
     """
     dense, expert = shards.dense(last), shards.expert(last)
     extra = shards.last_extra if last else shards.first_extra
@@ -238,9 +243,10 @@ def _gradient_params(recipe: Recipe, shards: Shards, at: Layouts, last: bool) ->
 
 
 def _master_bytes(recipe: Recipe) -> float:
-    """FP32 copies that only the optimizer sees; of LoRA, the adapters' own weights.
+    """Bytes per trained parameter of the FP32 copies that only the optimizer uses; with LoRA, of the adapter weights.
 
-    Beside weights of 16 bits those are of 32 (`autocast_adapter_dtype` of Hugging Face PEFT), unless nothing is.
+    Adapters of 16-bit weights are kept in FP32 (`autocast_adapter_dtype` of Hugging Face PEFT), unless the policy keeps
+    nothing in FP32.
     """
     if recipe.how.adapts:
         return max(recipe.policy.weight_bytes, recipe.policy.master_bytes)
@@ -248,7 +254,7 @@ def _master_bytes(recipe: Recipe) -> float:
 
 
 def moment_bytes(recipe: Recipe) -> float:
-    """State bytes per trained parameter that have to be on the GPU; paged states yield to anything else."""
+    """State bytes per trained parameter that must stay on the GPU; paged states make room for anything else."""
     optimizer = recipe.optimizer
     if optimizer.paged:
         return 0.0

@@ -1,8 +1,8 @@
-"""The operations of one micro-batch on one GPU, by their real shapes after sharding.
+"""The operations of one micro-batch on one GPU, with their actual shapes after sharding.
 
-Every quantity is an array over ways to split a layer, `[split]`, or a scalar that broadcasts. The matrix products of a
-layer are listed once, forward; backward is the same product twice (input gradient, weight gradient) with the dimensions
-permuted.
+Every quantity is an array over ways to split a layer, `[split]`, or a scalar that broadcasts. Each matrix product of a
+layer is listed once, as its forward pass. Its backward pass is two products of the same size with the dimensions
+permuted: the input gradient and the weight gradient.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatMul:
-    """`count` products `[m, k] x [k, n]`, forward."""
+    """`count` matrix products `[m, k] x [k, n]` of the forward pass."""
 
     m: Array
     n: Array | float
     k: Array | float
     count: Array | float = 1.0
     low_precision: bool = True
-    """Runs in the policy's linear compute type; False: in its other compute type (output layer, router)."""
+    """Whether it runs in the policy's linear compute type; if not, in its other compute type (output layer, router)."""
     grouped: bool = False
-    """One product per expert, in one grouped kernel."""
+    """Whether the products, one per expert, run in one grouped kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splits:
-    """Which layouts split a layer alike, so that what depends on its shapes alone is computed once for all of them."""
+    """Which layouts split a layer in the same way; quantities that depend only on its shapes are computed once each."""
 
     inverse: npt.NDArray[np.intp] | None
-    """The split of each layout, `[layout]`; None: each has its own."""
+    """Index of the split of each layout, `[layout]`; None if every layout has a different split."""
 
     def spread(self, values: Value) -> Value:
-        """Values by layout, from values by split (or one for all); further axes stay."""
+        """Expand values by split (or one value for all) to values by layout; further axes are kept."""
         if self.inverse is None or isinstance(values, float) or len(values) == 1:
             return values
         spread: Value = values[self.inverse]
         return spread
 
     def take(self, index: npt.NDArray[np.intp]) -> Splits:
-        """Those of the layouts at an index."""
+        """The splits of the layouts at an index."""
         return Splits(inverse=index if self.inverse is None else self.inverse[index])
 
 
 EACH_ALONE = Splits(inverse=None)
-"""No two layouts share anything."""
+"""No two layouts share a split."""
 
 
 def distinct_splits(recipe: Recipe, at: Layouts) -> tuple[Layouts, Splits]:
-    """One layout of each way to split a layer: by micro-batch, tensor, context and expert parallel sizes."""
+    """One layout for each split (micro-batch, tensor, context and expert parallel sizes), and each layout's split."""
     if len(at) < FEWEST_LAYOUTS:
         return at, EACH_ALONE
     key = (at.micro_batch * 4096 + at.tp) * 4096 + at.cp
@@ -71,70 +71,70 @@ def distinct_splits(recipe: Recipe, at: Layouts) -> tuple[Layouts, Splits]:
 
 
 FEWEST_LAYOUTS = 16
-"""Among fewer, looking for those that split a layer alike does not pay."""
+"""With fewer layouts than this, finding those with the same split costs more than it saves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one GPU does for one micro-batch in one layer of each kind, and at the ends of the model, `[split]` each."""
+    """The work of one GPU for one micro-batch: one layer of each kind and the ends of the model, `[split]` each."""
 
     at: Layouts
-    """One layout of each way to split a layer."""
+    """One layout for each split."""
     splits: Splits
-    """Which of them each layout has."""
+    """The split of each layout."""
     tokens: Array
     """Tokens of a micro-batch in this context shard (every tensor parallel rank sees them all)."""
     dense_layer: tuple[MatMul, ...]
     moe_layer: tuple[MatMul, ...]
     head: MatMul
     attention_flop: Array
-    """Forward FLOP of the attention core of one layer that has it, as the kernel executes it."""
+    """Forward FLOP of the attention core of one layer with attention, as the kernel executes it."""
     attention_heads: Array
-    """Query heads on this GPU times sequences of a micro-batch."""
+    """Query heads on this GPU times sequences per micro-batch."""
     attention_length: Array
-    """Length of the causal sequence whose queries meet, on average, as many keys as those of one kernel."""
+    """Length of a causal sequence whose queries attend, on average, to as many keys as the queries of one kernel."""
     attention_chunks: Array
-    """Chunks of keys and values that a query meets one after the other, each in a kernel of its own."""
+    """Chunks of keys and values that a query attends to one after another, each in a separate kernel."""
     attention_scores: Array
-    """Elements of the score matrices of one layer with attention (traffic of naive attention)."""
+    """Elements of the score matrices of one layer with attention (memory traffic of naive attention)."""
     split_elements: Array
-    """Norm and residual elements of one layer, counted once each."""
+    """Hidden-state elements that the norms and residual additions of one layer process, each counted once."""
     ffn_elements: Array
-    """Elements of the feed-forward's inner activation of one dense layer."""
+    """Elements of the inner activation of the feed-forward block of one dense layer."""
     expert_elements: Array
-    """The same of one MoE layer."""
+    """Elements of the inner activations of the experts of one MoE layer."""
     routed_elements: Array
-    """Elements of what the experts of one MoE layer take on this GPU, once for each expert of a token; the ranks that
-    split an expert each take all of its tokens."""
+    """Input elements of this GPU's experts in one MoE layer, counted once for each expert of a token. Every rank that
+    holds a part of an expert takes all tokens of that expert."""
     head_elements: Array
     """Elements of q, k, v of one layer with attention (rotary embedding, layout changes)."""
     attention_out: Array
-    """Elements of what one layer with attention gives to the product that follows."""
+    """Elements of the attention output of one layer with attention, the input of the next product."""
     scan_elements: Array
-    """Elements of gate, values, keys and queries of linear attention in the mean layer."""
+    """Elements of gate, values, keys and queries of linear attention, averaged over all layers."""
     scan_out: Array
-    """Elements of what it gives to the product that follows."""
+    """Elements of the output of linear attention, the input of the next product, averaged over all layers."""
     logit_elements: Array
 
     def taken(self, index: npt.NDArray[np.intp]) -> Work:
-        """That of the layouts at an index."""
+        """The work of the layouts at an index."""
         return replace(self, splits=self.splits.take(index))
 
 
 def expert_tp(recipe: Recipe, at: Layouts) -> npt.NDArray[np.int64]:
-    """Tensor parallel size inside an expert, `Layouts.expert_tp`; 1 of a model that has none."""
+    """Tensor parallel size inside an expert, `Layouts.expert_tp`; 1 for a model without experts."""
     return at.expert_tp if recipe.model.experts else np.ones_like(at.tp)
 
 
 def computed_length(recipe: Recipe, at: Layouts) -> Array | float:
-    """Tokens of a sequence that are computed, padding included: those of the longest in its micro-batch, `[layout]`."""
+    """Tokens computed per sequence, padding included: the length of the longest in its micro-batch, `[layout]`."""
     if recipe.lengths is None:
         return float(recipe.seq_len)
     return recipe.lengths.longest_of(at.micro_batch)
 
 
 def _keys(model: ModelShape, length: Array | float) -> Array | float:
-    """Mean number of keys that a query meets, for one length or each of several."""
+    """Mean number of keys that a query attends to, for one sequence length or for each of several."""
     if isinstance(length, float):
         return attended_tokens(model, length)
     distinct, inverse = np.unique(length, return_inverse=True)
@@ -142,12 +142,12 @@ def _keys(model: ModelShape, length: Array | float) -> Array | float:
 
 
 def attended_tokens(model: ModelShape, seq_len: float, causal_half: bool = True) -> float:
-    """Mean number of keys that one query meets, averaged over layers (sliding windows included).
+    """Mean number of keys that one query attends to, averaged over layers (sliding windows included).
 
     Args:
-        model: which layers see what.
-        seq_len: tokens of a sequence.
-        causal_half: whether causal attention counts the half that it computes, or the whole square.
+        model: the model, with its windows and the kind of its attention.
+        seq_len: tokens per sequence.
+        causal_half: True to count only the half that causal attention computes, False to count the whole square.
     """
     causal = model.kind != "encoder" and causal_half
     everything = seq_len / 2 if causal else float(seq_len)
@@ -163,7 +163,7 @@ def attended_tokens(model: ModelShape, seq_len: float, causal_half: bool = True)
 
 
 def _further_products(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array) -> tuple[MatMul, ...]:
-    """Cross-attention, keys and values of cached segments, and relative positions, where the model has them."""
+    """Products of cross-attention, cached keys and values, and relative positions, where the model has them."""
     h, q = float(model.hidden), model.heads * model.head_dim / tp
     kv = model.kv_heads * (model.head_dim + model.value_dim) / np.minimum(tp, model.kv_heads)
     products: list[MatMul] = []
@@ -180,9 +180,9 @@ def _further_products(model: ModelShape, tokens: Array, seq_len: Array | float, 
 
 
 def _mixers(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array) -> tuple[MatMul, ...]:
-    """Products of attention and of linear attention, as often as the mean layer has them.
+    """Products of attention and of linear attention, each counted by the share of layers that have it.
 
-    With them the one that joins hidden state and embedding in a module of multi-token prediction.
+    They include the product that joins hidden state and embedding in a multi-token prediction module.
     """
     attention = _attention_products(model, tokens, tp) + _further_products(model, tokens, seq_len, tp)
     linear = model.linear
@@ -234,7 +234,7 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
     model = recipe.model
     etp = expert_tp(recipe, at)
     local = at.ep / model.experts
-    # Tokens of the whole expert group, sent to this GPU's experts; ranks of one tensor group hold 1/tp of them each.
+    # Tokens that the expert parallel group sends to each expert here; if experts are whole, a tensor rank holds 1/tp.
     rows = tokens * model.top_k * local * (etp / tp) * imbalance
     products = _mlp(model, rows, model.expert_ffn / etp, count=1.0 / local, grouped=True)
     h = float(model.hidden)
@@ -248,7 +248,7 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
 
 
 def _scanned(model: ModelShape, tokens: Array, at: Layouts) -> tuple[Array, Array]:
-    """Elements that enter the scan of the mean layer, the gate with them, and those that leave it."""
+    """Elements that enter the scan (the gate included) and elements that leave it, averaged over all layers."""
     linear = model.linear
     if linear is None:
         return np.zeros_like(tokens), np.zeros_like(tokens)
@@ -257,19 +257,19 @@ def _scanned(model: ModelShape, tokens: Array, at: Layouts) -> tuple[Array, Arra
 
 
 def work_of(recipe: Recipe, at: Layouts, rates: Rates) -> Work:
-    """`count_work` on the GPU whose experts have the most tokens, once for layouts that split a layer alike."""
+    """`count_work` for the GPU whose experts receive the most tokens, computed once for layouts with the same split."""
     alike, splits = distinct_splits(recipe, at)
     imbalance = busiest_ratio(recipe.model, alike.ep, rates.expert_load_sd_ratio)
     return replace(count_work(recipe, alike, imbalance), splits=splits)
 
 
 def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> Work:
-    """Shapes and element counts of one micro-batch on one GPU, each layout alone.
+    """Shapes and element counts of one micro-batch on one GPU, computed separately for each layout.
 
     Args:
-        recipe: what is trained.
+        recipe: the model and how it is trained.
         at: the layouts.
-        imbalance: tokens of the busiest GPU of an expert parallel group over the mean.
+        imbalance: tokens on the busiest GPU of an expert parallel group, relative to the mean.
 
     Source: Megatron sharding (arXiv 1909.08053, 2205.05198); GQA and MLA shapes from the models' public configs.
     """
@@ -283,10 +283,10 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     square = length * (1.0 + model.cached_segments)
     keys = _keys(model, length) if recipe.attention == "flash" else square
     keys = keys + model.cross_share * length
-    scored = 1.5 if model.relative_positions else 1.0  # a third product beside scores and values
+    scored = 1.5 if model.relative_positions else 1.0  # relative positions add a third product
     scores = square * (2.0 if model.relative_positions else 1.0) + model.cross_share * length
     heads = model.heads / tp
-    kv_heads = model.kv_heads / np.minimum(tp, model.kv_heads)  # more ranks than key/value heads: each keeps a copy
+    kv_heads = model.kv_heads / np.minimum(tp, model.kv_heads)  # ranks in excess of the heads hold copies
     local_tokens = tokens / tp if model.experts else tokens
     expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
     queries = model.query_outputs / tp
@@ -320,19 +320,19 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
 def model_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: bool = True) -> float:
     """FLOP of forward and backward per token: 6 x matrix parameters plus attention, no recomputation.
 
-    `6 N + 6 S heads (d_qk + d_v) / 2 ...`: the attention core forward is `2 keys heads (d_qk + d_v)`, three times
-    that with backward; `keys` is S/2 when the causal half is counted, S in the full convention (Narayanan et al. 2021,
-    arXiv 2104.04473, equation 3, counts in full).
+    `6 N + 6 S heads (d_qk + d_v) / 2 ...`: the forward attention core takes `2 keys heads (d_qk + d_v)`, and three
+    times that with the backward pass. `keys` is S/2 when only the causal half is counted and S in the full convention
+    (used by Narayanan et al. 2021, arXiv 2104.04473, equation 3).
     """
     core = attention_flop_per_token(model, seq_len, causal_half=causal_half)
     return 6.0 * model.matrix_params_active + 3.0 * core
 
 
 def worked_flop_per_token(recipe: Recipe, *, causal_half: bool = True) -> float:
-    """`model_flop_per_token` of what a method trains: `matrix_flop_per_token` plus attention.
+    """FLOP per token that a training method needs: `matrix_flop_per_token` plus attention and adapters.
 
-    The attention core has no weights: it is run forward in every pass, and backward twice in the layers that are run
-    backward. An adapter's matrices learn: 6 for each of their parameters that a token passes.
+    The attention core has no weights. It runs in every forward pass, and its backward pass, twice the work, runs in the
+    layers that are run backward. Adapters are trained: 6 FLOP for each of their parameters that a token passes through.
     """
     core = attention_flop_per_token(recipe.model, recipe.mean_len, causal_half=causal_half)
     adapters = (
@@ -345,11 +345,12 @@ def worked_flop_per_token(recipe: Recipe, *, causal_half: bool = True) -> float:
 
 
 def matrix_flop_per_token(recipe: Recipe) -> float:
-    """FLOP per token of the products with weights: 6 for each where all learn, 4 where all are frozen, as with LoRA.
+    """FLOP per token of the products with weights: 6 per weight if all are trained, 4 if all are frozen, as in LoRA.
 
-    Two for each forward pass, of which DPO has a second one through the reference; two for the gradient of the
-    activations, in the output layer and in the layers that are run backward; two for the gradient of each weight that
-    learns (Hu et al. 2021, arXiv 2106.09685, section 4.1, freezes the weights but not what passes through them).
+    Each forward pass takes 2 per weight (DPO has a second one, through the reference model). The gradient of the
+    activations takes 2, in the output layer and in the layers that are run backward. The gradient of each trained
+    weight takes 2. LoRA freezes weights, but gradients still pass through them (Hu et al. 2021, arXiv 2106.09685,
+    section 4.1).
     """
     model = recipe.model
     head = model.head_params * model.head_ratio
@@ -360,10 +361,10 @@ def matrix_flop_per_token(recipe: Recipe) -> float:
 
 
 def attention_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: bool = True) -> float:
-    """Forward FLOP per token of what has no weights, all layers.
+    """Forward FLOP per token of the operations without weights, over all layers.
 
-    Scores and their product with the values; of a hybrid, the scan of linear attention as well. Cross-attention meets
-    the whole of the encoder's output, which has as many tokens.
+    These are the scores and their product with the values and, in hybrids, the scan of linear attention.
+    Cross-attention attends to the encoder's whole output, which has as many tokens.
     """
     keys = attended_tokens(model, seq_len, causal_half=causal_half) + model.cross_share * seq_len
     attended = model.layers * model.attention_share
@@ -375,13 +376,13 @@ def _scan_flop(model: ModelShape) -> float:
 
 
 def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: bool = True) -> float:
-    """FLOP per token that checkpointing does again; what HFU counts beyond MFU.
+    """FLOP per token that checkpointing recomputes, which HFU counts and MFU does not.
 
-    `full`: the forward pass of the layers, not of the output layer (Narayanan et al. 2021, equation 3); `every-2` and
-    `every-4`: that of the layers that are checkpointed whole, half and a quarter of them. `selective`: the attention
-    core (Korthikanti et al. 2022), no scan of linear attention; nothing that counts where a tuned stack runs norms and
-    activations again (layers with experts), and in FSDP stacks half of the matrix products (torchtitan's per-operation
-    policy, which keeps attention).
+    `full`: the forward pass of the layers, without the output layer (Narayanan et al. 2021, equation 3). `every-2` and
+    `every-4`: the forward pass of the layers that are fully checkpointed, a half and a quarter of them. `selective`:
+    the attention core (Korthikanti et al. 2022) without the scan of linear attention. It is 0 where a tuned stack
+    recomputes norms and activations instead (layers with experts), and half of the matrix products in FSDP stacks
+    (torchtitan's per-operation policy, which keeps attention).
     """
     model = recipe.model
     core = attention_flop_per_token(model, recipe.mean_len, causal_half=causal_half)

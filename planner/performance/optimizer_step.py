@@ -1,4 +1,4 @@
-"""Time of the optimizer step and of offloading: memory traffic, not arithmetic."""
+"""Time of the optimizer step and of offloading, which are bound by memory traffic rather than arithmetic."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 OFFLOAD_OVERLAP = 0.8
-"""Share of the compute behind which activations, gradients and weights move to the host and back: assumed."""
+"""Share of the compute that can hide transfers of activations, gradients and weights to and from the host; assumed."""
 
 ADDED_IN_PLACE = 3.0
-"""Passes over an accumulated gradient that another is added to: both are read, one is written."""
+"""Passes over memory when a gradient is added to an accumulated one: two reads and one write."""
 
 
 def smaller_dimension(model: ModelShape) -> float:
-    """Smaller side of a typical weight matrix: the hidden size, or an expert's inner size where that is smaller."""
+    """Smaller dimension of a typical weight matrix: the hidden size, or an expert's inner size where it is smaller."""
     return float(min(model.hidden, model.expert_ffn) if model.experts else model.hidden)
 
 
 def update_bytes_per_param(recipe: Recipe) -> float:
-    """Memory traffic of one update: gradient norm and clipping, read-modify-write of master weights and moments."""
+    """Memory traffic of one update in bytes per parameter.
+
+    It covers gradient norm and clipping, and the read-modify-write of master weights and moments.
+    """
     policy, optimizer = recipe.policy, recipe.optimizer
     weights = 2.0 * policy.master_bytes if policy.master_bytes else 2.0 * policy.weight_bytes
     states = 2.0 * (optimizer.full_moments * policy.moment_bytes + optimizer.fixed_state_bytes)
@@ -39,8 +42,8 @@ def update_bytes_per_param(recipe: Recipe) -> float:
 def optimizer_s(recipe: Recipe, shards: Shards, at: Layouts, rates: Rates) -> Value:
     """Seconds of the update and the step's fixed host time, `[layout]` or `[draw]`.
 
-    Muon's Newton-Schulz steps cost 30 FLOP per parameter times the smaller side of the matrix (K. Jordan et al.
-    2024): over the 6 of each token at most `5 hidden / batch tokens`.
+    Muon's Newton-Schulz steps cost 30 FLOP per parameter times the smaller dimension of the matrix (K. Jordan et al.
+    2024). Relative to training's 6 FLOP per parameter and token, that is at most `5 hidden / batch tokens`.
     """
     params = updated_params(recipe, shards, at)
     traffic = params * update_bytes_per_param(recipe) / rates.optimizer_bytes_per_s
@@ -53,21 +56,21 @@ def optimizer_s(recipe: Recipe, shards: Shards, at: Layouts, rates: Rates) -> Va
 def paging_s(
     recipe: Recipe, shards: Shards, at: Layouts, memory_bytes: Value, room_bytes: float, rates: Rates
 ) -> Value:
-    """Time to fetch paged optimizer states that find no room on the GPU, and to send them back, `[layout]`.
+    """Time to fetch paged optimizer states that do not fit on the GPU, and to send them back, `[layout]`.
 
     Args:
-        recipe: what is trained.
+        recipe: the model and how it is trained.
         shards: parameters of a GPU.
         at: the layouts.
         memory_bytes: peak without the paged states.
-        room_bytes: what a process gets of the GPU's memory.
+        room_bytes: memory of the GPU that a process can use.
         rates: mid values or draws.
     """
     return 2.0 * paged_out_bytes(recipe, shards, at, memory_bytes, room_bytes) / rates.pcie_bytes_per_s
 
 
 def paged_out_bytes(recipe: Recipe, shards: Shards, at: Layouts, memory_bytes: Value, room_bytes: float) -> Value:
-    """Paged optimizer states of one GPU that lie in its host's memory, `[layout]`; arguments as of `paging_s`."""
+    """Bytes of a GPU's paged optimizer states that are in host memory, `[layout]`; for the arguments see `paging_s`."""
     states = updated_params(recipe, shards, at) * recipe.optimizer.fixed_state_bytes
     outside: Value = np.clip(states + memory_bytes - room_bytes, 0.0, states)
     return outside
@@ -77,7 +80,7 @@ def offload_s(
     recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, work: Work, busy_s: Value, layers: Value,
     rates: Rates,
 ) -> Value:  # fmt: skip
-    """Exposed transfers over PCIe and the host's update, `[layout]` or `[draw]`."""
+    """Seconds of exposed transfers over PCIe and of the update on the host, `[layout]` or `[draw]`."""
     if recipe.offload == "none":
         return np.zeros(at.tp.shape)
     if recipe.offload == "optimizer":
@@ -91,9 +94,9 @@ def offload_s(
 
 
 def host_bytes_per_s(cluster: Cluster, at: Layouts, rates: Rates) -> Value:
-    """Host memory bandwidth that the update of one GPU's process gets, `[layout]` or `[draw]`.
+    """Host memory bandwidth available to the update of one GPU's process, `[layout]` or `[draw]`.
 
-    The processes of a node share its bandwidth; one alone cannot saturate it.
+    The processes of a node share its bandwidth; a single process cannot saturate it.
     """
     sharing = np.minimum(at.gpus, cluster.gpus_per_node)
     result: Value = np.minimum(rates.host_memory_bytes_per_s / sharing, rates.host_process_bytes_per_s)
@@ -101,13 +104,14 @@ def host_bytes_per_s(cluster: Cluster, at: Layouts, rates: Rates) -> Value:
 
 
 def _states_moved_s(recipe: Recipe, shards: Shards, at: Layouts, host: Value, rates: Rates) -> tuple[Value, Value]:
-    """Transfers of a step with offloaded states that compute may hide, and those that it waits for.
+    """Seconds of a step's transfers with offloaded states: those that compute may hide, and those that it waits for.
 
-    Below ZeRO-2 gradients are accumulated on the GPU and go down once. From there on each micro-batch's go as soon as
-    they are reduced. DeepSpeed adds them to the sum on the GPU, so that it comes up and goes down again, behind the
-    backward pass. FSDP adds in host memory, where the thread that launches kernels waits for the copy and the addition
-    (PyTorch's `foreach_reduce`: a copy overlaps only where nothing is accumulated). The updated weights go up once, or,
-    where FSDP keeps them on the host, for both gathers of every micro-batch.
+    Below ZeRO-2, gradients are accumulated on the GPU and sent to the host once. From ZeRO-2 on, the gradients of each
+    micro-batch are sent as soon as they are reduced. DeepSpeed adds them to the sum on the GPU, so the sum is fetched
+    and sent back behind the backward pass. FSDP adds them in host memory, and the thread that launches kernels waits
+    for the copy and the addition (PyTorch's `foreach_reduce`: a copy overlaps only where nothing is accumulated). The
+    updated weights are sent to the GPU once or, where FSDP keeps them on the host, for both gathers of every
+    micro-batch.
     """
     policy, m = recipe.policy, at.grad_accum.astype(np.float64)
     params, on_host, streams = updated_params(recipe, shards, at), weights_on_host(recipe, at), at.zero >= 2

@@ -1,7 +1,7 @@
-"""Time and power of matrix products, forward and backward, from measured surfaces by shape or the law of a roofline.
+"""Time and power of matrix products, forward and backward, from surfaces measured by shape or from a roofline law.
 
-Backward is the same product twice with the dimensions permuted: `[m, n] x [n, k]` for the gradient of the input and
-`[n, m] x [m, k]` for that of the weight. Layouts that split a layer alike have the same products.
+The backward pass of a product is two products with the dimensions permuted: `[m, n] x [n, k]` for the input gradient
+and `[n, m] x [m, k]` for the weight gradient. Layouts with the same split of a layer have the same products.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class ProductTimes:
     """Seconds of a list of products of one layer and micro-batch, `[split]`, `[draw]` or `[split, draw]`."""
 
     forward: Value
-    """Once."""
+    """One forward pass."""
     backward: Value
-    """Backward, and where a reference scores the same answers its forward pass."""
+    """The backward pass, plus the reference model's forward pass where it scores the same answers."""
 
     @property
     def total(self) -> Value:
@@ -34,20 +34,20 @@ class ProductTimes:
         return self.forward + self.backward
 
     def plus(self, other: ProductTimes) -> ProductTimes:
-        """Both lists together."""
+        """The times of this list and another added up."""
         return ProductTimes(forward=self.forward + other.forward, backward=self.backward + other.backward)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassShares:
-    """How often each pass over some weights is run, over the forward pass of a micro-batch."""
+    """How often each pass over a set of weights is run per forward pass of a micro-batch."""
 
     inputs: float
     """Gradient of the inputs."""
     weights: float
-    """Gradient of the weights; 0 for frozen ones."""
+    """Gradient of the weights; 0 for frozen weights."""
     reference: float
-    """Forward through the reference that scores the same answers; 0 where there is none."""
+    """Forward pass of the reference model that scores the same answers; 0 without a reference."""
 
     @property
     def total(self) -> float:
@@ -56,13 +56,13 @@ class PassShares:
 
 
 def layer_shares(recipe: Recipe) -> PassShares:
-    """Of the mean layer."""
+    """Pass shares of a layer, averaged over all layers."""
     reference = recipe.forward_passes - 1.0
     return PassShares(inputs=recipe.backward_share, weights=recipe.weight_gradient_share, reference=reference)
 
 
 def head_shares(recipe: Recipe) -> PassShares:
-    """Of the output layer, which learns only where every weight does."""
+    """Pass shares of the output layer, which is trained only where every weight is."""
     return PassShares(inputs=1.0, weights=1.0 if recipe.trains_all else 0.0, reference=recipe.forward_passes - 1.0)
 
 
@@ -73,9 +73,9 @@ def product_times(
 
     Args:
         ops: the products, forward.
-        recipe: what is trained; frozen weights get no gradient.
-        rates: mid values or draws; their surfaces are used where there are any.
-        shares: how often each backward pass is run; None: those of a layer.
+        recipe: the model and how it is trained; frozen weights get no gradient.
+        rates: mid values or draws; surfaces are used for the terms that have them.
+        shares: how often each backward pass is run; None for the shares of a layer.
     """
     shares = shares or layer_shares(recipe)
     times = ProductTimes(forward=0.0, backward=0.0)
@@ -91,7 +91,10 @@ def product_times(
 
 
 def _alike(ops: Sequence[MatMul]) -> Iterator[tuple[str, list[MatMul]]]:
-    """Products by the term that is their rate, those with drawn rows (of experts whose load is drawn) apart."""
+    """Group products by the name of their rate term, and within it by the shape of `m`.
+
+    Products of experts whose load is drawn have drawn rows and form a separate group.
+    """
     for name, low in (("linear_flop_per_s", True), ("other_flop_per_s", False)):
         rated = [op for op in ops if op.low_precision is low]
         for shape in dict.fromkeys(op.m.shape for op in rated):
@@ -104,19 +107,20 @@ def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates, shares: PassSha
 
 
 def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
-    """Seconds of the forward product where no surface is known; each backward product takes as long.
+    """Seconds of the forward product where no surface is known; each backward product takes equally long.
 
-    `flop / rate + operand bytes / bandwidth + fixed`, less a share of the smaller of the first two, since arithmetic
-    and traffic overlap only in part. The law gives the lower efficiency of small shapes without a table. A `count`
-    below 1 is the share of the layers that have the product.
+    The time is `flop / rate + operand bytes / bandwidth + fixed`, less a share of the smaller of the first two terms,
+    since arithmetic and traffic overlap only in part. The law reproduces the lower efficiency of small shapes without
+    a table. A `count` below 1 is the share of layers that have the product.
     """
     return _law_alone(op, recipe, rates)[0] * op.count + np.minimum(op.count, 1.0) * rates.kernel_s
 
 
 def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
-    """Seconds of one product by the law, and its power over that of products which hold the limit.
+    """Seconds of one product by the law, and its power relative to products that run at the power limit.
 
-    A product that draws less than a lower power limit keeps more of its clock than one that holds the limit as sold.
+    Under a reduced power limit, a product that draws less power keeps more of its clock than one that would reach the
+    limit as sold.
     """
     name = "linear_flop_per_s" if op.low_precision else "other_flop_per_s"
     power, rate = rates.power(name), getattr(rates, name)
@@ -142,11 +146,11 @@ def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
 
 
 def halvings(n: Array, k: Array, recipe: Recipe, rates: Rates) -> Array:
-    """By how many powers of two the rows of a layer's operands miss their alignment, in the shape of `n` and `k`.
+    """Number of powers of two by which a layer's operand rows miss their alignment, in the shape of `n` and `k`.
 
-    Tensor cores read operands in pieces of `aligned_bytes`. A row that is a multiple of only half of that, a quarter
-    and so on makes a product slower by `unaligned_product_ratio` for each halving. Vocabularies are padded, and not
-    looked at.
+    Tensor cores read operands in pieces of `aligned_bytes`. If the row size is a multiple of only a half of that, a
+    quarter and so on, each halving slows the product by `unaligned_product_ratio`. Vocabularies are padded and
+    therefore not checked.
     """
     if recipe.policy.linear_compute == "fp32":  # CUDA cores
         return np.zeros(1)
@@ -163,24 +167,24 @@ def _power_of_two_in(numbers: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """Forward and backward products of a list as they run alone: `[pass, product, split]`, with draws or without."""
+    """Forward and backward products of a list, timed in isolation: `[pass, product, split]`, with or without draws."""
 
     m: Floats
     n: Floats
     k: Floats
     seconds: Floats
-    """Of one run, sustained under the power limit as sold."""
+    """Time of one run, sustained under the power limit as sold."""
     runs: Value
-    """How many such runs a layer's time amounts to, by pass as well; not whole for grouped products."""
+    """Number of such runs that make up a layer's time, for each pass; not an integer for grouped products."""
     halvings: Floats
-    """How far each misses the alignment that tensor cores want, `[product, ...]` or one for all."""
+    """How far each product misses the alignment of tensor cores (`halvings`), `[product, ...]` or one for all."""
 
 
 def passes_alone(ops: Sequence[MatMul], surface: Surface, recipe: Recipe, rates: Rates, shares: PassShares) -> Passes:
-    """Products and their backward passes on a surface, in one look-up.
+    """Look up products and their backward passes on a surface, all at once.
 
-    A grouped kernel of `count` products is measured as one that is `count` times as wide: as many tiles, the same
-    weights read.
+    A grouped kernel of `count` products is looked up as one product that is `count` times as wide: it has as many tiles
+    and reads the same weights.
     """
     sizes = _stacked([getattr(op, name) for name in ("m", "n", "k", "count") for op in ops])
     m, n, k, count = sizes.reshape(4, len(ops), *sizes.shape[1:])
@@ -199,7 +203,7 @@ def passes_alone(ops: Sequence[MatMul], surface: Surface, recipe: Recipe, rates:
 
 
 def _measured(passes: Passes, slower: Value, unaligned_ratio: Value, power: ProductPower | None) -> ProductTimes:
-    """Times on a surface; a product that draws less than a lower power limit keeps more of its clock."""
+    """Times from a surface; under a reduced power limit, products that draw less keep more of their clock."""
     seconds = passes.seconds
     if power is not None and power.limit_w < power.held_w:
         alone_w = power.alone_w(passes.m, passes.n, passes.k, seconds)
@@ -213,9 +217,10 @@ def _measured(passes: Passes, slower: Value, unaligned_ratio: Value, power: Prod
 
 
 def _summed(values: Floats) -> Floats:
-    """The sum along the first axis, term by term: the last bit of numpy's depends on the size of the other axes.
+    """Sum along the first axis, term by term.
 
-    A layout thus gets the same figure alone and among others.
+    The last bit of `numpy.sum` depends on the size of the other axes. Adding term by term gives a layout the same
+    figure whether it is evaluated alone or among others.
     """
     return np.asarray(sum(values[1:], values[0])) if len(values) else np.zeros(values.shape[1:])
 
@@ -231,8 +236,8 @@ def _stacked(values: Sequence[Value]) -> Floats:
 def cast_bytes_per_s(recipe: Recipe, rates: Rates) -> Value:
     """Rate at which operands are cast to a narrow type.
 
-    Eager PyTorch casts in kernels of their own, as the inference stacks do whose casts were measured; other stacks cast
-    within the norms and activations before, at the bandwidth of memory.
+    Eager PyTorch casts in separate kernels, like the inference stacks whose casts were measured. Other stacks cast
+    within the preceding norms and activations, at memory bandwidth.
     """
     surface = rates.surface("linear_flop_per_s")
     measured = surface.cast_bytes_per_s if surface is not None and recipe.kernels == "eager" else None
@@ -240,7 +245,7 @@ def cast_bytes_per_s(recipe: Recipe, rates: Rates) -> Value:
 
 
 def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
-    """Extra memory traffic of FP8 for one product, forward and backward: amax and casts of its three tensors."""
+    """Time of FP8's extra memory traffic for one product, forward and backward: amax and casts of its three tensors."""
     per_element = recipe.policy.cast_bytes_per_element
     if not (per_element and op.low_precision):
         return 0.0
@@ -249,16 +254,16 @@ def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
 
 
 def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> Value:
-    """Mean power of all products over that of products which hold the power limit, `[layout]`.
+    """Mean power of all products relative to products that run at the power limit, `[layout]`.
 
-    Each counts for as long as it runs alone and aligned; every layer of the model and its output layer are in the mean.
-    Products of GPUs whose architecture has no measured products hold the limit: an assumption.
+    The mean is over every layer of the model and its output layer. Each product is weighted by the time that it takes
+    alone and aligned. On a GPU whose architecture has no measured products, all are assumed to run at the limit.
 
     Args:
-        recipe: what is trained.
+        recipe: the model and how it is trained.
         at: the layouts.
         rates: mid values or draws.
-        work: of the layouts, where it is known already.
+        work: the work of the layouts if already computed.
     """
     work, model = work_of(recipe, at, rates) if work is None else work, recipe.model
     drawn: Value = 0.0
@@ -277,7 +282,7 @@ def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates, work: Work | 
 
 
 def _full_power_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates, shares: PassShares) -> tuple[Value, Value]:
-    """Seconds of some products, weighted by their power over that of products which hold the limit, and unweighted."""
+    """Total seconds of products: weighted by their power relative to products at the power limit, and unweighted."""
     drawn: Value = 0.0
     held: Value = 0.0
     for name, alike in _alike(ops):

@@ -1,4 +1,4 @@
-"""From steps to a run: goodput, the power of a GPU by what it does, and the energy of the run by item."""
+"""From steps to a run: goodput, GPU power by activity, and the energy of the run by item."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from planner.units import HOUR_S
 
 
 def goodput_ratio(gpus: Value, rates: Rates) -> Value:
-    """Useful over wall time, in (0, 1].
+    """Useful over wall-clock time, in (0, 1].
 
-    Checkpoints are written at the interval that loses least (Young 1974: sqrt(2 x stall x time between failures)); each
-    failure costs the restart and half an interval of repeated steps. What published runs stood still beyond that
-    (changes of the run, people, queues) comes on top: it never makes a run shorter. A step that an
-    overflow of the loss scale skips is made again.
+    Checkpoints are written at the interval that loses least time (Young 1974: sqrt(2 x stall x time between failures)).
+    Each failure costs the restart and half an interval of repeated steps. Further standstill seen in published runs
+    (changes to the run, people, queues) is added and never makes a run shorter. A step that is skipped because the loss
+    scale overflows is repeated.
     """
     failures_per_s = np.maximum(gpus * rates.failures_per_gpu_h / HOUR_S, 1e-12)
     interval_s = np.sqrt(2.0 * rates.checkpoint_s / failures_per_s)
@@ -37,12 +37,12 @@ class RunEnergy:
 
     @property
     def machines(self) -> Value:
-        """What the building's loads do not take: GPUs, hosts and switches."""
+        """Energy of GPUs, hosts and switches, without the facility's overhead."""
         return self.gpu + self.host + self.network
 
     @property
     def total(self) -> Value:
-        """At the facility's meter: that of the machines times PUE."""
+        """Energy at the facility's meter: that of the machines times PUE."""
         return self.machines + self.pue_overhead
 
 
@@ -52,8 +52,8 @@ def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0, 
     Args:
         step: seconds by item.
         rates: watts by activity.
-        products_draw_ratio: mean power of the products over that of products which hold the power limit.
-        host_s: of the update's seconds, those in which the GPU waits for the host.
+        products_draw_ratio: mean power of the products relative to products that run at the power limit.
+        host_s: seconds of the optimizer item in which the GPU waits for the host.
     """
     product_w = rates.power_linear_w * rates.product_power_ratio * products_draw_ratio
     waiting = step.tp_comm + step.cp_comm + step.ep_comm + step.pp_comm + step.bubble + step.dp_comm + step.jitter
@@ -71,9 +71,9 @@ def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0, 
 
 
 def host_w(rates: Rates) -> Value:
-    """A GPU's share of its host: processors, memory, fans and network cards, which run whatever the GPU draws.
+    """A GPU's share of its host's power (CPUs, memory, fans, network cards) in watts, independent of GPU load.
 
-    0 on a device whose power nobody knows (a CPU).
+    0 for a device whose power is unknown (a CPU).
     """
     least = np.where(np.greater(rates.host_power_w, 0.0), rates.host_least_w, 0.0)
     result: Value = np.maximum(rates.host_power_w, least)
@@ -81,14 +81,14 @@ def host_w(rates: Rates) -> Value:
 
 
 def beside_w(rates: Rates) -> Value:
-    """What stands beside a GPU for all the time that it is held: its shares of its host and of the switches."""
+    """Power beside a GPU's own for as long as it is held: its shares of the host and the switches, in watts."""
     return host_w(rates) + rates.network_power_w
 
 
 def run_energy(gpu_power_w: Value, gpus: Value, busy_s: Value, wall_s: Value, rates: Rates, pue: Value) -> RunEnergy:
-    """Energy of `gpus` GPUs that train `busy_s` and are held for `wall_s` (the rest of it waiting or idle).
+    """Energy of `gpus` GPUs that train for `busy_s` out of the `wall_s` for which they are held.
 
-    Hosts and switches draw the same all that time.
+    The GPUs wait or idle for the rest. Hosts and switches draw constant power for all of `wall_s`.
     """
     idle_s = wall_s - busy_s
     gpu = gpus * (busy_s * gpu_power_w + idle_s * 0.5 * (rates.power_idle_w + rates.power_wait_w))

@@ -1,4 +1,4 @@
-"""Parameters that one GPU holds, by pipeline end and by kind: where memory, optimizer and gradients start from."""
+"""Parameters that one GPU holds, by pipeline end and kind: the basis for memory, optimizer and gradient sizes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shards:
-    """Parameters on one GPU before ZeRO, and the sizes of the groups that ZeRO shards them over, `[layout]` each."""
+    """Parameters on one GPU before ZeRO, and sizes of the groups over which ZeRO shards them, `[layout]` each."""
 
     layers_most: Array
     """Layers of the fullest pipeline stage."""
     layers_last: Array
     """Layers of the last stage (it holds the output layer)."""
     dense_per_layer: Array
-    """Parameters of one layer outside the routed experts on a tensor parallel rank, mean over layers."""
+    """Parameters of one layer outside the routed experts on a tensor parallel rank, averaged over layers."""
     expert_per_layer: Array
-    """Parameters of the routed experts of one layer on this GPU, mean over layers."""
+    """Parameters of the routed experts of one layer on this GPU, averaged over layers."""
     first_extra: Array
-    """Embedding (and, without a pipeline, output layer) on the first stage."""
+    """Embedding parameters (and, without a pipeline, those of the output layer) on the first stage."""
     last_extra: Array
-    """Output layer on the last stage, and embedding without a pipeline or where it predicts further tokens."""
+    """Output layer parameters on the last stage; with the embedding if there is no pipeline or multi-token
+    prediction."""
     dense_ranks: Array
-    """Ranks that the dense parameters' states are sharded over: `dp * cp`, or one of its groups."""
+    """Ranks over which the states of the dense parameters are sharded: `dp * cp`, or one of its groups."""
     expert_ranks: Array
-    """Ranks that hold the same experts."""
+    """Ranks that hold the same experts, over which their states are sharded."""
     dense_share: float
-    """Trained over all dense parameters: with LoRA the adapters beside them."""
+    """Trained parameters over all dense parameters; with LoRA, the dense adapters' parameters over them."""
     expert_share: float
-    """The same of routed experts."""
+    """Trained parameters over all parameters of routed experts; with LoRA, their adapters' parameters over them."""
 
     def dense(self, last: bool) -> Array:
         """Dense parameters of the first or the last stage."""
@@ -57,14 +58,14 @@ class Shards:
 def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> tuple[Array, Array]:
     """Layers of the fullest and of the last stage, `[layout]`; earlier stages take the remainder.
 
-    Where chunks are even only if embedding and output layer count as layers, the first and the last stage hold one
-    layer less than those between them, of which a pipeline of two stages has none.
+    If chunks are even only when embedding and output layer count as layers, the first and the last stage hold one layer
+    less than the stages between them. A pipeline of two stages has no stages between.
 
     Args:
-        layers: of the model.
+        layers: layers of the model.
         at: the layouts.
         head_layers: the output layer's cost in layers, where stages are cut by cost: each takes layers until their sum
-            exceeds its share (huggingface/nanotron, `models/base.py`, `build_model`). None: cut by number.
+            exceeds its share (huggingface/nanotron, `models/base.py`, `build_model`). None to cut by number of layers.
     """
     most = np.ceil(layers / (at.pp * at.vp)) * at.vp
     most = np.minimum(most, np.ceil(layers / at.pp) + (at.vp > 1) * (at.pp > 2) * at.vp)
@@ -79,16 +80,16 @@ def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> 
 
 
 def filled_layers(layers: int, at: Layouts, kept: int) -> tuple[Array, Array]:
-    """Layers of the fullest and of the last stage, `[layout]`, where the last chunk takes what the others leave.
+    """Layers of the fullest and of the last stage, `[layout]`, where the last chunk takes the remaining layers.
 
-    Modules of multi-token prediction end the model, with an output layer each: who trains them gives the last chunk
-    fewer layers (NVIDIA-NeMo/Megatron-Bridge, `recipes/deepseek/h100/deepseek_v3.py`,
+    Modules of multi-token prediction are at the end of the model, each with an output layer. Teams that train them give
+    the last chunk fewer layers (NVIDIA-NeMo/Megatron-Bridge, `recipes/deepseek/h100/deepseek_v3.py`,
     `_get_deepseek_v3_pipeline_layout`). Launch files for Megatron-LM have the same chunks.
 
     Args:
-        layers: of the model, these modules included.
+        layers: layers of the model, including these modules.
         at: the layouts.
-        kept: layers that the last chunk holds at least: these modules.
+        kept: minimum number of layers in the last chunk: these modules.
     """
     chunks = at.pp * at.vp
     each = np.ceil(layers / chunks)
@@ -107,7 +108,7 @@ def _stages(recipe: Recipe, at: Layouts) -> tuple[Array, Array]:
 
 
 def shard_params(recipe: Recipe, at: Layouts) -> Shards:
-    """Count the parameters per GPU, `[layout]`. Embedding and output layer are split over `tp` like the layers."""
+    """Count the parameters per GPU, `[layout]`; embedding and output layer are split over `tp` like the layers."""
     model = recipe.model
     tp = at.tp.astype(np.float64)
     etp = expert_tp(recipe, at)
@@ -119,7 +120,7 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     routed = held * moe * model.routed_params / (at.ep * etp)
     embedding, head = model.embedding_params / tp, model.head_params / tp
     both_ends = embedding + (0.0 if model.tied_embeddings else head)
-    last_end = head + (embedding if model.mtp_unrolled else 0.0)  # whose modules look up the next token, too
+    last_end = head + (embedding if model.mtp_unrolled else 0.0)  # MTP modules embed further tokens
     alone = at.pp == 1
     dense_share, expert_share = _trained_shares(recipe)
     return Shards(
@@ -137,10 +138,11 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
 
 
 def copied_per_layer(model: ModelShape, tp: npt.NDArray[np.int64]) -> Array:
-    """Matrix parameters that a tensor parallel rank holds beyond its `1 / tp` of a layer, mean over layers, `[layout]`.
+    """Matrix parameters per layer that a tensor parallel rank holds beyond its `1 / tp`, averaged over layers,
+    `[layout]`.
 
-    Every rank has the whole of the projections down to latent states, which all heads share, of those around routed
-    experts, and of the router; where there are more ranks than key and value heads, several hold the same ones
+    Every rank holds all of the projections down to latent states, which all heads share, of the projections around
+    routed experts, and of the router. With more ranks than key and value heads, several ranks hold the same heads
     (`parallel_mode="duplicated"` in Megatron-Core's `multi_latent_attention.py` and `moe_layer.py`; `NoParallel` in
     torchtitan's `deepseek_v3/infra/parallelize.py`).
     """
@@ -159,13 +161,13 @@ def copied_per_layer(model: ModelShape, tp: npt.NDArray[np.int64]) -> Array:
 
 
 def _head_layers(model: ModelShape) -> float:
-    """Cost of the output layer in layers."""
+    """Cost of the output layer, in units of one layer's cost."""
     head = model.head_params * model.head_ratio
     return model.layers * head / max(model.matrix_params_active - head, 1.0)
 
 
 def trained_share(recipe: Recipe) -> float:
-    """Trained over all parameters: 1, the adapters' over them with LoRA, or the part of the layers that learn."""
+    """Trained over all parameters: 1 for full training, adapters over all with LoRA, or the share of trained layers."""
     model = recipe.model
     if recipe.trains_all:
         return 1.0
@@ -176,7 +178,7 @@ def trained_share(recipe: Recipe) -> float:
 
 
 def _trained_shares(recipe: Recipe) -> tuple[float, float]:
-    """Trained over all parameters, of dense ones and of routed experts: adapters lie where their weights do."""
+    """Trained over all parameters, for dense parameters and for routed experts; adapters count with their weights."""
     if not recipe.how.adapts:
         share = trained_share(recipe)
         return share, share
@@ -187,15 +189,15 @@ def _trained_shares(recipe: Recipe) -> tuple[float, float]:
 
 
 LOW_BIT_BYTES = {True: 0.516, False: 0.5625}
-"""Bytes of a 4-bit weight with its scale: 4.127 bits where the FP32 scales of blocks of 64 are quantised as well, 4.5
-where not (QLoRA, arXiv 2305.14314, section 3: double quantisation)."""
+"""Bytes of a 4-bit weight with its scale: 4.127 bits if the FP32 scales of blocks of 64 are quantised as well, 4.5 if
+not (QLoRA, arXiv 2305.14314, section 3: double quantisation)."""
 
 
 def frozen_weight_bytes(recipe: Recipe) -> float | None:
     """Bytes per frozen weight of a linear layer; None where the weights are trained.
 
-    4 bits with QLoRA, else the compute type. Transformer Engine keeps frozen weights in FP8 alone, in both layouts
-    (documentation: `fp8_model_init`); torchao keeps the 16-bit weight and casts it when it is used.
+    They take 4 bits with QLoRA, otherwise the compute type. Transformer Engine keeps frozen weights only in FP8, in
+    both layouts (documentation: `fp8_model_init`); torchao keeps the 16-bit weight and casts it when it is used.
     """
     if recipe.how.low_bits:
         return LOW_BIT_BYTES[recipe.double_quant]
@@ -206,12 +208,12 @@ def frozen_weight_bytes(recipe: Recipe) -> float | None:
 
 
 def gathered_bytes(recipe: Recipe, at: Layouts) -> Value:
-    """Bytes per gathered parameter of a layer, `[layout]` or one for all: 4-bit weights are gathered as they lie."""
+    """Bytes per gathered parameter of a layer, `[layout]` or one for all; 4-bit weights are gathered in packed form."""
     return LOW_BIT_BYTES[recipe.double_quant] if recipe.how.low_bits else gathered_bytes_of_ends(recipe, at)
 
 
 def gathered_bytes_of_ends(recipe: Recipe, at: Layouts) -> Value:
-    """Bytes per gathered parameter of embedding and output layer: frozen ones lie in the compute type, not in FP32."""
+    """Bytes per gathered parameter of embedding and output layer; frozen ones are in the compute type, not in FP32."""
     policy = recipe.policy
     if recipe.how.adapts:
         return min(policy.gather_bytes, policy.activation_bytes)
@@ -224,10 +226,10 @@ def reduced_bytes(recipe: Recipe, at: Layouts) -> Value:
 
 
 def _under_zero_3(recipe: Recipe, each_bytes: float, at: Layouts) -> Value:
-    """What autocast sends in FP32 goes in the compute type under ZeRO 3: FSDP casts its shards before it gathers them.
+    """Bytes per element sent, given that ZeRO 3 sends in the compute type what autocast otherwise sends in FP32.
 
-    huggingface/accelerate, `utils/dataclasses.py`: parameters and gradients in BF16 with `mixed_precision: bf16`; so
-    does DeepSpeed's stage 3 with `bf16.enabled`.
+    FSDP casts its shards before it gathers them (huggingface/accelerate, `utils/dataclasses.py`: parameters and
+    gradients in BF16 with `mixed_precision: bf16`), and so does DeepSpeed's stage 3 with `bf16.enabled`.
     """
     if not recipe.policy.autocast:
         return each_bytes

@@ -1,7 +1,7 @@
 """Time of one optimizer step, itemised, for every layout at once.
 
-Items are `[layout]` (or `[draw]` for one layout and drawn rates) and sum to the step. The critical path is the slowest
-pipeline stage: its work times the number of micro-batches, plus the bubble, plus what is exposed of each communication.
+Items are `[layout]` (or `[draw]` for one layout and drawn rates) and sum to the step time. The critical path is that of
+the slowest pipeline stage: its work times the number of micro-batches, plus the bubble and exposed communication.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 ALLOCATOR_FROM = 0.95
-"""Share of the memory from which the allocator finds no free block now and then: assumed."""
+"""Memory use, as a share of the GPU's, above which the allocator sometimes finds no free block; assumed."""
 ALLOCATOR_RAMP = 0.05
-"""Share of the memory over which it goes from no flush to one in every micro-batch: assumed."""
+"""Range of memory use, as a share, over which flushes rise from none to one per micro-batch; assumed."""
 LAUNCH_NORM = 6.0
-"""Order of the norm that joins the host's and the GPU's time of a micro-batch: 12 % above both where they are equal."""
+"""Order of the norm that combines host and GPU time of a micro-batch: where they are equal, the result is 12 % more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,11 @@ class StepTimes:
     offload: Value
     jitter: Value
     allocator: Value
-    """0 until `evaluation.step_of` sets it, which knows the memory."""
+    """0 until `evaluation.step_of`, which knows the memory use, sets it."""
 
     @property
     def total(self) -> Value:
-        """The step."""
+        """Step time."""
         result: Value = sum((getattr(self, name) for name in ITEMS), 0.0)
         return result
 
@@ -65,20 +65,20 @@ class StepTimes:
         return result
 
     def at_least(self, floor_s: Value) -> tuple[StepTimes, Value]:
-        """The same with every item stretched alike where the total would lie below the floor, and the total."""
+        """Scale all items by one factor so that the total is at least the floor; return scaled items and the total."""
         total = self.total
         stretch = np.maximum(1.0, floor_s / total)
         return (self, total) if np.all(stretch == 1.0) else (self._stretched(stretch), total * stretch)
 
     def centred(self, centre: int | None) -> StepTimes:
-        """The same draws, all stretched alike so that their middle is the step at mid.
+        """Scale all draws by one factor so that their median is the step with every input at its mid value.
 
-        The fit makes the prediction at mid unbiased, but the median of the draws lies above it: so does the sum of
-        widely drawn inputs above the sum of their mids. A run does not take longer because less is known of it
-        (docs/decisions/0026-draws-about-the-mid.md).
+        The fit makes the prediction at mid values unbiased, but the median of the draws is higher, because the sum of
+        widely spread inputs exceeds the sum of their mid values. A run does not take longer because less is known about
+        it (docs/decisions/0026-draws-about-the-mid.md).
 
         Args:
-            centre: which draw has every input at its mid; None: these are no draws about a mid.
+            centre: index of the draw with every input at its mid value; None if these are not draws around mid values.
         """
         total = np.asarray(self.total)
         if centre is None or total.ndim == 0:
@@ -91,15 +91,15 @@ class StepTimes:
 
 
 ITEMS = tuple(f.name for f in fields(StepTimes))
-"""Names of the items of a step, in their order."""
+"""Names of the items of a step, in order."""
 
 
 def _recompute(layer: LayerTime, recipe: Recipe, at: Layouts) -> Value:
-    """Forward work done again in the backward pass of one layer, without its messages.
+    """Time of forward work that is recomputed in the backward pass of one layer, without its messages.
 
-    What selective checkpointing recomputes depends on the stack: with naive attention its core (Korthikanti et al.
-    2022); in FSDP stacks every second matrix product (torchtitan's per-operation policy); in Megatron with fused
-    attention that kernel, or norms and activations where layers have experts.
+    Selective checkpointing recomputes different operations in different stacks: with naive attention the attention core
+    (Korthikanti et al. 2022), in FSDP stacks every second matrix product (torchtitan's per-operation policy), and in
+    Megatron the fused attention kernel, or norms and activations where layers have experts.
     """
     if recipe.attention == "naive":
         selective = layer.attention_forward + layer.scores_forward
@@ -113,7 +113,7 @@ def _recompute(layer: LayerTime, recipe: Recipe, at: Layouts) -> Value:
 
 
 def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Value, Value]:
-    """Layers on the slowest stage, and whether the output layer is on it (1 or 0)."""
+    """Number of layers on the slowest stage, and whether the output layer is on that stage (1 or 0)."""
     with_head = shards.layers_last * layer + head
     last = np.where(at.pp == 1, True, with_head >= shards.layers_most * layer)
     return np.where(last, shards.layers_last, shards.layers_most), last * 1.0
@@ -121,25 +121,25 @@ def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Val
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageTime:
-    """One micro-batch on the slowest pipeline stage, `[layout]` or `[draw]`."""
+    """Seconds of one micro-batch on the slowest pipeline stage, `[layout]` or `[draw]`."""
 
     layer: LayerTime
     head: HeadTime
     comm: LayerComm
     recompute: Value
-    """Of one layer."""
+    """Recomputation in one layer."""
     per_layer: Value
-    """One layer with its exposed communication."""
+    """One layer with recomputation and its exposed communication."""
     layers: Value
-    """Layers of the stage."""
+    """Number of layers on the stage."""
     with_head: Value
     """1 where the output layer is on the stage, else 0."""
     total: Value
-    """The micro-batch."""
+    """The whole micro-batch."""
 
 
 def slowest_stage(recipe: Recipe, cluster: Cluster, work: Work, shards: Shards, at: Layouts, rates: Rates) -> StageTime:
-    """What the critical path passes for every micro-batch."""
+    """Time of a micro-batch on the slowest stage, which is on the critical path of every micro-batch."""
     by_split = layer_time(recipe, work, rates)
     comm = layer_comm(recipe, cluster, work, at, by_split, rates)
     layer, head = by_split.by_layout(work.splits), head_time(recipe, work, rates).by_layout(work.splits)
@@ -153,7 +153,7 @@ def slowest_stage(recipe: Recipe, cluster: Cluster, work: Work, shards: Shards, 
 
 
 def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, work: Work | None = None) -> StepTimes:
-    """Itemised step time, `[layout]`, or `[draw]` for one layout; `work` where it is known already."""
+    """Itemised step time, `[layout]`, or `[draw]` for one layout; pass `work` if already computed."""
     work = work_of(recipe, at, rates) if work is None else work
     shards = shard_params(recipe, at)
     stage = slowest_stage(recipe, cluster, work, shards, at, rates)
@@ -166,7 +166,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, work
     bubble_launch = (at.pp - 1) * launch / at.vp
     busy = m * slowest
     dp_comm = data_parallel(recipe, cluster, shards, at, slowest, rates).total_s
-    pp_comm = comm.send * (m * at.vp + at.pp - 1)  # one for each chunk of a micro-batch, and while the stages fill
+    pp_comm = comm.send * (m * at.vp + at.pp - 1)  # one per chunk of a micro-batch, and more while stages fill
     optimizer = optimizer_s(recipe, shards, at, rates)
     offload = offload_s(recipe, cluster, shards, at, work, busy, shards.layers_most, rates)
     jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (busy + bubble + bubble_launch)
@@ -192,19 +192,19 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, work
 
 
 def left_out(rates: Rates) -> Value:
-    """What the equations leave out of the step: of one team's software, one precision, GPU and model, and one run."""
+    """Error factor of the step time: effects of a team's software, a precision, a GPU, a model and a single run."""
     shared: Value = rates.stack_error_ratio * rates.precision_error_ratio
     return shared * rates.gpu_error_ratio * rates.shape_error_ratio * rates.model_error_ratio
 
 
 def allocator_s(cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates) -> Value:
-    """Time that a full memory costs: PyTorch's allocator frees its cached blocks and allocates them again.
+    """Time lost when memory is almost full: PyTorch's allocator frees its cached blocks and allocates them again.
 
-    A pipeline that allocates a new buffer for every message between its stages, on a stream of its own, pays this in
+    A pipeline that allocates a new buffer for every message between stages, on a separate stream, loses this time in
     every micro-batch once memory is full. Stacks that keep their buffers do not.
 
     Args:
-        cluster: whose GPU has the memory.
+        cluster: the machines, whose GPU has the memory.
         at: the layouts.
         memory_bytes: predicted peak, `[layout]` or `[draw]`.
         rates: mid values or draws.
@@ -217,8 +217,8 @@ def allocator_s(cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates
 def _tensor_calls_s(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> Value:
     """Host time of the tensor parallel collectives of one layer, forward and backward.
 
-    With sequence parallelism a gather and a scatter for each reduction. Between stages on different nodes, sends that
-    block the host keep the ranks of a group from arriving together: a collective waits for each of them.
+    Sequence parallelism replaces each reduction by a gather and a scatter. In a pipeline across nodes, sends that block
+    the host keep the ranks of a group from arriving together, and every collective waits for each rank.
     """
     calls = 8.0 if recipe.sequence_parallel else 4.0
     apart = (at.pp > 1) & (at.gpus > cluster.near_gpus)
@@ -227,10 +227,10 @@ def _tensor_calls_s(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates)
 
 
 def _launch(recipe: Recipe, cluster: Cluster, at: Layouts, layers: Value, gpu_s: Value, rates: Rates) -> Value:
-    """Time of one micro-batch that the GPU waits for the host to launch kernels: small work is launch-bound.
+    """Time in one micro-batch that the GPU waits for the host to launch kernels; small work is launch-bound.
 
-    The longer of the two decides, softly (a norm of order `LAUNCH_NORM`): parts of a layer wait for the host before the
-    whole of it does.
+    The longer of host and GPU time dominates, but softly (a norm of order `LAUNCH_NORM`), because parts of a layer wait
+    for the host before the whole layer does.
     """
     passes = (recipe.forward_passes + 2.0 * recipe.backward_share) / 3.0  # a forward pass launches a third
     again = passes + recipe.backward_share * FULL_SHARE[at.act_ckpt] / 3.0
@@ -239,7 +239,7 @@ def _launch(recipe: Recipe, cluster: Cluster, at: Layouts, layers: Value, gpu_s:
 
 
 def waiting_s(host_s: Value, gpu_s: Value) -> Value:
-    """Time that the GPU waits for the host: what the norm of order `LAUNCH_NORM` of both has beyond the GPU's own."""
+    """Time that the GPU waits for the host: the norm of order `LAUNCH_NORM` of both times, less the GPU's time."""
     ratio = np.asarray(host_s) / gpu_s
     waits: Value = gpu_s * ((1.0 + ratio**LAUNCH_NORM) ** (1.0 / LAUNCH_NORM) - 1.0)
     return waits

@@ -1,7 +1,7 @@
-"""The messages of a step by axis: operation, bytes, group of ranks, how often, and the time of each.
+"""The messages of a step by parallel axis: operation, bytes, group of ranks, count and time.
 
-Bytes per axis: Korthikanti et al. 2022 (tensor and sequence parallel), Rajbhandari et al. 2020 (ZeRO), Megatron-LM docs
-(context parallel), GShard (expert parallel).
+Sources of the bytes per axis: Korthikanti et al. 2022 (tensor and sequence parallel), Rajbhandari et al. 2020 (ZeRO),
+Megatron-LM docs (context parallel), GShard (expert parallel).
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ class Transfer:
     operation: str
     """`all_reduce`, `all_gather`, `reduce_scatter`, `all_to_all` or `send`."""
     carries: str
-    """What is in it, one of `CARRIED`."""
+    """The contents, one of `CARRIED`."""
     payload_bytes: Value
-    """The whole, not one rank's part; of an all-to-all and of a send, what one rank sends."""
+    """The whole payload, not one rank's part; for an all-to-all or a send, the bytes that one rank sends."""
     group: RankGroup
     once_s: Value
-    """Time of the payload."""
+    """Time to send the payload once."""
     times: Value
-    """How often: per layer and micro-batch, of a pipeline per chunk and micro-batch, of data parallel per step."""
+    """How often it is sent: per layer and micro-batch; pipeline: per chunk and micro-batch; data parallel: per step."""
     forward_times: Value = 0.0
-    """Of these, in the forward pass."""
+    """How many of these `times` are in the forward pass."""
     messages: Value = 1.0
-    """Equal messages that the payload is sent in."""
+    """Number of equal messages into which the payload is split."""
     exposed_ratio: Value = 1.0
-    """Share that no compute hides, where each kind of message has a share of its own."""
+    """Share of the time that compute does not hide, on axes where the share depends on the kind of message."""
 
     @property
     def busy_s(self) -> Value:
-        """All of it, hidden or not."""
+        """Total time, hidden or not."""
         return self.times * self.once_s
 
     @property
     def exposed_s(self) -> Value:
-        """What is not hidden."""
+        """Time that compute does not hide."""
         return self.busy_s * self.exposed_ratio
 
     @property
     def exposed_forward_s(self) -> Value:
-        """The same in the forward pass."""
+        """Time in the forward pass that compute does not hide."""
         return self.forward_times * self.once_s * self.exposed_ratio
 
 
@@ -69,25 +69,28 @@ CARRIED = (
     "activations", "inputs_again", "input_gradients", "keys_and_values", "key_and_value_gradients", "scan_inputs",
     "tokens", "stage_outputs", "parameters", "expert_parameters", "gradients", "expert_gradients", "gradient_shards",
 )  # fmt: skip
-"""What messages hold."""
+"""Possible contents of a message."""
 
 
 def tensor_transfers(
     recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, product_s: Value, rates: Rates
 ) -> tuple[Transfer, ...]:
-    """Two reductions forward, two backward; attention's only in layers that split neither routed nor shared experts.
+    """Tensor parallel messages of a layer: two reductions in the forward pass and two in the backward pass.
 
-    Backward, the sum of the input's gradients runs beside the product of the weight's gradient, and the input gathered
-    again beside that of its own (NVIDIA/Megatron-LM, `LinearWithGradAccumulationAndAsyncCommunication`). Products that
-    are split to hide their messages write into their neighbours' memory: over NVLink, not over the network (Transformer
-    Engine, `tp_comm_overlap`).
+    MoE layers whose experts are neither split nor accompanied by shared experts have only the attention reductions.
+
+    In the backward pass, the reduction of the input gradient overlaps with the product for the weight gradient, and the
+    second gather of the input overlaps with the product for the input gradient (NVIDIA/Megatron-LM,
+    `LinearWithGradAccumulationAndAsyncCommunication`). Products that are split to hide their messages write into their
+    neighbours' memory, which works over NVLink but not over the network (Transformer Engine, `tp_comm_overlap`).
 
     Args:
-        recipe: what is trained.
-        cluster: on which machines.
-        tokens: of a micro-batch on one GPU, `[layout]`.
+        recipe: the model and how it is trained.
+        cluster: the machines.
+        tokens: tokens of a micro-batch on one GPU, `[layout]`.
         at: the layouts.
-        product_s: one product that takes a whole input and splits its output: such a message hides behind no more.
+        product_s: time of one product that takes a whole input and splits its output, the most compute that a backward
+            message can hide behind.
         rates: mid values or draws.
     """
     if (at.tp == 1).all():
@@ -99,7 +102,7 @@ def tensor_transfers(
     blocks = np.where(expert_tp(recipe, at) < at.tp, 2.0 - whole, 2.0)
 
     def beside(message: Transfer, carries: str) -> Transfer:
-        """A message of the backward pass alone, behind a product where weights learn."""
+        """A message of the backward pass only, hidden behind a product where all weights are trained."""
         behind = np.minimum(1.0, product_s / np.maximum(message.once_s, LEAST_S)) if recipe.trains_all else 0.0
         left = exposed * (1.0 - rates.overlap_dp_ratio * behind)
         return replace(message, carries=carries, times=blocks, forward_times=0.0, exposed_ratio=left)
@@ -110,7 +113,7 @@ def tensor_transfers(
             once_s=all_reduce_s(payload, group, rates), times=blocks, forward_times=blocks, exposed_ratio=exposed,
         )  # fmt: skip
         return reduce, beside(reduce, "input_gradients")
-    # Gather and scatter around attention and MLP, and the input gathered again for the weight gradient.
+    # A gather and a scatter around attention and MLP; the input is gathered again for the weight gradient.
     gather = Transfer(
         operation="all_gather", carries="activations", payload_bytes=payload, group=group,
         once_s=gather_s(payload, group, rates), times=2.0 * blocks, forward_times=blocks, exposed_ratio=exposed,
@@ -123,10 +126,10 @@ def tensor_transfers(
 def context_transfers(
     recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
 ) -> tuple[Transfer, ...]:
-    """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence.
+    """Context parallel messages: keys and values are gathered forward and backward, and their gradients are scattered.
 
-    Linear attention exchanges parts of the sequence for heads, and back, and waits for it (NVIDIA/Megatron-LM,
-    `megatron/core/ssm/mamba_context_parallel.py`).
+    This adds up to 3 passes over the sequence. Linear attention exchanges parts of the sequence for heads, and back,
+    and waits for both exchanges (NVIDIA/Megatron-LM, `megatron/core/ssm/mamba_context_parallel.py`).
     """
     if (at.cp == 1).all():
         return ()
@@ -160,7 +163,10 @@ def context_transfers(
 def expert_transfers(
     recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
 ) -> tuple[Transfer, ...]:
-    """Dispatch and combine, forward and backward: four all-to-all of the routed tokens, mean over all layers."""
+    """Expert parallel messages: dispatch and combine in both passes, averaged over all layers.
+
+    A MoE layer has four all-to-all exchanges of the routed tokens.
+    """
     model = recipe.model
     if not model.experts:
         return ()
@@ -180,13 +186,14 @@ def expert_transfers(
 
 
 def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Transfer:
-    """An activation and its gradient, between one pipeline stage and the next.
+    """An activation and its gradient, sent between neighbouring pipeline stages.
 
-    Stages are the outermost axis of the ranks: neighbours are `tp * cp * dp` GPUs apart. Where a node holds several
-    of them, the stage at its edge, for which the others wait, has one neighbour inside the node and one beyond it.
+    Stages are the outermost axis of the ranks, so neighbours are `tp * cp * dp` GPUs apart. Where a node holds several
+    stages, the others wait for the stage at its edge, which has one neighbour inside the node and one outside.
 
-    Each tensor parallel rank sends its part (Narayanan et al. 2021, arXiv 2104.04473, section 4.1; DeepSpeed's
-    `PartitionedTensor`); where activations are whole between layers, the parts are gathered again at the other end.
+    With sequence parallelism or in Megatron and its relatives, each tensor parallel rank sends only its part (Narayanan
+    et al. 2021, arXiv 2104.04473, section 4.1; DeepSpeed's `PartitionedTensor`). Without sequence parallelism, the
+    receiving stage gathers the parts again.
     """
     stride = at.tp * at.cp * at.dp
     crosses = stride * at.pp > cluster.near_gpus
@@ -198,7 +205,7 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     gathered: Value = 0.0
     if in_parts and not recipe.sequence_parallel:
         gathered = gather_s(whole, place_on(cluster, at.tp), rates)
-    # Without interleaving the schedule waits for each message; with it, transfers run behind other chunks.
+    # Interleaving hides messages behind other chunks; without it the schedule waits for each, and half as much hides.
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
     inside = np.where(crosses, 1.0, 2.0)
     pair = RankGroup(size=np.full(1, 2.0), inside=inside, linked=np.where(bridged, 1.0, inside))
@@ -212,21 +219,22 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroPasses:
-    """How often a step goes over gradients and parameters, `[layout]`."""
+    """How often a step reduces gradients and gathers parameters, `[layout]`."""
 
     each_micro_batch: npt.NDArray[np.bool_]
-    """Whether each micro-batch does; else the step once."""
+    """Whether every micro-batch does so, rather than once per step."""
     scatters: Array
-    """Reductions of the gradients."""
+    """Number of gradient reductions."""
     gathers: Array
-    """Gatherings of the parameters under ZeRO 3."""
+    """Number of parameter gathers under ZeRO 3."""
 
 
 def zero_passes(recipe: Recipe, at: Layouts) -> ZeroPasses:
-    """ZeRO 2 reduces after every micro-batch, since no rank keeps the whole gradient.
+    """How often a step reduces gradients and gathers parameters, by ZeRO stage.
 
-    ZeRO 3 also gathers for each forward pass, a reference's among them, and with resharding again for the layers that
-    are run backward; but under a pipeline once per step: parameters stay gathered over its micro-batches.
+    ZeRO 2 reduces after every micro-batch, since no rank keeps the whole gradient. ZeRO 3 also gathers for each forward
+    pass, including the reference model's, and with resharding once more for the layers that are run backward. Under a
+    pipeline, ZeRO 3 does so once per step, because parameters stay gathered over the step's micro-batches.
     """
     every = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
     scatters = np.where(every, at.grad_accum, 1.0)
@@ -238,11 +246,11 @@ def zero_passes(recipe: Recipe, at: Layouts) -> ZeroPasses:
 def data_parallel_transfers(
     recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, passes: ZeroPasses, rates: Rates
 ) -> tuple[Transfer, ...]:
-    """Gradient reduction and parameter gathering of one step.
+    """Messages of the gradient reduction and parameter gathering of one step.
 
-    ZeRO 0 takes one all-reduce, and so does ZeRO 1 with compressed gradients (as DDP's hooks do). ZeRO 1 and 2 take
-    reduce-scatters and one all-gather, ZeRO 3 both as often as `passes` says. With LoRA only the adapters are reduced,
-    and gathered after the update. Copies of the sharded states (hybrid sharding) all-reduce their gradient shards.
+    ZeRO 0 needs one all-reduce, and so does ZeRO 1 with compressed gradients (as in DDP's hooks). ZeRO 1 and 2 need
+    reduce-scatters and one all-gather; ZeRO 3 needs both, as often as `passes` says. With LoRA only the adapters are
+    reduced, and gathered after the update. Under hybrid sharding, copies of the states all-reduce gradient shards.
     """
     expert_stride = at.ep * expert_tp(recipe, at)
     holders = np.maximum(1, at.tp * at.cp * at.dp // (expert_stride * at.replicas))
@@ -252,7 +260,7 @@ def data_parallel_transfers(
         ("", shards.dense(last=False), shards.dense_share, dense),
         ("expert_", shards.expert(last=False), shards.expert_share, experts),
     )
-    modules = shards.layers_most + 1.0  # a wrapped module is about a layer
+    modules = shards.layers_most + 1.0  # a wrapped module is roughly one layer
     bucket = np.maximum(rates.bucket_elements, rates.bucket_rank_elements * at.dp * at.cp)
     messages = np.where(at.zero == 3, modules, np.ceil(np.maximum(1.0, shards.trained(last=False) / bucket)))
     compression = recipe.grad_compression
@@ -279,7 +287,7 @@ def data_parallel_transfers(
         if np.any(params)
         for operation, contents, seconds, each_bytes, times, parts_sent in kinds
         if np.any(times)
-        # Under ZeRO 3 frozen parameters are gathered, too; elsewhere only what the update changed.
+        # ZeRO 3 gathers frozen parameters too; the other stages gather only the parameters that the update changed.
         for sent_share in (np.where((at.zero == 3) & (contents == "parameters"), 1.0, share),)
         for payload_bytes in (params * each_bytes * sent_share,)
         if np.any(payload_bytes)
@@ -290,7 +298,7 @@ def data_parallel_transfers(
 def _between_replicas(
     recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, rates: Rates
 ) -> tuple[Transfer, ...]:
-    """Hybrid sharding: the groups that each hold a whole copy all-reduce their gradient shards once per step."""
+    """All-reduce of hybrid sharding: groups that each hold a whole copy reduce their gradient shards once per step."""
     if (at.replicas == 1).all():
         return ()
     ranks = np.maximum(1, at.dp * at.cp // at.replicas)

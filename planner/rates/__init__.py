@@ -1,4 +1,4 @@
-"""How fast is this hardware, and how sure is that?
+"""The uncertain inputs of the equations, such as hardware rates, as terms with a range and evidence.
 
-The uncertain inputs of the equations as terms with a range and their evidence, from the best rung of the ladder.
+Each term comes from the best available rung of the ladder of evidence.
 """

@@ -1,4 +1,4 @@
-"""The clock that a power limit leaves, and the terms that follow it."""
+"""The clock that a power limit allows, and the terms that follow it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from planner.rates.parameters import Parameters, shipped_parameters
 from planner.rates.terms import Dependence, Term
 
 CLOCK_ROWS = ("power_idle", "clock_exponent", "voltage_floor")
-"""Rows that set the clock under a power limit, besides the one that says what the work draws."""
+"""Rows that determine the clock under a power limit, in addition to the row with the power draw of the work."""
 
 
 def power_law(parameters: Parameters) -> PowerLaw:
-    """How the clock follows the power."""
+    """The relation of clock and power, from the parameters."""
     idle, exponent, floor = (parameters.find(name).value for name in CLOCK_ROWS)
     return PowerLaw(idle_ratio=idle, clock_exponent=exponent, voltage_floor=floor)
 
 
 def idle_w(gpu: Gpu, parameters: Parameters | None = None) -> float:
-    """What an idle board draws."""
+    """Power draw of an idle board in watts."""
     return (parameters or shipped_parameters()).find("power_idle").value * gpu.tdp_w
 
 
 def least_limit_w(gpu: Gpu, parameters: Parameters | None = None) -> float:
-    """The least power limit of a plan, in whole watts: what the driver accepts where that is known.
+    """The lowest power limit of a plan, in whole watts: the lowest that the driver accepts, if known.
 
-    Elsewhere it is what an idle board draws and the least that is left to work with (`LEAST_DYNAMIC`): under a lower
-    limit the clock would fall no further, so that a plan would save watts that nothing saves.
+    Otherwise it is the idle power plus the least power above idle (`LEAST_DYNAMIC`). In the model, the clock falls no
+    further under a lower limit, so a plan would claim savings that do not exist.
     """
     if gpu.power_limit_min_w is not None:
         return gpu.power_limit_min_w
@@ -41,16 +41,16 @@ def least_limit_w(gpu: Gpu, parameters: Parameters | None = None) -> float:
 
 
 def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, drawn: str = "power_at_limit") -> float:
-    """Sustained clock under a power limit, over that under the limit as sold.
+    """Sustained clock under a power limit, relative to the clock under the limit as sold.
 
-    One variable sets both the rate and the watts (`PowerLaw`). Large products that run alone draw as much as the limit
-    allows in every type (`power_at_limit`): their measured rates are those under the limit as sold, and a lower limit
-    lowers them. The ratio is 1 where the limit is above what is drawn.
+    One variable determines both the rate and the power (`PowerLaw`). Large products that run alone draw as much as the
+    limit allows in every type (`power_at_limit`). Their measured rates were taken under the limit as sold, and a lower
+    limit reduces them. The ratio is 1 if the limit is above the power drawn.
 
     Args:
-        cluster: with its power limit.
-        parameters: the rows to use; None: the shipped ones.
-        drawn: the row that says what the work draws, over the limit as sold.
+        cluster: the machines with their power limit.
+        parameters: the rows to use; None for the shipped ones.
+        drawn: the row with the power draw of the work, as a share of the limit as sold.
     """
     known = parameters or shipped_parameters()
     limit_w, tdp_w = cluster.power_limit_w, cluster.gpu.tdp_w
@@ -63,7 +63,7 @@ def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, drawn: s
 
 
 def at_clock(term: Term, cluster: Cluster, parameters: Parameters, drawn: str = "power_at_limit") -> Term:
-    """The rate of work that draws so much (a row), at the clock that the power limit leaves."""
+    """The term of a rate at the clock that the power limit allows; `drawn` is the row with the work's power draw."""
     clock = clock_ratio(cluster, parameters, drawn)
     if clock == 1.0:
         return term
@@ -72,7 +72,7 @@ def at_clock(term: Term, cluster: Cluster, parameters: Parameters, drawn: str = 
 
 
 def _clock_dependences(cluster: Cluster, parameters: Parameters, clock: float, drawn: str) -> Iterator[Dependence]:
-    """The rows that set the clock under a power limit, each with the slope of the clock's logarithm."""
+    """The rows that determine the clock under a power limit, each with the log-log slope of the clock."""
     step = 1e-4
     for name in (drawn, *CLOCK_ROWS):
         row = parameters.find(name)
@@ -84,11 +84,11 @@ def _clock_dependences(cluster: Cluster, parameters: Parameters, clock: float, d
 
 DRAWN_BY = {"linear_flop_per_s": "power_at_limit", "other_flop_per_s": "power_at_limit",
             "attention_flop_per_s": "power_attention", "memory_bytes_per_s": "power_memory"}  # fmt: skip
-"""Rates that follow the clock, by the row that says what their work draws."""
+"""Rates that follow the clock, each with the row that gives the power draw of its work."""
 
 
 def under_limit(term: Term, cluster: Cluster, parameters: Parameters) -> Term:
-    """A term from a record, brought from the power limit at which it was measured to a lower one that is set."""
+    """Convert a term from a record from the power limit under which it was measured to a lower limit that is set."""
     limit_w = cluster.power_limit_w
     if limit_w is None or limit_w >= (term.measured_limit_w or cluster.gpu.tdp_w):
         return term

@@ -13,16 +13,16 @@ from planner.training.recipe import Recipe
 
 
 def _by_law(rates: Rates) -> bool:
-    """Whether any product takes its time from the law of a roofline, for want of a measured surface."""
+    """Whether any product is timed with the roofline law because no surface was measured."""
     return any(rates.surface(name) is None for name in ("linear_flop_per_s", "other_flop_per_s"))
 
 
 EVEN = 1024
-"""Sizes that are a multiple of this fill whole lines of memory on up to 8 GPUs in FP8, on up to 16 in 16 bit."""
+"""Sizes that are a multiple of this fill whole memory lines when split over up to 8 GPUs in FP8 or 16 in 16 bit."""
 
 
 def _rows_end_unevenly(model: ModelShape) -> bool:
-    """Whether a size of the layers may be split so that its rows do not fill lines of memory."""
+    """Whether any size of the layers may be split so that its rows do not fill whole memory lines."""
     return any(size % EVEN for size in (model.hidden, model.ffn_hidden, model.expert_ffn, model.heads * model.head_dim))
 
 
@@ -55,11 +55,11 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "tf32": lambda recipe, rates: recipe.policy.linear_compute == "tf32",
     "channels_first": lambda recipe, rates: not recipe.channels_last,
 }
-"""Words of the column `when`: whether a term has any effect on a recipe."""
+"""Whether a term has any effect on a recipe, by the word in the column `when`."""
 
 
 def has_effect(term: Term, recipe: Recipe, rates: Rates) -> bool:
-    """Whether a term has any effect on what a recipe takes at some rates."""
+    """Whether a term has any effect on the figures of a recipe at the given rates."""
     alone = term.family.models
     if alone and (alone == "images") != recipe.model.has_network:
         return False
@@ -67,5 +67,5 @@ def has_effect(term: Term, recipe: Recipe, rates: Rates) -> bool:
 
 
 def read_for(family: Family, recipe: Recipe) -> bool:
-    """Whether a recipe has terms of a family: those of vision models are no transformer's."""
+    """Whether a recipe has the terms of a family; a transformer lacks those that only vision models use."""
     return recipe.model.has_network or family.models != "images"

@@ -1,7 +1,7 @@
-"""The ladder of evidence, walked for each term: the rates of one GPU, stack and precision policy.
+"""The ladder of evidence: find the best available rate of each term for one GPU, stack and precision policy.
 
-The best at hand wins: measured here, shipped, published, transferred, datasheet times a typical efficiency. Each step
-down widens the range. `catalog/parameters.csv` declares the rows; its words are `QUALIFIERS` and `LIMITS` here.
+In order of preference, a rate is measured here, shipped, published, transferred, or a datasheet value times a typical
+efficiency; each step widens the range. `catalog/parameters.csv` declares the rows; see `QUALIFIERS` and `LIMITS`.
 """
 
 from __future__ import annotations
@@ -32,56 +32,56 @@ from planner.training.recipe import Recipe
 from planner.units import GIB, GIGA, TERA
 
 CURRENT_YEAR = 2026.0
-"""The year of software for which the parameters of routed layers are stated."""
+"""Decimal year of the software for which the parameters of routed layers are stated."""
 
 ATTENTION_MATURE_YEAR = 2025.0
-"""From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell, a year before none did
-(FlashAttention-3 is of July 2024, arXiv 2407.08608)."""
+"""Decimal year from about which tuned attention kernels use the asynchronous units of Hopper and Blackwell; a year
+earlier, none did (FlashAttention-3 was published in July 2024, arXiv 2407.08608)."""
 
 BEST_OF_STACKS = 1.42
-"""Standard deviations that the best of eight stacks lies from their median."""
+"""Standard deviations between the median and the best of eight stacks."""
 
 TRANSFER_SD = 0.05
-"""Further spread of the logarithm of a matrix rate where nobody measured this GPU: assumed."""
+"""Additional spread of the logarithm of a matrix rate for a GPU that was not measured; assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What decides which rows hold and what they are multiplied by."""
+    """The inputs that determine which rows apply and how they are scaled."""
 
     cluster: Cluster
     recipe: Recipe
     parameters: Parameters
     compute: str = ""
-    """Compute type of the matrix products, for rates that differ by it."""
+    """Compute type of the matrix products, for rates that depend on it."""
 
     @property
     def gpu(self) -> Gpu:
-        """The GPU."""
+        """The GPU of the cluster."""
         return self.cluster.gpu
 
     @property
     def architecture(self) -> Architecture:
-        """Its architecture."""
+        """The architecture of the GPU."""
         return find_architecture(self.gpu.arch)
 
     def qualifiers(self, family: Family) -> tuple[str, ...]:
-        """What chooses among the rows of a family besides the architecture, empty for none."""
+        """Qualifiers that select a row of a family, other than the architecture; an empty one selects nothing."""
         words = [QUALIFIERS[word](self) for word in family.by if word != "arch"]
         if "stack" in family.by and f"{family.name}.{self.recipe.stack}" not in self.parameters.rows:
             words[family.by.index("stack")] = self.recipe.kernels
         return tuple(words)
 
     def row(self, family: Family) -> Parameter:
-        """The row of a family that holds here."""
+        """The row of a family that applies."""
         return _row(self.parameters, family.name, self.qualifiers(family), self.gpu.arch)
 
 
 @lru_cache(maxsize=8192)
 def _row(parameters: Parameters, name: str, qualifiers: tuple[str, ...], arch: str) -> Parameter:
-    """The row of a family that holds; looked up once for all runs that are alike in what chooses it.
+    """The row of a family that applies, cached for all runs with the same qualifiers.
 
-    Where rows differ by architecture, the GPU's own comes first, then that of the relative that stands for it.
+    If rows differ by architecture, a row of the GPU's own architecture is preferred to one of a related architecture.
     """
     if "arch" not in parameters.families[name].by:
         return parameters.find(name, *qualifiers)
@@ -111,15 +111,15 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "memory_format": lambda s: memory_format(s.recipe),
     "channel_order": lambda s: "" if s.recipe.channels_last else "first",
 }
-"""Words of the column `by` (besides `arch`): the part of an id that they choose, empty for none."""
+"""Functions that give the part of a row's id (possibly empty), by the word in the column `by`; `arch` is separate."""
 
 
 APART = ("gpu", "architecture", "shape")
-"""Words by which a row that holds for all is drawn for each apart."""
+"""Qualifiers for each value of which a row that applies to all is drawn separately."""
 
 
 def part_label(parameters: Parameters, name: str, cluster: Cluster, recipe: Recipe) -> str:
-    """The GPU, architecture or model for which such a row is drawn in a run."""
+    """The GPU, architecture or model for which a row that is drawn separately (`APART`) is drawn in a run."""
     (word,) = parameters.families[parameters.rows[name].family].by
     return QUALIFIERS[word](Setting(cluster=cluster, recipe=recipe, parameters=parameters))
 
@@ -134,9 +134,9 @@ def resolve_rates(
 
     Args:
         cluster: the machines.
-        recipe: what is trained, in which precision and stack.
+        recipe: the model and how it is trained, including precision and stack.
         overrides: terms from measurement records, which take precedence.
-        parameters: the rows to use; None: the shipped ones.
+        parameters: the rows to use; None for the shipped ones.
     """
     setting = Setting(cluster=cluster, recipe=recipe, parameters=parameters or shipped_parameters())
     terms: dict[str, Term] = {}
@@ -148,7 +148,7 @@ def resolve_rates(
 
 
 def _term(setting: Setting, family: Family, name: str, scale: float = 1.0, *, row: Parameter | None = None) -> Term:
-    """A term from the row that holds, times a scale, which those of a family with a bound never exceed."""
+    """A term from the row that applies, times a scale; terms of a family with a bound never exceed the scale."""
     row = row or setting.row(family)
     ceiling = scale if family.bound else float("inf")
     return Term(
@@ -159,9 +159,9 @@ def _term(setting: Setting, family: Family, name: str, scale: float = 1.0, *, ro
 
 @lru_cache(maxsize=8192)
 def _unscaled_term(parameters: Parameters, family_name: str, name: str, qualifiers: tuple[str, ...], arch: str) -> Term:
-    """A term that is its row as it stands: made once for all runs that are alike in what chooses the row.
+    """A term that is a row's value without scaling, cached for all runs with the same qualifiers.
 
-    A row of all GPUs, architectures or models is drawn for the one at hand.
+    A row shared by all GPUs, architectures or models is drawn separately for each of them.
     """
     family, row = parameters.families[family_name], _row(parameters, family_name, qualifiers, arch)
     apart = qualifiers[0] if len(family.by) == 1 and family.by[0] in APART and row.id == family.name else ""
@@ -173,10 +173,10 @@ def _unscaled_term(parameters: Parameters, family_name: str, name: str, qualifie
 
 
 def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
-    """Peak of the compute type times the architecture's efficiency, corrected by what this GPU was measured to reach.
+    """Rate of matrix products: from a measured surface, else peak times the architecture's efficiency.
 
-    The architecture's efficiency is that of its reference GPU; a part that was measured keeps the ratio of its own
-    measured maximum to the reference's, in 16-bit and narrower types. No draw is faster than its measured maximum.
+    The architecture's efficiency is that of its reference GPU. For 16-bit and narrower types it is corrected by the
+    ratio of this GPU's measured maximum to the reference's. No draw is faster than the GPU's measured maximum.
     """
     gpu, policy = setting.gpu, setting.recipe.policy
     compute = policy.linear_compute if name == "linear_flop_per_s" else policy.other_compute
@@ -208,13 +208,13 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
 
 
 def _surface_type(recipe: Recipe, compute: str) -> str:
-    """The type of surface that the products of a compute type take; empty for none."""
+    """The type of surface for products of a compute type; empty if there is none."""
     scaling = recipe.policy.scaling if compute == recipe.policy.linear_compute else ""
     return SURFACES.get((compute, scaling), SURFACES.get((compute, ""), ""))
 
 
 def _surface(setting: Setting, operation: str, compute: str) -> Surface | None:
-    """The measured surface of the kernels of a type on this GPU, or on its nearest measured relative."""
+    """The surface of the kernels of a type on this GPU, measured or rescaled from the nearest measured relative."""
     key = _surface_type(setting.recipe, compute)
     law = power_law(setting.parameters)
     return nearest_surface(operation, setting.gpu, key, law, peak_of=compute) if key else None
@@ -222,16 +222,16 @@ def _surface(setting: Setting, operation: str, compute: str) -> Surface | None:
 
 SURFACES = {("bf16", ""): "bf16", ("fp16", ""): "bf16", ("fp8", ""): "fp8", ("fp8", "blockwise"): "fp8-block",
             ("fp4", ""): "fp4"}  # fmt: skip
-"""Compute type and scaling to the type of a measured surface; FP16 and BF16 kernels take the same units."""
+"""Type of a measured surface by compute type and scaling; FP16 and BF16 kernels use the same hardware units."""
 
 
 def _surface_term(
     setting: Setting, family: Family, name: str, surface: Surface, compute: str, *reached: Dependence
 ) -> Term:
-    """What a large kernel sustains, times what those of a training step reach of that.
+    """Rate that a large kernel sustains, times the ratios that kernels of a training step reach of it (`reached`).
 
-    The spread of shapes about the surface and of stacks comes on top. No draw exceeds the peak, or what the fastest of
-    the measured stacks sustains: a surface is the median of them.
+    The spread of shapes around the surface and of stacks is added. No draw exceeds the peak or the rate of the fastest
+    measured stack; a surface is the median of the stacks.
     """
     own = surface.evidence.kind is EvidenceKind.PUBLISHED
     spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if own else TRANSFER_SD]))
@@ -246,7 +246,7 @@ def _surface_term(
 
 
 def _product_power(setting: Setting, compute: str) -> ProductPower | None:
-    """What products of a compute type draw by shape; None where nobody knows."""
+    """Power draw of products of a compute type by shape; None if unknown."""
     wide = _surface(setting, "matmul", "bf16")
     kind = _surface_type(setting.recipe, compute) or compute
     wide_flop_per_s = None if wide is None else large_flop_per_s(wide)
@@ -254,7 +254,7 @@ def _product_power(setting: Setting, compute: str) -> ProductPower | None:
 
 
 def _over_reference(setting: Setting) -> float:
-    """Measured over peak BF16 rate of this GPU, over the same of its architecture's reference; 1 where unmeasured."""
+    """Measured over peak BF16 rate of this GPU, relative to its architecture's reference GPU; 1 if not measured."""
     gpu, reference = setting.gpu, setting.architecture.reference_gpu
     if reference is None or "bf16" not in gpu.measured_matmul_flop_per_s:
         return 1.0
@@ -279,7 +279,7 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
 
 
 def _wide_attention_term(setting: Setting, family: Family, name: str) -> Term:
-    """One kernel for 32 bits, whether TF32 is allowed or not: three of its products for one where that is faster."""
+    """Rate of 32-bit attention, with or without TF32: one kernel, which uses three TF32 products if that is faster."""
     peaks, older = setting.gpu.peak_flop_per_s, setting.parameters.find("attention_generation_ratio")
     own, in_three = peaks.get("fp32", 0.0), peaks.get("tf32", 0.0) / 3.0
     term = _term(setting, family, name, max(own, in_three))
@@ -289,9 +289,9 @@ def _wide_attention_term(setting: Setting, family: Family, name: str) -> Term:
 
 
 def _older_generation(setting: Setting) -> tuple[Dependence, ...]:
-    """The part of attention in FlashAttention-2's generation of kernels on GPUs with asynchronous units.
+    """Dependence on the share of attention kernels of FlashAttention-2's generation on GPUs with asynchronous units.
 
-    All of it in stacks that wait for PyTorch, of tuned ones less and less over the year in which they left them.
+    The share is 1 in stacks that wait for PyTorch. It falls to 0 in tuned ones in the year to `ATTENTION_MATURE_YEAR`.
     """
     share, year = 1.0, setting.recipe.software_year
     if setting.recipe.fused:
@@ -302,24 +302,24 @@ def _older_generation(setting: Setting) -> tuple[Dependence, ...]:
 
 
 def _memory_term(setting: Setting, family: Family, name: str) -> Term:
-    """A share of the memory's bandwidth; slower only under a limit below what memory-bound work draws."""
+    """A share of the memory bandwidth; reduced only by a power limit below the draw of memory-bound work."""
     term = _term(setting, family, name, setting.gpu.memory_bytes_per_s)
     return at_clock(term, setting.cluster, setting.parameters, "power_memory")
 
 
 def _convolution_term(setting: Setting, family: Family, name: str) -> Term:
-    """The rate of wide convolutions on CUDA cores."""
+    """The rate of wide FP32 convolutions on CUDA cores."""
     peaks, known = setting.gpu.peak_flop_per_s, setting.parameters
     products = replace(setting, compute="fp32").row(known.families["matmul_efficiency"])
     ratio = known.find("image_conv_ratio", "fp32")
-    peak = peaks.get("fp32", min(peaks.values()))  # without a path in FP32 nothing reads it
+    peak = peaks.get("fp32", min(peaks.values()))  # unused on a GPU without FP32
     term = _term(setting, family, name, peak * products.value * ratio.value)
     on = (*term.rests_on, Dependence(row=products, share=True), Dependence(row=ratio))
     return at_clock(replace(term, rests_on=on, ceiling=peak), setting.cluster, known)
 
 
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
-    """NVLink (xGMI) where the node has it, as its collectives were measured; else PCIe."""
+    """Bus bandwidth in a node: of NVLink (xGMI) if the node has it, from measured collectives if any; else of PCIe."""
     gpu = setting.gpu
     if setting.cluster.nvlink_domain > 1 and gpu.nvlink_bytes_per_s:
         collectives = collective_surfaces(gpu)
@@ -331,7 +331,7 @@ def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
 
 
 def _collectives_term(setting: Setting, family: Family, name: str, collectives: CollectiveSurfaces) -> Term:
-    """What a large all-gather reaches, times what the collectives of a training step reach of those that run alone."""
+    """Bus bandwidth of a large all-gather alone, times the ratio that collectives of a training step reach of it."""
     row = setting.row(setting.parameters.families["collective_rate_ratio"])
     term = _term(setting, family, name, collectives.large_bytes_per_s, row=row)
     return replace(
@@ -342,7 +342,7 @@ def _collectives_term(setting: Setting, family: Family, name: str, collectives: 
 
 
 def _switch_reduction_term(setting: Setting, family: Family, name: str) -> Term:
-    """Where the NVLink switch reduces (NVLS, from Hopper on); exactly 1 elsewhere."""
+    """Gain of reductions in the NVLink switch (NVLS, from Hopper on); exactly 1 without them."""
     term = _term(setting, family, name)
     inside = setting.cluster.nvlink_domain > 1 and setting.gpu.nvlink_bytes_per_s
     if inside and setting.architecture.switch_reduces:
@@ -351,7 +351,7 @@ def _switch_reduction_term(setting: Setting, family: Family, name: str) -> Term:
 
 
 def _routing_age_term(setting: Setting, family: Family, name: str) -> Term:
-    """Routing got fewer and larger kernels year by year: older releases need more of them and of their passes."""
+    """Kernels or passes of routing, scaled by the software's age: newer releases use fewer and larger kernels."""
     year = setting.recipe.software_year
     if year is None:
         return _term(setting, family, name)
@@ -361,7 +361,7 @@ def _routing_age_term(setting: Setting, family: Family, name: str) -> Term:
 
 
 def _board_power_term(setting: Setting, family: Family, name: str) -> Term:
-    """Share of the board power limit as sold, never above the enforced limit."""
+    """A share of the board power limit as sold, never above the limit that is set."""
     tdp_w, limit_w = setting.gpu.tdp_w, setting.cluster.limit_w
     term = _term(setting, family, name, tdp_w)
     if term.value <= limit_w == tdp_w:
@@ -370,7 +370,7 @@ def _board_power_term(setting: Setting, family: Family, name: str) -> Term:
 
 
 def _host_power_term(setting: Setting, family: Family, name: str) -> Term:
-    """Share of the board power limit as sold, whatever limit is set; never above the nameplate of the host."""
+    """A share of the board power limit as sold, independent of the limit that is set; at most the host's nameplate."""
     gpu = setting.gpu
     term = _term(setting, family, name, gpu.tdp_w)
     if gpu.host_power_w is None:
@@ -396,4 +396,4 @@ LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "gib": lambda s, family, name: _term(s, family, name, GIB),
     "giga": lambda s, family, name: _term(s, family, name, GIGA),
 }
-"""Words of the column `limit`: how the row's value becomes a term."""
+"""Functions that turn a row's value into a term, by the word in the column `limit`."""

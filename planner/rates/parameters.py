@@ -1,9 +1,9 @@
-"""The physical parameters of the model: value, 90 % range, meaning and source of each. Rows: `catalog/parameters.csv`.
+"""The physical parameters of the model in `catalog/parameters.csv`: value, 90 % range, meaning and source of each.
 
-Rows whose ids share the part before the first point are one *family* (`fusion_ratio.eager`, `fusion_ratio.tuned`): one
-quantity that differs by stack, architecture or the like. The first row of a family also says what a term made from it
-is called, how it is looked up and scaled, which figures rest on it and what would narrow it (`Family`). Parameters are
-shared by all runs: none is keyed on a model, a source or a run.
+Rows whose ids share the part before the first point form a *family* (`fusion_ratio.eager`, `fusion_ratio.tuned`): one
+quantity that differs by stack, architecture or the like. The first row of a family also gives the name of its terms,
+how they are looked up and scaled, which figures depend on them and what would narrow their range (`Family`). Parameters
+are shared by all runs: none is keyed on a model, a source or a run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ POSTERIOR = CATALOG / "posterior.csv"
 
 
 class Figure(StrEnum):
-    """What a parameter or the metric of a run is about: the words of the columns `used_in` and `fitted_to`."""
+    """The kind of figure that a parameter or a metric concerns: words of the columns `used_in` and `fitted_to`."""
 
     TIME = "time"
     MEMORY = "memory"
@@ -41,12 +41,12 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
     Figure.MEMORY: ("memory_gib",),
     Figure.RUN: ("goodput_ratio", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e"),
 }
-"""Figures of a plan that rest on a term, by the word in the column `used_in`."""
+"""Figures of a plan that depend on a term, by the word in the column `used_in`."""
 
 ITEMISED = {
     Figure.TIME: "step_s", Figure.POWER: "energy_items_mwh", Figure.MEMORY: "memory_gib", Figure.RUN: "goodput_ratio",
 }  # fmt: skip
-"""The itemised figure that the column `moves` names items of."""
+"""The itemised figure whose items the column `moves` names."""
 
 
 EVIDENCE_GROUPS = {
@@ -54,16 +54,19 @@ EVIDENCE_GROUPS = {
     "between_nodes": "a collective over more nodes",
     "left_out": "what the equations leave out, as a factor",
 }
-"""Words of the column `evidence_group`: what the rows of a group have in common, told once for all of them."""
+"""Description shared by all rows of a group, by the word in the column `evidence_group`."""
 
 NEARLY_ALL = 0.99
-"""A share from here on has no room to bend: it is moved as any other value."""
+"""Share from which there is no room to bend; such a share is shifted like any other value."""
 
 Moved = float | npt.NDArray[np.float64]
 
 
 def moved(value: float, shift: Moved, *, share: bool) -> Moved:
-    """A value moved by `shift` in its logarithm; a share bends so that it stays below 1 and keeps a slope."""
+    """Shift a value by `shift` in its logarithm; a share stays below 1.
+
+    A share is shifted in its log-odds, scaled so that small shifts have the same effect as for any other value.
+    """
     if not share or value >= NEARLY_ALL:
         grown: Moved = value * np.exp(shift)
         return grown
@@ -74,7 +77,7 @@ def moved(value: float, shift: Moved, *, share: bool) -> Moved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """What the rows of one parameter share, as the first of them says."""
+    """Properties shared by the rows of one parameter, as declared in the first of them."""
 
     name: str
     label: str
@@ -82,36 +85,36 @@ class Family:
     terms: tuple[str, ...]
     """Names that the equations read (`Rates`); empty for a constant that only enters other terms."""
     by: tuple[str, ...]
-    """What chooses among its rows (`ladder.QUALIFIERS`), in the order of the id's parts."""
+    """Qualifiers that select a row (`ladder.QUALIFIERS`), in the order of the parts of an id."""
     limit: str
-    """What a row's value is multiplied by (`ladder.LIMITS`), for example `memory_bandwidth`; empty: nothing."""
+    """How a row's value becomes a term (`ladder.LIMITS`), for example times `memory_bandwidth`; empty: unchanged."""
     bound: str
-    """`share`: a share of something, drawn and fitted below 1; `ceiling`: drawn up to 1 times the limit; empty."""
+    """`share`: a share, drawn and fitted below 1; `ceiling`: drawn up to 1 times the limit; empty: unbounded."""
     figure: Figure | None
-    """What it is about, of which `used_in` are the figures of a plan; None: a constant that enters others."""
+    """Kind of figure that it concerns, which determines `used_in`; None: a constant that only enters other terms."""
     used_in: tuple[str, ...]
-    """Figures of a plan that rest on it, items included: `step_s`, `step_s.matmul`."""
+    """Figures of a plan that depend on it, including items: `step_s`, `step_s.matmul`."""
     narrowed_by: str | None
-    """What would narrow it: the key of a message; None where nothing that a user can do would."""
+    """Key of the message that says what would narrow it; None if the user can do nothing about it."""
     when: str
     """Condition under which it has any effect (`conditions.CONDITIONS`); empty: always."""
     models: str
-    """The only models whose equations read it: `transformers`, or `images` (those that see images); empty: all."""
+    """The only models whose equations read it: `transformers`, or `images` (vision models); empty: all."""
     fitted_to: Figure | None
-    """The figure whose published runs move it; None: none says anything about it."""
+    """Kind of figure of the published runs to which it is fitted; None if it is not fitted."""
     evidence_group: str
-    """Group (`EVIDENCE_GROUPS`) whose rows stand in one row of an answer's evidence; empty: each has its own."""
+    """Group (`EVIDENCE_GROUPS`) whose rows share one row of an answer's evidence; empty: each row has its own."""
     told_as: str
-    """How a calibration words that it moved: `hidden`: of communication, more or less is hidden; empty: it is more or
-    less."""
+    """How a calibration describes a change of it: `hidden`: more or less communication is hidden; empty: the value is
+    more or less."""
     deviates: str
-    """How one lineage (a team and its software) differs from the others: all its rows `together`, each row `apart`;
-    empty: it does not."""
+    """How a lineage (a team and its software) deviates from the others: `together` in all rows, `apart` in each row;
+    empty: not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One number that the equations rest on, with its 90 % range."""
+    """One number on which the equations depend, with its 90 % range."""
 
     id: str
     value: float
@@ -123,14 +126,14 @@ class Parameter:
     meaning: str
     kind: EvidenceKind
     source: str
-    """Of the prior, where the row is fitted."""
+    """Source of the value or, for a fitted row, of its prior."""
     date: str
     prior: tuple[float, float, float] | None = None
-    """Value, low and high before the fit; None: as they stand."""
+    """Value, low and high of the prior; None if they are the current ones."""
     fitted_rows: int | None = None
-    """Published runs that it was fitted to; None: not fitted."""
+    """Number of published runs to which it was fitted; None if not fitted."""
     lineage_sd: float | None = None
-    """Standard deviation, in its logarithm, of what one lineage has against the others; None: no lineage differs."""
+    """Standard deviation, in the logarithm, between lineages; None if lineages do not differ."""
 
     @property
     def family(self) -> str:
@@ -139,9 +142,9 @@ class Parameter:
 
     @property
     def log_sd(self) -> float:
-        """Standard deviation of the logarithm, from the ratio of the ends of the range; 0 where the value is 0.
+        """Standard deviation of the logarithm, from the ratio of the ends of the range; 0 if the value is 0.
 
-        Where the low end is 0 the upper half alone sets it.
+        If the low end is 0, only the upper half of the range determines it.
         """
         if self.value <= 0 or self.high <= self.low:
             return 0.0
@@ -151,12 +154,12 @@ class Parameter:
 
     @property
     def learned(self) -> bool:
-        """Whether runs of the user moved it, or left its range narrower: its evidence is then theirs."""
+        """Whether the user's own runs moved it or narrowed its range, so that they are its evidence."""
         return self.kind is EvidenceKind.MEASURED
 
     @property
     def origin(self) -> str:
-        """The source, and that the row was fitted where it was."""
+        """The source, with the number of runs if the row was fitted."""
         if self.fitted_rows is None:
             return self.source
         return f"{self.fitted_rows:,} runs; prior: {self.source}"
@@ -172,15 +175,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Joint:
-    """How rows err together, as a fit left them: a normal distribution of their shifts, in their logarithms."""
+    """Joint posterior of rows after a fit: a normal distribution of their shifts in the logarithm."""
 
     ids: tuple[str, ...]
     factor: npt.NDArray[np.float64]
-    """Lower triangular `[row, row]`; its product with its transpose is the covariance."""
+    """Lower triangular factor `[row, row]`; its product with its transpose is the covariance."""
 
     @property
     def covariance(self) -> npt.NDArray[np.float64]:
-        """`[row, row]`, in the order of `ids`."""
+        """Covariance of the shifts, `[row, row]`, in the order of `ids`."""
         return np.asarray(self.factor @ self.factor.T, dtype=np.float64)
 
 
@@ -193,13 +196,13 @@ class Parameters:
     families: Mapping[str, Family]
     """By name, in the order of the file."""
     joint: Joint | None = None
-    """How rows err together; None: each on its own, by its own range."""
+    """Joint posterior of the rows; None if each row varies independently within its own range."""
 
     def find(self, name: str, *qualifiers: str) -> Parameter:
         """The most specific row: `name.q1.q2`, then `name.q1`, `name.q2`, then `name`; empty qualifiers are ignored.
 
         Raises:
-            KeyError: no such row (a mistake of ours).
+            KeyError: no such row (a programming error).
         """
         given = [qualifier for qualifier in qualifiers if qualifier]
         for candidate in (".".join((name, *given)), *(f"{name}.{qualifier}" for qualifier in given), name):
@@ -208,11 +211,11 @@ class Parameters:
         raise KeyError(f"no parameter {name} for {given}")
 
     def replaced(self, rows: Iterable[Parameter]) -> Parameters:
-        """The same with rows replaced, or added to their families."""
+        """A copy with rows replaced, or added to their families."""
         return replace(self, rows={**self.rows, **{row.id: row for row in rows}})
 
     def without(self, ids: Iterable[str]) -> Parameters:
-        """The same without some rows."""
+        """A copy without some rows."""
         dropped = set(ids)
         return replace(self, rows={name: row for name, row in self.rows.items() if name not in dropped})
 
@@ -229,7 +232,7 @@ def shipped_parameters() -> Parameters:
 
 @lru_cache(maxsize=1024)
 def evidence_of(row: Parameter, term: str) -> Evidence:
-    """Where the row of a term is from, and its range."""
+    """Evidence of the row of a term: its source and range."""
     unit = "" if row.unit == "ratio" else f" {row.unit}"
     spread = f" ({_digits(row.low)} to {_digits(row.high)})" if row.low < row.high else ""
     return Evidence(
@@ -244,13 +247,13 @@ def evidence_of(row: Parameter, term: str) -> Evidence:
 
 
 def _digits(value: float) -> str:
-    """Three digits; a number of four digits and more is written out, with commas."""
+    """Format a number with three significant digits; from 1000 on, all digits with thousands separators."""
     digits = f"{value:.3g}"
     return digits if abs(value) < 1000 else f"{float(digits):,.0f}"
 
 
 def read_joint(path: Path) -> Joint:
-    """The joint posterior of a calibration: a row of the lower triangular factor for each parameter.
+    """Read the joint posterior of a calibration: one row of the lower triangular factor per parameter.
 
     Raises:
         UsageError: the file cannot be read.
@@ -270,7 +273,7 @@ def read_joint(path: Path) -> Joint:
 
 
 def read_parameters(path: Path) -> Parameters:
-    """All rows of a file.
+    """Read all rows of a parameter file.
 
     Raises:
         UsageError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""The energy of a FLOP of a product by type and architecture: measured, or derived from that of its 16-bit products."""
+"""Energy per FLOP of a product by type and architecture: measured, or derived from the energy of 16-bit products."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from planner.units import PICO
 def product_power(
     cluster: Cluster, known: Parameters, compute: str, wide_flop_per_s: float | None
 ) -> ProductPower | None:
-    """What products of a type draw by shape on a GPU; None where its power limit or the energy is not known.
+    """Power draw of products of a type by shape on a GPU; None if the GPU's power limit or the energy is unknown.
 
     Args:
-        cluster: the machines, with their power limit.
+        cluster: the machines with their power limit.
         known: the rows to use.
-        compute: type of the operands: that of a surface (`bf16` for all of 16 bits), `tf32` or `fp32`.
-        wide_flop_per_s: what large BF16 products sustain on this GPU under the limit as sold; None: nobody measured it.
+        compute: type of the operands: the type of a surface (`bf16` for all 16-bit types), `tf32` or `fp32`.
+        wide_flop_per_s: rate that large BF16 products sustain on this GPU under the limit as sold; None if it was not
+            measured.
     """
     gpu = cluster.gpu
     j_per_flop = _j_per_flop(cluster, known, compute, wide_flop_per_s) if gpu.tdp_w > 0 else None
@@ -36,10 +37,10 @@ def product_power(
 
 
 def as_sold(term: Term, arch: str, known: Parameters) -> Term:
-    """A rate without a surface at the clock that the limit as sold leaves to it; as it is where nobody knows its power.
+    """Convert a rate without a surface to the clock that the limit as sold allows; unchanged if its power is unknown.
 
-    What is known of such a rate is a share of the peak, which is stated at the full clock. A surface is measured at the
-    clock that the limit leaves.
+    Such a rate is known only as a share of the peak, which is stated at the full clock. Surfaces, by contrast, are
+    measured at the clock that the limit allows.
     """
     power = term.power
     row = None if power is None else energy_row(known, power.compute, arch)
@@ -52,9 +53,10 @@ def as_sold(term: Term, arch: str, known: Parameters) -> Term:
 
 
 def _held_clock(power: ProductPower, known: Parameters, flop_per_s: float) -> tuple[float, float]:
-    """The share of the full clock that the limit as sold leaves to large products, and how it falls with their energy.
+    """Share of the full clock that the limit as sold allows for large products, and its slope in their energy.
 
-    The slope is that of its logarithm by the logarithm of the energy, or of the rate at the full clock (`flop_per_s`).
+    The slope is the derivative of the share's logarithm by the logarithm of the energy per FLOP, or equally by that of
+    the rate at the full clock (`flop_per_s`).
     """
     room = (power.held_w - power.idle_w) / (power.j_per_flop * flop_per_s)
     if room >= 1.0:
@@ -66,17 +68,18 @@ def _held_clock(power: ProductPower, known: Parameters, flop_per_s: float) -> tu
 
 
 def energy_row(known: Parameters, compute: str, arch: str) -> Parameter | None:
-    """The row that the energy of a type rests on: its own on the architecture, else its ratio to BF16's."""
+    """The row that determines the energy of a type: the architecture's own row, else the ratio to BF16's energy."""
     return _by_architecture(known, f"product_pj_per_flop.{compute}", arch) or known.rows.get(
         f"product_energy_ratio.{compute}"
     )
 
 
 def _j_per_flop(cluster: Cluster, known: Parameters, compute: str, wide_flop_per_s: float | None) -> float | None:
-    """At the full clock: the architecture's own where it is known in this type, else a ratio of BF16's on this GPU.
+    """Energy per FLOP at the full clock; None if unknown.
 
-    Only BF16 is ever taken to hold the limit: a GPU may not need it for a type of fewer FLOP per second (TF32, FP32),
-    or with few of its units (H20). CUDA cores never take less than tensor cores.
+    It is the architecture's own value for the type if known, else a ratio times BF16's on this GPU. Only BF16 products
+    are ever assumed to run at the power limit: a GPU may stay below it with a type of fewer FLOP per second (TF32,
+    FP32), or if it has few active units (H20). CUDA cores never need less energy than tensor cores.
     """
     row = energy_row(known, compute, cluster.gpu.arch)
     if row is not None and row.family == "product_pj_per_flop":
@@ -89,13 +92,13 @@ def _j_per_flop(cluster: Cluster, known: Parameters, compute: str, wide_flop_per
 
 
 def _held_j_per_flop(cluster: Cluster, known: Parameters, flop_per_s: float) -> float:
-    """Of a large product that holds the limit as sold, brought to the full clock."""
+    """Energy per FLOP of a large product that runs at the limit as sold, converted to the full clock."""
     law, sold_w = power_law(known), cluster.gpu.tdp_w
     at_limit_j = (known.find("power_at_limit").value - law.idle_ratio) * sold_w / flop_per_s
     return float(at_limit_j * known.find("sustained_clock").value ** (1.0 - law.clock_exponent))
 
 
 def _by_architecture(known: Parameters, name: str, arch: str) -> Parameter | None:
-    """The row of an architecture, or of the relative that stands for it; None where neither has one."""
+    """The row of an architecture, or of the related architecture used in its place; None if neither has one."""
     rows = (known.rows.get(f"{name}.{each}") for each in (arch, find_architecture(arch).parameters_of))
     return next((row for row in rows if row is not None), None)

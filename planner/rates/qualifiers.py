@@ -1,4 +1,4 @@
-"""What of a recipe chooses among the rows of a family, where it takes more than a word."""
+"""The properties of a recipe that select a row of a family, where they need more than a lookup."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from planner.training.recipe import Recipe
 
 
 def memory_format(recipe: Recipe) -> str:
-    """How element-wise work is done around a convolution."""
+    """How element-wise work around a convolution is executed: `plain`, `fused` or `tuned`."""
     if not recipe.channels_last:
         return "plain"
     return "tuned" if recipe.kernels == "tuned" else "fused"
 
 
 COMPILED_LOSS_YEAR = 2025.0
-"""From about then PyTorch's trainers compile the loss with the model (pytorch/torchtitan, `--training.compile`)."""
+"""Decimal year from about which PyTorch trainers compile the loss with the model (pytorch/torchtitan,
+`--training.compile`)."""
 
 
 def stored_loss(recipe: Recipe) -> str:
-    """Whose loss decides what lies beside the logits: a fused one's, else that of the stack in its time."""
+    """The loss that determines which tensors are kept with the logits: a fused loss, else the stack's at that time."""
     if recipe.chunked_loss:
         return "fused"
     year = recipe.software_year
@@ -28,11 +29,11 @@ def stored_loss(recipe: Recipe) -> str:
 
 
 def attention_kernel(recipe: Recipe) -> str:
-    """Whose attention kernels run: those of strict FP32, a tuned stack's, or PyTorch's."""
+    """The attention kernels in use: `fp32` for strict FP32, `tuned` for a tuned stack, otherwise `torch`."""
     return "fp32" if recipe.policy.other_compute in ("fp32", "tf32") else "tuned" if recipe.fused else "torch"
 
 
 def shape_key(model: ModelShape) -> str:
-    """What makes two models one to the spread between models: kind, layers, hidden size and experts; not the name."""
+    """Key of a model for the spread between models; models equal in kind, layers, hidden size and experts share it."""
     experts = f"-{model.experts}e" if model.experts else ""
     return f"{model.kind}-{model.layers}x{model.hidden}{experts}"

@@ -1,7 +1,7 @@
 """The uncertain inputs of the equations: `Rates` as numbers or draws, `RateSet` as terms with range and evidence.
 
 `ladder.resolve_rates` makes a `RateSet`; `RateSet.sample` turns it into mid values (`draws=None`) or draws `[draw]`.
-A term rests on rows of `catalog/parameters.csv`, and it is the rows that are drawn: jointly, as the fit left them.
+A term depends on rows of `catalog/parameters.csv`. The rows are drawn, jointly from the posterior of the fit.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from planner.rates.parameters import Family, Parameter, Parameters, evidence_of,
 
 Floats = npt.NDArray[np.float64]
 Value = float | Floats
-"""One value, or draws of it `[draw]`; the arithmetic is the same."""
+"""One value or its draws, `[draw]`; the arithmetic is the same."""
 
 Shifts = Mapping[str, Floats]
-"""How far rows of `catalog/parameters.csv` are moved, in their logarithms, by id; `[draw]` each."""
+"""Shifts of rows of `catalog/parameters.csv` in their logarithms, by id; `[draw]` each."""
 
 
 class Rates:
     """Every uncertain input of the equations by name, each a scalar or draws `[draw]`.
 
-    The names are those of the terms that `catalog/parameters.csv` declares: a new row there is an attribute here
-    (`rates.fusion_ratio`). A contract test holds what the equations read to what the file declares.
+    The names are those of the terms that `catalog/parameters.csv` declares: a new row there becomes an attribute here
+    (`rates.fusion_ratio`). A contract test checks that the equations read exactly the terms that the file declares.
     """
 
     __slots__ = ("__dict__", "_centre", "_powers", "_surfaces")
@@ -52,24 +52,24 @@ class Rates:
         self.__dict__.update(values)
 
     def replaced(self, **values: Value) -> Rates:
-        """The same with some values replaced."""
+        """A copy with some values replaced."""
         return Rates(self._surfaces, self._powers, self._centre, **(vars(self) | values))
 
     def without_surfaces(self) -> Rates:
-        """The same with one rate for all shapes."""
+        """A copy without surfaces: one rate for all shapes."""
         return Rates(None, self._powers, self._centre, **vars(self))
 
     @property
     def centre(self) -> int | None:
-        """Which draw has every input at its mid; None where no draw is known to."""
+        """Index of the draw with every input at its mid value; None if no such draw is known."""
         return self._centre
 
     def surface(self, name: str) -> Surface | None:
-        """How the rate of that name (a collective: of that operation) differs by shape; None: nobody measured it."""
+        """Surface of a rate by shape, by the name of the rate or of a collective operation; None if not measured."""
         return self._surfaces.get(name)
 
     def power(self, name: str) -> ProductPower | None:
-        """What products at the rate of that name draw by shape; None where nobody knows."""
+        """Power draw by shape of products at the rate of that name; None if unknown."""
         return self._powers.get(name)
 
     if TYPE_CHECKING:
@@ -78,24 +78,24 @@ class Rates:
             """The value of a term.
 
             Raises:
-                AttributeError: no such term (a mistake of ours).
+                AttributeError: no such term (a programming error).
             """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependence:
-    """How a term rests on a row of `catalog/parameters.csv`."""
+    """How a term depends on a row of `catalog/parameters.csv`."""
 
     row: Parameter
     share: bool = False
-    """Whether the row is a share of something, so that it bends to stay below 1."""
+    """Whether the row is a share, whose shifts are bent to keep it below 1 (`parameters.moved`)."""
     power: float = 1.0
     """The term is proportional to this power of the row's value."""
     apart: str = ""
-    """What the row is drawn for where it stands for many, each with draws of its own: a GPU or a model."""
+    """The GPU, architecture or model for which a row shared by many is drawn separately; empty if it is not."""
 
     def log_change(self, shift: Value) -> Value:
-        """Change of the logarithm of the term where the row is moved by `shift` in its logarithm."""
+        """Change of the term's logarithm when the row is shifted by `shift` in its logarithm."""
         if not self.share:
             return self.power * shift
         bent: Value = self.power * np.log(moved(self.row.value, shift, share=True) / self.row.value)
@@ -104,41 +104,41 @@ class Dependence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One uncertain input: mid, spread, and where it comes from."""
+    """One uncertain input: mid value, spread and source."""
 
     name: str
     value: float
-    """At mid, in the unit that the name ends in."""
+    """Mid value, in the unit with which the name ends."""
     own_sd: float = 0.0
-    """Standard deviation of its logarithm beyond that of the rows that it rests on."""
+    """Standard deviation of the term's logarithm in addition to that of its rows."""
     rests_on: tuple[Dependence, ...] = ()
-    """Rows that move it; none where it was measured."""
+    """Rows on which the term depends; none if it was measured."""
     ceiling: float
     """Largest value that makes sense (1 for a share)."""
     family: Family
-    """What its rows declare: label, figures that rest on it, what would narrow it, when it has an effect."""
+    """Declarations of its rows: label, dependent figures, measures that narrow it, and when it has an effect."""
     evidence: Evidence
     surface: Surface | None = None
-    """How the rate differs by shape: the value is that of a large kernel. None: one rate for all shapes."""
+    """Surface of the rate by shape; `value` is then the rate of a large kernel. None if all shapes have one rate."""
     power: ProductPower | None = None
-    """What products at this rate draw by shape; None where nobody knows, or where it is no rate of products."""
+    """Power draw by shape of products at this rate; None if unknown or if the term is not a rate of products."""
     measured_limit_w: float | None = None
-    """Power limit under which a record measured it; None: the one as sold, or no record."""
+    """Power limit under which a record measured it; None for the limit as sold, or without a record."""
     by_operation: Mapping[str, Surface] = field(default_factory=dict)
-    """The same for each operation that takes the rate (collectives of a link)."""
+    """A surface for each operation that uses the rate (collectives of a link)."""
 
     @property
     def log_sd(self) -> float:
-        """Standard deviation of its logarithm, as if the rows that it rests on were independent."""
+        """Standard deviation of the term's logarithm, treating its rows as independent."""
         return float(np.hypot(self.own_sd, np.linalg.norm([on.power * on.row.log_sd for on in self.rests_on])))
 
     @property
     def learned_evidence(self) -> tuple[Evidence, ...]:
-        """What runs of the user taught of it where its evidence is that of a measured surface, which they moved."""
+        """Evidence of the user's own runs that moved rows of this term."""
         return tuple(evidence_of(on.row, self.name) for on in self.rests_on if on.row.learned)
 
     def log_change(self, shifts: Shifts, draws: Draws | None = None) -> Value:
-        """Change of its logarithm, `[draw]`: by the rows that it rests on, and by its own spread where it is drawn."""
+        """Change of the term's logarithm, `[draw]`: from shifts of its rows and, with `draws`, from its own spread."""
         change: Value = 0.0
         if draws is not None and self.own_sd > 0:
             change = self.own_sd * draws.normal(self.name)
@@ -155,11 +155,11 @@ class Draws:
     """Common random numbers: the same input gets the same draws in every precision, GPU and layout.
 
     Raises:
-        ValueError: an even number of them.
+        ValueError: the number of draws is even.
     """
 
     count: int
-    """Odd: draws come in mirrored pairs, and the last has every input at its mid."""
+    """Odd, since draws come in mirrored pairs and the last draw has every input at its mid value."""
     seed: int
 
     def __post_init__(self) -> None:
@@ -174,7 +174,7 @@ class Draws:
         return drawn[name]
 
     def draw(self, names: Iterable[str]) -> None:
-        """Draw some inputs in one pass, for `normal` to know them."""
+        """Draw several inputs in one pass and cache them for `normal`."""
         drawn = _normals(self)
         new = [name for name in names if name not in drawn]
         if new:
@@ -182,26 +182,27 @@ class Draws:
 
     @property
     def centre(self) -> int:
-        """Which draw has every input at its mid."""
+        """Index of the draw with every input at its mid value."""
         return self.count - 1
 
     def shifts(self, parameters: Parameters) -> Shifts:
-        """Draws of how far each row is moved: jointly where the fit left a joint posterior, else by its own range."""
+        """Draws of the shift of each row: jointly for rows with a joint posterior, else from the row's own range."""
         return _shifts(self, parameters)
 
 
 @lru_cache(maxsize=8)
 def _normals(draws: Draws) -> dict[str, Floats]:
-    """What was drawn before, by input: all of a question are asked for again, those of a seed long past are not."""
+    """Cache of draws by input name; a question needs all of its draws again, but those of old seeds may be evicted."""
     return {}
 
 
 def _normal(count: int, seed: int, names: Sequence[str]) -> Floats:
     """Quantiles of the normal distribution in random order, `[name, draw]`; the second half mirrors the first.
 
-    Each draw is mirrored for all inputs at once, and the last has all of them at their mid: the median of anything
-    close to a product of powers of the inputs is then its value at mid, whatever the seed. The order is that of hashes
-    of seed, name and place (`mixed`), whose last bit is the sign: what an input gets depends on no other input.
+    Each draw is mirrored for all inputs at once, and the last has all of them at their mid values. For any seed, the
+    median of anything close to a product of powers of the inputs is therefore its value at mid values. The order comes
+    from hashes of seed, name and index (`mixed`), whose last bit is the sign, so an input's draws depend on no other
+    input.
     """
     keys = np.array([zlib.crc32(name.encode()) for name in names], dtype=np.uint64) << np.uint64(32)
     places = np.arange(1, count // 2 + 1, dtype=np.uint64) * GOLDEN_GAMMA
@@ -217,11 +218,11 @@ GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mixed(states: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Outputs of SplitMix64 for some states: random numbers of any place without those before it.
+    """Outputs of SplitMix64 for given states: random numbers at any index without computing the preceding ones.
 
     Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators" (doi 10.1145/2660193.2660195), with the
-    constants of the reference implementation (https://prng.di.unimi.it/splitmix64.c). numpy's generators give numbers
-    as good, but each takes 0.04 ms to set up, and there is one for each of hundreds of inputs.
+    constants of the reference implementation (https://prng.di.unimi.it/splitmix64.c). The generators of numpy are just
+    as good, but each takes 0.04 ms to set up, and one would be needed for each of hundreds of inputs.
     """
     states = (states ^ (states >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     states = (states ^ (states >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -229,25 +230,25 @@ def mixed(states: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _mirrored(half: Floats) -> Floats:
-    """The given half of the draws, `[..., draw]`, followed by its mirror image and the mid."""
+    """The given half of the draws, `[..., draw]`, followed by its mirror image and the mid value."""
     return np.concatenate([half, -half, np.zeros((*half.shape[:-1], 1))], axis=-1)
 
 
 @cache
 def _sizes(count: int) -> Floats:
-    """Magnitudes of standard normal draws: mid quantiles of equally likely parts, scaled to a variance of 1."""
+    """Magnitudes of standard normal draws: central quantiles of equally likely intervals, scaled to a variance of 1."""
     inverse = NormalDist().inv_cdf
     sizes = np.array([inverse(0.5 + (part + 0.5) / (2 * count)) for part in range(count)])
     return np.asarray(sizes / np.sqrt(np.mean(sizes**2))) if count else sizes
 
 
 MOST_ROWS_RATIO = 0.25
-"""Rows per draw up to which they are made uncorrelated: with more of them, hardly anything random would be left."""
+"""Ratio of rows to draws up to which rows are decorrelated; above it, little randomness would be left."""
 
 
 @lru_cache(maxsize=8)
 def _standard(draws: Draws, names: tuple[str, ...]) -> Floats:
-    """Standard normal draws of some rows, `[row, draw]`, without correlation between any two where draws suffice."""
+    """Standard normal draws of rows, `[row, draw]`; exactly uncorrelated if there are enough draws."""
     draws.draw(names)
     half = np.stack([draws.normal(name)[: draws.count // 2] for name in names])
     if len(names) <= MOST_ROWS_RATIO * draws.count:
@@ -271,7 +272,7 @@ def _shifts(draws: Draws, parameters: Parameters) -> Shifts:
 
 @lru_cache(maxsize=8)
 def _factors(draws: Draws, parameters: Parameters) -> Shifts:
-    """What each row's draws are times its value, by id: the same for every run, so computed once."""
+    """Draws of each row as factors of its value, by id; they are the same for every run and computed once."""
     families = parameters.families
     return {
         name: np.asarray(moved(row.value, shift, share=families[row.family].bound == "share") / row.value)
@@ -286,16 +287,16 @@ class RateSet:
 
     terms: Mapping[str, Term]
     parameters: Parameters
-    """The rows that they rest on."""
+    """The rows on which the terms depend."""
     drawn: dict[Draws, Rates] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Draws made before: a search asks for the same ones again and again."""
+    """Cache of drawn rates, since a search needs the same ones repeatedly."""
     spreads: dict[Draws, Mapping[str, tuple[Floats, float]]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
-    """What `log_changes` gave before: plans of one precision are drawn alike."""
+    """Cache of `log_changes`, since plans of one precision share the same draws."""
 
     def log_changes(self, draws: Draws) -> Mapping[str, tuple[Floats, float]]:
-        """How far the logarithm of each uncertain term is from its mean under draws, `[draw]`, and its spread."""
+        """Deviation of each uncertain term's logarithm from its mean, `[draw]`, and its standard deviation."""
         if draws not in self.spreads:
             shifts = draws.shifts(self.parameters)
             terms = {name: term for name, term in self.terms.items() if term.log_sd > 0}
@@ -327,7 +328,7 @@ class RateSet:
         return _changed(term, term.log_change(draws.shifts(self.parameters), draws))
 
     def moved(self, shifts: Shifts) -> Rates:
-        """With rows moved from their mid values, and nothing drawn."""
+        """Rates with rows shifted from their mid values, without any draws."""
         changed = {name: _changed(term, term.log_change(shifts)) for name, term in self.terms.items()}
         return self._rates(changed)
 

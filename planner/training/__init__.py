@@ -1,1 +1,1 @@
-"""How is the model trained: in which precision, with which optimizer, by which method?"""
+"""How a model is trained: precision, optimizer, method and framework."""

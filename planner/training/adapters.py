@@ -1,4 +1,4 @@
-"""The weights of a layer that adapters stand beside: their sizes, how many there are, how many a token meets."""
+"""The weights of a layer that have adapters: their sizes, their number, and how many of them a token passes through."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ from planner.models.shape import ModelShape
 
 ALL_LINEAR = "all-linear"
 LORA_TARGETS = (ALL_LINEAR, "attention", "mlp", "qv")
-"""Weights that adapters stand beside: every linear layer but the output layer (QLoRA's choice, and PEFT's word for it),
-those of attention, those of the feed-forward, queries and values only (the LoRA paper's choice, section 7.1)."""
+"""Weights that get adapters: every linear layer except the output layer (QLoRA's choice under PEFT's name), attention,
+the feed-forward block, or only queries and values (the LoRA paper's choice, section 7.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapted:
-    """One kind of weight of the mean layer, with an adapter beside each."""
+    """One kind of weight with an adapter; counts are per layer, averaged over all layers (the mean layer)."""
 
     inputs: int
     outputs: int
     copies: float = 1.0
-    """Such weights in the mean layer: routed experts have one each."""
+    """Number of such weights in the mean layer; each routed expert has one."""
     met: float = 1.0
-    """How many of them a token passes through."""
+    """Number of these weights that a token passes through."""
     routed: bool = False
-    """Whether it is a routed expert's, which expert parallel ranks share out."""
+    """Whether it belongs to routed experts, which are distributed over expert parallel ranks."""
     gives_hidden: bool = False
-    """Whether it is the last of its block, of whose inputs tensor parallel ranks have a part each: what it gives is
-    split as norms and residuals are."""
+    """Whether it is the last weight of its block, whose inputs are split over tensor parallel ranks, so that its
+    outputs are split like norms and residuals."""
 
 
 def adapted_weights(model: ModelShape, targets: str, *, fused: bool) -> tuple[Adapted, ...]:
     """Every weight of the mean layer with an adapter.
 
     Args:
-        model: whose layers.
+        model: the model.
         targets: one of `LORA_TARGETS`.
-        fused: queries, keys and values are one weight, and gate and up one, with one adapter each, as in Megatron-Core.
+        fused: whether queries, keys and values are one weight with one adapter, and gate and up another, as in
+            Megatron-Core.
     """
     beside_attention, beside_mlp = _attention(model, fused=fused), _mlp(model, fused=fused)
     if targets == "qv":
@@ -49,12 +50,12 @@ def adapted_weights(model: ModelShape, targets: str, *, fused: bool) -> tuple[Ad
 
 
 def _as_often(weights: tuple[Adapted, ...], share: float) -> tuple[Adapted, ...]:
-    """Weights that a share of the layers has, once each."""
+    """Weights of the mean layer if only a share of the layers has them, once each."""
     return weights if share == 1.0 else tuple(replace(weight, copies=share, met=share) for weight in weights)
 
 
 def _linear_attention(model: ModelShape) -> tuple[Adapted, ...]:
-    """Into and out of linear attention."""
+    """Input and output weights of linear attention."""
     linear = model.linear
     if linear is None:
         return ()
@@ -63,7 +64,7 @@ def _linear_attention(model: ModelShape) -> tuple[Adapted, ...]:
 
 
 def _attention(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
-    """Queries, keys, values and output, or the chain of latent attention."""
+    """Weights of queries, keys, values and output, or the chain of projections of latent attention."""
     h, q = model.hidden, model.query_outputs
     out = Adapted(inputs=model.heads * model.value_dim, outputs=h, gives_hidden=True)
     if model.kv_lora_rank is not None:
@@ -81,7 +82,7 @@ def _attention(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
 
 
 def _mlp(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
-    """Up, gate and down of dense layers, of routed experts and of shared ones, as the mean layer has them."""
+    """Up, gate and down weights of dense layers, routed experts and shared experts, per mean layer."""
     moe = model.moe_share
     dense = (1.0 - moe) * model.dense_ffn_share
     kinds = (

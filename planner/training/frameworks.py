@@ -1,6 +1,6 @@
-"""What a training framework does where a published run does not say: rows of `catalog/frameworks.csv`, matched by name.
+"""Defaults of training frameworks for details that a published run omits: rows of `catalog/frameworks.csv`.
 
-The first row whose pattern is found in the framework's name holds; the last one matches everything, so an unknown
+The first row whose pattern is found in the framework's name applies. The last row matches everything, so an unknown
 framework still gets a stack, an attention kernel and a ZeRO stage, which are then listed as filled in.
 """
 
@@ -19,10 +19,10 @@ from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import ACT_CKPT, ATTENTIONS, LOSSES, STACKS
 
 MEM_KINDS = ("allocated", "reserved", "device")
-"""What a peak memory counts: tensors, the allocator's pool, or the whole process as the driver shows it."""
+"""Scope of a peak memory figure: tensors, the allocator's pool, or the whole process as reported by the driver."""
 
 PADDINGS = ("packed", "padded", "binned", "unpadded")
-"""Sequences are filled with tokens, padded to the longest, padded to the longest of their bin, or not padded."""
+"""Sequences are packed full of tokens, padded to the longest, padded to the longest of their bin, or not padded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,44 +31,45 @@ class Framework:
 
     id: str
     pattern: str
-    """Regular expression. Searched in a framework's name, whatever its case."""
+    """Regular expression that is searched in a framework's name, ignoring case."""
     stack: str
     attention: str
     sequence_parallel: bool
     tp_overlap: bool
     zero: int
-    """ZeRO stage where data parallelism is used and nothing else is said."""
+    """Default ZeRO stage with data parallelism."""
     act_ckpt: str | None
-    """Checkpointing by default; None: the least that fits."""
+    """Default checkpointing; None for the least that fits into memory."""
     act_ckpts: tuple[str, ...]
-    """Checkpointing that all of its recipes can be set to, and that plans with it choose from."""
+    """Checkpointing modes that all of its recipes support and from which plans choose."""
     optimizer: Optimizer
     dropout: bool
     policies: dict[str, PrecisionPolicy]
-    """Policy by precision, where it is not the precision's default policy."""
+    """Policy by precision, where it differs from the precision's default policy."""
     padding: str
-    """Of encoders: how sequences shorter than the longest are held."""
+    """How encoders handle sequences shorter than the longest: one of `PADDINGS`."""
     pipeline_splits_batch: bool
-    """The printed micro-batch is the local batch, which the pipeline cuts into one per stage."""
+    """Whether the printed micro-batch is the local batch, which the pipeline splits into one part per stage."""
     channels_last: bool
-    """Convolutional networks keep their activations channels last."""
+    """Whether convolutional networks keep their activations in channels-last order."""
     balances_stages: bool
-    """Pipeline stages are cut by the arithmetic of their layers, the output layer's counted."""
+    """Whether pipeline stages are cut by the FLOP of their layers, including the output layer."""
     loss: str
-    """By default: one of `recipe.LOSSES`."""
+    """Default loss, one of `recipe.LOSSES`."""
     lora_targets: str
-    """Weights that adapters stand beside by default: one of `adapters.LORA_TARGETS`."""
+    """Weights that get adapters by default, one of `adapters.LORA_TARGETS`."""
     mem_kind: str
-    """What its own memory figure counts."""
+    """Scope of the memory figure that it reports, one of `MEM_KINDS`."""
     stack_name: str | None
-    """Name under which a question can ask for it; None for what only a published run names."""
+    """Name under which a question can request it; None for a framework that only published runs name."""
     planned: bool
-    """Stands for a stack that a question asked for: what goes by the GPU is as the question has it."""
+    """Whether it represents a stack that a question requests, so that settings that depend on the GPU follow the
+    question."""
     why: str
     source: str
 
     def policy(self, precision: str) -> PrecisionPolicy:
-        """The policy behind a precision in this framework.
+        """The policy that this framework uses for a precision.
 
         Raises:
             UsageError: no such precision.
@@ -82,7 +83,7 @@ def _policies(row: Row) -> dict[str, PrecisionPolicy]:
 
 
 def _act_ckpts(row: Row) -> tuple[str, ...]:
-    """Ways to checkpoint in the order of `ACT_CKPT`; all where the cell is empty."""
+    """Checkpointing modes in the order of `ACT_CKPT`; all of them if the cell is empty."""
     named = row.words("act_ckpts")
     if not set(named) <= set(ACT_CKPT):
         raise row.fail("act_ckpts", "some of " + ", ".join(f"`{way}`" for way in ACT_CKPT))
@@ -129,10 +130,10 @@ def load_frameworks() -> tuple[Framework, ...]:
 
 @cache
 def find_framework(name: str) -> Framework:
-    """The first row whose pattern is found in the name; the last row where none is."""
+    """The first row whose pattern is found in the name; the last row matches any name."""
     return next(framework for framework in load_frameworks() if re.search(framework.pattern, name, re.IGNORECASE))
 
 
 def named_stacks() -> dict[str, Framework]:
-    """The frameworks that a question can ask for, by name."""
+    """The frameworks that a question can request, by name."""
     return {framework.stack_name: framework for framework in load_frameworks() if framework.stack_name}

@@ -1,4 +1,4 @@
-"""Ways to compress the gradients that data parallel ranks reduce, as rows of `catalog/grad_compressions.csv`."""
+"""Methods that compress the gradients reduced by data parallel ranks: rows of `catalog/grad_compressions.csv`."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 NONE = "none"
-"""Gradients are reduced as they are."""
+"""Name for no compression: gradients are reduced unchanged."""
 OF_RANK = ":"
-"""Between the name of a method and the rank of its factors: `powersgd:8`."""
+"""Separator between the name of a method and the rank of its factors, as in `powersgd:8`."""
 MOST_RANK = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradCompression:
-    """What a method sends in place of gradients, and what it costs beside that."""
+    """What a method sends instead of gradients, and its other costs."""
 
     id: str
     """`powersgd`, `1bit` or `fp8`."""
     name: str
     rank: int
-    """Of the two factors that stand for each matrix, where nobody says; 0: it works element by element."""
+    """Default rank of the two factors that replace each matrix; 0 for a method that works element by element."""
     sent_bits: float
-    """Per element, where it works element by element."""
+    """Bits sent per element by a method that works element by element."""
     warmup_ratio: float
-    """Share of the steps that are reduced as usual first, 0..1."""
+    """Share of the steps at the start that are reduced without compression, 0..1."""
     messages: float
-    """Reductions in place of one: the factors go one after the other."""
+    """Number of reductions that replace one, since the factors are sent one after another."""
     passes: float
-    """Reads and writes of the gradient or its residual to code and decode it."""
+    """Reads and writes of the gradient or its residual for coding and decoding."""
     coded_bytes: float
-    """The same of the coded form, per element."""
+    """Bytes of the coded form that are read and written for coding and decoding, per element."""
     residuals: float
-    """Copies of the gradient that keep what was not sent (error feedback)."""
+    """Number of copies of the gradient that keep the part that was not sent (error feedback)."""
     fp32: bool
-    """Whether passes and copies are in FP32 whatever the gradients are; else in the type of the reduction."""
+    """Whether passes and copies are always in FP32; otherwise they are in the type of the reduction."""
     most_zero: int
-    """Highest ZeRO stage that goes with it: beyond no rank has the whole tensor that it works on (gradients: 1,
-    the momentum: 0)."""
+    """Highest ZeRO stage that it supports; beyond it, no rank has the whole tensor that it works on (gradients: 1,
+    momentum: 0)."""
     stacks: tuple[str, ...]
-    """Software stacks that have it, the usual one first; empty: any."""
+    """Software stacks that support it, the usual one first; empty for any."""
     home: str
-    """What it is part of, for messages."""
+    """The software of which it is a part, for messages."""
     paper: str
     optimizers: tuple[str, ...]
-    """Ids of the optimizers that it is defined for; empty: all."""
+    """Ids of the optimizers for which it is defined; empty for all."""
     compute: str | None
-    """Type that the GPU must have (NCCL reduces FP8 on GPUs that compute in it); None: any GPU."""
+    """Compute type that the GPU must support (NCCL reduces FP8 on GPUs that compute in it); None for any GPU."""
     published_bytes_ratio: float | None
-    """How many times fewer bytes over a run its paper states; None where that depends on the model."""
+    """Reduction in bytes over a run that its paper states, as a factor; None if it depends on the model."""
     evidence: Evidence
-    """Its paper, with the effect on accuracy that this states."""
+    """The paper, with the effect on accuracy that it states."""
 
 
 def _compression(row: Row) -> GradCompression:
@@ -101,10 +101,10 @@ def load_grad_compressions() -> dict[str, GradCompression]:
 
 
 def find_grad_compression(name: str) -> GradCompression | None:
-    """The method of a name or alias, with the rank of its factors after a colon: `powersgd:8`; None for `none`.
+    """Find a method by name or alias, optionally with the rank of its factors (`powersgd:8`); None for `none`.
 
     Raises:
-        UsageError: no such method (similar names are offered), it has no rank, or the rank is none.
+        UsageError: no such method (similar names are offered), the method has no rank, or the rank is invalid.
     """
     if name == NONE:
         return None

@@ -1,7 +1,7 @@
-"""How long the examples of a data set are, and what padding and packing make of them.
+"""Lengths of the examples of a data set, and the cost of padding and packing them.
 
-Lengths are taken as log-normal, cut at the longest sequence, or as they stand in a file. A batch that is padded costs
-as many tokens as its longest example has, times its examples; a packed one costs the tokens alone.
+Lengths are assumed to be log-normal, truncated at the longest sequence, or are read from a file. A padded batch costs
+the tokens of its longest example times the number of examples; a packed batch costs only its tokens.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from planner.lazy import dataclass
 Floats = npt.NDArray[np.float64]
 
 SPREAD = 0.8
-"""Standard deviation of the logarithm of the lengths where only their mean is known: assumed. Half of the examples then
-lie within a factor of 1.7 of the median."""
+"""Standard deviation of the logarithm of the lengths if only their mean is known; assumed. Half of the examples are
+then within a factor of 1.7 of the median."""
 
 SAMPLES = 999
-"""Quantiles that stand for a distribution."""
+"""Number of quantiles that represent a distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +30,18 @@ class Lengths:
     """Lengths of examples in tokens, as quantiles."""
 
     quantiles: tuple[float, ...]
-    """Lengths of examples in rising order, each as likely as any other."""
+    """Equally likely lengths of examples in ascending order."""
     mean_tokens: float
-    """Their mean."""
+    """Mean of the lengths."""
 
     @classmethod
     def around(cls, mean_tokens: float, most_tokens: int, spread: float = SPREAD) -> Lengths:
-        """Log-normal lengths, cut at `most_tokens`, which have a mean once they are cut.
+        """Log-normal lengths, truncated at `most_tokens`, whose mean after truncation is `mean_tokens`.
 
         Args:
-            mean_tokens: mean of the lengths as cut.
-            most_tokens: the longest sequence that is trained on.
-            spread: standard deviation of the logarithm before the cut.
+            mean_tokens: mean of the truncated lengths.
+            most_tokens: length of the longest sequence in training.
+            spread: standard deviation of the logarithm before truncation.
 
         Raises:
             UsageError: the mean is not between 1 and the longest sequence.
@@ -54,17 +54,17 @@ class Lengths:
         normal = NormalDist()
         scores = np.array([normal.inv_cdf((i + 0.5) / SAMPLES) for i in range(SAMPLES)])
         shape, low, high = np.exp(spread * scores), 0.0, most_tokens * math.exp(8.0 * spread)
-        for _ in range(80):  # the mean rises with the median: halve until it is met
+        for _ in range(80):  # the mean rises with the median, so bisect
             median = 0.5 * (low + high)
             low, high = (median, high) if _cut(median * shape, most_tokens).mean() < mean_tokens else (low, median)
         return cls._of_quantiles(_cut(high * shape, most_tokens))
 
     @classmethod
     def of(cls, lengths: Floats, most_tokens: int) -> Lengths:
-        """Lengths as counted, cut at `most_tokens`; a large number of them is told by its quantiles.
+        """Given lengths, truncated at `most_tokens`; more than `SAMPLES` of them are represented by their quantiles.
 
         Raises:
-            UsageError: there are none, or one is below 1.
+            UsageError: there are no lengths, or one is below 1 or not finite.
         """
         values = np.asarray(lengths, dtype=np.float64)
         if not len(values) or not np.all(np.isfinite(values)) or np.any(values < 1):
@@ -81,14 +81,14 @@ class Lengths:
         return cls(quantiles=tuple(quantiles.tolist()), mean_tokens=float(quantiles.mean()))
 
     def longest_of(self, examples: npt.ArrayLike) -> Floats:
-        """Expected length of the longest of so many examples, `[...]` as the argument.
+        """Expected length of the longest of `examples` examples, in the shape of the argument.
 
-        The maximum of `b` draws lies below the quantile `u` with probability `u**b`.
+        The maximum of `b` draws is below the quantile `u` with probability `u**b`.
         """
         distinct, inverse = np.unique(np.asarray(examples, dtype=np.float64), return_inverse=True)
         steps = np.arange(len(self.quantiles) + 1) / len(self.quantiles)
         weights = steps[1:] ** distinct[:, None] - steps[:-1] ** distinct[:, None]
-        # not as a matrix product, whose last bit depends on how many sizes are asked about at once
+        # not a matrix product, because the last bit of its result would depend on the number of sizes
         longest: Floats = (weights * np.asarray(self.quantiles)).sum(axis=1)[inverse]
         return longest.reshape(np.shape(examples))
 

@@ -1,4 +1,4 @@
-"""Dynamic loss scalers as rows of `catalog/loss_scalers.csv`: where the scale starts, grows and falls by default."""
+"""Dynamic loss scalers: rows of `catalog/loss_scalers.csv` with the defaults for the scale's start, growth and fall."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ class LossScaler:
     name: str
     initial_scale: float
     growth_factor: float
-    """What the scale is multiplied with after an interval without overflow."""
+    """Factor by which the scale is multiplied after an interval without overflow."""
     backoff_factor: float
-    """What it is multiplied with on overflow."""
+    """Factor by which the scale is multiplied on overflow."""
     growth_interval_steps: int
     hysteresis: int
-    """Steps with an overflow that it takes before the scale falls; the count begins anew when the scale grows."""
+    """Number of steps with an overflow before the scale falls; the count restarts when the scale grows."""
     stacks: tuple[str, ...]
-    """Software stacks of plans that train with it; empty where none does."""
+    """Software stacks of plans that train with it; empty if none does."""
     source: str
     date: str
 
     @property
     def steady_skipped_step_ratio(self) -> float:
-        """Share of the steps that a settled scale skips if each growth is one doubling too far.
+        """Share of steps skipped in the steady state, if each growth makes the scale one step too large.
 
-        After each interval of good steps the scale grows, and as many steps as the hysteresis overflow before it falls
-        back: 1 / 2001 for PyTorch, 2 / 1002 for Megatron-Core. Arithmetic, not a measurement.
+        The scale grows after each interval of good steps. Then as many steps as the hysteresis overflow before it falls
+        back: 1 / 2001 for PyTorch, 2 / 1002 for Megatron-Core. This is calculated, not measured.
         """
         return self.hysteresis / (self.growth_interval_steps + self.hysteresis)
 
@@ -58,7 +58,7 @@ def load_loss_scalers() -> dict[str, LossScaler]:
 
 
 def loss_scaler_of(stack: str) -> LossScaler:
-    """The scaler that a software stack trains with in FP16.
+    """The loss scaler that a software stack uses in FP16 training.
 
     Args:
         stack: one of `recipe.STACKS`.

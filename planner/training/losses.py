@@ -1,6 +1,6 @@
-"""What others published of the loss of a precision against another: rows of `catalog/precision_losses.csv`.
+"""Published losses of one precision relative to another: rows of `catalog/precision_losses.csv`.
 
-They are facts about other models and lengths of training, quoted as such; no equation rests on them.
+They are quoted as results for other models and training lengths; no equation depends on them.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ class PublishedLoss:
 
     id: str
     precision: str
-    """As a plan names it."""
+    """The precision, by its name in plans."""
     baseline: str
-    """The precision that it was compared with."""
+    """The precision with which it was compared."""
     recipe: str
     """How the precision was applied."""
     loss_difference: float | None
-    """Loss in nats, `precision` minus `baseline`; None where no loss was compared."""
+    """Loss in nats, `precision` minus `baseline`; None if no loss was compared."""
     metric: str
-    """What `loss_difference` is of: `loss`; empty without one."""
+    """Metric of `loss_difference`: `loss`, or empty without a difference."""
     model: str
     params: float
     steps: int | None
-    """Steps of training at which the losses were compared; None where the source does not say."""
+    """Number of training steps at which the losses were compared; None if the source does not say."""
     gpu: str
-    """Catalogue id of the GPU; empty where the source does not say."""
+    """Catalogue id of the GPU; empty if the source does not say."""
     gpus: int | None
     framework: str
     rate_gain_ratio: float | None
-    """Throughput over that of the baseline, less 1; None where it was not compared."""
+    """Throughput relative to the baseline, less 1; None if it was not compared."""
     power_gain_ratio: float | None
-    """Power over that of the baseline, less 1; None where it was not compared."""
+    """Power relative to the baseline, less 1; None if it was not compared."""
     source: str
     date: str
 
@@ -78,7 +78,7 @@ def load_losses() -> dict[str, PublishedLoss]:
 
 
 def published_rates(precision: str) -> tuple[PublishedLoss, ...]:
-    """Rows on the speed of a precision that state no loss, newest first."""
+    """Rows with the throughput of a precision but without a loss, newest first."""
     rows = [row for row in load_losses().values() if row.precision == precision and row.loss_difference is None]
     return tuple(
         sorted((row for row in rows if row.rate_gain_ratio is not None), key=lambda row: row.date, reverse=True)
@@ -86,6 +86,6 @@ def published_rates(precision: str) -> tuple[PublishedLoss, ...]:
 
 
 def published_loss(precision: str) -> PublishedLoss | None:
-    """The newest published difference of the loss in a precision; None where no row states one."""
+    """The row with the newest published loss difference of a precision; None if no row states one."""
     rows = [row for row in load_losses().values() if row.precision == precision and row.loss_difference is not None]
     return max(rows, key=lambda row: row.date, default=None)

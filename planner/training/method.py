@@ -1,6 +1,6 @@
-"""Training methods: which weights learn, in how many bits the others lie, and what an example is.
+"""Training methods: the trained weights, the storage of the frozen weights, and the kind of examples.
 
-Rows: `catalog/methods.csv`, each with its source.
+The rows are in `catalog/methods.csv`, each with its source.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from planner.lazy import dataclass
 from planner.rows import CATALOG, Catalogue, Row
 
 TRAINED = ("all", "last-layers", "adapters")
-"""Weights that get gradients: every one, those of the last layers, small matrices beside the frozen ones."""
+"""Weights that get gradients: all of them, those of the last layers, or small matrices added to frozen weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One way to train."""
+    """One training method."""
 
     id: str
     """For example `pretrain`, `sft`, `qlora`."""
@@ -25,11 +25,11 @@ class Method:
     trains: str
     """One of `TRAINED`."""
     low_bits: bool
-    """Whether the frozen weights of the linear layers lie in 4 bits."""
+    """Whether the frozen weights of the linear layers are stored in 4 bits."""
     decomposed: bool
     """Whether each output of an adapted weight has a trained magnitude (DoRA)."""
     pairs: bool
-    """Whether an example is a pair of answers that a frozen reference scores as well (DPO)."""
+    """Whether an example is a pair of answers that a frozen reference model also scores (DPO)."""
     evidence: Evidence
 
     @property
@@ -39,17 +39,17 @@ class Method:
 
     @property
     def fine_tunes(self) -> bool:
-        """Whether it begins with a trained model."""
+        """Whether it starts from a trained model."""
         return self.id != PRETRAIN
 
     @property
     def sequences_per_example(self) -> int:
-        """Sequences that the model is trained on for one example: two for a pair of answers."""
+        """Number of sequences per training example: two for a pair of answers."""
         return 2 if self.pairs else 1
 
 
 PRETRAIN = "pretrain"
-"""The method that begins with random weights: the default."""
+"""The default method, which starts from random weights."""
 
 
 def _method(row: Row) -> Method:
@@ -85,7 +85,7 @@ def load_methods() -> dict[str, Method]:
 
 @cache
 def find_method(name: str) -> Method:
-    """The method of a name or alias (`full`, `QLoRA`), whatever its case and punctuation.
+    """Find a method by name or alias (`full`, `QLoRA`), ignoring case and punctuation.
 
     Raises:
         UsageError: no such method; similar names are offered.

@@ -1,4 +1,4 @@
-"""Which magnitudes a number format can hold: rows of `catalog/number_formats.csv`."""
+"""The range of magnitudes of number formats: rows of `catalog/number_formats.csv`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class NumberFormat:
     """The range of one format, without a scale."""
 
     id: str
-    """As `mpplan numerics` names it: `fp16`, `bf16`, `e5m2`, `e4m3` or `e2m1`."""
+    """Name in `mpplan numerics`: `fp16`, `bf16`, `e5m2`, `e4m3` or `e2m1`."""
     label: str
     least_log2: float
-    """Base-2 logarithm of the smallest positive number, subnormal numbers included."""
+    """Base-2 logarithm of the smallest positive number, including subnormal numbers."""
     most: float
     """Largest finite number."""
     source: str

@@ -1,4 +1,4 @@
-"""Optimizers as rows: state bytes per parameter and the traffic of an update. Rows: `catalog/optimizers.csv`."""
+"""An optimizer as a row of `catalog/optimizers.csv`: state bytes per parameter and traffic of an update."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from planner.lazy import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
-    """What an optimizer keeps and moves per parameter."""
+    """State and arithmetic of an optimizer, per parameter."""
 
     id: str
     """For example `adamw`, `adamw-8bit`, `adafactor`, `muon`."""
@@ -17,10 +17,10 @@ class Optimizer:
     """Moments of one element per parameter stored in the policy's moment type (AdamW 2, SGD with momentum 1)."""
     fixed_state_bytes: float
     """State bytes per parameter that do not depend on the policy (8-bit Adam: 2 plus block scales). Row and column sums
-    in place of a moment (Adafactor) count as none."""
+    that replace a moment (Adafactor) count as 0."""
     paged: bool
-    """True where the states lie in unified memory, which moves them to the host when the GPU is full."""
+    """Whether the states are in unified memory, which moves them to the host when the GPU is full."""
     extra_flop_per_param: float
-    """Arithmetic beyond the element-wise update, per matrix parameter and step (Muon's Newton-Schulz), before the
-    dependence on the matrix shape; 0 for the element-wise ones."""
+    """FLOP beyond the element-wise update, per matrix parameter and step (Muon's Newton-Schulz), before the dependence
+    on the matrix shape; 0 for element-wise optimizers."""
     evidence: Evidence

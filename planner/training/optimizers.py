@@ -1,4 +1,4 @@
-"""The optimizers: rows of `catalog/optimizers.csv`, each with its state bytes and the paper it comes from."""
+"""The optimizers: rows of `catalog/optimizers.csv`, each with its state bytes and the paper that introduced it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load_optimizers() -> dict[str, Optimizer]:
 
 
 def find_optimizer(name: str) -> Optimizer:
-    """The optimizer of a name or alias (`adam`, `8bit-adam`, `sgd`), whatever its case and punctuation.
+    """Find an optimizer by name or alias (`adam`, `8bit-adam`, `sgd`), ignoring case and punctuation.
 
     Raises:
         UsageError: no such optimizer; similar names are offered.

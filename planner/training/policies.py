@@ -1,17 +1,17 @@
-"""The precision policies: rows of `catalog/policies.csv`, and whether a GPU can run one.
+"""The precision policies: rows of `catalog/policies.csv`, and whether a GPU can run a policy.
 
-How the bytes of a parameter are counted. Every copy of a weight stands in exactly one field:
+The bytes of a parameter are counted as follows. Every copy of a weight is in exactly one field:
 
 - `weight_bytes`: the copy that the model holds between steps and computes with, whole on every data parallel rank below
-  ZeRO-3. Where the optimizer updates it in place (`fp32`, `tf32`, autocast, `bf16-pure`), there is no master copy.
-- `master_bytes`: the FP32 copy that only the optimizer sees (`bf16`, `fp16-megatron`), sharded with its state. The FSDP
-  policies hold nothing else between uses: their `weight_bytes` is 0 and the copy that computes is the gathered one
-  (`gather_bytes`, for as many parameters as are in flight).
-- `low_weight_copy_bytes`: casts of the linear weights that live only while a layer is in use: the autocast cache, or
+  ZeRO-3. If the optimizer updates it in place (`fp32`, `tf32`, autocast, `bf16-pure`), there is no master copy.
+- `master_bytes`: the FP32 copy that only the optimizer uses (`bf16`, `fp16-megatron`), sharded with its state. The FSDP
+  policies hold nothing else between uses: their `weight_bytes` is 0, and they compute with the gathered copy
+  (`gather_bytes`, for the parameters that are gathered at the time).
+- `low_weight_copy_bytes`: casts of the linear weights that exist only while a layer is in use: the autocast cache, or
   FP8 in both layouts.
 
 So `weight + master + gradient + 2 moments` is 16 bytes for `fp32`, `tf32`, `fp16` and the FSDP policies, 18 for `bf16`
-and `fp8`, 8 for `bf16-pure`: FP32 masters, gradients and two moments are 4 bytes each (Micikevicius et al., arXiv
+and `fp8`, and 8 for `bf16-pure`: FP32 masters, gradients and two moments take 4 bytes each (Micikevicius et al., arXiv
 1710.03740; ZeRO, arXiv 1910.02054, section 3.1).
 """
 
@@ -76,7 +76,7 @@ def load_policies() -> dict[str, PrecisionPolicy]:
 
 
 def default_policy(precision: str) -> PrecisionPolicy:
-    """The policy that a precision stands for where none is named: the one of the same name.
+    """The default policy of a precision, which has the same name.
 
     Raises:
         UsageError: no such precision.
@@ -88,7 +88,7 @@ def default_policy(precision: str) -> PrecisionPolicy:
 
 
 def find_policy(name: str) -> PrecisionPolicy:
-    """The policy of a name, whatever its case and punctuation; a precision names its default policy.
+    """Find a policy by name, ignoring case and punctuation; a precision's name gives its default policy.
 
     Raises:
         UsageError: no such policy; similar names are offered.
@@ -97,17 +97,17 @@ def find_policy(name: str) -> PrecisionPolicy:
 
 
 def best_supported(policies: Iterable[PrecisionPolicy], gpu: Gpu) -> PrecisionPolicy | None:
-    """The policy with the fastest linear products that a GPU can run, the later of equals; None where it runs none."""
+    """The policy with the fastest linear products that a GPU can run (the last one of equals); None if it runs none."""
     able = [policy for policy in policies if why_unsupported(policy, gpu) is None]
     return max(reversed(able), key=lambda policy: gpu.peak_flop_per_s[policy.linear_compute], default=None)
 
 
 ON_ANY_CPU = ("fp32", "bf16", "fp16")
-"""What every CPU computes in, in hardware or not: a record of one that lacks it did not measure it."""
+"""Types in which every CPU can compute, in hardware or not; if a CPU's record lacks one, it was not measured."""
 
 
 def why_unsupported(policy: PrecisionPolicy, gpu: Gpu) -> Message | None:
-    """Why this GPU cannot run the policy; None where it can."""
+    """The reason why this GPU cannot run the policy; None if it can."""
     for compute in (policy.linear_compute, policy.other_compute):
         if not gpu.supports(compute) and gpu.arch == "CPU" and compute in ON_ANY_CPU:
             return Message.of("why.not_measured", gpu=gpu.name, compute=compute.upper(), precision=policy.precision)

@@ -1,4 +1,4 @@
-"""When software came out that is named by a version: rows of `catalog/software_releases.csv`."""
+"""Release dates of software versions: rows of `catalog/software_releases.csv`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from planner.rows import CATALOG, Row, read_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """One version of a framework, or one round of a benchmark, whose submissions are of its time."""
+    """One version of a framework, or one round of a benchmark, whose submissions use software of that time."""
 
     id: str
     pattern: str
-    """Regular expression of the name, lower case; the version stands behind it."""
+    """Lower-case regular expression of the name, which is followed by the version."""
     version: str
-    """For example `0.8`: all patch releases of it."""
+    """Version including all of its patch releases, for example `0.8`."""
     year: float
-    """Decimal year of the middle of the month in which it came out."""
+    """Release date: decimal year of the middle of its month."""
     source: str
 
     def is_named_in(self, text: str) -> bool:
-        """Whether a text names it, like `Megatron-Core r0.8.0` or `MLPerf Training v4.1`."""
+        """Whether a text names this release, as in `Megatron-Core r0.8.0` or `MLPerf Training v4.1`."""
         named = rf"(?:{self.pattern})\s+(?:core_)?[rv]*{re.escape(self.version)}(?!\d)"
         return re.search(named, text.lower()) is not None
 
@@ -52,5 +52,5 @@ def load_releases() -> tuple[Release, ...]:
 
 
 def year_of_release(text: str) -> float | None:
-    """Decimal year of the release that a text names; None where it names none of the catalogue."""
+    """Decimal year of the release that a text names; None if it names no release in the catalogue."""
     return next((release.year for release in load_releases() if release.is_named_in(text)), None)

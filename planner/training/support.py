@@ -1,4 +1,4 @@
-"""Which precisions a GPU can train a model in: what the GPU lacks, and what software does."""
+"""The precisions in which a GPU can train a model, given the limits of the GPU and of software."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from planner.training.precision import PrecisionPolicy
 
 
 def why_unable(model: ModelShape, policy: PrecisionPolicy, gpu: Gpu, method: str) -> Message | None:
-    """Why a model cannot be trained in a policy on a GPU; None where it can.
+    """The reason why a model cannot be trained with a policy on a GPU; None if it can.
 
-    A vision transformer has its arithmetic in linear layers, which FP8 recipes replace; a convolutional network has not
-    (torchao's `Float8Linear` and Transformer Engine's modules are linear layers, norms and attention).
+    FP8 recipes replace linear layers (torchao's `Float8Linear` and Transformer Engine's modules are linear layers,
+    norms and attention). These do most of the arithmetic of a vision transformer, but not of a convolutional network.
 
-    4-bit weights are unpacked to the compute type of 16 bits, in which their products run (QLoRA, arXiv 2305.14314,
-    equation 5; bitsandbytes, `MatMul4Bit`), and no recipe of FP8 or FP4 takes the place of these layers: torchao makes
-    its `Float8Linear` of a weight that is whole, not packed.
+    4-bit weights are unpacked to a 16-bit compute type, in which their products run (QLoRA, arXiv 2305.14314, equation
+    5; bitsandbytes, `MatMul4Bit`). No FP8 or FP4 recipe replaces these layers: torchao creates its `Float8Linear` from
+    a whole weight, not from a packed one.
     """
     reason = why_unsupported(policy, gpu)
     if reason is None and _lacks_convolutions(model, policy):
@@ -32,12 +32,12 @@ def why_unable(model: ModelShape, policy: PrecisionPolicy, gpu: Gpu, method: str
 
 
 def no_gpu_can(model: ModelShape, policy: PrecisionPolicy, method: str) -> bool:
-    """Whether what a model or a method lacks rules a policy out on every GPU."""
+    """Whether limits of the model or the method rule out a policy on every GPU."""
     return _lacks_convolutions(model, policy) or method_lacks(policy, method)
 
 
 def method_lacks(policy: PrecisionPolicy, method: str) -> bool:
-    """Whether a method has no products in the policy's narrow type."""
+    """Whether the method cannot run products in the policy's narrow type."""
     return policy.narrow and find_method(method).low_bits
 
 
@@ -46,5 +46,5 @@ def _lacks_convolutions(model: ModelShape, policy: PrecisionPolicy) -> bool:
 
 
 def best_able(model: ModelShape, policies: Iterable[PrecisionPolicy], gpu: Gpu, method: str) -> PrecisionPolicy | None:
-    """The policy with the fastest linear products of those that a model can be trained in; None where there is none."""
+    """The policy with the fastest linear products among those with which the model can be trained; None if none can."""
     return best_supported([policy for policy in policies if why_unable(model, policy, gpu, method) is None], gpu)

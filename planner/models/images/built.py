@@ -1,7 +1,7 @@
 """Networks built from the dimensions of a configuration: vision transformers, ResNets and ConvNeXts.
 
-Convolutions, products, attention and parameters follow from the dimensions. What passes over memory is that of a model
-of the catalogue with the same blocks, in proportion to the elements that the blocks work on.
+Convolutions, products, attention and parameters follow from the dimensions. Memory traffic is taken from a model of the
+catalogue with the same blocks, in proportion to the elements that the blocks process.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from planner.models.image_network import Attention, Convolution, ImageNetwork, P
 from planner.models.images.catalogue import load_image_models, network_of
 
 CLASSES = 1000
-"""Classes of ImageNet-1k, which the models of the catalogue tell apart."""
+"""Number of classes of ImageNet-1k, the output size of the models of the catalogue."""
 
 VIT, BOTTLENECK, BASIC, CONVNEXT = "vit_base_patch16_224", "resnet50", "resnet34", "convnext_base"
-"""Models of the catalogue whose blocks stand for those that are built."""
+"""Reference models of the catalogue, whose blocks represent those of the networks that are built."""
 
 FFN_SHARE = {"pointwise": 0.47, "reduce": 0.44, "saved": 0.44}
-"""Part of a transformer block's traffic that is in the feed-forward, four times as wide as the block: GELU forward and
-backward among the element-wise work, the gradient of its bias, its input and output among what is kept (counted in
-`vit_base_patch16_224`)."""
+"""Share of a transformer block's traffic in its feed-forward part, which is four times as wide as the block.
+Element-wise work includes GELU forward and backward, reductions the gradient of its bias, and saved tensors its input
+and output (counted in `vit_base_patch16_224`)."""
 
 
 def _referred(name: str, size: int) -> ImageNetwork:
@@ -30,14 +30,14 @@ def _referred(name: str, size: int) -> ImageNetwork:
 
 
 def _scaled(traffic: Traffic, elements: float, tensors: float, params: float, ffn: float = 1.0) -> Traffic:
-    """The traffic of as many times the elements, parameter tensors and parameters.
+    """Scale traffic by ratios of elements, parameter tensors and parameters.
 
     Args:
-        traffic: of the model referred to.
-        elements: ratio of the elements that blocks work on.
-        tensors: ratio of parameter tensors, with which kernels go.
+        traffic: traffic of the reference model.
+        elements: ratio of the elements that blocks process.
+        tensors: ratio of parameter tensors, to which the number of kernels is proportional.
         params: ratio of parameters.
-        ffn: ratio of the feed-forward's width over that of the block.
+        ffn: width of the feed-forward part relative to four times the block's width.
     """
     values = {}
     for field in fields(Traffic):
@@ -61,7 +61,7 @@ class VisionTransformer:
     """Class, distillation and register tokens."""
 
     def network(self, name: str) -> ImageNetwork:
-        """Its operations."""
+        """The operations of this vision transformer."""
         h, ffn, pixels = self.hidden, self.ffn_hidden, float((self.image_size // self.patch) ** 2)
         tokens, taps = pixels + self.extra_tokens, self.patch**2
         refer = _referred(VIT, 224)
@@ -91,7 +91,7 @@ class VisionTransformer:
 
 
 def _merged(layers: Iterable[Convolution]) -> tuple[Convolution, ...]:
-    """Convolutions of one shape together, in their order."""
+    """Merge convolutions of the same shape, keeping their order."""
     counts: dict[Convolution, int] = {}
     for layer in layers:
         counts[layer] = counts.get(layer, 0) + 1
@@ -108,7 +108,7 @@ def _weights(layers: Iterable[Convolution]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResNet:
-    """Dimensions of a ResNet (He et al., arXiv 1512.03385) whose stride is in the 3x3 convolution, as torchvision's."""
+    """Dimensions of a ResNet (He et al., arXiv 1512.03385), with torchvision's stride in the 3x3 convolution."""
 
     depths: Sequence[int]
     widths: Sequence[int]
@@ -145,7 +145,7 @@ class ResNet:
                 side, channels = after, width
 
     def network(self, name: str) -> ImageNetwork:
-        """Its operations."""
+        """The operations of this ResNet."""
         layers = _merged(self._convolutions())
         number, features = sum(layer.count for layer in layers), self.widths[-1]
         norms = sum(2.0 * layer.outputs * layer.count for layer in layers)
@@ -175,7 +175,7 @@ class ConvNext:
     classes: int = CLASSES
 
     def network(self, name: str) -> ImageNetwork:
-        """Its operations."""
+        """The operations of this ConvNeXt."""
         side, before, channels = self.image_size // self.patch, self.image_size, 3
         layers: list[Convolution] = []
         products: list[Product] = []

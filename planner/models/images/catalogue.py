@@ -1,6 +1,7 @@
 """The catalogue of vision models: `catalog/image_models.csv`, whose rows `make imagemodels` writes from timm.
 
-A cell of shapes holds one shape after the other, apart by `;`, its numbers apart by blanks; the last is how often.
+A cell of shapes holds shapes separated by `;`. Each shape is a list of numbers separated by blanks, the last of which
+is its count.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from planner.rows import CATALOG, Catalogue, Row
 PATH = CATALOG / "image_models.csv"
 
 TRAFFIC = tuple(field.name for field in fields(Traffic))
-"""Columns of the traffic, each twice: with `_16` for autocast and `_32` for 32-bit activations."""
+"""Names of the traffic columns; each exists twice, with `_16` for autocast and with `_32` for 32-bit activations."""
 
 LARGEST = 1e13
-"""No count of a model comes close."""
+"""Largest plausible count of a model."""
 
 
 def _shapes(row: Row, key: str, numbers: int) -> Iterator[list[float]]:
-    """The shapes of a cell."""
+    """The shapes in a cell, as lists of numbers."""
     expected = f"shapes of {numbers} numbers from 0 on, apart by `;`"
     for shape in filter(None, (part.strip() for part in row.cell(key).split(";"))):
         try:
@@ -91,7 +92,7 @@ def _shape(row: Row) -> ModelShape:
 
 
 def shape_of_images(network: ImageNetwork, evidence: Evidence | None = None) -> ModelShape:
-    """A shape that carries a network and its parameter count, and no transformer layers."""
+    """A shape that holds a network and its parameter count, but no transformer layers."""
     empty = ModelShape(
         name=network.name, kind="image", layers=1, hidden=1, heads=1, kv_heads=1, head_dim=0, ffn_hidden=0,
         gated_mlp=False, vocab=0, context=1, tied_embeddings=True, network=network, evidence=evidence,
@@ -112,9 +113,9 @@ def load_image_models() -> dict[str, ModelShape]:
 
 
 def image_model_named(name: str) -> ModelShape | None:
-    """The model of a name, whatever its case and punctuation; an owner before it and a tag behind it are dropped.
+    """Find a model by name, ignoring case, punctuation, a leading owner and a trailing tag.
 
-    `timm/resnet50.a1_in1k`, as models are called on the Hub, is `resnet50`.
+    For example, `timm/resnet50.a1_in1k`, a model's name on the Hub, is `resnet50`.
     """
     plain = name.rsplit("/", 1)[-1]
     return IMAGE_MODELS.get(plain) or IMAGE_MODELS.get(plain.split(".", 1)[0])
@@ -124,7 +125,7 @@ def network_of(shape: ModelShape) -> ImageNetwork:
     """The network of a shape of kind `image`.
 
     Raises:
-        ValueError: it carries none (a programming error).
+        ValueError: the shape has no network (a programming error).
     """
     if shape.network is None:
         raise ValueError(f"{shape.name} is not a vision model")

@@ -1,8 +1,8 @@
 """Vision models from a `config.json`: timm's, which names an architecture, and Hugging Face's families.
 
-timm writes `architecture`, `num_classes` and `pretrained_cfg` (`input_size` as channels, height, width); the
-transformers library the dimensions of `ViTConfig`, `DeiTConfig`, `Dinov2Config`, `ResNetConfig` and `ConvNextConfig`,
-whose defaults stand for missing keys.
+timm writes `architecture`, `num_classes` and `pretrained_cfg` (`input_size` as channels, height, width). The
+transformers library writes the dimensions of `ViTConfig`, `DeiTConfig`, `Dinov2Config`, `ResNetConfig` and
+`ConvNextConfig`, whose defaults are used for missing keys.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from planner.models.images.catalogue import image_model_named, load_image_models
 from planner.rows import near_names
 
 SMALLEST, LARGEST = 16, 4096
-"""Pixels of a side that an image may have."""
+"""Smallest and largest side of an image, in pixels."""
 
 
 def _size(config: ConfigJson, default: int = 224) -> int:
-    """Pixels of a side, which is one number in a file, or a list of equal ones."""
+    """Side of the image in pixels, given in the file as one number or as a list of equal numbers."""
     value = config.values.get("image_size")
     if isinstance(value, list):
         sides = config.whole_numbers("image_size")
@@ -35,7 +35,7 @@ def _size(config: ConfigJson, default: int = 224) -> int:
 
 
 def _classes(config: ConfigJson) -> int:
-    """Classes of the output layer: as many as have a label."""
+    """Number of classes of the output layer: the number of labels if given, else the stated number."""
     labels = config.inner("id2label").values
     return len(labels) or config.opt_count("num_labels", "num_classes") or CLASSES
 
@@ -60,7 +60,7 @@ def _distilled(config: ConfigJson) -> ImageNetwork:
 
 
 def _stages(config: ConfigJson, widths: tuple[int, ...], depths: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Output channels and blocks of each stage."""
+    """Output channels (`widths`) and number of blocks (`depths`) of each stage."""
     given = {
         "widths": config.whole_numbers("hidden_sizes") or widths,
         "depths": config.whole_numbers("depths") or depths,
@@ -90,7 +90,7 @@ def _convnext(config: ConfigJson) -> ImageNetwork:
 FAMILIES: dict[str, Callable[[ConfigJson], ImageNetwork]] = {
     "vit": _transformer, "deit": _distilled, "dinov2": _transformer, "resnet": _resnet, "convnext": _convnext,
 }  # fmt: skip
-"""Builder of a network by the `model_type` of the file."""
+"""Functions that build a network, by the `model_type` of the file."""
 
 
 def _of_timm(config: ConfigJson) -> ImageNetwork:
@@ -114,7 +114,7 @@ def _of_timm(config: ConfigJson) -> ImageNetwork:
 
 
 def with_classes(network: ImageNetwork, classes: int) -> ImageNetwork:
-    """The network with an output layer for so many classes in place of ImageNet's; 0 leaves the layer out."""
+    """The network with an output layer for `classes` classes instead of ImageNet's; 0 removes the layer."""
     head = next((product for product in reversed(network.products) if product.n == CLASSES), None)
     if head is None or classes == CLASSES:
         return network
@@ -125,10 +125,10 @@ def with_classes(network: ImageNetwork, classes: int) -> ImageNetwork:
 
 
 def image_network_of_config(config: ConfigJson) -> tuple[ImageNetwork, str] | None:
-    """The network that a file describes, and the name of its family; None where it is no vision model.
+    """The network that a file describes, and the name of its family; None if it is not a vision model.
 
     Raises:
-        InputFileError: a key is missing or wrong, or timm's architecture is not known.
+        InputFileError: a key is missing or invalid, or the timm architecture is unknown.
     """
     if config.values.get("model_type") is None and config.values.get("architecture") is not None:
         return _of_timm(config), str(config.text("architecture"))

@@ -1,4 +1,4 @@
-"""Time and memory of one training step of a vision model: data parallel, one whole copy on each GPU."""
+"""Time and memory of one data-parallel training step of a vision model, with a whole copy on each GPU."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 BACKWARD_BUCKETS = 20.0
-"""Gradient buckets: the last one is reduced after the backward pass."""
+"""Number of gradient buckets; the last one is reduced after the backward pass."""
 BACKWARD_SHARE = 2.0 / 3.0
-"""Part of a step's work in which gradients are made, and their reduction can hide."""
+"""Share of a step's work that computes gradients and can hide their reduction."""
 
 
 def image_gradients(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> Transfer:
-    """The gradients of a step, reduced among all GPUs."""
+    """The all-reduce of a step's gradients among all GPUs."""
     group = place_on(cluster, at.dp)
     payload = network.params * sent_bytes(recipe, at, network)
     messages = 1.0 if recipe.grad_compression is None else recipe.grad_compression.messages
@@ -37,12 +37,12 @@ def image_gradients(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at:
 
 
 def image_coding_s(network: ImageNetwork, recipe: Recipe, at: Layouts, rates: Rates) -> Value:
-    """Time to code and decode compressed gradients, where there are ranks to send them to."""
+    """Time to code and decode compressed gradients; 0 on a single rank."""
     return np.where(at.dp > 1, coding_s(recipe, network.params, rates), 0.0)
 
 
 def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
-    """Itemised step of data parallel training, `[layout]` or `[draw]`; `micro_batch` counts images."""
+    """Itemised step time of data-parallel training, `[layout]` or `[draw]`; `micro_batch` counts images."""
     work = image_work(network, at.micro_batch.astype(np.float64), recipe, rates)
     m, updates = at.grad_accum.astype(np.float64), update_kernels(network)
     update_s = updates * rates.kernel_s
@@ -67,7 +67,7 @@ def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layo
 
 
 def image_memory(network: ImageNetwork, recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
-    """Itemised peak: states, what all operations keep for the backward pass, and gradients of what is kept."""
+    """Itemised peak memory: model states and all tensors that the operations keep for the backward pass."""
     policy, zero = recipe.policy, np.zeros(at.tp.shape)
     images: Value = at.micro_batch.astype(np.float64)
     activations = images * recipe_traffic(network, recipe).saved * rates.image_activation_ratio

@@ -1,9 +1,9 @@
-"""The time of the operations of a vision model, from what each computes and moves, at the rates of a GPU.
+"""Time of the operations of a vision model, from the FLOP and bytes of each and the rates of a GPU.
 
 A convolution is an implicit matrix product (cuDNN, Chetlur et al., arXiv 1410.0759): its rate rises with the channels
-that it reads and writes, and no layer is faster than its operands move. In channels-first 16-bit networks every
-convolution brings its operands into the order of the tensor cores and back. Depthwise convolutions and all that is no
-product are passes over memory.
+that it reads and writes, and no layer is faster than its operand traffic. In channels-first 16-bit networks, every
+convolution converts its operands to the layout of the tensor cores and back. Depthwise convolutions and all operations
+that are not products are passes over memory.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 Column = npt.NDArray[np.float64]
-"""One number for each shape of a network, `[shape, 1, 1]`: they meet layouts along the second axis, draws along the
-third."""
+"""One number for each shape of a network, `[shape, 1, 1]`; the second axis broadcasts over layouts, the third over
+draws."""
 
 ROOF = 4.0
-"""Order of the norm that joins arithmetic and operand traffic of a layer: near the greater of the two, a fifth above
-both where they are equal."""
+"""Order of the norm that combines arithmetic and operand traffic of a layer: close to the greater of the two, and a
+fifth above both where they are equal."""
 ALIGNED_CHANNELS = 8
-"""16-bit tensor cores take channels by eights (NVIDIA, Convolutional Layers User's Guide, "Channels In And Out")."""
+"""16-bit tensor cores process channels by eights (NVIDIA, Convolutional Layers User's Guide, "Channels In And Out")."""
 UPDATE_KERNELS = 4.0
 """Kernels of the optimizer for each parameter tensor: weight decay, momentum (two), update (PyTorch's SGD)."""
 WINOGRAD_TAPS = 9
-"""Elements of the kernel (3x3) that Winograd's algorithm has fewer multiplications for, at stride 1 (Lavin and Gray,
+"""Elements of the 3x3 kernel, for which Winograd's algorithm needs fewer multiplications at stride 1 (Lavin and Gray,
 arXiv 1509.09308)."""
 GROUPS_AT_BEST = 32.0
-"""Groups from which a grouped convolution in channels-last order runs at its best: those of ResNeXt."""
+"""Number of groups from which a grouped convolution in channels-last order runs at its best rate, as in ResNeXt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +49,17 @@ class _Convolutions:
     groups: Column
     taps: Column
     flop: Column
-    """Forward, of one image, all of that shape."""
+    """Forward FLOP per image of all convolutions of the shape."""
     elements: Column
-    """Read and written forward, of one image, all of that shape."""
+    """Elements per image that all convolutions of the shape read and write in the forward pass."""
     products: Column
-    """Forward and gradients: 3, and 2 for the first, whose images need none."""
+    """Number of products per convolution: 3 (forward and two gradients), or 2 if it reads the images themselves."""
     dense: npt.NDArray[np.bool_]
     depthwise: npt.NDArray[np.bool_]
     odd: npt.NDArray[np.bool_]
-    """Channels that no multiple of eight is."""
+    """Dense convolutions with channels that are not a multiple of eight, except those that read the images."""
     winograd: npt.NDArray[np.bool_]
-    """3x3 kernels of stride 1, which cuDNN's FP32 kernels save multiplications of."""
+    """3x3 kernels of stride 1, for which cuDNN's FP32 kernels save multiplications."""
 
 
 def _column(values: Iterable[float]) -> Column:
@@ -68,7 +68,7 @@ def _column(values: Iterable[float]) -> Column:
 
 @lru_cache(maxsize=1024)
 def _convolutions(layers: tuple[Convolution, ...]) -> _Convolutions:
-    """Their columns, by what the layers are: networks of one shape share them, and none is kept alive."""
+    """Columns of the convolutions, cached by their shapes: equal networks share them, and no network is kept alive."""
     inputs, outputs = _column(c.inputs for c in layers), _column(c.outputs for c in layers)
     groups, first = _column(c.groups for c in layers), _column(c.reads_image for c in layers) > 0
     odd = (inputs % ALIGNED_CHANNELS != 0) | (outputs % ALIGNED_CHANNELS != 0)
@@ -92,13 +92,13 @@ class ImageWork:
     """Convolutions, linear layers and products of activations."""
     attention: Value
     memory: Value
-    """Depthwise convolutions, changes of layout, and all that is no product."""
+    """Depthwise convolutions, layout conversions, and all operations that are not products."""
     kernels: float
-    """Kernels launched, without those of the optimizer (`update_kernels`)."""
+    """Number of kernels launched, without those of the optimizer (`update_kernels`)."""
 
     @property
     def total(self) -> Value:
-        """On the GPU."""
+        """Total time on the GPU."""
         return self.products + self.attention + self.memory
 
 
@@ -107,25 +107,25 @@ def _roof(arithmetic: Value, traffic: Value) -> Value:
 
 
 def _summed(seconds: Value) -> Value:
-    """Over the shapes of a network."""
+    """Sum over the shapes of a network."""
     return np.asarray(np.asarray(seconds).sum(axis=0))
 
 
 def _half_full(width: Value, half: Value) -> Value:
-    """Share of the best rate at a width: one half at `half`."""
+    """Share of the best rate that a width reaches; one half at `half`."""
     return width / (width + half)
 
 
 def _wide_rate(recipe: Recipe, rates: Rates) -> Value:
-    """Rate of large products of the type that convolutions run in: narrow types are for linear layers alone."""
+    """Rate of large products in the type that convolutions run in; only linear layers use narrow types."""
     return rates.other_flop_per_s if recipe.policy.narrow else rates.linear_flop_per_s
 
 
 def _dense_rate(c: _Convolutions, recipe: Recipe, rates: Rates) -> Value:
     """Rate of convolutions without groups, `[shape, 1, 1]` or `[shape, 1, draw]`.
 
-    It is more than is computed where Winograd saves multiplications. To allow TF32 only adds algorithms: none is slower
-    for it.
+    It exceeds the rate of the multiplications executed where Winograd saves some. Allowing TF32 only adds algorithms,
+    so no convolution becomes slower.
     """
     compute, wide = recipe.policy.linear_compute, _wide_rate(recipe, rates) * rates.image_conv_ratio
     saved = np.where(c.winograd, rates.image_winograd_ratio, 1.0)
@@ -141,7 +141,7 @@ def _dense_rate(c: _Convolutions, recipe: Recipe, rates: Rates) -> Value:
 
 
 def _convolution_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
-    """Seconds of the convolutions as products, and of those that are passes over memory, with changes of layout."""
+    """Seconds of convolutions that run as products, and of depthwise convolutions and layout conversions."""
     if not network.convolutions:
         return 0.0, 0.0
     c, each = _convolutions(network.convolutions), recipe.policy.activation_bytes
@@ -184,7 +184,7 @@ def _linear_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates
 
 
 def _attention_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
-    """Seconds of attention, and of passes over stored scores where no fused kernel does without."""
+    """Seconds of attention, and of the passes over stored scores without a fused kernel."""
     flop = sum(core.flop for core in network.attention)
     if recipe.attention == "flash":
         return images * flop * (1.0 + FLASH_BACKWARD) / rates.attention_flop_per_s, 0.0
@@ -197,7 +197,7 @@ def _attention_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Ra
 
 
 def _passes_s(traffic: Traffic, images: Value, rates: Rates) -> Value:
-    """Seconds of all that reads and writes memory and is no product."""
+    """Seconds of all memory-bound operations that are not products."""
     moved = (
         traffic.batch_norm * rates.image_batch_norm_passes
         + traffic.layer_norm * rates.image_layer_norm_passes
@@ -213,9 +213,9 @@ def image_work(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rate
     """Time of the operations of one micro-batch, forward and backward.
 
     Args:
-        network: what is trained.
-        images: of one micro-batch, `[layout]`, or `[layout, 1]` where each meets every draw.
-        recipe: the precision, the order of the channels, and which attention.
+        network: the vision model.
+        images: images of one micro-batch, `[layout]`, or `[layout, 1]` to combine each layout with every draw.
+        recipe: gives the precision, the channel order and the kind of attention.
         rates: mid values or draws, `[draw]`.
     """
     traffic, each = recipe_traffic(network, recipe), np.reshape(images, (-1, 1))
@@ -228,10 +228,10 @@ def image_work(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rate
 
 
 def update_kernels(network: ImageNetwork) -> float:
-    """Kernels of the optimizer, once a step."""
+    """Number of optimizer kernels per step."""
     return UPDATE_KERNELS * network.tensors
 
 
 def recipe_traffic(network: ImageNetwork, recipe: Recipe) -> Traffic:
-    """What the operations of a network move with the activations of a recipe."""
+    """Memory traffic of a network's operations with the activation type of a recipe."""
     return network.traffic(recipe.policy.activation_bytes)
