@@ -222,7 +222,9 @@ def targets(validation: Validation, left: LeftOut) -> str:
     stated_memory = [row for row in validation.runs if row.out_of_memory or row.metric == "peak_mem_gib"]
     verdicts = [row for row in stated_memory if row.prediction]
     wrong = sum(row.misjudged_fit for row in verdicts)
-    rows.append(["wrong verdicts on whether a run fits in memory, by more than 5 %", "0", str(wrong), "–", str(len(verdicts))])
+    rows.append(
+        ["wrong verdicts on whether a run fits in memory, by more than 5 %", "0", str(wrong), "–", str(len(verdicts))]
+    )
     return table(("", "target", "fitted", "lineage left out", "rows"), rows)
 
 
@@ -250,8 +252,8 @@ def constant_baseline(validation: Validation) -> str:
     best = int(np.argmin(mape))
     return paragraph(
         f"On the {len(rows)} rows for A100 clusters of more than 8 GPUs, the best single constant "
-        f"({candidates[best]:.0f} TFLOP/s per GPU, fitted to these same rows) has a mean error of {percent(mape[best])}, "
-        f"mpplan one of {percent(ours)}."
+        f"({candidates[best]:.0f} TFLOP/s per GPU, fitted to these same rows) has a mean error of "
+        f"{percent(mape[best])}, mpplan one of {percent(ours)}."
     )
 
 

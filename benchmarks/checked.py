@@ -194,7 +194,8 @@ def summary(checked: Sequence[Checked]) -> str:
     return paragraph(
         f"**{inside} of {len(checked)} facts lie inside the 90 % range** ({percent(inside_ratio(checked), 0)}; target: "
         f"{percent(INSIDE_AIM, 0)}). The median error of the central estimate is {percent(median_error(checked), 0)} "
-        f"(target: {percent(ERROR_AIM, 0)}); the median of the signed errors is {100 * float(np.median(errors)):+.0f} %. {none}"
+        f"(target: {percent(ERROR_AIM, 0)}); the median of the signed errors is "
+        f"{100 * float(np.median(errors)):+.0f} %. {none}"
     )
 
 

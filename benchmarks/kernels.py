@@ -63,8 +63,9 @@ tools.surfaces FOLDER` fits the surfaces of `planner/catalog/kernel_points.csv`,
 writes this page.
 
 A surface gives the rates that a GPU *sustains*. A GPU at its power limit is faster in a burst of six runs. The
-sustained rate, as a share of the rate in a burst, depends on how long the kernel runs: {curve}. From three milliseconds on the burst is
-throttled itself.
+sustained rate, as a share of the rate in a burst, depends on how long the kernel
+runs: {curve}. If it runs for
+three milliseconds or more, the burst itself is throttled.
 
 ## Held-out shapes
 

@@ -62,15 +62,15 @@ If routing is counted separately, the ratio depends neither on the tokens per ex
 from 32 to 1,024 tokens) nor on the number of experts on a GPU. Bursts make it a tenth too high, as for
 plain products.
 
-The fastest kernel represents training stacks, but the shipped surface is a median over stacks, so plans use a slightly
-lower ratio, `grouped_matmul_ratio`. Ratios far above 1 belong to narrow types whose plain products were measured with slow
-kernels. A100 is left out: its only data come from one untuned stack at 7 % of the peak.
+The fastest kernel represents training stacks, but the shipped surface is a median over stacks, so plans use a
+slightly lower ratio, `grouped_matmul_ratio`. Ratios far above 1 belong to narrow types whose plain products were
+measured with slow kernels. A100 is left out: its only data come from one untuned stack at 7 % of the peak.
 
 ## Routing imbalance
 
-This table shows how much longer the slowest rank takes than under balanced routing: measured at 16,384 tokens in BF16 on
-H100, as the median over models (`moe_imbalance_penalty.csv`), and as assumed for a training run (`expert_load_sd_ratio` {sd:g})
-with 128 and 256 experts. EP is the number of GPUs that share the experts.
+This table shows how much longer the slowest rank takes than under balanced routing: measured at 16,384 tokens in BF16
+on H100, as the median over models (`moe_imbalance_penalty.csv`), and as assumed for a training run, with 128 and 256
+experts and an `expert_load_sd_ratio` of {sd:g}. EP is the number of GPUs that share the experts.
 
 {skew}
 

@@ -29,7 +29,10 @@ def _section(framework: Framework) -> Iterator[str]:
     yield "|---|---|"
     for taken in framework.takes:
         yield f"| {taken.what} | {', '.join(f'`{name}`' for name in taken.where)} |"
-    for title, rules in (("Refused with exit code 2:", framework.refuses), ("Left out with a note:", framework.leaves_out)):
+    for title, rules in (
+        ("Refused with exit code 2:", framework.refuses),
+        ("Left out with a note:", framework.leaves_out),
+    ):
         yield ""
         yield title
         yield ""
