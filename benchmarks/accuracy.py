@@ -218,11 +218,13 @@ def targets(validation: Validation, left: LeftOut) -> str:
     medians = [median_of(abs(p.error_ratio or 0.0) for p in pairs), median_of(left.pair_error(p) for p in pairs)]
     rows.append(["precision pairs, median of the ratio's error", "8 %", *medians, str(len(pairs))])
     coverage = [percent(validation.overall.coverage, 0), percent(left.coverage(validation.runs), 0)]
-    rows.append(["published value inside the 90 % range", "85 to 95 %", *coverage, str(validation.overall.n)])
+    rows.append(["published values inside the 90 % range", "85 to 95 %", *coverage, str(validation.overall.n)])
     stated_memory = [row for row in validation.runs if row.out_of_memory or row.metric == "peak_mem_gib"]
     verdicts = [row for row in stated_memory if row.prediction]
     wrong = sum(row.misjudged_fit for row in verdicts)
-    rows.append(["wrong verdicts on fitting, beyond 5 %", "0", str(wrong), "–", str(len(verdicts))])
+    rows.append(
+        ["wrong verdicts on whether a run fits in memory, by more than 5 %", "0", str(wrong), "–", str(len(verdicts))]
+    )
     return table(("", "target", "fitted", "lineage left out", "rows"), rows)
 
 
@@ -249,9 +251,9 @@ def constant_baseline(validation: Validation) -> str:
     ours = float(np.mean([abs(row.error_ratio or 0.0) for row in rows]))
     best = int(np.argmin(mape))
     return paragraph(
-        f"On the {len(rows)} rows of A100 clusters of more than 8 GPUs the best single constant "
-        f"({candidates[best]:.0f} TFLOP/s per GPU, fitted to these very rows) misses by {percent(mape[best])} in the "
-        f"mean, mpplan by {percent(ours)}."
+        f"On the {len(rows)} rows for A100 clusters of more than 8 GPUs, the best single constant "
+        f"({candidates[best]:.0f} TFLOP/s per GPU, fitted to these same rows) has a mean error of "
+        f"{percent(mape[best])}, mpplan one of {percent(ours)}."
     )
 
 
@@ -310,7 +312,7 @@ def misses_table(validation: Validation) -> str:
     total = sum(len(members) for members in groups.values())
     share = percent(total / max(1, validation.overall.n))
     headers = ("rows", "run", "metric", "worst error", "kind", "reason")
-    return f"{total} rows ({share}) miss by more than 30 %.\n\n" + table(headers, rows)
+    return f"{total} rows ({share}) have an error above 30 %.\n\n" + table(headers, rows)
 
 
 def search_text(validation: Validation) -> str:
@@ -322,7 +324,7 @@ def search_text(validation: Validation) -> str:
     return paragraph(
         f"For {len(results)} distinct questions with a published split (tp, pp, cp, ep), the unconstrained search "
         f"finds a layout that mpplan's own model rates at least as fast as the published one in {percent(fast)} of the "
-        f"cases; the published split is among its five best in {percent(top)}. The median gain it predicts is "
+        f"cases; the published split is among its five best in {percent(top)}. The median gain that it predicts is "
         f"{100 * (np.median(gains) - 1):.1f} %; {sum(search.layouts for search in results):,} layouts were evaluated."
     )
 

@@ -177,10 +177,10 @@ def budget_rows(whole: Sequence[WholeRun]) -> list[tuple[str, str]]:
     """Return, in words and dollars, the costs of whole runs if the plan of each had stated the same cost."""
     taken = np.array([run.taken for run in whole])
     return [
-        ("the high end of such a plan, typically: set this aside", _usd(float(np.median([run.high for run in whole])))),
+        ("the typical high end of such a plan: set this aside", _usd(float(np.median([run.high for run in whole])))),
         ("half of the published runs would have cost no more than", _usd(float(np.quantile(taken, 0.5)))),
         ("nine in ten no more than", _usd(float(np.quantile(taken, 0.9)))),
-        ("the dearest", _usd(float(taken.max()))),
+        ("the most expensive", _usd(float(taken.max()))),
         ("the cheapest", _usd(float(taken.min()))),
     ]
 
@@ -190,8 +190,8 @@ def trust_rows(report: Entry) -> list[tuple[str, str, str]]:
     drawn = _by(report["drawn"], "figure")
     before, after = ([_learned(report, figure, count) for figure in ("run", "time")] for count in (0, ENOUGH))
     lines = (
-        ("how often the truth was inside the range", [drawn[figure] for figure in ("run", "time")], 3),
-        ("how far off the central estimate was, typically", [drawn[figure] for figure in ("run", "time")], 2),
+        ("how often the published result was inside the range", [drawn[figure] for figure in ("run", "time")], 3),
+        ("typical error of the central estimate", [drawn[figure] for figure in ("run", "time")], 2),
         (
             f"the same, of the {' and '.join(str(len(entries)) for entries in after)} teams with over {ENOUGH} runs: "
             f"before learning from {ENOUGH} of them",

@@ -191,11 +191,12 @@ def summary(checked: Sequence[Checked]) -> str:
     inside = sum(entry.inside for entry in checked)
     refused = sum(entry.answer is None for entry in checked)
     errors = [entry.error_ratio for entry in checked if entry.error_ratio is not None]
-    none = "None is refused." if not refused else f"{refused} refused, counted as outside."
+    none = "No question was refused." if not refused else f"{refused} refused, counted as outside."
     return paragraph(
-        f"**{inside} of {len(checked)} lie inside the 90 % range** ({percent(inside_ratio(checked), 0)}; aimed for: "
-        f"{percent(INSIDE_AIM, 0)}). The central estimate is {percent(median_error(checked), 0)} off at the median "
-        f"(aimed for: {percent(ERROR_AIM, 0)}), and {100 * float(np.median(errors)):+.0f} % with its sign. {none}"
+        f"**{inside} of {len(checked)} facts lie inside the 90 % range** ({percent(inside_ratio(checked), 0)}; target: "
+        f"{percent(INSIDE_AIM, 0)}). The median error of the central estimate is {percent(median_error(checked), 0)} "
+        f"(target: {percent(ERROR_AIM, 0)}); the median of the signed errors is "
+        f"{100 * float(np.median(errors)):+.0f} %. {none}"
     )
 
 

@@ -48,91 +48,96 @@ DEGREE = 5
 
 TEXT = """# Kernels by shape
 
-The time of a matrix product and of fused attention in a plan comes from what was measured at its shape, and this page
-shows how well shapes that were not measured are predicted. The measurements are {points:,} products and
+A plan predicts the time of matrix products and of fused attention from measurements by shape. This page shows how
+accurately shapes that were not measured are predicted. The measurements are {points:,} products and
 {attention_points:,} attention kernels by shape, number format (*type*) and GPU, medians over inference software
 (*stacks*).
 
-- **Shape**: a product of an m × k and a k × n matrix; m is the number of tokens, k and n are sizes of the layer.
-- **Surface**: the rate as a function of the shape, read between *nodes*, which are the fitted points.
-- **Held out**: left out of the fit, then predicted and compared.
+- **Shape**: the sizes of a product of an m × k and a k × n matrix; m is the number of tokens, k and n are sizes of the
+  layer.
+- **Surface**: the rate as a function of the shape, interpolated between *nodes*, which are the fitted points.
+- **Held out**: left out of the fit, then predicted and compared with the measurement.
 
 `tools/kernel_rows.py` names the raw files and their sources; they are not in the repository. `python -m
 tools.surfaces FOLDER` fits the surfaces of `planner/catalog/kernel_points.csv`, `python -m benchmarks.kernels FOLDER`
 writes this page.
 
-A surface holds what a GPU *sustains*. At its power limit, a GPU is faster in a burst of six runs. What it sustains,
-as a share of the burst's rate, depends on how long the kernel runs: {curve}. From three milliseconds on the burst is
-throttled itself.
+A surface gives the rates that a GPU *sustains*. A GPU at its power limit is faster in a burst of six runs. The
+sustained rate, as a share of the rate in a burst, depends on how long the kernel
+runs: {curve}. If it runs for
+three milliseconds or more, the burst itself is throttled.
 
-## Shapes held out
+## Held-out shapes
 
-Errors of the time of a linear layer, with the cast of its activation, for m of at least 256.
+These are the errors in the time of a linear layer, including the cast of its activation, for m of at least 256.
 
-- *Pairs*: a fifth of all (n, k) pairs is left out, five times.
-- *Rows*: m of 512, 2,048 and 8,192 are left out, each alone.
-- *Polynomial*: instead of a surface, a polynomial of degree 5 in the logarithms; pairs left out.
+- *Pairs*: a fifth of all (n, k) pairs is held out, five times in turn.
+- *Rows*: m of 512, of 2,048 and of 8,192 is held out, each in turn.
+- *Polynomial*: a polynomial of degree 5 in the logarithms replaces the surface; pairs are held out.
 
 {products}
 
-## Attention held out
+## Held-out attention
 
-Forward, causal, in BF16, by size of a head, heads times sequences, and length, from 8 heads and 1,024 tokens on.
+These are the errors for causal attention in BF16, in the forward pass, by head size, heads times sequences, and
+length, from 8 heads and 1,024 tokens up.
 
-Inference stacks copy keys and values into a cache within the measured time, which training does not. The copy is
-taken out, per byte, at what another key and value head adds where every head has its own; for the errors it is added
-again. Then the number of key and value heads hardly matters, and the error is that of all groupings.
+Inference stacks also copy keys and values into a cache during the measured time; training does not. The copy is
+therefore subtracted, at the time per byte that each further key/value head adds when every head has its own. To
+compute the errors, it is added back. Without the copy, the number of key/value heads hardly matters, so one error
+covers all groupings.
 
-- *Heads*: a fifth of all values of heads times sequences is left out, five times.
-- *Lengths*: 1,024 and 4,096 are left out, each alone.
-- *Bias*: median of the signed error where one, eight and all heads have keys and values of their own.
-- *Large*: the rate of 64 heads of 128 over 8,192 tokens.
+- *Heads*: a fifth of all values of heads times sequences is held out, five times in turn.
+- *Lengths*: 1,024 and 4,096 are held out, each in turn.
+- *Bias*: the median signed error with one, with eight and with as many key/value heads as query heads.
+- *Large*: the rate for 64 heads of size 128 over 8,192 tokens.
 
 {attention}
 
 ## Narrow types against BF16
 
-How much faster a linear layer is in a narrow type (*gain*): the error of the predicted gain, with the (n, k) pair
-left out in both types, and the median measured gain over all shapes, small ones included.
+The *gain* is how much faster a linear layer is in a narrow type. The table gives the error of the predicted gain, with
+the (n, k) pair held out in both types, and the median measured gain over all shapes, small ones included.
 
 {gains}
 
-## Watts by shape
+## Power by shape
 
-A GPU raises its clock until it meets its power limit. What a product would draw at the full clock is idle power, plus
-an energy for each FLOP of its type, plus one for each byte; where that is more than the limit, it draws the limit.
-`python -m tools.product_power FOLDER` fits the energies:
+A GPU raises its clock until it reaches its power limit. At the full clock, a product would draw the idle power, plus
+an energy for each FLOP of its type, plus an energy for each byte. If that exceeds the limit, it draws the limit.
+`python -m tools.product_power FOLDER` fits these energies:
 
 {energies}
 
-The errors are those of this law with the (n, k) pair left out whole, over all products that ran for a second, and
-over those with every dimension at least 4,096 (*large*).
+The table gives the errors of this model with the (n, k) pair held out, over all products that ran for a second and
+over those whose dimensions are all at least 4,096 (*large*).
 
 {power}
 
 All large products together: median error {large_error}. Most stacks keep the GPU at its limit whatever the type, so
-that a narrow type saves as much energy as it saves time.
+a narrow type saves as much energy as it saves time.
 
-Where the error is large, readings of one GPU, type and rate contradict each other: some are at the limit, others at
-six tenths of it. The likely cause is that the sensor averages over a second, and a window that begins on a cooler GPU
-reads low; so the law goes through the upper quartile. No reading was dropped.
+Where the error is large, readings for the same GPU, type and rate contradict each other: some are at the limit, others
+at six tenths of it. The likely cause is that the sensor averages over a second, so a window that begins on a cooler
+GPU reads too low. The model is therefore fitted to the upper quartile. No reading was dropped.
 
 {beside}
 ## Limits
 
-- The kernels are forward kernels of inference stacks on random inputs. Backward products are taken from the same
-  surface with permuted shapes; other operand layouts are not measured. Backward attention is forward attention times
-  2.5 over one fitted ratio for all GPUs (`attention_backward_ratio`).
-- Attention is not slowed as bursts of products are: kernels that ran for a second (H200, B200, GB200) are as fast as
-  the medians. Heads of 64 were not measured on A100 and are taken to run there at the rate of 128. Beyond 16,384
-  tokens the rate is that of as many blocks of queries.
-- Stacks differ from each other by more than shapes do from the surface: the column `stack_spread` of
+- The kernels are forward kernels from inference stacks, on random inputs. Backward products are read from the same
+  surface at permuted shapes; other operand layouts were not measured. Backward attention takes 2.5 times as long as
+  forward attention, divided by one fitted ratio for all GPUs (`attention_backward_ratio`).
+- Unlike products, attention is not slower when sustained than in a burst: kernels that ran for a second (H200, B200,
+  GB200) are as fast as the medians. Heads of size 64 were not measured on A100 and are assumed to run at the rate of
+  size 128. Beyond 16,384 tokens, queries count as blocks of that length: more heads, at the rate of that length.
+- Stacks differ from each other by more than shapes differ from the surface, so the column `stack_spread` of
   `planner/catalog/kernels.csv` is part of every range.
-- Outside the measured shapes the rate stays that of the edge: n and k below 512 or above 65,536, m below 16 or above
-  32,768.
-- A GPU without a surface takes that of its nearest relative of the same architecture, scaled by the ratio of peak,
-  bandwidth and power limit. V100, T4, AMD GPUs and CPUs have none: their products take arithmetic at a share of the
-  peak and memory traffic, partly overlapped ([the model](model.md#time-of-a-layer-computepy-productspy)).
+- Outside the measured shapes, the rate at the edge applies: for n and k below 512 or above 65,536, and for m below 16
+  or above 32,768.
+- A GPU without a surface uses that of the most similar GPU of its architecture, scaled by the ratio of peak,
+  bandwidth and power limit. V100, T4, AMD GPUs and CPUs have no surface: the time of their products is arithmetic at a
+  share of the peak plus memory traffic, partly overlapped
+  ([the model](model.md#time-of-a-layer-computepy-productspy)).
 """
 
 

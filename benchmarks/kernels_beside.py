@@ -25,56 +25,58 @@ FOLDS = 5
 TEXT = """## Collectives inside a node
 
 {points:,} measured times of collectives by operation, size (1 KiB to 512 MiB) and group (2, 4, 8 GPUs), medians over
-releases of NCCL (`tools/collective_rows.py`). Every second size is left out and predicted in three ways:
+releases of NCCL (`tools/collective_rows.py`). Every second size is held out and predicted in three ways:
 
-- *nodes*: read between the kept sizes, as plans do;
-- *line*: latency and bytes over bandwidth, fitted to the kept sizes of the operation and group;
-- *curve*: the line with a term in the root of the size.
+- *nodes*: interpolated between the other sizes, as plans do;
+- *line*: latency plus bytes over bandwidth, fitted to the other sizes of the operation and group;
+- *curve*: the line plus a term in the square root of the size.
 
 {sizes}
 
-A GPU that nobody measured takes the surface of the GPU with the nearest link rate. The time of the smallest message
-stays; what larger ones take beyond it is scaled by the ratio of rates. Errors for messages of 1 MiB and more, each
-GPU predicted from another:
+A GPU that was not measured uses the surface of the GPU with the nearest link rate. The time of the smallest message
+stays; the additional time of larger messages is scaled by the ratio of the rates. These are the errors for messages of
+1 MiB and more, with each GPU predicted from another:
 
 {transfers}
 
-GB200 and GB300 were measured on 2 and 4 GPUs only and take B200's and B300's. The host of the L40S is broken (5 GB/s
-over 4 GPUs, 1 GB/s over 8), so it is left out. Above 512 MiB a message takes as long for each byte as from 256 to 512
-MiB.
+GB200 and GB300 were measured on only 2 and 4 GPUs, so they use the surfaces of B200 and B300. The host with the L40S
+GPUs is faulty (5 GB/s over 4 GPUs, 1 GB/s over 8), so it is left out. Above 512 MiB, a message takes as long per
+additional byte as from 256 to 512 MiB.
 
-## Routed layers
+## Mixture-of-experts layers
 
-Forward times of whole layers of experts under balanced routing, with at least 32 tokens per expert, by the fastest
-stack. Models (hidden and inner size, experts, choices) are left out by fifths. Compared are three laws:
+This table is about the forward time of whole expert layers under balanced routing, with at least 32 tokens per expert,
+in the fastest stack. Models (combinations of hidden and inner size, experts, and experts per token) are held out in
+fifths. Three formulas are compared:
 
-- *law*, which plans use: one product as wide as all experts of the GPU, over a *ratio*, and routing: *passes* over
-  hidden states, a *start*, and a time *per choice* of an expert;
+- *law*, which plans use: the time of one product as wide as all experts on the GPU, divided by a *ratio*, plus routing,
+  which is *passes* over the hidden states, a *start*-up time, and a time *per choice* of an expert;
 - *ratio alone*: no routing;
 - *by tokens*: a ratio for each doubling of the tokens per expert, no routing.
 
-*Median stack* is the time of the median stack over that of the fastest.
+*Median stack* is the time of the median stack divided by that of the fastest.
 
 {routed}
 
-With routing set apart, the ratio depends neither on the tokens per expert (the law is off by {by_tokens} at the
-median from 32 to 1,024) nor on the experts on a GPU. Bursts make it a tenth too high, as they do for plain products.
+If routing is counted separately, the ratio depends neither on the tokens per expert (the median error is {by_tokens}
+from 32 to 1,024 tokens) nor on the number of experts on a GPU. Bursts make it a tenth too high, as for
+plain products.
 
-The fastest kernel stands for training stacks, but the shipped surface is a median over stacks, so plans take a little
-less: `grouped_matmul_ratio`. Ratios far above 1 belong to narrow types whose plain products were measured with slow
-kernels. A100 is left out: there is one untuned stack at 7 % of the peak.
+The fastest kernel represents training stacks, but the shipped surface is a median over stacks, so plans use a
+slightly lower ratio, `grouped_matmul_ratio`. Ratios far above 1 belong to narrow types whose plain products were
+measured with slow kernels. A100 is left out: its only data come from one untuned stack at 7 % of the peak.
 
-## Routing skew
+## Routing imbalance
 
-How much longer the slowest rank takes than under balanced routing: measured at 16,384 tokens in BF16 on H100, median
-over models (`moe_imbalance_penalty.csv`), and as a training run is assumed to have it (`expert_load_sd_ratio` {sd:g})
-with 128 and 256 experts. EP is the number of GPUs that share the experts.
+This table shows how much longer the slowest rank takes than under balanced routing: measured at 16,384 tokens in BF16
+on H100, as the median over models (`moe_imbalance_penalty.csv`), and as assumed for a training run, with 128 and 256
+experts and an `expert_load_sd_ratio` of {sd:g}. EP is the number of GPUs that share the experts.
 
 {skew}
 
-The measured penalties are those of routing that follows a power law, as in inference on narrow topics. Training
-balances the experts with extra losses or biases. The standard deviation of an expert's load is assumed; from it
-follows that with few GPUs, each with many experts, the busiest has less to carry.
+The penalties were measured with routing that follows a power law, as in inference on narrow topics. Training
+balances the experts with auxiliary losses or biases. The standard deviation of an expert's load is assumed; it
+implies that with few GPUs, each with many experts, the busiest GPU is less overloaded.
 """
 
 

@@ -25,7 +25,7 @@ app = typer.Typer(
     cls=LazyCommands,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    epilog="Defaults can be kept in mpplan.toml. Exit codes: docs/exit-codes.md.",
+    epilog="You can keep your own defaults in mpplan.toml. Exit codes: docs/exit-codes.md.",
 )
 
 

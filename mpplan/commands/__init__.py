@@ -36,12 +36,12 @@ COMMANDS = (
     Command(
         name="report",
         target="mpplan.commands.planning.report:report",
-        help="Render a saved answer again: HTML, terminal, Markdown, CSV or JSON.",
+        help="Render a saved answer as HTML, Markdown, PDF, CSV, JSON or text.",
     ),
     Command(
         name="export",
         target="mpplan.commands.planning.export:export",
-        help="Write a saved answer for others: its bill for finance, or a plan to launch with a framework.",
+        help="Export from a saved answer: a bill for finance, or a framework's configuration file.",
     ),
     Command(
         name="explain",
@@ -51,12 +51,12 @@ COMMANDS = (
     Command(
         name="compare",
         target="mpplan.commands.planning.compare:compare",
-        help="Read the log of a real run and report its MFU, its gap to the plan, when it ends and what it costs.",
+        help="Read the log of a real run and report its MFU, gap to the plan, finish date and cost.",
     ),
     Command(
         name="validate",
         target="mpplan.commands.planning.validate:validate",
-        help="Predict published runs and compare with what really happened.",
+        help="Predict published runs and compare with what was reported.",
     ),
     Command(
         name="calibrate",
@@ -71,7 +71,7 @@ COMMANDS = (
     Command(
         name="probe",
         target="mpplan.commands.measuring.probe:probe",
-        help="Measure this machine: time, memory and power of training, per precision.",
+        help="Measure this machine: time, memory and power of training in each precision.",
     ),
     Command(
         name="numerics",
@@ -82,7 +82,7 @@ COMMANDS = (
     Command(
         name="check",
         target="mpplan.commands.measuring.check:check",
-        help="Say whether a measurement record can be trusted, and what to run again.",
+        help="Check whether a measurement record can be trusted, and suggest what to run again.",
     ),
     Command(
         name="records",
@@ -92,17 +92,17 @@ COMMANDS = (
     Command(
         name="gpus",
         target="mpplan.commands.catalogues.gpus:gpus",
-        help="List the GPUs of the catalogue with their sources.",
+        help="List the GPUs in the catalogue with their sources.",
     ),
     Command(
         name="models",
         target="mpplan.commands.catalogues.models:models",
-        help="List the models of the catalogue with their sources.",
+        help="List the models in the catalogue with their sources.",
     ),
     Command(
         name="prices",
         target="mpplan.commands.catalogues.prices:prices_app",
-        help="List the prices of the book with their dates and sources.",
+        help="List the prices in the price book with their dates and sources.",
     ),
     Command(
         name="doctor",

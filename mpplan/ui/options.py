@@ -16,8 +16,10 @@ def _output(*names: str, help_text: str, metavar: str | None = None) -> Any:
 
 
 JsonFlag = Annotated[bool, _output("--json", help_text="Print the answer as a JSON document on stdout.")]
-QuietFlag = Annotated[bool, _output("--quiet", "-q", help_text="No notes, warnings or progress on stderr.")]
-StrictFlag = Annotated[bool, _output("--strict", help_text="Exit 5 when something is missing, 6 when unstable.")]
+QuietFlag = Annotated[bool, _output("--quiet", "-q", help_text="Print no notes, warnings or progress on stderr.")]
+StrictFlag = Annotated[
+    bool, _output("--strict", help_text="Exit 5 if data is missing, 6 if a measurement is unstable.")
+]
 OutputOption = Annotated[
     str | None, _output("--output", "-o", help_text="Write to this file; `-` is stdout.", metavar="PATH")
 ]

@@ -11,8 +11,8 @@ PRICE = Input(
     name="price",
     group=InputGroup.MONEY,
     metavar="USD",
-    help="Per GPU-hour.",
-    default="the median over providers",
+    help="Price per GPU-hour.",
+    default="the median of the providers' prices",
     parse=number(0, above=True),
 )
 PRICE_LIKE = Input(
@@ -24,10 +24,14 @@ PRICE_LIKE = Input(
     choices=names.gpus,
 )
 PROVIDER = Input(
-    name="provider", group=InputGroup.MONEY, metavar="NAME", help="Provider of the price book.", parse=parse_text
+    name="provider",
+    group=InputGroup.MONEY,
+    metavar="NAME",
+    help="Take prices from this provider of the price book.",
+    parse=parse_text,
 )
 REGION = Input(
-    name="region", group=InputGroup.MONEY, metavar="NAME", help="Region, for price and grid.", parse=parse_text
+    name="region", group=InputGroup.MONEY, metavar="NAME", help="Region, for prices and grid carbon.", parse=parse_text
 )
 COMMITMENT = Input(
     name="commitment",
@@ -41,7 +45,7 @@ AS_OF = Input(
     name="as_of",
     group=InputGroup.MONEY,
     metavar="DATE",
-    help="Day of the prices, YYYY-MM-DD.",
+    help="Use prices as of this day, YYYY-MM-DD.",
     default="today",
     parse=parse_date,
     echoes_text=True,
@@ -50,21 +54,21 @@ QUOTE = Input(
     name="quote",
     group=InputGroup.MONEY,
     metavar="FILE",
-    help="quote.toml: a vendor's offer, with its term and fee.",
+    help="quote.toml: a vendor's offer, with its minimum term and fees.",
     parse=parse_text,
 )
 OWN = Input(
     name="own",
     group=InputGroup.MONEY,
     metavar="FILE",
-    help="own.toml: your own machines, compared with renting.",
+    help="own.toml: machines you own, compared with renting.",
     parse=parse_text,
 )
 BESIDE = Input(
     name="beside",
     group=InputGroup.MONEY,
     metavar="FILE",
-    help="beside.toml: storage, egress, hosts, experiments.",
+    help="beside.toml: costs beyond the GPUs (storage, egress, hosts, experiments).",
     parse=parse_text,
 )
 PUE = Input(
@@ -72,7 +76,7 @@ PUE = Input(
     group=InputGroup.MONEY,
     metavar="X",
     help="Power usage effectiveness.",
-    default="1.25, or the operator's",
+    default="1.25, or the published PUE of the operator",
     parse=number(1, example="1.2"),
 )
 ELECTRICITY = Input(
@@ -86,14 +90,14 @@ TARIFF = Input(
     name="tariff",
     group=InputGroup.MONEY,
     metavar="FILE",
-    help="tariff.toml: electricity by hour of the week.",
+    help="tariff.toml: electricity price by hour of the week.",
     parse=parse_text,
 )
 POWER_CAP = Input(
     name="power_cap",
     group=InputGroup.MONEY,
     metavar="POWER",
-    help="What the facility can deliver at the peak, like 2MW.",
+    help="Peak power that the facility can deliver, like 2MW.",
     parse=parse_power_w,
     echoes_text=True,
 )
@@ -109,14 +113,14 @@ MARKET_GRID = Input(
     name="market_grid",
     group=InputGroup.MONEY,
     metavar="G",
-    help="Market-based g CO2e per kWh of your contracts; 0 is allowed.",
+    help="Market-based g CO2e per kWh, by your electricity contracts; 0 is allowed.",
     parse=number(0, example="0 for a wholly renewable contract"),
 )
 EMBODIED = Input(
     name="embodied",
     group=InputGroup.MONEY,
     metavar=None,
-    help="Also report carbon including GPU manufacturing, as a second number.",
+    help="Also report carbon with GPU manufacturing included, as a second figure.",
     parse=parse_switch,
 )
 
@@ -124,7 +128,7 @@ RECORDS = Input(
     name="records",
     group=InputGroup.EVIDENCE,
     metavar="PATH",
-    help="Measurement file or folder, or the name of a record.",
+    help="Measurement record: a file, a folder of files, or a name.",
     default="your own records",
     parse=parse_text,
 )
@@ -132,7 +136,7 @@ CALIBRATION = Input(
     name="calibration",
     group=InputGroup.EVIDENCE,
     metavar="FILE",
-    help="What `mpplan calibrate` learned from your own runs.",
+    help="Calibration that `mpplan calibrate` wrote from your own runs.",
     parse=parse_text,
 )
 NUMERICS = Input(
@@ -146,6 +150,6 @@ SEED = Input(
     name="seed",
     group=InputGroup.EVIDENCE,
     metavar="N",
-    help="Seed of the draws behind the ranges.",
+    help="Seed of the random draws behind the ranges.",
     parse=whole_number(low=0),
 )

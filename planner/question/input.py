@@ -70,4 +70,4 @@ class Input(Generic[T_co]):
     @property
     def help_text(self) -> str:
         """The help, including the default."""
-        return self.help if self.default is None else f"{self.help} Default {self.default}."
+        return self.help if self.default is None else f"{self.help} Default: {self.default}."

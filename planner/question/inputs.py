@@ -76,14 +76,14 @@ PARAMS = Input(
     name="params",
     group=InputGroup.MODEL,
     metavar="N",
-    help="Parameters, like 70B; the shape is derived and shown.",
+    help="Number of parameters, like 70B; the model's shape is derived from it and shown.",
     parse=parse_count,
 )
 MODEL = Input(
     name="model",
     group=InputGroup.MODEL,
     metavar="NAME",
-    help="A catalogue model, or a config.json of Hugging Face or timm.",
+    help="A model in the catalogue, or a config.json from Hugging Face or timm.",
     parse=parse_text,
     choices=names.models,
 )
@@ -103,7 +103,7 @@ TOKENS = Input(
     group=InputGroup.TRAINING,
     metavar="N",
     help="Tokens to train on, like 1.5T.",
-    default=f"{TOKENS_PER_PARAM:g} per parameter; fine-tuning counts examples",
+    default=f"{TOKENS_PER_PARAM:g} per parameter; fine-tuning counts examples instead",
     parse=parse_count,
 )
 SEQ_LEN = Input(
@@ -111,7 +111,7 @@ SEQ_LEN = Input(
     group=InputGroup.TRAINING,
     metavar="N",
     help="Sequence length in tokens.",
-    default=f"{DEFAULT_SEQ_LEN} or the model's; {TUNING_SEQ_LEN} for fine-tuning",
+    default=f"{DEFAULT_SEQ_LEN} or that of the model; {TUNING_SEQ_LEN} for fine-tuning",
     parse=whole_number(example=DEFAULT_SEQ_LEN),
 )
 GLOBAL_BATCH = Input(
@@ -119,7 +119,7 @@ GLOBAL_BATCH = Input(
     group=InputGroup.TRAINING,
     metavar="N",
     help="Sequences or images per step.",
-    default=f"the model's, or by model size; {TUNING_BATCH} for fine-tuning",
+    default=f"that of the model, or by model size; {TUNING_BATCH} for fine-tuning",
     parse=whole_number(example=512),
 )
 PRECISION = Input(
@@ -135,7 +135,7 @@ POLICY = Input(
     name="policy",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="Named recipe behind the precision, like bf16-fsdp.",
+    help="Mixed-precision recipe, like bf16-fsdp (docs/glossary.md).",
     parse=parse_text,
     choices=names.policies,
 )
@@ -144,7 +144,7 @@ OPTIMIZER = Input(
     group=InputGroup.TRAINING,
     metavar="NAME",
     help="Optimizer, like adamw-8bit-paged.",
-    default="adamw, or the stack's",
+    default="adamw, or that of the stack",
     parse=parse_text,
     choices=names.optimizers,
 )
@@ -153,7 +153,7 @@ ACT_CKPT = Input(
     group=InputGroup.TRAINING,
     metavar="MODE",
     help="none, selective or full.",
-    default="the planner's choice",
+    default="chosen by the planner",
     parse=one_of(names.checkpointing_modes),
     choices=names.checkpointing_modes,
 )
@@ -180,7 +180,7 @@ STACK = Input(
     group=InputGroup.TRAINING,
     metavar="NAME",
     help="typical, tuned, fsdp-compile, eager; for fine-tuning: hf, torchtune, unsloth.",
-    default="typical; hf for fine-tuning on one node",
+    default="typical, or hf for fine-tuning on one node",
     parse=one_of(
         names.stacks, {"fsdp": "fsdp-compile", "megatron": "tuned", "liger": "unsloth", "deepspeed": "classic"}
     ),
@@ -191,7 +191,7 @@ ATTENTION = Input(
     group=InputGroup.TRAINING,
     metavar="NAME",
     help="flash or naive.",
-    default="flash where the GPU has it",
+    default="flash if the GPU supports it",
     parse=one_of(names.attentions, {"fused": "flash"}),
     choices=names.attentions,
 )
@@ -200,7 +200,7 @@ MOE_DISPATCHER = Input(
     group=InputGroup.TRAINING,
     metavar="NAME",
     help="How tokens reach experts on other servers: deepep (once per server) or alltoall (once per expert).",
-    default="deepep where stack and GPU have it",
+    default="deepep if the stack and the GPU support it",
     parse=one_of(names.dispatchers, {"hybridep": "deepep", "flex": "deepep", "standard": "alltoall"}),
     choices=names.dispatchers,
 )
@@ -208,8 +208,8 @@ MTP_LAYERS = Input(
     name="mtp_layers",
     group=InputGroup.TRAINING,
     metavar="N",
-    help="Modules of multi-token prediction that are trained as well (DeepSeek-V3 has 1); 0: none.",
-    default="as the model was published, with Megatron and its relatives",
+    help="Multi-token prediction modules to train as well (DeepSeek-V3 has 1); 0 for none.",
+    default="as published for the model, with stacks like Megatron's",
     parse=whole_number(low=0, high=16, example=1),
 )
 
@@ -217,7 +217,7 @@ GPU = Input(
     name="gpu",
     group=InputGroup.MACHINES,
     metavar="ID,...",
-    help="GPUs of the catalogue, h100-sxm5-80gb by default; several are compared; auto takes the cheapest that fit, "
+    help="GPUs to compare, h100-sxm5-80gb by default; auto takes the cheapest that fits, "
     "with a budget alone the fastest.",
     parse=parse_text,
     choices=names.gpus,
@@ -227,14 +227,14 @@ BUDGET = Input(
     name="budget",
     group=InputGroup.MACHINES,
     metavar="USD",
-    help="Maximum spend, like 2M; alone, finds the fastest plan within it.",
+    help="Maximum spend, like 2M; if given alone, the fastest plan within it is found.",
     parse=parse_usd,
 )
 DEADLINE = Input(
     name="deadline",
     group=InputGroup.MACHINES,
     metavar="TIME",
-    help="Finish within, like 30d.",
+    help="Time to finish within, like 30d.",
     default=f"{DEFAULT_DEADLINE} without {GPUS.flag} or {BUDGET.flag}",
     parse=parse_duration_s,
     echoes_text=True,
@@ -243,7 +243,7 @@ CONFIDENCE = Input(
     name="confidence",
     group=InputGroup.MACHINES,
     metavar="P",
-    help="Probability of meeting the deadline and the budget, each.",
+    help="Probability with which a plan must meet the deadline, and the budget.",
     default=DEFAULT_CONFIDENCE,
     parse=probability(90),
     echoes_text=True,
@@ -252,8 +252,8 @@ MAX_GPUS = Input(
     name="max_gpus",
     group=InputGroup.MACHINES,
     metavar="N",
-    help="Most GPUs to plan with.",
-    default=f"{DEFAULT_MAX_GPUS:,} where only a budget is given",
+    help="Maximum number of GPUs to plan with.",
+    default=f"{DEFAULT_MAX_GPUS:,} if only a budget is given",
     parse=whole_number(),
 )
 GPUS_PER_NODE = Input(
@@ -261,15 +261,15 @@ GPUS_PER_NODE = Input(
     group=InputGroup.MACHINES,
     metavar="N",
     help="GPUs per server.",
-    default="the GPU's; of cards sold singly, up to 8",
+    default="usual for the GPU; up to 8 for GPUs sold as single cards",
     parse=whole_number(),
 )
 NETWORK = Input(
     name="network",
     group=InputGroup.MACHINES,
     metavar="RATE",
-    help="Between servers: 400Gb/s (per GPU), 8x400Gb/s, ib-ndr.",
-    default="the GPU's",
+    help="Network between servers: 400Gb/s (per GPU), 8x400Gb/s, ib-ndr.",
+    default="usual for the GPU",
     parse=parse_text,
     choices=names.networks,
 )
@@ -277,7 +277,7 @@ NETWORK_FILE = Input(
     name="network_file",
     group=InputGroup.MACHINES,
     metavar="FILE",
-    help="What nccl-tests printed on your nodes, or its imported record.",
+    help="Output of nccl-tests on your nodes, or a record imported from it.",
     parse=parse_text,
 )
 POWER_LIMIT = Input(
@@ -285,17 +285,19 @@ POWER_LIMIT = Input(
     group=InputGroup.MACHINES,
     metavar="W|auto",
     help="Power limit per GPU; auto searches for the cheapest.",
-    default="the board's",
+    default="the limit that the board is sold with",
     parse=parse_power_limit,
 )
 
-TP = Input(name="tp", group=InputGroup.LAYOUT, metavar="N", help="Tensor parallel.", parse=whole_number())
-PP = Input(name="pp", group=InputGroup.LAYOUT, metavar="N", help="Pipeline parallel.", parse=whole_number())
+TP = Input(name="tp", group=InputGroup.LAYOUT, metavar="N", help="Degree of tensor parallelism.", parse=whole_number())
+PP = Input(
+    name="pp", group=InputGroup.LAYOUT, metavar="N", help="Degree of pipeline parallelism.", parse=whole_number()
+)
 VP = Input(
     name="vp", group=InputGroup.LAYOUT, metavar="N", help="Virtual stages per pipeline stage.", parse=whole_number()
 )
-CP = Input(name="cp", group=InputGroup.LAYOUT, metavar="N", help="Context parallel.", parse=whole_number())
-EP = Input(name="ep", group=InputGroup.LAYOUT, metavar="N", help="Expert parallel.", parse=whole_number())
+CP = Input(name="cp", group=InputGroup.LAYOUT, metavar="N", help="Degree of context parallelism.", parse=whole_number())
+EP = Input(name="ep", group=InputGroup.LAYOUT, metavar="N", help="Degree of expert parallelism.", parse=whole_number())
 ZERO = Input(
     name="zero",
     group=InputGroup.LAYOUT,

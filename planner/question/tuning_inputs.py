@@ -15,23 +15,23 @@ IMAGE_SIZE = Input(
     name="image_size",
     group=InputGroup.TUNING,
     metavar="N",
-    help="Image side in pixels, for vision models.",
-    default="the model's",
+    help="Side of an image in pixels, for vision models.",
+    default="that of the model",
     parse=whole_number(low=16, high=4096, example=224),
 )
 SAMPLES = Input(
     name="samples",
     group=InputGroup.TUNING,
     metavar="N",
-    help="Images or sequences that the run trains on, like 115M.",
+    help="Total images or sequences to train on, like 115M.",
     parse=parse_count,
 )
 EXAMPLES = Input(
     name="examples",
     group=InputGroup.TUNING,
     metavar="N",
-    help="Examples of the data, or images, in place of tokens.",
-    default=f"{DEFAULT_EXAMPLES:,} for fine-tuning, ImageNet's for images",
+    help="Examples (or images) in the data set, in place of a number of tokens.",
+    default=f"{DEFAULT_EXAMPLES:,} for fine-tuning, those of ImageNet for images",
     parse=parse_count,
 )
 EPOCHS = Input(
@@ -39,22 +39,22 @@ EPOCHS = Input(
     group=InputGroup.TUNING,
     metavar="N",
     help="Passes over the examples.",
-    default="1; 90 or 300 over ImageNet",
+    default="1; 90 or 300 for ImageNet",
     parse=number(0.0, above=True, example="3"),
 )
 LENGTHS = Input(
     name="lengths",
     group=InputGroup.TUNING,
     metavar="N|FILE",
-    help="Mean tokens of an example (of each answer, for pairs), or a file of lengths, one a line.",
-    default="400, with a wide range",
+    help="Mean tokens per example (per answer, for DPO), or a file with one length per line.",
+    default="400, with a wide uncertainty range",
     parse=parse_text,
 )
 PACKED = Input(
     name="packed",
     group=InputGroup.TUNING,
     metavar=None,
-    help="Fill every sequence with examples, instead of padding to the longest of a batch.",
+    help="Pack examples into full sequences, instead of padding each to the longest in its micro-batch.",
     parse=parse_switch,
 )
 LORA_RANK = Input(
@@ -69,7 +69,7 @@ LORA_TARGETS = Input(
     name="lora_targets",
     group=InputGroup.TUNING,
     metavar="NAME",
-    help="Weights with adapters: all-linear, attention, mlp or qv.",
+    help="Weights that get adapters: all-linear, attention, mlp or qv.",
     default="all-linear",
     parse=one_of(names.adapter_targets, {"all": "all-linear", "q,v": "qv"}),
     choices=names.adapter_targets,
@@ -78,7 +78,7 @@ TRAINED_LAYERS = Input(
     name="trained_layers",
     group=InputGroup.TUNING,
     metavar="N",
-    help="Number of last layers that freeze trains.",
+    help="Number of last layers trained by the method freeze.",
     default="2",
     parse=whole_number(high=10000),
 )
@@ -86,22 +86,22 @@ SINGLE_QUANT = Input(
     name="single_quant",
     group=InputGroup.TUNING,
     metavar=None,
-    help="4-bit weights without double quantisation.",
+    help="Turn off double quantisation of 4-bit weights.",
     parse=parse_switch,
 )
 IN_BACKWARD = Input(
     name="in_backward",
     group=InputGroup.TUNING,
     metavar=None,
-    help="Update each layer inside the backward pass, so that no gradient is kept.",
+    help="Update each layer inside the backward pass, so that no gradients are kept.",
     parse=parse_switch,
 )
 LOSS = Input(
     name="loss",
     group=InputGroup.TUNING,
     metavar="NAME",
-    help="full, chunked (no FP32 copy of all logits at once) or fused (with the output layer; never holds all logits).",
-    default="the stack's",
+    help="full, chunked (no FP32 copy of all logits) or fused (with the output layer; never holds all logits).",
+    default="that of the stack",
     parse=one_of(names.losses, {"unfused": "full", "liger": "fused"}),
     choices=names.losses,
 )

@@ -67,7 +67,7 @@ SETTINGS: tuple[Setting, ...] = (
         pattern=_SITE_NAME, expected="a name of letters, digits and `_ . + @ -`",
     ),
     Setting(
-        name=TIME, metavar="TIME", help="Time limit of the job, as sbatch takes it. Default from the probe's own.",
+        name=TIME, metavar="TIME", help="Time limit of the job, in sbatch's format. Default: from the probe's own.",
         pattern=r"\d{1,6}(:\d{1,2}){0,2}|\d{1,3}-\d{1,2}(:\d{1,2}){0,2}",
         expected="as sbatch takes it: `45` (minutes), `1:30:00` or `1-12` (a day and twelve hours)",
     ),

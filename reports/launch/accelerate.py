@@ -356,7 +356,7 @@ FRAMEWORK = Framework(
         ALL_CHECKPOINTED,
         Rule(
             applies=lambda run: run.recomputes and stage(run) < 2,
-            what="checkpointing of activations without FSDP: your script's (`gradient_checkpointing=True`)",
+            what="activation checkpointing without FSDP: your script sets it (`gradient_checkpointing=True`)",
         ),
         ALL_OFFLOADED,
         Rule(

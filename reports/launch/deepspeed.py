@@ -172,7 +172,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: not scaled(run, "none"),
-            what="its configuration has no FP8 and no FP4",
+            what="its configuration supports neither FP8 nor FP4",
             hint="plan again with `--precision bf16`",
         ),
         Rule(
@@ -214,7 +214,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.layout.pp == 1 and run.recomputes,
-            what="checkpointing of activations: your model turns it on (`gradient_checkpointing_enable()`)",
+            what="activation checkpointing: your model turns it on (`gradient_checkpointing_enable()`)",
         ),
         Rule(
             applies=lambda run: run.layout.pp > 1,

@@ -277,12 +277,12 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=is_pure,
-            what="it keeps FP32 master weights, and the plan is of pure BF16",
+            what="it keeps FP32 master weights, but the plan is pure BF16",
             hint="plan again with `--policy bf16`",
         ),
         Rule(
             applies=lambda run: scaled(run, "rowwise"),
-            what="FP8 with a scale per row is none of its recipes",
+            what="it has no FP8 recipe with a scale per row",
             hint="plan again with `--policy fp8`, `fp8-delayed` or `fp8-blockwise`",
         ),
         Rule(

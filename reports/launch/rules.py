@@ -7,7 +7,7 @@ from reports.launch.planned_run import PlannedRun
 
 YOURS = Rule(
     applies=lambda run: True,
-    what="learning rate and its schedule, data, tokenizer and where checkpoints go: no plan has them",
+    what="learning rate and its schedule, data, tokenizer and location of checkpoints: they are not part of a plan",
 )
 """Settings that every file leaves to its reader."""
 
@@ -26,7 +26,7 @@ UNEVEN_NODES = Rule(
 
 DECODERS = Rule(
     applies=lambda run: run.shape.get("kind") != "decoder",
-    what="it trains decoders only",
+    what="it trains only decoder models",
 )
 
 NO_HYBRIDS = Rule(
@@ -36,7 +36,7 @@ NO_HYBRIDS = Rule(
 
 NO_PAIRS = Rule(
     applies=lambda run: run.how.pairs,
-    what="it does not train on pairs of answers",
+    what="it has no DPO (training on pairs of answers)",
 )
 """Another method would be different training, so no flag can help."""
 NO_ADAPTERS = Rule(
@@ -115,7 +115,7 @@ CHECKPOINTS_ONLY = Rule(
 
 ALL_CHECKPOINTED = Rule(
     applies=lambda run: run.layout.act_ckpt not in ("none", "full"),
-    what="checkpointing of some activations: all layers are checkpointed, for less memory and more time",
+    what="selective activation checkpointing: all layers are checkpointed, which takes less memory and more time",
 )
 
 ALL_OFFLOADED = Rule(
@@ -145,11 +145,11 @@ MOMENTUM = "momentum=0.9"
 
 STRICT_FP32 = Rule(
     applies=lambda run: run.precision == "fp32",
-    what="strict FP32 is the environment's: set NVIDIA_TF32_OVERRIDE=0 where the training starts",
+    what="strict FP32 is set in the environment: use NVIDIA_TF32_OVERRIDE=0 where the training starts",
 )
 TF32 = Rule(
     applies=lambda run: run.precision == "tf32",
-    what="TF32 is the environment's: set TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 where the training starts",
+    what="TF32 is set in the environment: use TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 where the training starts",
 )
 
 ENVIRONMENT = {"fp32": ("NVIDIA_TF32_OVERRIDE", "0"), "tf32": ("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "1")}

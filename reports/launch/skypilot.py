@@ -95,7 +95,7 @@ FRAMEWORK = Framework(
         UNEVEN_NODES,
         Rule(
             applies=_nameless,
-            what="no name of its GPU in SkyPilot is known",
+            what="the SkyPilot name of the GPU is not known",
             hint="plan with another `--gpu`; `mpplan gpus` lists them",
         ),
     ),
@@ -126,7 +126,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.commitment == "spot",
-            what="going on after a spot machine is taken back: start it with `sky jobs launch`, and load checkpoints",
+            what="resuming after a spot machine is reclaimed: start it with `sky jobs launch`, and load checkpoints",
         ),
     ),
     trains=False,

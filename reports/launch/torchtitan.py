@@ -194,7 +194,8 @@ FRAMEWORK = Framework(
     refuses=(
         Rule(
             applies=lambda run: published_names(run.model).torchtitan is None,
-            what="its release has no such model; it has sizes of Llama 3 and 4, Qwen3, DeepSeek-V2 and V3, and gpt-oss",
+            what="this release does not include the model; it includes sizes of Llama 3 and 4, Qwen3, DeepSeek-V2 and "
+            "V3, and gpt-oss",
         ),
         NO_PAIRS,
         NO_ADAPTERS,
@@ -232,12 +233,12 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.layout.pp > 1 and published_names(run.model).torchtitan in WITHOUT_PIPELINE,
-            what="its Qwen3 and gpt-oss have no pipeline",
+            what="its Qwen3 and gpt-oss have no pipeline parallelism",
             hint="plan again with `--pp 1`",
         ),
         Rule(
             applies=_uneven,
-            what="stages of as many layers each are fewer than the plan's",
+            what="with equal numbers of layers, it makes fewer stages than the plan has",
             hint="plan again with a `--pp` that divides the layers",
         ),
         Rule(
@@ -257,7 +258,7 @@ FRAMEWORK = Framework(
         NO_FURTHER_TOKENS,
         Rule(
             applies=lambda run: run.in_backward,
-            what="clipping of gradients (`training.max_norm`): there are none left when it would clip them",
+            what="gradient clipping (`training.max_norm`): no gradients are left when they would be clipped",
         ),
         Rule(
             applies=lambda run: True,
@@ -282,7 +283,7 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.is_moe and scaled(run, "tensorwise", "rowwise", "mx"),
-            what="products of the experts stay in BF16: their FP8 is a prototype (`quantize.grouped_mm`)",
+            what="expert products stay in BF16, because their FP8 is a prototype (`quantize.grouped_mm`)",
         ),
         Rule(
             applies=lambda run: run.how.fine_tunes,

@@ -107,7 +107,7 @@ def test_a_budget_is_told_what_100_000_dollars_became():
     assert "2 of them used no more GPU time than the high end of their range" in text
     assert "the worst used 2.5 times the central estimate" in text
     assert "All 2 used no more GPU time" in budget_text(WHOLE[:2])
-    assert (rows["the cheapest"], rows["the dearest"]) == ("$50,000", "$250,000")
+    assert (rows["the cheapest"], rows["the most expensive"]) == ("$50,000", "$250,000")
     assert rows["half of the published runs would have cost no more than"] == "$100,000"
 
 

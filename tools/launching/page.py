@@ -22,14 +22,17 @@ def _section(framework: Framework) -> Iterator[str]:
     yield f"## {framework.title}: `{framework.name}`"
     yield ""
     start = framework.start.format(file=f"FILE{framework.suffix}")
-    yield f"Writes {framework.form}; started by `{start}`."
-    yield f"The names of its settings are those of <{framework.source}>."
+    yield f"Writes {framework.form}. Start it with `{start}`."
+    yield f"The names of the settings come from <{framework.source}>."
     yield ""
-    yield "| of the plan | in the file |"
+    yield "| part of the plan | settings in the file |"
     yield "|---|---|"
     for taken in framework.takes:
         yield f"| {taken.what} | {', '.join(f'`{name}`' for name in taken.where)} |"
-    for title, rules in (("Refused, exit 2:", framework.refuses), ("Left out, with a note:", framework.leaves_out)):
+    for title, rules in (
+        ("Refused with exit code 2:", framework.refuses),
+        ("Left out with a note:", framework.leaves_out),
+    ):
         yield ""
         yield title
         yield ""

@@ -16,11 +16,11 @@ from planner.units import GB, GIB, GIGA, TERA
 
 SCHEMA = "mpplan.gpus/1"
 
-Name = Annotated[str | None, typer.Argument(metavar="GPU", help="One GPU in full, by id, name or alias.")]
+Name = Annotated[str | None, typer.Argument(metavar="GPU", help="Show this GPU in full (id, name or alias).")]
 
 
 def gpus(name: Name = None, json: options.JsonFlag = False) -> None:
-    """List the GPUs of the catalogue with their sources."""
+    """List the GPUs in the catalogue with their sources."""
     rows = [find_gpu(name)] if name is not None else list(load_gpus().values())
     if json:
         document = {"schema": SCHEMA, "gpus": [_entry(gpu) for gpu in rows]}

@@ -16,14 +16,14 @@ from planner.models.shape import ModelShape
 
 SCHEMA = "mpplan.models/1"
 
-Name = Annotated[str | None, typer.Argument(metavar="MODEL", help="One model in full, by name or alias.")]
+Name = Annotated[str | None, typer.Argument(metavar="MODEL", help="Show this model in full (name or alias).")]
 
 
 Images = Annotated[bool, typer.Option("--images", help="List timm's vision models.")]
 
 
 def models(name: Name = None, images: Images = False, json: options.JsonFlag = False) -> None:
-    """List the models of the catalogue with their sources."""
+    """List the models in the catalogue with their sources."""
     rows = [_find(name)] if name is not None else list((load_image_models() if images else load_models()).values())
     if json:
         document = {"schema": SCHEMA, "models": [_entry(model) for model in rows]}

@@ -37,19 +37,23 @@ MOST_FINDINGS = 100
 MOST_IN_JSON = 1000
 """Maximum number of bad or old rows in the JSON document."""
 
-Dated = Annotated[str | None, typer.Option("--date", metavar="DATE", help="Day of the prices. Default today.")]
-Currency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 code, where a file has none.")]
-AsOfOption = Annotated[str | None, typer.Option("--as-of", metavar="DATE", help="The day, YYYY-MM-DD. Default today.")]
-Book = Annotated[Path | None, typer.Argument(metavar="FILE", help="Another price book. Default the one in use.")]
+Dated = Annotated[str | None, typer.Option("--date", metavar="DATE", help="Date of the prices. Default: today.")]
+Currency = Annotated[
+    str, typer.Option("--currency", metavar="CODE", help="ISO 4217 currency code, if the file has none.")
+]
+AsOfOption = Annotated[
+    str | None, typer.Option("--as-of", metavar="DATE", help="Prices as of this day, YYYY-MM-DD. Default: today.")
+]
+Book = Annotated[Path | None, typer.Argument(metavar="FILE", help="Another price book. Default: the one in use.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A SkyPilot vms.csv, a price book, or your own CSV.")]
-Whose = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Provider, where a file names none.")]
+Whose = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Provider, if the file names none.")]
 Source = Annotated[
-    str | None, typer.Option("--source", metavar="TEXT", help="Source of the rows. Default the file's name and hash.")
+    str | None, typer.Option("--source", metavar="TEXT", help="Source of the rows. Default: the file's name and hash.")
 ]
 Skip = Annotated[bool, typer.Option("--skip-invalid", help="Leave out invalid rows and count them.")]
-Live = Annotated[list[str] | None, typer.Option("--source", metavar="NAME", help="azure or gpuhunt. Default all.")]
-Mirror = Annotated[str | None, typer.Option("--address", metavar="URL", help="A mirror of the --source.")]
-Stored = Annotated[bool, typer.Option("--offline", help="Use the newest stored answers.")]
+Live = Annotated[list[str] | None, typer.Option("--source", metavar="NAME", help="azure or gpuhunt. Default: both.")]
+Mirror = Annotated[str | None, typer.Option("--address", metavar="URL", help="Use this mirror of the --source.")]
+Stored = Annotated[bool, typer.Option("--offline", help="Use the newest stored replies instead of the network.")]
 
 
 def check(
@@ -115,7 +119,7 @@ def import_file(
     skip_invalid: Skip = False,
     json: options.JsonFlag = False,
 ) -> None:
-    """Add the rows of a CSV to your own book; existing rows are never replaced."""
+    """Add the rows of a CSV file to your own book; existing rows are never replaced."""
     from pricing.book.user_book import add_rows
     from pricing.sources.own_csv import Fallbacks, file_source, read_frame, read_own_csv
     from pricing.sources.skypilot import HEADER, provider_in_path, read_skypilot
@@ -165,7 +169,7 @@ def refresh_sources(
     strict: options.StrictFlag = False,
     json: options.JsonFlag = False,
 ) -> None:
-    """Ask live sources for today's prices and add them; if a source fails, the book keeps its rows."""
+    """Fetch today's prices from live sources and add them; if a source fails, the book keeps its rows."""
     from planner.errors import IncompleteError
     from pricing.sources import SOURCES
     from pricing.sources.refresh import refresh
@@ -213,10 +217,12 @@ def _outcome(outcome: Any) -> dict[str, Any]:
 
 
 def repair(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this flag nothing is written.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Write the repaired book; without this flag, nothing is written.")
+    ] = False,
     json: options.JsonFlag = False,
 ) -> None:
-    """Mend your own book: keep its good rows, and move lines that hold no price to a file beside it."""
+    """Repair your own book: keep its valid rows, and move lines without a valid price to a file beside it."""
     from pricing.book.repair import repair_book
 
     done = repair_book(write=yes)

@@ -24,7 +24,7 @@ from pricing.book.reading import load_book, user_book_path
 from pricing.book.rows import COLUMNS, PriceRow, price_row
 from pricing.gpu_price.ask import parse_commitment
 
-prices_app = typer.Typer(help="List the prices of the book with their dates and sources.")
+prices_app = typer.Typer(help="List the prices in the price book with their dates and sources.")
 
 GpuOption = Annotated[str | None, typer.Option("--gpu", metavar="ID", help="Only this GPU.")]
 ProviderOption = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Only this provider.")]
@@ -35,12 +35,12 @@ CommitmentOption = Annotated[
 Kind = Annotated[str, typer.Option("--commitment", metavar="NAME", help="on-demand, spot, 1y or 3y.")]
 Price = Annotated[str, typer.Option("--price", metavar="AMOUNT", help="Price of one GPU for one hour.")]
 Seller = Annotated[str, typer.Option("--seller", metavar="KIND", help="provider, broker or marketplace.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Also rows that a newer one replaced.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Also show rows that a newer row replaced.")]
 
 
 @prices_app.callback(invoke_without_command=True)
 def prices(context: typer.Context) -> None:
-    """List the prices of the book with their dates and sources."""
+    """List the prices in the price book with their dates and sources."""
     if context.invoked_subcommand is None:
         list_rows()
 
@@ -102,14 +102,14 @@ def _only(rows: tuple[PriceRow, ...], field: str, value: str) -> tuple[PriceRow,
 
 @prices_app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="GPU|ROW", help="A GPU, or the id of a row.")],
+    name: Annotated[str, typer.Argument(metavar="GPU|ROW", help="A GPU, or the id of a price row.")],
     provider: ProviderOption = None,
     region: RegionOption = None,
     commitment: Kind = "on-demand",
     as_of: AsOfOption = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Show the price that a plan would use for a GPU, with the rows behind it; or one row in full."""
+    """Show the price that a plan would use for a GPU and the rows behind it, or show one row in full."""
     from pricing import quote_gpu
 
     row = next((row for row in load_book().rows if row.id == name), None)
@@ -159,7 +159,7 @@ def _show_price(price: GpuPrice) -> None:
 
 @prices_app.command("add")
 def add(
-    gpu: Annotated[str, typer.Option("--gpu", metavar="ID", help="A GPU of the catalogue.")],
+    gpu: Annotated[str, typer.Option("--gpu", metavar="ID", help="A GPU in the catalogue.")],
     provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Provider of the price.")],
     price: Price,
     source: Annotated[str, typer.Option("--source", metavar="TEXT", help="Where the price can be looked up.")],
@@ -173,7 +173,7 @@ def add(
     notes: Annotated[str, typer.Option("--notes", metavar="TEXT", help="Notes.")] = "",
     json: options.JsonFlag = False,
 ) -> None:
-    """Add one row to your own book; rows of the same provider and GPU stay as its history."""
+    """Add one row to your own book; earlier rows of the same provider and GPU are kept as history."""
     from pricing.book.check import check_book
     from pricing.book.user_book import add_rows, row_id
     from pricing.files.exchange_rates import load_rates

@@ -34,10 +34,10 @@ NameOrFile = Annotated[
 
 
 def check(record: NameOrFile, json: options.JsonFlag = False, strict: options.StrictFlag = False) -> None:
-    """Say whether a measurement record can be trusted, and what to run again.
+    """Check whether a measurement record can be trusted, and suggest what to run again.
 
-    Exit codes: 0 read and judged; 3 lines of the file are invalid (the others are judged); with --strict 6 when the
-    record cannot be trusted.
+    Exit codes: 0 the record was read and checked; 3 some lines of the file are invalid (the others are still checked);
+    with --strict, 6 if the record cannot be trusted.
     """
     path = _path(record)
     stored = open_record(path)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _Device = Annotated[str, typer.Option("--device", help="gpu (or cuda) or cpu.", metavar="DEVICE")]
 _Task = Annotated[
     str | None,
-    typer.Option("--task", help="What to train: char-lm, digits-cnn … or your own module:factory.", metavar="LIST"),
+    typer.Option("--task", help="Tasks to train: char-lm, digits-cnn … or your own module:factory.", metavar="LIST"),
 ]
 _Precision = Annotated[
     str | None,
@@ -37,31 +37,38 @@ _Metric = Annotated[
 ]
 _Margin = Annotated[
     float | None,
-    typer.Option("--margin", help="Largest difference that counts as equal. Default 0.02 for loss, 0.01 for accuracy.",
-                 metavar="X"),
-]  # fmt: skip
+    typer.Option(
+        "--margin",
+        help="Largest difference from FP32 that counts as parity. Default: 0.02 for loss, 0.01 for accuracy.",
+        metavar="X",
+    ),
+]
 _Seeds = Annotated[
     int | None,
     typer.Option(
         "--seeds",
         min=3,
-        help="Maximum number of paired runs (one in FP32, one in the lower precision) per precision. Default 8.",
+        help="Maximum number of paired runs (one in FP32, one in the lower precision) per precision. Default: 8.",
         metavar="N",
     ),
 ]
 _Size = Annotated[
     str | None,
-    typer.Option("--size", help="Built-in models: small or large. Default large on a GPU.", metavar="SIZE"),
+    typer.Option(
+        "--size", help="Size of the built-in models: small or large. Default: large on a GPU.", metavar="SIZE"
+    ),
 ]
 _Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi.", metavar="N")]
 _Budget = Annotated[
-    str | None, typer.Option("--budget", help="Time limit. Default 10m on a GPU, 3m on a CPU.", metavar="TIME")
+    str | None, typer.Option("--budget", help="Time limit. Default: 10m on a GPU, 3m on a CPU.", metavar="TIME")
 ]
 _Resume = Annotated[
     bool,
     typer.Option("--resume", help="Continue the record given by -o, or your newest `mpplan numerics` record."),
 ]
-_Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads. Default 1 on a CPU.", metavar="N")]
+_Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="CPU threads. Default: 1 on a CPU.", metavar="N")
+]
 
 
 def numerics(
@@ -83,8 +90,9 @@ def numerics(
 ) -> None:
     """Train small models in lower precisions: overflows, gradients flushed to zero, parity with FP32, sensitive layers.
 
-    The record goes to your data directory or, with -o, to that file; all details are in a second file beside it.
-    Built-in tasks download nothing. What the device cannot run is emulated bit for bit and labelled `emulated`.
+    Writes the record to your data directory or, with -o, to that file, and all details to a second file beside it.
+    Built-in tasks download nothing. Arithmetic that the device does not support is emulated bit for bit and labelled
+    `emulated`.
     """
     settings = _options(
         device=device, task=task, precision=precision, metric=metric, margin=margin, seeds=seeds, size=size,

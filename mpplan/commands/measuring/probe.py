@@ -41,24 +41,27 @@ _Workload = Annotated[
 ]
 _Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi.", metavar="N")]
 _Budget = Annotated[
-    str | None, typer.Option("--budget", help="Time limit, for example 5m. Default the suite's.", metavar="TIME")
+    str | None, typer.Option("--budget", help="Time limit, for example 5m. Default: the suite's.", metavar="TIME")
 ]
 _Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue the record of -o, or your newest record of the device.")
+    bool, typer.Option("--resume", help="Continue the record given by -o, or your newest record of this device.")
 ]
 _Verify = Annotated[
-    bool, typer.Option("--verify", help="Then predict models that were not measured, run them, and compare.")
+    bool,
+    typer.Option(
+        "--verify", help="After measuring, predict training steps that were not measured, run them and compare."
+    ),
 ]
 _VerifyFrom = Annotated[
     str | None,
     typer.Option(
-        "--verify-from", help="With --ranks: verify, predicting from this record of fewer ranks.", metavar="RECORD"
+        "--verify-from", help="With --ranks: verify predictions made from this record of fewer ranks.", metavar="RECORD"
     ),
 ]
 _Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", min=1, help="CPU threads. Default 1 on a CPU, PyTorch's choice beside a GPU.", metavar="N"
+        "--threads", min=1, help="CPU threads. Default: 1 with --device cpu, PyTorch's choice on a GPU.", metavar="N"
     ),
 ]
 _Ranks = Annotated[
@@ -66,16 +69,23 @@ _Ranks = Annotated[
     typer.Option("--ranks", min=1, help="Processes on this node, one per GPU, started by torchrun.", metavar="N"),
 ]
 _Nodes = Annotated[
-    int, typer.Option("--nnodes", min=1, help="Nodes; run this on each, with --rdzv-endpoint.", metavar="N")
+    int,
+    typer.Option(
+        "--nnodes", min=1, help="Number of nodes; run this command on each, with --rdzv-endpoint.", metavar="N"
+    ),
 ]
 _Endpoint = Annotated[
     str | None,
-    typer.Option("--rdzv-endpoint", help="Where the nodes meet: one of them and a free port.", metavar="HOST:PORT"),
+    typer.Option(
+        "--rdzv-endpoint", help="Rendezvous of the nodes: one node's name and a free port.", metavar="HOST:PORT"
+    ),
 ]
 _Join = Annotated[
-    str, typer.Option("--join-timeout", help="Longest wait for a rank to arrive, for example 60s.", metavar="TIME")
+    str, typer.Option("--join-timeout", help="How long to wait for ranks to join, for example 60s.", metavar="TIME")
 ]
-_Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of data and order.", metavar="N")]
+_Seed = Annotated[
+    int, typer.Option("--seed", min=0, help="Seed of the data and of the order of measurements.", metavar="N")
+]
 
 
 @with_recipe
@@ -100,10 +110,11 @@ def probe(
     strict: options.StrictFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Measure this machine: time, memory and power of training, per precision.
+    """Measure this machine: time, memory and power of training in each precision.
 
-    The record is kept in your data directory and, with -o, also there; `mpplan estimate` uses it from then on.
-    With --ranks, or under `torchrun -m mpplan probe`, it measures the network between GPUs and steps that span them.
+    Keeps the record in your data directory (and in the file of -o); `mpplan estimate` uses it from then on.
+    With --ranks, or under `torchrun -m mpplan probe`, it measures the network between GPUs and training steps on
+    several GPUs.
     """
     if json and output == "-":
         raise UsageError(

@@ -55,7 +55,7 @@ def with_recipe(command: Callable[..., None]) -> Callable[..., None]:
 
 def _recipe_flag() -> inspect.Parameter:
     return _flag(
-        "recipe", "LAUNCHER", "Measure nothing: write the job file for slurm, skypilot or kubernetes, to -o or stdout."
+        "recipe", "LAUNCHER", "Do not measure: write a job file for slurm, skypilot or kubernetes, to -o or stdout."
     )
 
 

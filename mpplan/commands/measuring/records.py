@@ -42,12 +42,12 @@ Name = Annotated[str, typer.Argument(metavar="RECORD", help="Name of a record.")
 NameOrFile = Annotated[
     str, typer.Argument(metavar="RECORD", help="Name of a record, or a record file (.jsonl or .jsonl.gz).")
 ]
-Prefix = Annotated[bool, typer.Option("--prefix", help="The beginning of the name is enough, where only one has it.")]
+Prefix = Annotated[bool, typer.Option("--prefix", help="Accept the beginning of a name, if only one record has it.")]
 
 
 @records_app.command("list")
 def list_all(json: options.JsonFlag = False) -> None:
-    """List the records, newest first; `*` marks those that plans rest on: for a GPU by itself, and for its network."""
+    """List the records, newest first; `*` marks those that plans use, for a GPU's rates and for its network."""
     records = list_records(named=True)
     gpus = {record.gpu for record in records if record.gpu}
     shelf = RecordShelf(None)
@@ -78,7 +78,7 @@ def list_all(json: options.JsonFlag = False) -> None:
 
 @records_app.command("show")
 def show(name: NameOrFile, prefix: Prefix = False, json: options.JsonFlag = False) -> None:
-    """Show what a record holds."""
+    """Show the contents of a record."""
     if name.endswith(RECORD_SUFFIXES) and (user_path(name).exists() or not _is_stored(name)):
         record = open_record(user_path(name))
     else:
@@ -104,7 +104,7 @@ def show(name: NameOrFile, prefix: Prefix = False, json: options.JsonFlag = Fals
 def remove(
     name: Name,
     prefix: Prefix = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove it without asking.")] = False,
 ) -> None:
     """Remove one of your own records."""
     record = find_record(name, prefix=prefix)

@@ -27,7 +27,7 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="What nccl-tests, nvidia-smi, dcgmi, Zeus, CodeCarbon or the PyTorch profiler wrote, of one kind of GPU.",
+        help="Output of nccl-tests, nvidia-smi, dcgmi, Zeus, CodeCarbon or the PyTorch profiler, from one GPU model.",
     ),
 ]
 Form = Annotated[
@@ -47,27 +47,30 @@ Steps = Annotated[
         "Face's Trainer, or CSV or JSON Lines with `step_time_s` or `timestamp`.",
     ),
 ]
-Gpu = Annotated[str | None, typer.Option("--gpu", metavar="ID", help="The GPU, where no file names it.")]
+Gpu = Annotated[str | None, typer.Option("--gpu", metavar="ID", help="The GPU, if no file names it.")]
 Model = Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model that was trained.")]
 Precision = Annotated[str | None, typer.Option("--precision", metavar="NAME", help="The precision it was trained in.")]
 Gpus = Annotated[str | None, typer.Option("--gpus", metavar="N", help="Total number of GPUs in the run.")]
-SeqLen = Annotated[str | None, typer.Option("--seq-len", metavar="N", help="Tokens of a sequence.")]
+SeqLen = Annotated[str | None, typer.Option("--seq-len", metavar="N", help="Tokens per sequence.")]
 Batch = Annotated[
     str | None, typer.Option("--global-batch", metavar="N", help="Sequences per step. Default: from the log.")
 ]
 Offset = Annotated[
     str | None,
-    typer.Option("--utc-offset", metavar="HH:MM", help="UTC offset of times without a zone, like +01:00."),
+    typer.Option("--utc-offset", metavar="HH:MM", help="UTC offset of times without a time zone, like +01:00."),
 ]
 Record = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", metavar="PATH", help="Where the record goes (.jsonl, .jsonl.gz); without it, none is written."
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write the record to this file (.jsonl or .jsonl.gz); without it, none is written.",
     ),
 ]
 Runs = Annotated[
     str | None,
-    typer.Option("--runs", metavar="PATH", help="Also write rows that `mpplan calibrate` learns from (CSV)."),
+    typer.Option("--runs", metavar="PATH", help="Also write rows for `mpplan calibrate` to this CSV file."),
 ]
 
 

@@ -33,12 +33,16 @@ Record = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Where the merged record goes (.jsonl, .jsonl.gz); without it, none is written.",
+        help="Write the merged record to this file (.jsonl or .jsonl.gz); without it, none is written.",
     ),
 ]
 LeaveOut = Annotated[
     list[str] | None,
-    typer.Option("--leave-out", metavar="NAME", help="A member, or a record with all of its members; may be repeated."),
+    typer.Option(
+        "--leave-out",
+        metavar="NAME",
+        help="Leave out this member, or a record with all of its members; may be repeated.",
+    ),
 ]
 
 
@@ -49,10 +53,10 @@ def merge_records(
     json: options.JsonFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Join one record per node or GPU into one of the fleet, and name those that are slow, hot or capped.
+    """Merge one record per node or GPU into a fleet record, and name the GPUs that are slow, hot or power-capped.
 
-    Exit codes: 0 joined; 2 a file is missing, given twice, or would be written over; 3 a record is invalid, or of
-    another kind of GPU than the first.
+    Exit codes: 0 merged; 2 a file is missing, given twice, or would be overwritten; 3 a record is invalid, or is
+    of a different GPU model from the first.
     """
     from mpplan.api.fleets import document, join_records
     from planner.records.jsonl import record_bytes

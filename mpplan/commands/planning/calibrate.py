@@ -19,22 +19,28 @@ if TYPE_CHECKING:
 
 File = Annotated[
     str | None,
-    typer.Argument(metavar="FILE", help="CSV of your own runs, in the columns of `mpplan validate`; `-` is stdin."),
+    typer.Argument(
+        metavar="FILE", help="CSV file of your own runs, with the columns that --template prints; `-` is stdin."
+    ),
 ]
 Output = Annotated[
     str | None,
-    typer.Option("--output", "-o", metavar="PATH", help="Where the calibration goes; without it, nothing is written."),
+    typer.Option(
+        "--output", "-o", metavar="PATH", help="Write the calibration to this file; without it, nothing is written."
+    ),
 ]
 Template = Annotated[
     bool,
-    typer.Option("--template", help="Print, or write to -o, an empty file of runs with a comment per column; stop."),
+    typer.Option(
+        "--template", help="Only print (or write to -o) an empty file of runs, with a comment on each column."
+    ),
 ]
 
 Records = Annotated[
     str | None,
     typer.Option(
         metavar="PATH",
-        help="Measurement file or folder of the runs' GPUs, or the name of a record. Default: your own, as in a plan.",
+        help="Measurement record of the runs' GPUs: a file, a folder or a name. Default: your own, as in a plan.",
     ),
 ]
 

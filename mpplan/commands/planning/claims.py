@@ -23,27 +23,36 @@ Ids = Annotated[
 ]
 Verdict = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Only holds, holds_under_conditions, does_not_hold or cannot_be_judged."),
+    typer.Option(
+        metavar="NAME",
+        help="Only claims with this verdict: holds, holds_under_conditions, does_not_hold or cannot_be_judged.",
+    ),
 ]
-Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Only memory, speed, energy, cost and so on.")]
+Topic = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only claims on this topic: memory, speed, energy, cost and so on.")
+]
 Records = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Measurement record to judge by, too. Default the newest of your own."),
+    typer.Option(metavar="FILE", help="Measurement record to use as evidence. Default: your newest."),
 ]
 
 Measure = Annotated[
     bool,
-    typer.Option("--measure", help="First measure what this machine can: steps, products, checkpointing, updates."),
+    typer.Option(
+        "--measure",
+        help="First measure what this machine can: training steps, matrix products, checkpointing, optimizer updates.",
+    ),
 ]
 Device = Annotated[str | None, typer.Option("--device", metavar="DEVICE", help="With --measure: gpu or cpu.")]
 Budget = Annotated[
-    str | None, typer.Option("--budget", metavar="TIME", help="Time limit with --measure, for example 2m. Default 4m.")
+    str | None, typer.Option("--budget", metavar="TIME", help="Time limit with --measure, for example 2m. Default: 4m.")
 ]
 
 Numerics = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="What `mpplan numerics --json` printed. Default your newest such run, else what ships."
+        metavar="FILE",
+        help="Output of `mpplan numerics --json`. Default: your newest, otherwise the one in the package.",
     ),
 ]
 

@@ -23,12 +23,14 @@ Log = Annotated[
         "or nanotron, or a table of steps. May be gzipped (.gz); `-` reads stdin.",
     ),
 ]
-Plan = Annotated[str | None, typer.Option(metavar="PLAN", help="What `mpplan estimate --json` printed for the run.")]
-Model = Annotated[str | None, typer.Option(metavar="NAME", help="A model of `mpplan models`, or a config.json.")]
+Plan = Annotated[str | None, typer.Option(metavar="PLAN", help="Output of `mpplan estimate --json` for the run.")]
+Model = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A model that `mpplan models` lists, or a config.json.")
+]
 Method = Annotated[
     str | None, typer.Option(metavar="NAME", help="Training method, like lora. Default: the plan's, else pretrain.")
 ]
-Gpu = Annotated[str | None, typer.Option(metavar="ID", help="A GPU of `mpplan gpus`.")]
+Gpu = Annotated[str | None, typer.Option(metavar="ID", help="A GPU that `mpplan gpus` lists.")]
 Gpus = Annotated[
     str | None, typer.Option(metavar="N", help="Total number of GPUs in the run. Default: from the log or the plan.")
 ]
@@ -67,7 +69,7 @@ def compare(
     json: options.JsonFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Read the log of a real run and report its MFU, its gap to the plan, when it ends and what it costs."""
+    """Read the log of a real run and report its MFU, gap to the plan, finish date and cost."""
     from mpplan.api.comparisons import compare_log, given_of, with_rows
     from reports.text.language import LANGUAGES
 

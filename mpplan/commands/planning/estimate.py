@@ -28,7 +28,7 @@ Format = Annotated[
     typer.Option(
         metavar="NAME",
         rich_help_panel=options.OUTPUT,
-        help="terminal, json, csv, markdown or html. Default terminal.",
+        help="terminal, json, csv, markdown or html. Default: terminal.",
     ),
 ]
 Report = Annotated[
@@ -48,13 +48,18 @@ Full = Annotated[
     ),
 ]
 MaxCost = Annotated[
-    str | None, typer.Option(metavar="USD", rich_help_panel=LIMITS, help="Exit 7 when the high cost is above.")
+    str | None,
+    typer.Option(metavar="USD", rich_help_panel=LIMITS, help="Exit 7 if the high figure of the cost is above this."),
 ]
 MaxDays = Annotated[
-    str | None, typer.Option(metavar="DAYS", rich_help_panel=LIMITS, help="Exit 7 when the high duration is above.")
+    str | None,
+    typer.Option(
+        metavar="DAYS", rich_help_panel=LIMITS, help="Exit 7 if the high figure of the duration is above this."
+    ),
 ]
 MaxEnergy = Annotated[
-    str | None, typer.Option(metavar="MWH", rich_help_panel=LIMITS, help="Exit 7 when the high energy is above.")
+    str | None,
+    typer.Option(metavar="MWH", rich_help_panel=LIMITS, help="Exit 7 if the high figure of the energy is above this."),
 ]
 
 WITH_WARNINGS = ("terminal", "html", "markdown")

@@ -9,7 +9,7 @@ import typer
 from mpplan.ui import options
 from mpplan.ui.documents import read_answer
 
-Document = Annotated[str, typer.Argument(metavar="PLAN", help="What `mpplan estimate --json` printed; `-` is stdin.")]
+Document = Annotated[str, typer.Argument(metavar="PLAN", help="Output of `mpplan estimate --json`; `-` is stdin.")]
 Figure = Annotated[
     str,
     typer.Argument(

@@ -14,37 +14,39 @@ from mpplan.ui.output import Output, open_output
 from planner.answer.document import Document
 from planner.errors import UsageError
 
-Plan = Annotated[str, typer.Argument(metavar="PLAN", help="What `mpplan estimate --json` printed; `-` is stdin.")]
+Plan = Annotated[str, typer.Argument(metavar="PLAN", help="Output of `mpplan estimate --json`; `-` is stdin.")]
 Format = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
         help="cost-csv, parquet, or focus (columns of FinOps FOCUS 1.2, marked as estimate). "
-        "Default by the output's ending; without one, cost-csv.",
+        "Default: by the file extension of -o, or cost-csv without one.",
     ),
 ]
 Launch = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Instead of a bill, the plan as the configuration of megatron, torchtitan, deepspeed, accelerate, axolotl "
+        help="Write the plan as a configuration file, not a bill: megatron, torchtitan, deepspeed, accelerate, axolotl "
         "or skypilot.",
     ),
 ]
 Precision = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="With focus, --launch: precision of the plan. Default: the requested one."),
+    typer.Option(metavar="NAME", help="With focus or --launch: precision of the plan. Default: the requested one."),
 ]
 Gpu = Annotated[
     str | None,
     typer.Option(
-        metavar="ID", help="With focus, --launch: GPU of the plan. Default: the one in the answer's first sentence."
+        metavar="ID", help="With focus or --launch: GPU of the plan. Default: the one in the answer's first sentence."
     ),
 ]
 View = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="With focus, --launch: same-gpus (default) or same-deadline.", show_default=False
+        metavar="NAME",
+        help="With focus or --launch: table of the plan, same-gpus (default) or same-deadline.",
+        show_default=False,
     ),
 ]
 VIEWS = {"same-gpus": "plans", "same-deadline": "same_deadline"}
@@ -60,7 +62,7 @@ def export(
     view: View = "same-gpus",
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Write a saved answer for others: its bill for finance, or a plan to launch with a framework."""
+    """Export from a saved answer: a bill for finance, or a framework's configuration file."""
     if view not in VIEWS:
         raise UsageError(f"--view: unknown `{view}`", hint=f"one of {', '.join(VIEWS)}")
     if launch is not None:

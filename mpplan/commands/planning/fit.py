@@ -64,7 +64,7 @@ ONE_PRECISION = replace(
 )
 COMPARED_GPUS = replace(
     GPU,
-    help="GPUs of the catalogue, h100-sxm5-80gb by default; each has a table of its own; auto takes the cheapest that "
+    help="GPUs, h100-sxm5-80gb by default, each in its own table; auto takes the cheapest that "
     "holds the --method, or full fine-tuning.",
 )
 
@@ -104,7 +104,7 @@ def _fit(
 ) -> None:
     """Check whether fine-tuning fits, and what would make it fit: memory, out-of-memory risk and speed of each method.
 
-    Compares methods, optimizers and checkpointing on one kind of GPU or several. --seq-len may name several lengths,
+    Compares methods, optimizers and checkpointing on one or more GPU models. --seq-len may name several lengths,
     separated by commas; without --gpus, one GPU is assumed.
     """
     from mpplan.api.fitting import fit as compare

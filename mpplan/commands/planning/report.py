@@ -16,13 +16,15 @@ from planner.errors import UsageError
 from planner.records.home import user_path
 from reports.formats import FORMATS, format_by_name
 
-Plan = Annotated[str, typer.Argument(metavar="PLAN", help="What `mpplan estimate --json` printed; `-` is stdin.")]
-Other = Annotated[str | None, typer.Argument(metavar="PLAN2", help="A second answer to compare with.")]
+Plan = Annotated[str, typer.Argument(metavar="PLAN", help="Output of `mpplan estimate --json`; `-` is stdin.")]
+Other = Annotated[
+    str | None, typer.Argument(metavar="PLAN2", help="Output of another `mpplan estimate --json`, to compare with.")
+]
 Format = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="html, markdown, terminal, csv, json or pdf. Default by the output's ending; without one, html.",
+        help="html, markdown, terminal, csv, json or pdf. Default: by the file extension of -o, or html without one.",
     ),
 ]
 Title = Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")]
@@ -44,7 +46,7 @@ def report(
     lang: Lang = "en",
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Render a saved answer again: HTML, terminal, Markdown, CSV or JSON."""
+    """Render a saved answer as HTML, Markdown, PDF, CSV, JSON or text."""
     from reports import LANGUAGES, render, render_comparison
 
     form = _form(format, output)

@@ -30,29 +30,35 @@ File = Annotated[
     str | None,
     typer.Argument(
         metavar="FILE",
-        help="CSV of runs, your own or published; `-` is stdin; without it, the runs that mpplan ships.",
+        help="CSV file of runs, your own or published; `-` is stdin. Default: the published runs in the package.",
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Print every row, not only the summary and the largest misses.")]
 
 Calibration = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Predict with what `mpplan calibrate` learned from your own runs.")
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Predict with this calibration, which `mpplan calibrate` wrote from your own runs."
+    ),
 ]
 Learn = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=1, max=1000, help="Learn from N rows of each lineage and figure, predict the others."
+        metavar="N",
+        min=1,
+        max=1000,
+        help="Learn from N rows of each lineage (team and software) and figure, and predict the others.",
     ),
 ]
 Records = Annotated[
     str | None,
     typer.Option(
         metavar="PATH",
-        help="Measurement file or folder of the runs' GPUs, or the name of a record. Default: with --calibration your "
-        "own records, else none.",
+        help="Measurement record of the runs' GPUs: a file, a folder or a name. Default: with --calibration your "
+        "own records, otherwise none.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows.")]
+Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed for choosing the rows of --learn.")]
 
 SHOWN_UNREAD = 20
 """Maximum number of unreadable rows that are named; the rest are counted."""
@@ -82,7 +88,7 @@ def validate(
     output: options.OutputOption = "-",
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Predict published runs and compare with what really happened."""
+    """Predict published runs and compare with what was reported."""
     from planner.validation.validate import to_validation_document, unmeasured
     from planner.validation.validate import validate as predict_and_score
 

@@ -33,8 +33,11 @@ def test_the_inputs_of_a_group_stand_together_in_the_order_of_the_help():
 
 def test_an_input_knows_its_flag_and_its_help_with_the_default():
     assert inputs.SEQ_LEN.flag == "--seq-len"
-    assert inputs.SEQ_LEN.help_text == "Sequence length in tokens. Default 4096 or the model's; 2048 for fine-tuning."
-    assert inputs.DEADLINE.help_text == "Finish within, like 30d. Default 30d without --gpus or --budget."
+    assert (
+        inputs.SEQ_LEN.help_text
+        == "Sequence length in tokens. Default: 4096 or that of the model; 2048 for fine-tuning."
+    )
+    assert inputs.DEADLINE.help_text == "Time to finish within, like 30d. Default: 30d without --gpus or --budget."
     assert inputs.GPUS.help_text == "Number of GPUs."
     assert [item.name for item in INPUTS if item.is_switch] == ["packed", "single_quant", "in_backward", "embodied"]
 

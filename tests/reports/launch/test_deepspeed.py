@@ -93,7 +93,7 @@ def test_a_pipeline_checkpoints_every_layer():
     [
         ("pipeline-virtual", "bf16", "a pipeline with tensor"),
         ("pipeline", "bf16", "a pipeline with tensor"),
-        ("dense", "fp8", "no FP8"),
+        ("dense", "fp8", "neither FP8 nor FP4"),
         ("offload-activations", "bf16", "the plan has none"),
     ],
 )

@@ -128,7 +128,7 @@ def test_adapters_are_refused():
 
 
 def test_pairs_are_refused_without_a_hint_at_another_training():
-    with pytest.raises(UsageError, match="does not train on pairs of answers") as refused:
+    with pytest.raises(UsageError, match="has no DPO") as refused:
         file_of("megatron", "dpo")
 
     assert "--method" not in str(refused.value.hint)

@@ -65,5 +65,5 @@ def test_the_task_starts_torchrun_on_each_node_with_what_skypilot_says(tmp_path)
 
 
 def test_a_gpu_that_skypilot_has_no_name_for_is_refused():
-    with pytest.raises(UsageError, match="no name of its GPU in SkyPilot is known"):
+    with pytest.raises(UsageError, match="the SkyPilot name of the GPU is not known"):
         file_of("skypilot", "unnamed-gpu")

@@ -96,7 +96,7 @@ def test_checkpointing_is_full_by_operation_or_every_nth_layer():
         ("offload-one-fsdp", "bf16", "over several ranks"),
         ("dense-fsdp", "fp16", "no loss scaling"),
         ("muon-fsdp", "bf16", "AdamW only"),
-        ("own-shape", "bf16", "no such model"),
+        ("own-shape", "bf16", "does not include the model"),
         ("pipeline-qwen", "bf16", "no pipeline|no ZeRO stage 1"),
         ("fp8-delayed-fsdp", "fp8", "no other recipe"),
         ("lora-8", "bf16", "no adapters"),
