@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.shared import FOLDER
+
 settings.register_profile(
     "steady", deadline=None, max_examples=34, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -32,6 +34,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         os.environ[name] = str(Path(folder.name) / name)
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # the workers, which are started later, share it
+        shared = Path(folder.name) / "shared"
+        shared.mkdir()
+        os.environ[FOLDER] = str(shared)
 
 
 def pytest_collection_finish() -> None:
