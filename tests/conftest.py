@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.shared import FOLDER
 
 settings.register_profile(
     "steady", deadline=None, max_examples=34, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -31,6 +34,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         os.environ[name] = str(Path(folder.name) / name)
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # the workers, which are started later, share it
+        shared = Path(folder.name) / "shared"
+        shared.mkdir()
+        os.environ[FOLDER] = str(shared)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is there before the first test out of each garbage collection: 12,000 tests and all of torch.
+
+    The probe collects garbage before each group that it measures.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

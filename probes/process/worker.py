@@ -7,6 +7,7 @@ stderr.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -158,13 +159,20 @@ def _interrupt(_signal: int, _frame: object) -> None:
 
 
 def without_torch(events: EventWriter) -> int | None:
-    """Return the exit code if PyTorch is missing, after reporting that; None if it is installed."""
+    """Return the exit code if PyTorch is missing, after reporting that; None if it is installed.
+
+    PyTorch's own objects live as long as the process, so garbage collection passes over them from here on.
+    """
+    gc.disable()
     try:
         import torch  # noqa: F401
     except ImportError:
         message, hint = "PyTorch is not installed, and the probes need it", "pip install 'mpplan[probe]'"
         events.write("failed", message=message, hint=hint, exit_code=4)
         return 4
+    finally:
+        gc.enable()
+    gc.freeze()
     return None
 
 

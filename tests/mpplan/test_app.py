@@ -179,20 +179,22 @@ def test_a_terminal_without_the_letters_gets_no_traceback(shell):
     assert result.err == ""
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
-def test_a_document_on_stdout_is_utf_8_whatever_the_locale(shell, home, encoding):
+def test_a_document_on_stdout_is_utf_8_whatever_the_locale(shell, home):
+    encodings = ("ascii", "cp1252", "utf-16")
     name = "Côte ≥ 東京"
     tariff = f'name = "{name}"\n[[period]]\nfrom = 0\nto = 24\nusd_per_kwh = 0.1\n'
     (home / "tariff.toml").write_text(tariff, encoding="utf-8")
     question = ("estimate", "--params", "125M", "--gpus", "8", "--tariff", "tariff.toml", "--quiet")
 
-    saved = shell(*question, "--json", PYTHONIOENCODING=encoding).out
-    assert name in saved
+    for encoding in encodings:
+        saved = shell(*question, "--json", PYTHONIOENCODING=encoding).out
+        assert name in saved, encoding
     (home / "plan.json").write_text(saved, encoding="utf-8")
     for form in ("json", "csv", "html"):
-        told = shell("report", "plan.json", "--format", form, PYTHONIOENCODING=encoding)
-        assert told == shell("report", "plan.json", "--format", form, PYTHONIOENCODING="utf-8")
-        assert (told.code, told.err) == (0, "")
+        usual = shell("report", "plan.json", "--format", form, PYTHONIOENCODING="utf-8")
+        assert (usual.code, usual.err) == (0, "")
+        for encoding in encodings:
+            assert shell("report", "plan.json", "--format", form, PYTHONIOENCODING=encoding) == usual, encoding
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)

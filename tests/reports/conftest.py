@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from mpplan.api.answer import estimate
 from mpplan.api.document import to_document
 from tests.reports.browser import AXE, Browser, chromium
+from tests.shared import shared
 
 HERE = Path(__file__).parent
 QUESTIONS: dict[str, dict[str, Any]] = {
@@ -35,7 +36,8 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 
 @lru_cache
 def _answered(name: str) -> str:
-    return json.dumps(to_document(estimate(**QUESTIONS[name], as_of="2026-11-20")))
+    made = partial(estimate, **QUESTIONS[name], as_of="2026-11-20")
+    return shared(f"question {name}", lambda: json.dumps(to_document(made())))
 
 
 @pytest.fixture

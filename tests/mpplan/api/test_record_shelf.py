@@ -128,7 +128,13 @@ def test_with_a_home_that_cannot_be_looked_into_what_only_reads_goes_on(run, hom
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(home / "round"))
 
-    for arguments in ((*ASKED, "--json"), ("records", "list"), ("prices", "list"), ("prices", "check"), ("claims",)):
+    for arguments in (
+        (*ASKED, "--json"),
+        ("records", "list"),
+        ("prices", "list"),
+        ("prices", "check"),
+        ("claims", "c32"),
+    ):
         result = run(*arguments)
         assert (result.code, "error: " in result.err) == (0, False), arguments
     refused = run("probe", "--device", "cpu")

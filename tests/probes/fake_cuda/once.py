@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from tests.probes.fake_cuda.traced import TRACED_TO
+from tests.shared import alone
 
 Made = TypeVar("Made")
 LINES = "lines"
@@ -38,7 +38,7 @@ def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made
     folder = shared_folder(factory) / (f"{name}-with-{LINES}" if with_lines else name)
     folder.mkdir(exist_ok=True)
     made = folder / "made.pickle"
-    with _alone(folder / "lock"):
+    with alone(folder / "lock"):
         if not made.exists():
             with pytest.MonkeyPatch.context() as patch:
                 if with_lines:
@@ -48,13 +48,3 @@ def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made
             made.write_bytes(whole)
     result: Made = pickle.loads(made.read_bytes())
     return result
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Only one process at a time is in here."""
-    import fcntl
-
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -6,14 +6,11 @@ Four take those strategies that need so many; `make long` has them take all.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,8 +26,8 @@ from probes.precisions import recipe_by_id
 from probes.ranks.team import Team
 from tests.probes.build import CPU
 from tests.probes.models.parallel.ranks import STEPS, case_for
+from tests.probes.ranks.forked import forking
 
-ROOT = Path(__file__).parents[3]
 WORLDS = (2, pytest.param(4, marks=pytest.mark.long))
 GROUPS_OF_ONE = ("alone-tp", "alone-pp")
 """Steps that communicate with themselves alone, as their way of spreading a step does with others."""
@@ -65,14 +62,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
     @cache
     def of(world: int, least: int) -> dict[str, Any]:
         path = tmp_path_factory.mktemp("ranks") / "seen.json"
-        script = Path(__file__).parent / "parallel" / "ranks.py"
-        command = [
-            sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}", str(script),
-            str(path), str(least),
-        ]  # fmt: skip
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-4000:]
+        command = ["-m", "tests.probes.models.parallel.ranks", str(world), str(path), str(least)]
+        with forking(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            _, said = process.communicate(timeout=300)
+        assert process.returncode == 0, said[-4000:]
         return json.loads(path.read_text())
 
     return of

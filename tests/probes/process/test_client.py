@@ -147,7 +147,9 @@ def wait_for_lines(path: Path, count: int) -> None:
     raise AssertionError("the record did not grow")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)], ids=["SIGINT", "SIGTERM"]
+)
 def test_an_interruption_keeps_and_names_what_was_measured(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "r.jsonl"
     process = start(path, "--workload", "gemm", "--precision", "fp32")

@@ -1,6 +1,7 @@
-"""The probe process of one of several ranks, on a fake H200 of its own; torchrun can start it as the real one.
+"""The probe processes of two ranks, on a fake H200 each; their exit codes go into the file that is named last.
 
-Its second argument says what is special about which rank, as JSON: fields of `Board` and of `FaultyPoints`, by rank.
+Rank 0 alone says on stdout what happens. The second argument says what is special about which rank, as JSON: fields of
+`Board` and of `FaultyPoints`, by rank.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import json
 import os
 import sys
 from dataclasses import fields
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from probes.process.worker import main
@@ -16,6 +19,7 @@ from tests.probes.fake_cuda.board import Board
 from tests.probes.fake_cuda.installed import fake_cuda
 from tests.probes.fake_cuda.small import FaultyPoints
 from tests.probes.fake_cuda.traced import traced
+from tests.probes.ranks.forked import fork_ranks
 
 
 def board_of(local_rank: int, local_world: int, special: dict[str, Any]) -> Board:
@@ -31,10 +35,18 @@ def faulty_of(special: dict[str, Any]) -> FaultyPoints:
     return FaultyPoints(**{name: value for name, value in special.items() if name in names})
 
 
-if __name__ == "__main__":
-    wrong = json.loads(sys.argv.pop(2)).get(os.environ["RANK"], {})
-    local_rank, local_world = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    board = board_of(local_rank, local_world, wrong)
+def measure(special: dict[str, dict[str, Any]]) -> int:
+    """What one rank does; its exit code."""
+    wrong = special.get(os.environ["RANK"], {})
+    if os.environ["RANK"] != "0":
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    board = board_of(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), wrong)
     with traced(), fake_cuda(faulty_of(wrong), board, whole_models=False):
-        code = main()
-    sys.exit(code)
+        return main()
+
+
+if __name__ == "__main__":
+    codes_path = Path(sys.argv.pop(3))
+    run = partial(measure, json.loads(sys.argv.pop(2)))
+    codes = fork_ranks(2, run, "torch.distributed.fsdp", "torch.nn.attention.bias")
+    codes_path.write_text(json.dumps(codes), encoding="utf-8")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,8 @@ from typing import Any
 from planner.records.jsonl import MeasurementFile, read_measurements
 from planner.records.measurement import Measurement
 from probes.record.options import Options
-from tests.probes.ranks.test_join import free_port
+from tests.probes.ranks.forked import forking
 
-ROOT = Path(__file__).parents[3]
 LIMIT_S = 240.0
 
 OUT_OF_MEMORY = (
@@ -47,27 +44,13 @@ class RanksRun:
 def run_ranks(path: Path, special: dict[str, Any], **options: Any) -> RanksRun:
     """Run the probe on two fake GPUs, and wait until both ranks have ended."""
     asked = Options(**({"device": "cuda", "suite": "quick", "ranks": 2, "path": str(path), "join_s": 60.0} | options))
-    command = [sys.executable, "-m", "tests.probes.ranks.fake_gpus", asked.to_json(), json.dumps(special)]
-    port = str(free_port())
-    processes = []
-    for rank in range(2):
-        placed = {
-            "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
-            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
-        }  # fmt: skip
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env=os.environ | placed, cwd=ROOT,
-        )  # fmt: skip
-        processes.append(process)
-    try:
-        said, _ = processes[0].communicate(timeout=LIMIT_S)
-        processes[1].communicate(timeout=LIMIT_S)
-    finally:
-        for process in processes:
-            process.kill()
+    codes = path.with_name("codes.json")
+    command = ["-m", "tests.probes.ranks.fake_gpus", asked.to_json(), json.dumps(special), str(codes)]
+    quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with forking(command, stdout=subprocess.PIPE, **quiet) as process:
+        said, _ = process.communicate(timeout=LIMIT_S)
     return RanksRun(
-        codes=tuple(process.returncode for process in processes),
+        codes=tuple(json.loads(codes.read_text(encoding="utf-8"))),
         events=[json.loads(line) for line in said.splitlines()],
         record=read_measurements(path) if path.exists() else None,
     )

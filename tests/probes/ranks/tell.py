@@ -1,9 +1,8 @@
-"""What each of several ranks finds out with its team, as JSON of rank 0; a program for torchrun."""
+"""What each of several ranks finds out with its team, as JSON of rank 0: a program of four ranks."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from probes.ranks.clock import TeamClock
 from probes.ranks.join import Arrival, clock_note, clocks_apart_s, join, leave, place_from_environment
 from probes.ranks.team import Team, kinds_of_groups
 from probes.timing.trial import CallTrial
+from tests.probes.ranks.forked import fork_ranks
 
 
 def failed_alone(team: Team) -> list[str | None]:
@@ -71,5 +71,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    main()
+    sys.exit(max(map(abs, fork_ranks(4, main, "torch.distributed"))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,14 +15,9 @@ from planner.errors import UsageError
 from probes.ranks.join import Arrival, mixed, place_from_environment, shared_gpu
 from probes.ranks.team import Place
 from probes.record.options import Options
+from tests.probes.ranks.forked import free_port
 
 ROOT = Path(__file__).parents[3]
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 def start(rank: int, world: int, port: int, path: Path, **changes: Any) -> subprocess.Popen[str]:

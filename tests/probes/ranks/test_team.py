@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from probes.ranks.team import ALONE, Place, Team, kinds_of_groups
-
-ROOT = Path(__file__).parents[3]
-PROGRAM = Path(__file__).parent / "tell.py"
+from tests.probes.ranks.forked import forking
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +17,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What each of four ranks found out."""
     pytest.importorskip("torch")
     out = tmp_path_factory.mktemp("team") / "told.json"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    subprocess.run([*command, str(PROGRAM), str(out)], env=environment, check=True, timeout=300, capture_output=True)
-    ranks: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
-    return ranks
+    command = ["-m", "tests.probes.ranks.tell", str(out)]
+    with forking(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as ranks:
+        _, said = ranks.communicate(timeout=300)
+    assert ranks.returncode == 0, said[-4000:]
+    found: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
+    return found
 
 
 def test_all_go_by_what_rank_0_decided(told: list[dict[str, Any]]) -> None:

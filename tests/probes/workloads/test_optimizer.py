@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from probes.workloads.optimizer import OPTIMIZERS, OptimizerStep, _OptimizerTrial  # noqa: E402
+from probes.workloads.optimizer import OPTIMIZERS, OptimizerCase, OptimizerStep, _OptimizerTrial  # noqa: E402
 from tests.probes.build import CPU, H200, plan  # noqa: E402
 
 BY_ID = {case.id: case for case in OPTIMIZERS}
@@ -33,6 +33,28 @@ def test_the_state_per_parameter_is_that_of_the_moments(name: str, moments_bytes
     # parameters and gradients are held as well
     element = 2 if name == "adamw-bf16" else 4
     assert trial.held_bytes == 3 * 64**2 * (2 * element + per_param)
+
+
+COMPILED = ("adamw-8bit",)
+"""Compiling takes half a minute."""
+ON_CPU = [
+    pytest.param(case, marks=[pytest.mark.long] if case.id in COMPILED else [], id=case.id)
+    for case in OPTIMIZERS
+    if "cpu" in case.devices
+]
+
+
+@pytest.mark.parametrize("case", ON_CPU)
+def test_every_optimizer_of_a_cpu_updates_each_of_its_parameters(case: OptimizerCase) -> None:
+    if case.missing() is not None:
+        pytest.skip(str(case.missing()))
+    trial = _OptimizerTrial(case, count=2, size=64, device=CPU)
+    before = [tensor.detach().clone() for tensor in trial.tensors]
+    trial.step(lambda phase: None)
+
+    for tensor, was in zip(trial.tensors, before, strict=True):
+        assert torch.isfinite(tensor).all()
+        assert (tensor != was).any()
 
 
 def test_half_a_billion_parameters_come_in_square_matrices() -> None:

@@ -16,6 +16,7 @@ from mpplan.api.answer import estimate_briefly
 from mpplan.api.document import to_document
 from planner.errors import UsageError
 from reports.launch import FRAMEWORKS, launch_file
+from tests.shared import shared
 
 H100, A100, B200, V100 = "h100-sxm5-80gb", "a100-sxm4-80gb", "b200-sxm-180gb", "v100-sxm2-32gb"
 FSDP = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "zero": 3}
@@ -174,7 +175,7 @@ REPLICAS: dict[str, tuple[str, int]] = {
 @cache
 def answer(name: str) -> str:
     """The answer to a question of the grid, as the text of its document, without the view by one deadline."""
-    return json.dumps(to_document(estimate_briefly(**GRID[name])))
+    return shared(f"grid {name}", lambda: json.dumps(to_document(estimate_briefly(**GRID[name]))))
 
 
 def documents() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,6 +1,6 @@
 """One rank of the tests of this folder: takes three steps of every strategy and writes down what it saw.
 
-Started by torchrun with the file to write, and the least number of ranks of the strategies that are taken.
+Started with the number of ranks, the file to write, and the least number of ranks of the strategies that are taken.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from probes.precisions import recipe_by_id
 from probes.ranks.join import place_from_environment
 from probes.ranks.team import Team
 from tests.probes.build import CPU
+from tests.probes.ranks.forked import fork_ranks
 
 STEPS = 3
 NARROW = ("tp", "cp")
@@ -116,5 +118,8 @@ def main(path: str, least: int) -> None:
     dist.destroy_process_group()
 
 
+USED = ("torch.distributed.fsdp", "torch.distributed.pipelining", "torch.nn.attention.bias")
+"""What strategies import."""
+
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    sys.exit(max(map(abs, fork_ranks(int(sys.argv[1]), partial(main, sys.argv[2], int(sys.argv[3])), *USED))))
