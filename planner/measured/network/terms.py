@@ -160,14 +160,14 @@ def _limited(run: CollectiveRun, cluster: Cluster, base: RateSet) -> PlacedRun:
 
 def _fitted(name: str, runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> _Part:
     """Fit the terms, with details if the times need them, and with the links inside nodes if they limit a run."""
-    beside = ["nvlink_bytes_per_s"] if any(item.link is Link.INSIDE for item in runs) else []
-    fit = _fit(runs, base, [*names, *beside])
+    inside_terms = [Link.INSIDE.value] if any(item.link is Link.INSIDE for item in runs) else []
+    fit = _fit(runs, base, [*names, *inside_terms])
     details = [detail for detail in DETAILS if base.terms[detail].rests_on]  # others are exact, or measured already
-    closer = _fit(runs, base, [*names, *beside, *details])
+    closer = _fit(runs, base, [*names, *inside_terms, *details])
     if closer.residual_ratio < BETTER_RATIO * fit.residual_ratio - BETTER_BY_RATIO:
         fit = closer
-    given = [term for term in (*names, *DETAILS) if term in fit.terms and fit.terms[term].informed]
-    return _Part(name=name, runs=tuple(runs), fit=fit, fitted=tuple(given))
+    determined = [term for term in (*names, *DETAILS) if term in fit.terms and fit.terms[term].informed]
+    return _Part(name=name, runs=tuple(runs), fit=fit, fitted=tuple(determined))
 
 
 def _fit(runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> NetworkFit:
