@@ -11,7 +11,7 @@ from planner.answer.plan import Answer
 from planner.answer.training_shown import TrainingShown
 from planner.errors import Message, MessageValue
 from planner.evidence import Assumption
-from planner.measured.skipped_steps import ARITHMETIC, Skipping, skipping
+from planner.measured.skipped_steps import ARITHMETIC, Skipping, worst_skipping
 from planner.safety.mixture import placed
 from planner.safety.parity import parities
 from planner.safety.tasks import plan_kind, suits
@@ -52,7 +52,7 @@ def with_safety(
     told = [
         (precision, skips)
         for precision in dict.fromkeys(plan.precision for plan in answer.plans)
-        if (skips := skipping(at_hand, precision, stack)) is not None
+        if (skips := worst_skipping(at_hand, precision, stack)) is not None
     ]
     return replace(
         answer,

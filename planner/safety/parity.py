@@ -24,7 +24,7 @@ from planner.answer.parity import (
 )
 from planner.answer.plan import Plan
 from planner.evidence import Estimate
-from planner.measured.skipped_steps import skipping
+from planner.measured.skipped_steps import worst_skipping
 from planner.safety.tasks import LANGUAGE, is_of, suits
 from planner.training.losses import PublishedLoss, published_loss, published_rates
 
@@ -59,7 +59,7 @@ def parities(
 
 def _untrained(findings: Iterable[PrecisionFinding], precision: str, stack: str) -> Untrained | None:
     """Training that failed because loss scaling skipped too many steps; None if there was none, or it trained."""
-    told = skipping(findings, precision, stack)
+    told = worst_skipping(findings, precision, stack)
     if told is None or told.trains:
         return None
     found, figures = told.finding, told.finding.figures
