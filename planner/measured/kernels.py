@@ -89,13 +89,15 @@ class LinearFit:
         if len(shapes) <= at_once:
             return self._seconds_at(columns, shapes)
         parts = range(0, len(shapes), at_once)
-        return np.concatenate([self._seconds_at(columns[at : at + at_once], shapes[at : at + at_once]) for at in parts])
+        return np.concatenate(
+            [self._seconds_at(columns[start : start + at_once], shapes[start : start + at_once]) for start in parts]
+        )
 
     def _seconds_at(self, columns: Floats, shapes: Floats) -> Floats:
-        where = np.log(shapes)
-        points = np.broadcast_to(self.points, (len(self.points), where.shape[1]))
-        pairs = zip(points.T, where.T, strict=True)  # one dimension at a time: all at once take 3 times as long
-        distance2 = sum(((ours[None] - theirs[:, None]) ** 2 for ours, theirs in pairs), np.zeros(1))
+        positions = np.log(shapes)
+        points = np.broadcast_to(self.points, (len(self.points), positions.shape[1]))
+        pairs = zip(points.T, positions.T, strict=True)  # one dimension at a time: all at once take 3 times as long
+        distance2 = sum(((point[None] - position[:, None]) ** 2 for point, position in pairs), np.zeros(1))
         weights = np.exp(-0.5 * distance2 / REACH**2) / (distance2 + 1e-3)
         correction = weights @ self.residuals / (weights.sum(axis=1) + PRIOR)
         return np.asarray(columns @ np.array(self.coefficients) * np.exp(correction))
@@ -194,11 +196,11 @@ def gradient_ratios(points: Sequence[Measurement]) -> dict[str, tuple[float, flo
             if computes_in(point, compute) and point.time.median_s and _is_large(point):
                 times.setdefault(point.setup.role or "", {})[_layer_shape(point)] = point.time.median_s
         forward = times.get("forward", {})
-        both = [
+        role_ratios = [
             [time_s / forward[shape] for shape, time_s in times.get(role, {}).items() if shape in forward]
             for role in GRADIENTS
         ]
-        ratios[compute] = (_apart(both[0]), _apart(both[1]))
+        ratios[compute] = (_apart(role_ratios[0]), _apart(role_ratios[1]))
     return ratios
 
 
@@ -228,11 +230,11 @@ def fit_products(
     for compute in dict.fromkeys(COMPUTE.values()):
         products = quiet_first([m for m in usable(points, "gemm") if computes_in(m, compute)])
         if products:
-            slower = dict(zip(GRADIENTS, (gradients or {}).get(compute, (1.0, 1.0)), strict=True))
+            time_ratios = dict(zip(GRADIENTS, (gradients or {}).get(compute, (1.0, 1.0)), strict=True))
             work = [(m.counts.flop_model or 0.0, m.counts.bytes_min or 0.0, 1.0) for m in products]
             bursts[compute] = fit_linear(
                 np.array(work),
-                np.array([(m.time.median_s or 0.0) / slower.get(m.setup.role or "", 1.0) for m in products]),
+                np.array([(m.time.median_s or 0.0) / time_ratios.get(m.setup.role or "", 1.0) for m in products]),
                 np.array([_product_shape(m) for m in products]),
                 [m.probe_id for m in products],
                 [m.time_relative_sd for m in products],
@@ -275,7 +277,7 @@ def _beside(own: LinearFit, fit: LinearFit, points: Sequence[Measurement], compu
         }
         for kind in (compute, other)
     }
-    ratios = [time_s / times[other][which] for which, time_s in times[compute].items() if which in times[other]]
+    ratios = [time_s / times[other][product] for product, time_s in times[compute].items() if product in times[other]]
     if not ratios:
         return own
     ratio, spread = log_mean(ratios)

@@ -208,11 +208,11 @@ LAYER_CLOCK_SD = 0.05
 and 405B models held 1570, 1590 and 1425 MHz."""
 
 
-def _slowed(rate: MeasuredValue | None, slower: float) -> MeasuredValue | None:
-    if rate is None or slower == 1.0:
+def _slowed(rate: MeasuredValue | None, slowdown: float) -> MeasuredValue | None:
+    if rate is None or slowdown == 1.0:
         return rate
     spread = float(np.hypot(rate.relative_sd, LAYER_CLOCK_SD))
-    return replace(rate, value=rate.value / slower, relative_sd=spread)
+    return replace(rate, value=rate.value / slowdown, relative_sd=spread)
 
 
 def _product_power(rates: MeasuredRates, compute: str) -> MeasuredValue | None:

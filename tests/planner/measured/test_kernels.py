@@ -70,10 +70,10 @@ def test_the_spread_is_what_the_fit_leaves_and_the_noise_of_the_points():
 
 
 def test_a_law_without_noise_is_found_again():
-    found = fitted([[1.0, 1.0], [2.0, 1.0], [5.0, 1.0]], [3.5, 5.5, 11.5])
+    fit = fitted([[1.0, 1.0], [2.0, 1.0], [5.0, 1.0]], [3.5, 5.5, 11.5])
 
-    assert found.coefficients == pytest.approx((2.0, 1.5))
-    assert found.residuals == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
+    assert fit.coefficients == pytest.approx((2.0, 1.5))
+    assert fit.residuals == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
 
 
 @pytest.mark.parametrize("other", [1.0, 1.7])
@@ -83,11 +83,11 @@ def test_a_coefficient_that_would_be_negative_is_0_and_the_better_one_is_fitted_
     for first, second in ((0, 1), (1, 0)):
         columns = [[1.0, 1.0], [0.0, 0.0]]
         columns[1][first], columns[1][second] = 2.0, other
-        found = fitted(columns, [1.0, 3.0])
+        fit = fitted(columns, [1.0, 3.0])
 
-        assert found.coefficients[first] == pytest.approx(15 / 13)
-        assert found.coefficients[second] == 0
-        assert found.residuals == pytest.approx([math.log(13 / 15), math.log(13 / 10)])
+        assert fit.coefficients[first] == pytest.approx(15 / 13)
+        assert fit.coefficients[second] == 0
+        assert fit.residuals == pytest.approx([math.log(13 / 15), math.log(13 / 10)])
 
 
 def test_a_pull_draws_a_coefficient_towards_1_with_its_weight():
@@ -98,12 +98,12 @@ def test_a_pull_draws_a_coefficient_towards_1_with_its_weight():
 
 def test_the_noise_of_the_points_is_the_root_mean_square_of_those_known():
     columns, seconds, shapes = np.ones((3, 1)), np.ones(3), np.ones((3, 1))
-    some = fit_linear(columns, seconds, shapes, ["a", "b", "c"], [0.03, None, 0.04])
-    none = fit_linear(columns, seconds, shapes, ["a", "b", "c"], [None, None, None])
+    partly_known = fit_linear(columns, seconds, shapes, ["a", "b", "c"], [0.03, None, 0.04])
+    unknown = fit_linear(columns, seconds, shapes, ["a", "b", "c"], [None, None, None])
 
-    assert some.measurement_sd == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
-    assert none.measurement_sd == 0.0
-    assert some.probe_ids == ("a", "b", "c")
+    assert partly_known.measurement_sd == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
+    assert unknown.measurement_sd == 0.0
+    assert partly_known.probe_ids == ("a", "b", "c")
 
 
 @pytest.mark.parametrize(
@@ -117,26 +117,26 @@ def test_the_noise_of_the_points_is_the_root_mean_square_of_those_known():
     ],
 )
 def test_a_product_counts_two_m_n_k_flop_its_bytes_and_one_start(compute, moved):
-    terms = [product_seconds(fit_of(one), compute, 100, 200, 300) for one in np.eye(3)]
+    terms = [product_seconds(fit_of(coefficients), compute, 100, 200, 300) for coefficients in np.eye(3)]
 
     assert terms == pytest.approx([2 * 100 * 200 * 300, moved, 1.0])
 
 
 def test_products_are_fitted_apart_by_what_they_compute_in():
     fp8 = [gemm(*shape, recipe="fp8", noise=-0.5) for shape in SHAPES]
-    found = fit_products([*(gemm(*shape) for shape in SHAPES), *fp8, attention(2048)])
+    fits = fit_products([*(gemm(*shape) for shape in SHAPES), *fp8, attention(2048)])
 
-    assert set(found) == {"bf16", "fp8"}
-    assert found["bf16"].coefficients == pytest.approx((1 / RATE, 1 / BANDWIDTH, FIXED_S), rel=1e-6, abs=0.0)
-    assert found["fp8"].coefficients == pytest.approx((0.5 / RATE, 0.5 / BANDWIDTH, 0.5 * FIXED_S), rel=1e-6, abs=0.0)
+    assert set(fits) == {"bf16", "fp8"}
+    assert fits["bf16"].coefficients == pytest.approx((1 / RATE, 1 / BANDWIDTH, FIXED_S), rel=1e-6, abs=0.0)
+    assert fits["fp8"].coefficients == pytest.approx((0.5 / RATE, 0.5 / BANDWIDTH, 0.5 * FIXED_S), rel=1e-6, abs=0.0)
 
 
 @pytest.mark.parametrize(("phase", "seconds_per_flop"), [("forward", 1 / 400e12), ("backward", 2.5 / 350e12)])
 def test_attention_is_fitted_over_its_forward_flop(phase, seconds_per_flop):
-    found = fit_attention([attention(length) for length in (2048, 8192, 16384)], phase)
+    fits = fit_attention([attention(length) for length in (2048, 8192, 16384)], phase)
 
-    assert set(found) == {"bf16"}
-    assert found["bf16"].coefficients == pytest.approx((seconds_per_flop, 0.0, 0.0), rel=1e-6, abs=1e-21)
+    assert set(fits) == {"bf16"}
+    assert fits["bf16"].coefficients == pytest.approx((seconds_per_flop, 0.0, 0.0), rel=1e-6, abs=1e-21)
 
 
 def test_what_scores_cost_shows_in_heads_of_two_sizes():

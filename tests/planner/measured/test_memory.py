@@ -74,6 +74,6 @@ def test_a_plan_takes_them_for_the_stacks_that_the_probe_runs(stack: str, expect
 
     terms = measured_terms(rates, asked, resolve_rates(cluster(), asked).terms)
 
-    found = terms.get("fragmentation_ratio")
-    assert (found.value if found else None) == (expected and pytest.approx(expected))
+    fragmentation = terms.get("fragmentation_ratio")
+    assert (fragmentation.value if fragmentation else None) == (expected and pytest.approx(expected))
     assert ("context_bytes" in terms) is (expected is not None)

@@ -203,10 +203,10 @@ def test_surfaces_of_a_fused_stack_are_at_the_clock_of_whole_layers_too():
     hot = replace(rates, layer_clock_hz={LayerRun(recipe="bf16-fsdp", compiled=True): 1.68e9})
 
     for name in ("linear_flop_per_s", "attention_flop_per_s"):
-        alone, within = (terms(record, stack="tuned")[name].surface for record in (rates, hot))
-        assert alone is not None
-        assert within is not None
-        assert float(np.exp(within.log_rate - alone.log_rate).min()) == pytest.approx(1.2)
+        burst, layers = (terms(record, stack="tuned")[name].surface for record in (rates, hot))
+        assert burst is not None
+        assert layers is not None
+        assert float(np.exp(layers.log_rate - burst.log_rate).min()) == pytest.approx(1.2)
 
 
 def test_the_attention_kernels_of_a_record_become_the_surface_of_a_step():

@@ -62,12 +62,12 @@ def test_recomputed_layers_have_a_ratio_of_their_own() -> None:
 
 def test_recomputing_adds_one_forward_pass() -> None:
     rates = measured_rates(kernels())
-    plain, again = (work_of(block(4, 1.0, recompute=how)) for how in ("none", "full"))
+    plain, recomputed = (work_of(block(4, 1.0, recompute=how)) for how in ("none", "full"))
     assert plain is not None
-    assert again is not None
+    assert recomputed is not None
     forward, backward = composed_seconds(rates, plain, "bf16-autocast") or (0.0, 0.0)
 
-    assert composed_seconds(rates, again, "bf16-autocast") == pytest.approx((forward, backward + forward))
+    assert composed_seconds(rates, recomputed, "bf16-autocast") == pytest.approx((forward, backward + forward))
 
 
 def test_a_precision_without_products_cannot_be_composed() -> None:

@@ -184,10 +184,10 @@ def test_an_anchor_counts_for_the_device_although_its_host_was_held_up_once(rate
 
 def test_depth_is_told_from_the_ends_where_layers_take_longer_than_their_kernels(rates: MeasuredRates) -> None:
     # As on an H200 in TF32: layers took 1.3 times their kernels, embedding and output layer 0.8 times.
-    apart = {"slow": 1.3, "quick": 0.8}
-    fit = fit_step([step(2, 4096, **apart), step(4, 4096, **apart), step(2, 2048, **apart)], rates)
+    speeds = {"slow": 1.3, "quick": 0.8}
+    fit = fit_step([step(2, 4096, **speeds), step(4, 4096, **speeds), step(2, 2048, **speeds)], rates)
     assert fit is not None
-    target = step(16, 2048, **apart)
+    target = step(16, 2048, **speeds)
 
     predicted = fit.seconds(target, rates)
 

@@ -137,7 +137,7 @@ BIG = row("all_reduce", 16, 2**30, steady(2**30))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", ":1: expected the table that nccl-tests prints"),
         ("PING host-0 (10.0.0.1) 56(84) bytes of data.\n64 bytes from host-0: icmp_seq=1\n", ":1: expected the table"),
@@ -162,8 +162,8 @@ BIG = row("all_reduce", 16, 2**30, steady(2**30))
         (WHOLE.replace(FOOTER, "") + WHOLE, ":24: expected `# Avg bus bandwidth` below this table"),
     ],
 )
-def test_what_is_no_whole_and_right_run_is_refused_with_its_line(tmp_path, text, said):
-    assert said in refused(tmp_path, text)
+def test_what_is_no_whole_and_right_run_is_refused_with_its_line(tmp_path, text, message):
+    assert message in refused(tmp_path, text)
 
 
 def test_a_binary_file_is_refused(tmp_path):
