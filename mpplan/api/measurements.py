@@ -249,7 +249,7 @@ def own_devices(shelf: RecordShelf) -> OwnDevices:
 
 def _of_any_trust(shelf: RecordShelf, own: Iterable[RecordSummary]) -> StoredRecord | None:
     """Return a record of the CPU from the records that the user named, trustworthy or not."""
-    of_cpu = (record for record in own if record.gpu == CPU_LOCAL and record.facts.gives_kernels)
+    of_cpu = (record for record in own if record.gpu == CPU_LOCAL and record.facts.may_hold_rates)
     summary = next(of_cpu, None) if shelf.named is not None else None
     return None if summary is None else shelf.read(summary)
 

@@ -130,16 +130,16 @@ def nest(values: Mapping[str, object]) -> Measurement:
         KeyError: a key is not one of the format.
     """
     by_key = columns_by_key()
-    own: dict[str, object] = {}
+    top_level: dict[str, object] = {}
     groups: dict[str, dict[str, object]] = {"device": {}}
     for key, value in values.items():
         column = by_key[key]
-        target = own if column.group is None else groups.setdefault(column.group, {})
+        target = top_level if column.group is None else groups.setdefault(column.group, {})
         target[column.name] = value
     parts = dict(_defaults())
     for group, filled in groups.items():
         parts[group] = _shared(group, filled) if group in _SHARED else _groups()[group](**filled)
-    return Measurement(**own, **parts)  # type: ignore[arg-type] # callers have checked the types
+    return Measurement(**top_level, **parts)  # type: ignore[arg-type] # callers have checked the types
 
 
 @cache

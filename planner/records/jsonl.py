@@ -148,8 +148,8 @@ def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
 def _is_newer(schema: object) -> bool:
     """Whether a schema is a later version of the schema of records."""
     name, _, version = SCHEMA.rpartition("/")
-    found, _, number = str(schema).rpartition("/")
-    return found == name and number.isdecimal() and int(number[:9]) > int(version)
+    family, _, number = str(schema).rpartition("/")
+    return family == name and number.isdecimal() and int(number[:9]) > int(version)
 
 
 @cache

@@ -168,6 +168,6 @@ def test_a_cpu_that_others_used_all_along_was_never_quiet(load: float, trusted: 
     verdict = verdict_on(a_canary(), *points(9, **beside))
 
     assert verdict.trustworthy is trusted
-    told = [f.what for f in verdict.findings if f.id == "loaded"]
+    warnings = [f.what for f in verdict.findings if f.id == "loaded"]
     whole = "other processes used 55% of the CPUs all along: times are longer than on a quiet machine"
-    assert told == ([] if trusted else [whole])
+    assert warnings == ([] if trusted else [whole])
