@@ -22,10 +22,10 @@ def test_a_member_is_compared_with_the_median_at_each_point_and_takes_the_median
         "c": {"x": 5.0, "y": 5.0, "z": 0.1},  # one odd point moves nothing
     }
 
-    found = against_median(table)
+    distances = against_median(table)
 
-    assert found["x"] == (0.0, 3)
-    assert found["z"] == (pytest.approx(log(2.0)), 3)
+    assert distances["x"] == (0.0, 3)
+    assert distances["z"] == (pytest.approx(log(2.0)), 3)
 
 
 def test_a_difference_keeps_the_unit():
