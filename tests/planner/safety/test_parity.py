@@ -98,8 +98,8 @@ def test_a_task_like_the_plans_model_comes_before_another_whatever_its_verdict()
     assert by_precision(fine, pictures)["fp8"].measured.task == "masked-lm"
     assert by_precision(fine, pictures, kind=VISION)["fp8"].measured.task == "digits-vit"
     assert by_precision(fine, pictures)["fp8"].measured.like_plan
-    alone = by_precision(pictures)["fp8"].measured
-    assert (alone.task, alone.like_plan) == ("digits-vit", False)
+    measured = by_precision(pictures)["fp8"].measured
+    assert (measured.task, measured.like_plan) == ("digits-vit", False)
     assert by_precision(pictures, finding(task="own"))["fp8"].measured.task == "own"
 
 
