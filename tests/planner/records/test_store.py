@@ -159,7 +159,7 @@ def test_a_record_of_one_gpu_and_one_of_ranks_do_not_displace_each_other(
     assert names(tmp_path) == ("alone", "together")
 
 
-def test_a_record_of_ranks_gives_kernels_where_there_is_no_other_and_it_has_some(tmp_path: Path) -> None:
+def test_a_record_of_ranks_is_used_where_there_is_no_other_and_it_has_points_of_one_gpu(tmp_path: Path) -> None:
     write_record(tmp_path / "collectives.jsonl", *ranks(2))
     assert names(tmp_path) == (None, "collectives")
 
