@@ -217,8 +217,8 @@ def _slowed(rate: MeasuredValue | None, slowdown: float) -> MeasuredValue | None
 
 def _product_power(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
     """Power of products of a compute type; if it was not read, that of the type on the same hardware units."""
-    own = _power(rates, ActivityKind.MATMUL, compute)
-    return own or _power(rates, ActivityKind.MATMUL, ALONE_AS.get(compute, compute))
+    own_power = _power(rates, ActivityKind.MATMUL, compute)
+    return own_power or _power(rates, ActivityKind.MATMUL, ALONE_AS.get(compute, compute))
 
 
 def _exactly(value: float) -> MeasuredValue:

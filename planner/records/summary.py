@@ -140,7 +140,7 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
         imported_gpu=last.imported.catalogue_gpu,
         kernels=_single_gpu_results(file.measurements),
         several_ranks=last.imported.tool is None and any(_is_of_several_ranks(point) for point in file.measurements),
-        collectives=any(tells_of_network(point) for point in file.measurements),
+        collectives=any(measures_network(point) for point in file.measurements),
         numerics_only=kinds == {"numerics"},
     )
 
@@ -166,7 +166,7 @@ def _is_of_several_ranks(point: Measurement) -> bool:
     return point.kind in SEVERAL_RANKS or bool(point.ranks.names)
 
 
-def tells_of_network(point: Measurement) -> bool:
+def measures_network(point: Measurement) -> bool:
     """Whether a line is a timed collective between GPUs; gloo and CPUs say nothing about the links between GPUs."""
     comm = point.communication
     between_gpus = point.device.kind == "cuda" and comm.backend in (None, "nccl")

@@ -115,15 +115,15 @@ def _least_absolute(steps: Sequence[Launched]) -> HostTime:
     return HostTime(step_s=float(step_s[best]), launch_s=float(launch_s[best]))
 
 
-def host_time(own: Iterable[Launched | None], longest_launch_s: float, rates: MeasuredRates) -> HostTime:
+def host_time(own_steps: Iterable[Launched | None], longest_launch_s: float, rates: MeasuredRates) -> HostTime:
     """Host time for steps of one implementation.
 
     Args:
-        own: steps of the implementation; None for a step whose host time is unknown.
+        own_steps: steps of the implementation; None for a step whose host time is unknown.
         longest_launch_s: upper bound of the time of one launch, since no step was shorter than all of its launches.
         rates: rates of the same record.
     """
-    steps = [step for step in own if step is not None]
+    steps = [step for step in own_steps if step is not None]
     line = rates.host or (_least_absolute(steps) if steps else None)
     if line is None:
         bare_s = rates.launch_s.value if rates.launch_s else 0.0

@@ -244,7 +244,7 @@ def _fit(steps: Sequence[_Step], grouping: Grouping, *, pulled: bool) -> _Device
     pull = [min(PULLS[kind] for kind in group) if pulled else 0.0 for group in grouping]
 
     def fit(kinds: Sequence[Floats], seconds: Sequence[float]) -> LinearFit:
-        columns = np.array([_grouped(of, grouping) for of in kinds])
+        columns = np.array([_grouped(step_kinds, grouping) for step_kinds in kinds])
         return fit_linear(columns, np.array(seconds), shapes, ids, sds, pull=pull)
 
     return _DeviceFit(

@@ -50,9 +50,9 @@ def layer_bandwidths(points: Sequence[Measurement]) -> Values:
         ]
         wide = [point for point in operations if _element_bytes(point) == WIDE_BYTES]
         narrow = [point for point in operations if _element_bytes(point) != WIDE_BYTES]
-        for wanted, listed in ((WIDE_BYTES, wide), (2.0, narrow or wide)):
-            if listed:
-                bandwidths[_mode(wanted, compiled=compiled)] = _mean(quiet_first(listed))
+        for element_bytes, of_size in ((WIDE_BYTES, wide), (2.0, narrow or wide)):
+            if of_size:
+                bandwidths[_mode(element_bytes, compiled=compiled)] = _mean(quiet_first(of_size))
     return bandwidths
 
 

@@ -68,9 +68,9 @@ def collective_lines(points: Iterable[Measurement]) -> tuple[CollectiveLine, ...
     """
     by_kind: dict[tuple[str, str | None, str | None, int, int], dict[float, Measurement]] = {}
     for point in points:
-        at = point.communication
-        if point.kind == "collective" and point.usable_time and at.op and at.world and at.nodes and at.bytes:
-            by_kind.setdefault((at.op, at.group, at.backend, at.world, at.nodes), {})[at.bytes] = point
+        comm = point.communication
+        if point.kind == "collective" and point.usable_time and comm.op and comm.world and comm.nodes and comm.bytes:
+            by_kind.setdefault((comm.op, comm.group, comm.backend, comm.world, comm.nodes), {})[comm.bytes] = point
     return tuple(
         _line(op, group, backend, world, nodes, [by_size[size] for size in sorted(by_size)])
         for (op, group, backend, world, nodes), by_size in by_kind.items()

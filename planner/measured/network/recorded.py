@@ -11,7 +11,7 @@ from planner.measured.network.rows import USED
 from planner.measured.network.runs import CollectiveRun
 from planner.records.communication import OPS_OF_NCCL_TESTS
 from planner.records.measurement import Measurement
-from planner.records.summary import tells_of_network
+from planner.records.summary import measures_network
 
 NCCL_TESTS_OF_OPS = {op: name for name, op in OPS_OF_NCCL_TESTS.items()}
 
@@ -31,7 +31,7 @@ def collective_runs(points: Iterable[Measurement], name: str) -> tuple[Collectiv
     Raises:
         InputFileError: there are no such runs.
     """
-    usable = [point for point in points if tells_of_network(point)]
+    usable = [point for point in points if measures_network(point)]
     busy = max((_per_node(point) for point in usable), default=0)
     by_run: dict[_Kind, dict[float, Measurement]] = {}
     for point in usable:

@@ -185,11 +185,11 @@ def test_the_gradients_of_a_layer_are_placed_at_the_shapes_of_their_own_products
 def of_roles(recipe: str, wgrad: float) -> list[Measurement]:
     """A layer's product and its gradients at two shapes; that of the weight takes `wgrad` times as long as usual."""
     shapes = ((8192, 4096, 1024), (8192, 8192, 8192))
-    slower = {"forward": 1.0, "dgrad": 1.0, "wgrad": wgrad}
+    slowdowns = {"forward": 1.0, "dgrad": 1.0, "wgrad": wgrad}
     return [
-        replace(point, time=replace(point.time, median_s=slower[role] * (point.time.median_s or 0.0)))
+        replace(point, time=replace(point.time, median_s=slowdowns[role] * (point.time.median_s or 0.0)))
         for shape in shapes
-        for role in slower
+        for role in slowdowns
         for point in [gemm(*shape, role=role, recipe=recipe)]
     ]
 
@@ -206,15 +206,15 @@ def test_a_gradient_that_takes_far_longer_than_its_product_has_a_ratio_to_it_and
 
 def test_fp16_has_the_fit_of_bf16_times_what_it_took_beside_it_at_a_few_shapes():
     bf16 = [gemm(m, n, k) for m, n, k in SHAPES]
-    beside = [gemm(m, n, k, "fp16", noise=0.05) for m, n, k in SHAPES[:2]]
-    whole = [gemm(m, n, k, "fp16", noise=0.3) for m, n, k in SHAPES]
+    two_points = [gemm(m, n, k, "fp16", noise=0.05) for m, n, k in SHAPES[:2]]
+    all_points = [gemm(m, n, k, "fp16", noise=0.3) for m, n, k in SHAPES]
 
-    few, many = fit_products([*bf16, *beside]), fit_products([*bf16, *whole])
+    from_two, from_all = fit_products([*bf16, *two_points]), fit_products([*bf16, *all_points])
 
-    assert few["fp16"].coefficients == pytest.approx([1.05 * c for c in few["bf16"].coefficients])
-    assert set(few["fp16"].probe_ids) == {point.probe_id for point in (*bf16, *beside)}
-    assert many["fp16"].coefficients == pytest.approx([1.3 * c for c in few["bf16"].coefficients])
-    assert fit_products(beside)["fp16"].points.shape == (2, 3)  # nothing beside it: as it was measured
+    assert from_two["fp16"].coefficients == pytest.approx([1.05 * c for c in from_two["bf16"].coefficients])
+    assert set(from_two["fp16"].probe_ids) == {point.probe_id for point in (*bf16, *two_points)}
+    assert from_all["fp16"].coefficients == pytest.approx([1.3 * c for c in from_two["bf16"].coefficients])
+    assert fit_products(two_points)["fp16"].points.shape == (2, 3)  # nothing beside it: as it was measured
 
 
 def test_points_measured_beside_other_load_count_only_where_there_are_not_two_quiet_ones():

@@ -49,14 +49,14 @@ def term(*findings: PrecisionFinding, stack: str = "eager"):
 
 def test_a_run_without_a_skip_leaves_an_assumption_with_a_range_and_no_measurement():
     skipping = worst_skipping([scaled(settled=(51, 0))], "fp16", "eager")
-    of = term(scaled(settled=(51, 0)))
+    goodput = term(scaled(settled=(51, 0)))
 
     assert skipping is not None
     assert (skipping.basis, skipping.ratio) == (ARITHMETIC, 1 / 2001)
-    assert of.evidence.kind is EvidenceKind.ASSUMED
-    assert "(0 to 0.100%)" in of.evidence.what
+    assert goodput.evidence.kind is EvidenceKind.ASSUMED
+    assert "(0 to 0.100%)" in goodput.evidence.what
     # the 5th percentile of the useful share is that of twice the skips
-    assert of.value * np.exp(-1.64485363 * of.own_sd) == pytest.approx(1 - 2 / 2001, abs=1e-6)
+    assert goodput.value * np.exp(-1.64485363 * goodput.own_sd) == pytest.approx(1 - 2 / 2001, abs=1e-6)
 
 
 @pytest.mark.parametrize(("stack", "ratio"), [("eager", 1 / 2001), ("classic", 2 / 1002), ("typical", 2 / 1002)])
@@ -101,11 +101,11 @@ def test_counts_that_no_run_can_have_are_judged_at_once():
 
 
 def test_of_several_tasks_the_most_skipped_steps_count_and_the_evidence_says_which():
-    of = term(scaled(), scaled(0.02, "masked-lm"))
+    goodput = term(scaled(), scaled(0.02, "masked-lm"))
 
-    assert of.value == pytest.approx(0.98)
-    assert of.evidence.id == "numerics:masked-lm/loss-scaling/fp16"
-    assert "masked-lm on AMD EPYC, run for real" in of.evidence.what
+    assert goodput.value == pytest.approx(0.98)
+    assert goodput.evidence.id == "numerics:masked-lm/loss-scaling/fp16"
+    assert "masked-lm on AMD EPYC, run for real" in goodput.evidence.what
 
 
 def test_an_emulated_run_says_so():
@@ -123,10 +123,10 @@ def test_a_policy_that_does_not_scale_its_loss_and_one_without_measurements_have
 
 
 def test_skipped_steps_multiply_the_goodput_and_have_an_effect_only_where_tried():
-    own = recipe(policy="fp16")
-    before = resolve_rates(cluster(), own)
-    after = resolve_rates(cluster(), own, skipped_step_terms([scaled(0.25)], FP16, "eager", BASE))
+    fp16_recipe = recipe(policy="fp16")
+    before = resolve_rates(cluster(), fp16_recipe)
+    after = resolve_rates(cluster(), fp16_recipe, skipped_step_terms([scaled(0.25)], FP16, "eager", BASE))
 
     assert goodput_ratio(64.0, after.sample()) == pytest.approx(0.75 * goodput_ratio(64.0, before.sample()), rel=1e-12)
-    assert has_effect(after.terms[TERM], own, after.sample())
-    assert not has_effect(before.terms[TERM], own, before.sample())
+    assert has_effect(after.terms[TERM], fp16_recipe, after.sample())
+    assert not has_effect(before.terms[TERM], fp16_recipe, before.sample())
