@@ -89,7 +89,7 @@ def _must_be_of_use(record: StoredRecord, name: str) -> None:
 
 def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:
     """Return `file:line: key: what` for each line that could not be used; only the first if there are very many."""
-    return tuple(problem.said_of(str(record.path)) for record in records for problem in record.file.damage)
+    return tuple(problem.describe(str(record.path)) for record in records for problem in record.file.damage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

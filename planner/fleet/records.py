@@ -174,7 +174,7 @@ def doubt_warnings(records: Sequence[FleetRecord]) -> list[str]:
         if damage:
             unused = record.stored.file.unused_lines
             more = f" (and {unused - 1:,} more)" if unused > 1 else ""
-            warnings.append(f"{damage[0].said_of(record.path)}{more}; the other lines are used")
+            warnings.append(f"{damage[0].describe(record.path)}{more}; the other lines are used")
     return warnings
 
 

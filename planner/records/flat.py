@@ -162,7 +162,7 @@ def _defaults() -> dict[str, object]:
 
 
 def _shared(group: str, filled: Mapping[str, object]) -> object:
-    return _one_of(group, tuple((name, _hashable(value)) for name, value in filled.items()))
+    return _cached_group(group, tuple((name, _hashable(value)) for name, value in filled.items()))
 
 
 def _hashable(value: object) -> object:
@@ -174,6 +174,6 @@ class _Pairs(tuple[tuple[str, str], ...]):
 
 
 @lru_cache(maxsize=64)
-def _one_of(group: str, filled: tuple[tuple[str, object], ...]) -> object:
+def _cached_group(group: str, filled: tuple[tuple[str, object], ...]) -> object:
     values = {name: dict(value) if isinstance(value, _Pairs) else value for name, value in filled}
     return _groups()[group](**values)

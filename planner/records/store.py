@@ -196,8 +196,8 @@ def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary 
 
     A shipped record is of another fabric, and an imported one is used only if it is named.
     """
-    own = [record for record in _trusted(gpu, records) if record.facts.collectives and not record.shipped]
-    return max(own, key=_date, default=None)
+    candidates = [record for record in _trusted(gpu, records) if record.facts.collectives and not record.shipped]
+    return max(candidates, key=_date, default=None)
 
 
 def _trusted(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
@@ -228,7 +228,7 @@ def must_be_of_gpu(record: StoredRecord, gpu: str | None) -> None:
     if not record.file.measurements:
         first = record.file.problems[0] if record.file.problems else RecordProblem(line=0, key=None, what="empty")
         hint = "update mpplan to read it" if record.file.is_newer else "measure again with `mpplan probe`"
-        raise InputFileError(first.said_of(str(record.path)), hint=hint)
+        raise InputFileError(first.describe(str(record.path)), hint=hint)
     if gpu is not None and record.gpu != gpu:
         is_a = f", which is `{record.gpu}`" if record.gpu else ""
         other_record = f"pass a record of `{gpu}`"

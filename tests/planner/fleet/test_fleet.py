@@ -188,11 +188,11 @@ def test_records_that_share_no_point_are_refused(tmp_path):
 
 def rack(folder: Path, number: int, *gpus: Gpu) -> Path:
     """The merged record of GPUs that no other rack has."""
-    own = [
+    distinct = [
         replace(gpu, changes={"run_id": f"run-{number}-{i}", "device_hash": f"gpu-{number}-{i}"} | gpu.changes)
         for i, gpu in enumerate(gpus)
     ]
-    return write_record(folder / f"rack{number}.jsonl", *joined(folder / str(number), *own).measurements)
+    return write_record(folder / f"rack{number}.jsonl", *joined(folder / str(number), *distinct).measurements)
 
 
 def test_a_merged_record_can_be_merged_again(tmp_path):

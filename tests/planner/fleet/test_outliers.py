@@ -67,11 +67,11 @@ def test_a_hot_member_costs_nothing_while_it_keeps_up(tmp_path):
 
 def test_a_lower_limit_is_named_even_between_two_and_the_slower_of_two_is_not(tmp_path):
     limited = joined(tmp_path / "limited", Gpu(), Gpu(power_limit_w=500.0))
-    slower = joined(tmp_path / "slower", Gpu(), Gpu(slower=1.3))
+    unequal = joined(tmp_path / "slower", Gpu(), Gpu(slower=1.3))
 
     assert limited.outliers[0].why[0].what == "power limit 500 W, the others' is 700 W"
     assert named(limited) == {"node02": ["capped"]}
-    assert named(slower) == {}
+    assert named(unequal) == {}
 
 
 def test_a_clock_that_heat_lowered_is_named_as_the_driver_says_it(tmp_path):

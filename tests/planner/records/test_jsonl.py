@@ -47,7 +47,7 @@ def edited(measurement: Measurement, **changes: object) -> str:
 
 
 def problems_of(path: Path) -> list[str]:
-    return [problem.said_of("r.jsonl") for problem in read_measurements(path).problems]
+    return [problem.describe("r.jsonl") for problem in read_measurements(path).problems]
 
 
 def test_a_line_reads_back_as_the_measurement_that_was_written(tmp_path: Path) -> None:
