@@ -92,7 +92,9 @@ def join(records: Sequence[FleetRecord], left_out: Sequence[str] = ()) -> Fleet:
     names = [(member, record.name) for record in records for member in record.members]
     excluded = _left_out(names, left_out)
     readings = _readings(records)
-    results = [reading for listed in readings.values() for reading in listed if reading.point.status == "ok"]
+    results = [
+        reading for point_readings in readings.values() for reading in point_readings if reading.point.status == "ok"
+    ]
     members = judged_members(names, results, excluded)
     log_pace = log_paces(results)
     slowest = max(
@@ -146,17 +148,17 @@ def _readings(records: Sequence[FleetRecord]) -> dict[str, list[Reading]]:
     paths: dict[str, FleetRecord] = {}
     for record in records:
         for point in record.points:
-            listed = readings.setdefault(point.probe_id, [])
-            first = listed[0].point if listed else point
+            point_readings = readings.setdefault(point.probe_id, [])
+            first = point_readings[0].point if point_readings else point
             for key in ("world", "nodes"):
                 value, expected = getattr(point.communication, key), getattr(first.communication, key)
                 if is_joint(point) and value != expected:
                     raise InputFileError(
                         f"{record.path}: {key}: `{point.probe_id}`: expected {expected} as in "
-                        f"{paths[listed[0].record].path}, found {value}",
+                        f"{paths[point_readings[0].record].path}, found {value}",
                         hint="measure each node with the same number of ranks",
                     )
-            listed.append(reading_of(record.name, point, record.members))
+            point_readings.append(reading_of(record.name, point, record.members))
         paths[record.name] = record
     return readings
 
@@ -167,8 +169,8 @@ def _merged(
     """Lines of the merged record, and the points that some records lack."""
     lines: list[Measurement] = []
     missing: list[Missing] = []
-    for probe_id, listed in readings.items():
-        kept_readings = [reading for reading in listed if reading.record in records]
+    for probe_id, point_readings in readings.items():
+        kept_readings = [reading for reading in point_readings if reading.record in records]
         staying = {reading.record: without(reading, excluded) for reading in kept_readings}
         known = [reading for reading in staying.values() if reading is not None]
         unable = [reading for reading in known if reading.point.status in ("oom", "unsupported")]

@@ -76,13 +76,13 @@ class FlatKey:
 @cache
 def columns() -> tuple[FlatKey, ...]:
     """Every key of a line, in the order in which lines are written."""
-    listed: list[FlatKey] = []
+    flat_keys: list[FlatKey] = []
     for column in _columns_of(Measurement, None):
         if is_dataclass(column.type):
-            listed += _columns_of(typing.cast(type, column.type), column.name)
+            flat_keys += _columns_of(typing.cast(type, column.type), column.name)
         else:
-            listed.append(column)
-    return tuple(listed)
+            flat_keys.append(column)
+    return tuple(flat_keys)
 
 
 def _columns_of(cls: type, group: str | None) -> list[FlatKey]:

@@ -271,9 +271,9 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
 
 
 def _names(records: Iterable[RecordSummary]) -> str:
-    listed = tuple(records)
-    same = len({record.name for record in listed}) < len(listed)
-    names = [record.path.name if same else record.name for record in listed]
+    named = tuple(records)
+    same = len({record.name for record in named}) < len(named)
+    names = [record.path.name if same else record.name for record in named]
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     return ", ".join(names[:_SHOWN_NAMES]) + more
 

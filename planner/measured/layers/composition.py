@@ -77,7 +77,7 @@ def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> d
         layer = _layer(rates, point, work, blocks) if work else None
         if layer is not None:
             layers.setdefault(LayerRun.of(point.setup), []).append(layer)
-    return {run: _mean(listed) for run, listed in layers.items()}
+    return {run: _mean(run_layers) for run, run_layers in layers.items()}
 
 
 def layer_clocks_hz(points: Sequence[Measurement]) -> dict[LayerRun, float]:

@@ -50,8 +50,8 @@ class Launched:
 
 def layer_kernels(work: PointWork, recipe: str) -> tuple[float, float]:
     """Approximate number of kernels of the layers, forward and backward."""
-    each = COMPILED_KERNELS if work.compiled else work.eager_kernels
-    forward, backward = (work.layers * count for count in each)
+    per_layer = COMPILED_KERNELS if work.compiled else work.eager_kernels
+    forward, backward = (work.layers * count for count in per_layer)
     if COMPUTE.get(recipe, recipe) in HIGH:
         cast = COMPILED_CAST_KERNELS if work.compiled else EAGER_CAST_KERNELS
         casts = cast * sum(product.count for product in work.products if product.low)

@@ -63,7 +63,7 @@ def phase_seconds(
             the rates hold.
     """
     products, end_products = (
-        _products_s(rates, listed, recipe, clock_hz) for listed in (work.products, work.edge_products)
+        _products_s(rates, group, recipe, clock_hz) for group in (work.products, work.edge_products)
     )
     attention_forward, attention_backward = _attention_s(rates, work, recipe, clock_hz)
     layer_traffic = work.element_passes * pass_seconds(rates, recipe, compiled=work.compiled)

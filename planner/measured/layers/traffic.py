@@ -81,7 +81,7 @@ def _mean(operations: Sequence[Measurement]) -> MeasuredValue:
     for point in operations:
         bytes_per_s = (point.counts.bytes_min or 0.0) / (point.time.median_s or 1.0)
         by_role.setdefault(point.setup.role or "", []).append(bytes_per_s)
-    bandwidths = {role: log_mean(listed)[0] for role, listed in by_role.items()}
+    bandwidths = {role: log_mean(role_rates)[0] for role, role_rates in by_role.items()}
     measured = sum(PASSES[role] for role in bandwidths)
     mean = measured / sum(PASSES[role] / bandwidth for role, bandwidth in bandwidths.items())
     return MeasuredValue(
