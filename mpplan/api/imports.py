@@ -11,7 +11,7 @@ from planner.csv_table import csv_table
 from planner.errors import UsageError
 from planner.imported.formats import format_of
 from planner.imported.formats.base import ImportFormat
-from planner.imported.reading import Beside, Training
+from planner.imported.reading import ImportContext, Training
 from planner.imported.record import ImportedDevice, ImportedFile, device_of, to_measurements
 from planner.imported.source import SourceFile, read_source
 from planner.imported.steps import read_steps
@@ -67,8 +67,8 @@ def import_files(
         raise UsageError(f"--steps: a file of {forms[0].name} has no use for it", hint="leave it out")
     log = None if steps is None else read_steps(read_source(user_path(steps)))
     what = _with_batch(training or Training(), log)
-    beside = Beside(training=what, steps=log, utc_offset_s=utc_offset_s)
-    files = tuple(_read(source, known, beside) for source, known in zip(sources, forms, strict=True))
+    context = ImportContext(training=what, steps=log, utc_offset_s=utc_offset_s)
+    files = tuple(_read(source, known, context) for source, known in zip(sources, forms, strict=True))
     device = device_of(files, gpu)
     measurements = tuple(to_measurements(files, device, __version__))
     return Imported(files=files, device=device, measurements=measurements, training=what, steps=log)
@@ -90,8 +90,8 @@ def _with_batch(training: Training, log: StepLog | None) -> Training:
     return replace(training, global_batch=int(logged))
 
 
-def _read(source: SourceFile, form: ImportFormat, beside: Beside) -> ImportedFile:
-    return ImportedFile(source=source, form=form, reading=form.read(source, beside))
+def _read(source: SourceFile, form: ImportFormat, context: ImportContext) -> ImportedFile:
+    return ImportedFile(source=source, form=form, reading=form.read(source, context))
 
 
 def _check_once(sources: Sequence[SourceFile]) -> None:

@@ -89,7 +89,7 @@ def _must_be_of_use(record: StoredRecord, name: str) -> None:
 
 def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:
     """Return `file:line: key: what` for each line that could not be used; only the first if there are very many."""
-    return tuple(problem.said_of(str(record.path)) for record in records for problem in record.file.damage)
+    return tuple(problem.describe(str(record.path)) for record in records for problem in record.file.damage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +249,7 @@ def own_devices(shelf: RecordShelf) -> OwnDevices:
 
 def _of_any_trust(shelf: RecordShelf, own: Iterable[RecordSummary]) -> StoredRecord | None:
     """Return a record of the CPU from the records that the user named, trustworthy or not."""
-    of_cpu = (record for record in own if record.gpu == CPU_LOCAL and record.facts.gives_kernels)
+    of_cpu = (record for record in own if record.gpu == CPU_LOCAL and record.facts.may_hold_rates)
     summary = next(of_cpu, None) if shelf.named is not None else None
     return None if summary is None else shelf.read(summary)
 

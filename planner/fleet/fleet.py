@@ -12,10 +12,10 @@ from planner.fleet.outliers import (
     KeepingCost,
     Member,
     Outlier,
-    joint_paces,
+    joint_log_paces,
     judged_members,
     keeping_cost,
-    paces,
+    log_paces,
     slow_records,
 )
 from planner.fleet.readings import Reading, is_joint, reading_of, without
@@ -90,54 +90,56 @@ def join(records: Sequence[FleetRecord], left_out: Sequence[str] = ()) -> Fleet:
         InputFileError: the records share no result, or a point was measured with different numbers of ranks.
     """
     names = [(member, record.name) for record in records for member in record.members]
-    out = _left_out(names, left_out)
+    excluded = _left_out(names, left_out)
     readings = _readings(records)
-    every = [reading for listed in readings.values() for reading in listed if reading.point.status == "ok"]
-    members = judged_members(names, every, out)
-    pace = paces(every)
+    results = [
+        reading for point_readings in readings.values() for reading in point_readings if reading.point.status == "ok"
+    ]
+    members = judged_members(names, results, excluded)
+    log_pace = log_paces(results)
     slowest = max(
-        (m for m in members if m.name in pace and not m.left_out), key=lambda m: pace[m.name][0], default=None
+        (m for m in members if m.name in log_pace and not m.left_out), key=lambda m: log_pace[m.name][0], default=None
     )
-    kept_records = [record.name for record in records if any(name not in out for name in record.members)]
-    lines, missing = _merged(readings, out, kept_records, slowest.record if slowest else None)
+    kept_records = [record.name for record in records if any(name not in excluded for name in record.members)]
+    lines, missing = _merged(readings, excluded, kept_records, slowest.record if slowest else None)
     if not any(line.status == "ok" for line in lines):
         raise InputFileError(
             f"{records[-1].path}: expected points that the other records have, found none",
             hint="measure every node with the same suite and precisions",
         )
-    outliers = _outliers(members, every, pace)
-    kept_outliers = [outlier.name for outlier in outliers if not outlier.left_out and outlier.name in pace]
+    outliers = _outliers(members, results, log_pace)
+    kept_outliers = [outlier.name for outlier in outliers if not outlier.left_out and outlier.name in log_pace]
     kept = [member.name for member in members if not member.left_out]
     return Fleet(
         device_name=records[0].points[0].device.name,
         gpu=next((record.stored.gpu for record in records if record.stored.gpu), None),
         members=members,
         outliers=outliers,
-        together=keeping_cost(pace, kept, kept_outliers, len(kept)) if len(kept_outliers) > 1 else None,
+        together=keeping_cost(log_pace, kept, kept_outliers, len(kept)) if len(kept_outliers) > 1 else None,
         measurements=_as_one_run(lines, [r for r in records if r.name in kept_records], kept),
         missing=tuple(missing),
         warnings=(*version_warnings(records), *doubt_warnings(records)),
     )
 
 
-def _left_out(names: Sequence[tuple[str, str]], asked: Sequence[str]) -> set[str]:
+def _left_out(names: Sequence[tuple[str, str]], requested: Sequence[str]) -> set[str]:
     """Members to leave out, given by the names of members or of records."""
-    out: set[str] = set()
+    excluded: set[str] = set()
     known = [name for pair in names for name in pair]
-    for wanted in asked:
-        chosen = {member for member, record in names if wanted in (member, record)}
-        if not chosen:
-            near = near_names(wanted, dict.fromkeys(known), 2)
+    for request in requested:
+        matching = {member for member, record in names if request in (member, record)}
+        if not matching:
+            near = near_names(request, dict.fromkeys(known), 2)
             hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else None
             all_names = shortlist(list(dict.fromkeys(member for member, _ in names)), 8)
-            raise UsageError(f"--leave-out: no member is called `{wanted}`", hint=hint or f"they are {all_names}")
-        out |= chosen
-    left = len(names) - len(out)
-    if left < 2:
-        word = "is" if left == 1 else "are"
-        count = f"of {len(names)} members {left} {word} left" if out else "there is one member"
+            raise UsageError(f"--leave-out: no member is called `{request}`", hint=hint or f"they are {all_names}")
+        excluded |= matching
+    remaining = len(names) - len(excluded)
+    if remaining < 2:
+        word = "is" if remaining == 1 else "are"
+        count = f"of {len(names)} members {remaining} {word} left" if excluded else "there is one member"
         raise UsageError(f"a fleet has at least two members: {count}", hint="give one record for each node or GPU")
-    return out
+    return excluded
 
 
 def _readings(records: Sequence[FleetRecord]) -> dict[str, list[Reading]]:
@@ -146,42 +148,42 @@ def _readings(records: Sequence[FleetRecord]) -> dict[str, list[Reading]]:
     paths: dict[str, FleetRecord] = {}
     for record in records:
         for point in record.points:
-            listed = readings.setdefault(point.probe_id, [])
-            first = listed[0].point if listed else point
+            point_readings = readings.setdefault(point.probe_id, [])
+            first = point_readings[0].point if point_readings else point
             for key in ("world", "nodes"):
-                found, expected = getattr(point.communication, key), getattr(first.communication, key)
-                if is_joint(point) and found != expected:
+                value, expected = getattr(point.communication, key), getattr(first.communication, key)
+                if is_joint(point) and value != expected:
                     raise InputFileError(
                         f"{record.path}: {key}: `{point.probe_id}`: expected {expected} as in "
-                        f"{paths[listed[0].record].path}, found {found}",
+                        f"{paths[point_readings[0].record].path}, found {value}",
                         hint="measure each node with the same number of ranks",
                     )
-            listed.append(reading_of(record.name, point, record.members))
+            point_readings.append(reading_of(record.name, point, record.members))
         paths[record.name] = record
     return readings
 
 
 def _merged(
-    readings: Readings, out: Collection[str], records: Sequence[str], slowest: str | None
+    readings: Readings, excluded: Collection[str], records: Sequence[str], slowest: str | None
 ) -> tuple[list[Measurement], list[Missing]]:
     """Lines of the merged record, and the points that some records lack."""
     lines: list[Measurement] = []
     missing: list[Missing] = []
-    for probe_id, listed in readings.items():
-        own = [reading for reading in listed if reading.record in records]
-        staying = {reading.record: without(reading, out) for reading in own}
+    for probe_id, point_readings in readings.items():
+        kept_readings = [reading for reading in point_readings if reading.record in records]
+        staying = {reading.record: without(reading, excluded) for reading in kept_readings}
         known = [reading for reading in staying.values() if reading is not None]
         unable = [reading for reading in known if reading.point.status in ("oom", "unsupported")]
         results = [reading for reading in known if reading.point.status == "ok"]
         if unable or (known and not results):
             lines.append(failed_line(unable or known))
             if results:
-                lacking = [(reading.record, _why_lacking(reading.record, own, staying)) for reading in unable]
+                lacking = [(reading.record, _why_lacking(reading.record, kept_readings, staying)) for reading in unable]
                 missing.append(Missing(probe_id=probe_id, kept=False, lacking=tuple(lacking)))
             continue
         chosen = _chosen(results, records, slowest)
         have = {reading.record for reading in chosen or results if chosen or reading.is_quiet}
-        lacking = [(name, _why_lacking(name, own, staying)) for name in records if name not in have]
+        lacking = [(name, _why_lacking(name, kept_readings, staying)) for name in records if name not in have]
         if chosen:
             lines.append(merged_line(chosen, [name for name, _ in lacking]))
         if lacking:
@@ -198,8 +200,8 @@ def _chosen(results: Sequence[Reading], records: Sequence[str], slowest: str | N
     return []
 
 
-def _why_lacking(name: str, own: Sequence[Reading], staying: Mapping[str, Reading | None]) -> str:
-    reading = next((reading for reading in own if reading.record == name), None)
+def _why_lacking(name: str, kept_readings: Sequence[Reading], staying: Mapping[str, Reading | None]) -> str:
+    reading = next((reading for reading in kept_readings if reading.record == name), None)
     if reading is None:
         return "not in the record"
     if staying[name] is None:
@@ -210,23 +212,23 @@ def _why_lacking(name: str, own: Sequence[Reading], staying: Mapping[str, Readin
 
 
 def _outliers(
-    members: Sequence[Member], every: Sequence[Reading], pace: Mapping[str, tuple[float, int]]
+    members: Sequence[Member], results: Sequence[Reading], log_pace: Mapping[str, tuple[float, int]]
 ) -> tuple[Outlier, ...]:
     """Members and records that are far from the others, with the costliest first."""
     kept = [member.name for member in members if not member.left_out]
     outliers = [
         Outlier(
             name=member.name, why=member.why, left_out=member.left_out,
-            cost=keeping_cost(pace, kept, [member.name], len({*kept, member.name})),
+            cost=keeping_cost(log_pace, kept, [member.name], len({*kept, member.name})),
         )
         for member in members
         if member.why
     ]  # fmt: skip
-    joint = joint_paces(every)
+    joint_log_pace = joint_log_paces(results)
     kept_records = {member.record for member in members if not member.left_out}
-    for name, why in slow_records(every, members).items():
+    for name, why in slow_records(results, members).items():
         own = [member.name for member in members if member.record == name]
-        cost = keeping_cost(joint, kept_records, [name], len({*kept, *own}))
+        cost = keeping_cost(joint_log_pace, kept_records, [name], len({*kept, *own}))
         outliers.append(Outlier(name=name, why=(why,), left_out=name not in kept_records, cost=cost))
     return tuple(sorted(outliers, key=lambda outlier: -outlier.cost.cost_ratio))
 

@@ -88,9 +88,9 @@ def _energy(readings: Sequence[Reading], slowest: Reading) -> EnergyUse:
     known = [reading for reading in _sound(readings) if reading.point.energy.j_per_iteration is not None]
     if not known:
         return slowest.point.energy
-    own = max(known, key=lambda reading: reading.point.time.median_s or 0.0)
+    slowest_known = max(known, key=lambda reading: reading.point.time.median_s or 0.0)
     energy_j = _mean([(reading, reading.point.energy.j_per_iteration) for reading in known])
-    return replace(own.point.energy, j_per_iteration=energy_j)
+    return replace(slowest_known.point.energy, j_per_iteration=energy_j)
 
 
 def _mean(values: Sequence[tuple[Reading, float | None]]) -> float | None:
@@ -101,8 +101,8 @@ def _mean(values: Sequence[tuple[Reading, float | None]]) -> float | None:
 
 def _memory(readings: Sequence[Reading], slowest: Reading) -> PeakMemory:
     """Memory with each figure as the largest of any member."""
-    own = slowest.point.memory
-    values: dict[str, object] = {"source": own.source}
+    slowest_memory = slowest.point.memory
+    values: dict[str, object] = {"source": slowest_memory.source}
     for field in fields(PeakMemory):
         if field.name != "source":
             known = [v for reading in readings if (v := getattr(reading.point.memory, field.name)) is not None]

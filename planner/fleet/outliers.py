@@ -91,12 +91,12 @@ class Outlier:
     left_out: bool
 
 
-def paces(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
+def log_paces(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
     """Log ratio of each member's time to the median member's, and its number of points, without joint points."""
     return against_median(_table(readings, "time_s", at_rest=True))
 
 
-def joint_paces(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
+def joint_log_paces(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
     """Log ratio of each record's time to the median record's, and its number of points, from joint points alone.
 
     At joint points, the ranks of a record wait for each other.
@@ -127,7 +127,7 @@ def _typical(table: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     for row in table.values():
         for name, value in row.items():
             values.setdefault(name, []).append(value)
-    return {name: median(listed) for name, listed in values.items()}
+    return {name: median(figures) for name, figures in values.items()}
 
 
 def _slowed(readings: Iterable[Reading]) -> dict[str, float]:
@@ -150,11 +150,11 @@ def judged_members(
         readings: all readings with a result, of all members, including those that are left out.
         left_out: names of members that are left out.
     """
-    pace = paces(readings)
+    log_pace = log_paces(readings)
     temperatures, clocks = _table(readings, "temperature_c"), _table(readings, "sm_clock_hz")
     limits, slowed = _typical(_table(readings, "power_limit_w", at_rest=True)), _slowed(readings)
     why: dict[str, list[Why]] = {}
-    for by_name in (_slow(pace), _hot(temperatures), _limited(limits), _slowed_down(slowed), _clocked(clocks)):
+    for by_name in (_slow(log_pace), _hot(temperatures), _limited(limits), _slowed_down(slowed), _clocked(clocks)):
         for name, reason in by_name.items():
             why.setdefault(name, []).append(reason)
     power_w, temperature_c, clock_hz = (_typical(t) for t in (_table(readings, "power_w"), temperatures, clocks))
@@ -162,8 +162,8 @@ def judged_members(
         Member(
             name=name,
             record=record,
-            points=pace[name][1] if name in pace else 0,
-            pace_ratio=exp(pace[name][0]) if name in pace else None,
+            points=log_pace[name][1] if name in log_pace else 0,
+            pace_ratio=exp(log_pace[name][0]) if name in log_pace else None,
             power_w=power_w.get(name),
             temperature_c=temperature_c.get(name),
             sm_clock_hz=clock_hz.get(name),
@@ -176,13 +176,13 @@ def judged_members(
     )
 
 
-def _slow(pace: Mapping[str, tuple[float, int]]) -> dict[str, Why]:
+def _slow(log_pace: Mapping[str, tuple[float, int]]) -> dict[str, Why]:
     return {
         name: Why(
-            id="slow", value=exp(pace[name][0]), usual=exp(pace[name][0] - distance),
-            what=f"{exp(distance) - 1.0:.1%} slower than the median over {pace[name][1]} points",
+            id="slow", value=exp(log_pace[name][0]), usual=exp(log_pace[name][0] - distance),
+            what=f"{exp(distance) - 1.0:.1%} slower than the median over {log_pace[name][1]} points",
         )
-        for name, distance in far_above(pace, log(LEAST_SLOWER_RATIO), USUAL_SD).items()
+        for name, distance in far_above(log_pace, log(LEAST_SLOWER_RATIO), USUAL_SD).items()
     }  # fmt: skip
 
 
@@ -227,42 +227,42 @@ def _slowed_down(shares: Mapping[str, float]) -> dict[str, Why]:
 
 
 def _clocked(table: Mapping[str, Mapping[str, float]]) -> dict[str, Why]:
-    slower = {name: (-value, points) for name, (value, points) in against_median(table).items()}
+    negative_clocks = {name: (-value, points) for name, (value, points) in against_median(table).items()}
     return {
         name: Why(
-            id="capped", value=exp(-slower[name][0]), usual=exp(distance - slower[name][0]),
+            id="capped", value=exp(-negative_clocks[name][0]), usual=exp(distance - negative_clocks[name][0]),
             what=f"clock {1.0 - exp(-distance):.1%} lower than the median under the same load",
         )
-        for name, distance in far_above(slower, log(LEAST_SLOWER_RATIO), USUAL_SD).items()
+        for name, distance in far_above(negative_clocks, log(LEAST_SLOWER_RATIO), USUAL_SD).items()
     }  # fmt: skip
 
 
 def slow_records(readings: Sequence[Reading], members: Sequence[Member]) -> dict[str, Why]:
     """Records whose ranks are slow only together, with no rank slow or capped on its own: their links may be slow."""
-    pace = joint_paces(readings)
+    log_pace = joint_log_paces(readings)
     explained = {member.record for member in members if any(reason.id in ("slow", "capped") for reason in member.why)}
     return {
         name: Why(
-            id="slow_together", value=exp(pace[name][0]), usual=exp(pace[name][0] - distance),
-            what=f"{exp(distance) - 1.0:.1%} slower than the median at {pace[name][1]} points of several ranks",
+            id="slow_together", value=exp(log_pace[name][0]), usual=exp(log_pace[name][0] - distance),
+            what=f"{exp(distance) - 1.0:.1%} slower than the median at {log_pace[name][1]} points of several ranks",
         )
-        for name, distance in far_above(pace, log(LEAST_SLOWER_RATIO), USUAL_SD).items()
+        for name, distance in far_above(log_pace, log(LEAST_SLOWER_RATIO), USUAL_SD).items()
         if name not in explained
     }  # fmt: skip
 
 
 def keeping_cost(
-    pace: Mapping[str, tuple[float, int]], kept: Collection[str], concerned: Collection[str], gpus: int
+    log_pace: Mapping[str, tuple[float, int]], kept: Collection[str], concerned: Collection[str], gpus: int
 ) -> KeepingCost:
     """Cost of keeping some members: with them, the slowest of all sets the pace; without them, the slowest other.
 
     Args:
-        pace: log ratio of time to the median and number of points, by member or record.
+        log_pace: log ratio of time to the median and number of points, by member or record.
         kept: names in the fleet.
         concerned: names of the members in question, whether they are in the fleet or not.
         gpus: number of GPUs of the fleet with these members.
     """
-    others = [pace[name][0] for name in kept if name in pace and name not in concerned]
-    own = [pace[name][0] for name in concerned if name in pace]
-    ratio = exp(max(0.0, max(own) - max(others))) if own and others else 1.0
+    other_log_paces = [log_pace[name][0] for name in kept if name in log_pace and name not in concerned]
+    own_log_paces = [log_pace[name][0] for name in concerned if name in log_pace]
+    ratio = exp(max(0.0, max(own_log_paces) - max(other_log_paces))) if own_log_paces and other_log_paces else 1.0
     return KeepingCost(cost_ratio=ratio, gpus_worth=gpus * (1.0 - 1.0 / ratio), gpus=gpus)

@@ -43,10 +43,10 @@ def above_median(table: Table) -> dict[str, tuple[float, int]]:
 
 
 def _medians(table: Table, compare: Callable[[float, float], float]) -> dict[str, tuple[float, int]]:
-    everyone = {name for row in table.values() for name in row}
+    members = {name for row in table.values() for name in row}
     differences: dict[str, list[float]] = {}
     for row in table.values():
-        if len(row) < 2 or len(row) < LEAST_SHARE * len(everyone):
+        if len(row) < 2 or len(row) < LEAST_SHARE * len(members):
             continue
         usual = median(row.values())
         for name, value in row.items():

@@ -119,33 +119,33 @@ def run_ids_of(record: FleetRecord) -> tuple[str, ...]:
 def device_hashes_of(record: FleetRecord) -> tuple[str, ...]:
     """Hash of the device of a record, or of those behind a merged record; empty if unknown."""
     point = record.points[0]
-    own = () if point.device.uuid_hash is None else (point.device.uuid_hash,)
-    return own + point.merged.device_hashes
+    own_hash = () if point.device.uuid_hash is None else (point.device.uuid_hash,)
+    return own_hash + point.merged.device_hashes
 
 
 def _must_fit(record: FleetRecord, first: FleetRecord) -> None:
     """Check that a record is of the same kind of GPU and version of the suite as the first."""
-    own, other = record.points[0], first.points[0]
+    point, first_point = record.points[0], first.points[0]
     gpus = (record.stored.gpu, first.stored.gpu)
     pairs: list[tuple[str, object, object]] = [
-        ("device_kind", own.device.kind, other.device.kind),
-        ("device_name", own.device.name, other.device.name),
-        ("suite_version", own.suite_version, other.suite_version),
-        ("compute_capability", own.device.compute_capability, other.device.compute_capability),
-        ("mig", bool(own.device.mig), bool(other.device.mig)),
+        ("device_kind", point.device.kind, first_point.device.kind),
+        ("device_name", point.device.name, first_point.device.name),
+        ("suite_version", point.suite_version, first_point.suite_version),
+        ("compute_capability", point.device.compute_capability, first_point.device.compute_capability),
+        ("mig", bool(point.device.mig), bool(first_point.device.mig)),
     ]
     if None not in gpus:  # if a row is unknown due to a power limit, name and memory decide
         pairs.append(("device_name", *gpus))
-    size, other_size = own.device.memory_total_bytes, other.device.memory_total_bytes
-    if own.device.kind == "cuda" and size and other_size and abs(size / other_size - 1.0) > MEMORY_RATIO:
-        pairs.append(("memory_total_bytes", f"{size:.0f}", f"{other_size:.0f}"))
-    for key, found, expected in pairs:
-        if found != expected:
+    size, first_size = point.device.memory_total_bytes, first_point.device.memory_total_bytes
+    if point.device.kind == "cuda" and size and first_size and abs(size / first_size - 1.0) > MEMORY_RATIO:
+        pairs.append(("memory_total_bytes", f"{size:.0f}", f"{first_size:.0f}"))
+    for key, value, expected in pairs:
+        if value != expected:
             hint = "join records of one kind of GPU"
             if key == "suite_version":
                 hint = "measure the older one again: `mpplan probe --resume` goes on with a record"
             raise InputFileError(
-                f"{record.path}:1: {key}: expected `{expected}` as in {first.path}, found `{found}`", hint=hint
+                f"{record.path}:1: {key}: expected `{expected}` as in {first.path}, found `{value}`", hint=hint
             )
 
 
@@ -174,7 +174,7 @@ def doubt_warnings(records: Sequence[FleetRecord]) -> list[str]:
         if damage:
             unused = record.stored.file.unused_lines
             more = f" (and {unused - 1:,} more)" if unused > 1 else ""
-            warnings.append(f"{damage[0].said_of(record.path)}{more}; the other lines are used")
+            warnings.append(f"{damage[0].describe(record.path)}{more}; the other lines are used")
     return warnings
 
 

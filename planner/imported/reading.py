@@ -40,12 +40,12 @@ class Training:
         """Tokens of a step on each GPU; None if a part of it is unknown or it is not a whole number."""
         if self.gpus is None or self.seq_len is None or self.global_batch is None:
             return None
-        tokens, rest = divmod(self.seq_len * self.global_batch, self.gpus)
-        return tokens if rest == 0 and tokens > 0 else None
+        tokens, remainder = divmod(self.seq_len * self.global_batch, self.gpus)
+        return tokens if remainder == 0 and tokens > 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ImportContext:
     """Information that the user gives beside the file."""
 
     training: Training = field(default_factory=Training)

@@ -78,10 +78,10 @@ def _check_same(file: ImportedFile, first: ImportedFile | None, named: Gpu | Non
     name = file.reading.device_name
     if name is None or first is None:
         return
-    other = first.reading.device_name
-    if name != other:
+    first_name = first.reading.device_name
+    if name != first_name:
         raise InputFileError(
-            f"{file.source.name}:1: expected files of one GPU, found `{name}` after `{other}`",
+            f"{file.source.name}:1: expected files of one GPU, found `{name}` after `{first_name}`",
             hint="import the files of each GPU on their own",
         )
     if named is not None and not bears_name(named, name):

@@ -46,8 +46,8 @@ def clock_ratio_of(clock_hz: float | None, reference_hz: float | None) -> float 
 
 def known_sd(point: Measurement, ratio: float | None) -> float | None:
     """Relative standard error of a point's time, with `BURST_SD` added for a GPU burst whose clock ratio is None."""
-    own = point.time_relative_sd
-    return own if ratio is not None or not is_burst(point) else float(np.hypot(own or 0.0, BURST_SD))
+    sampled_sd = point.time_relative_sd
+    return sampled_sd if ratio is not None or not is_burst(point) else float(np.hypot(sampled_sd or 0.0, BURST_SD))
 
 
 def is_burst(point: Measurement) -> bool:

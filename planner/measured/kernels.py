@@ -89,13 +89,15 @@ class LinearFit:
         if len(shapes) <= at_once:
             return self._seconds_at(columns, shapes)
         parts = range(0, len(shapes), at_once)
-        return np.concatenate([self._seconds_at(columns[at : at + at_once], shapes[at : at + at_once]) for at in parts])
+        return np.concatenate(
+            [self._seconds_at(columns[start : start + at_once], shapes[start : start + at_once]) for start in parts]
+        )
 
     def _seconds_at(self, columns: Floats, shapes: Floats) -> Floats:
-        where = np.log(shapes)
-        points = np.broadcast_to(self.points, (len(self.points), where.shape[1]))
-        pairs = zip(points.T, where.T, strict=True)  # one dimension at a time: all at once take 3 times as long
-        distance2 = sum(((ours[None] - theirs[:, None]) ** 2 for ours, theirs in pairs), np.zeros(1))
+        positions = np.log(shapes)
+        points = np.broadcast_to(self.points, (len(self.points), positions.shape[1]))
+        pairs = zip(points.T, positions.T, strict=True)  # one dimension at a time: all at once take 3 times as long
+        distance2 = sum(((point[None] - position[:, None]) ** 2 for point, position in pairs), np.zeros(1))
         weights = np.exp(-0.5 * distance2 / REACH**2) / (distance2 + 1e-3)
         correction = weights @ self.residuals / (weights.sum(axis=1) + PRIOR)
         return np.asarray(columns @ np.array(self.coefficients) * np.exp(correction))
@@ -194,11 +196,11 @@ def gradient_ratios(points: Sequence[Measurement]) -> dict[str, tuple[float, flo
             if computes_in(point, compute) and point.time.median_s and _is_large(point):
                 times.setdefault(point.setup.role or "", {})[_layer_shape(point)] = point.time.median_s
         forward = times.get("forward", {})
-        both = [
+        role_ratios = [
             [time_s / forward[shape] for shape, time_s in times.get(role, {}).items() if shape in forward]
             for role in GRADIENTS
         ]
-        ratios[compute] = (_apart(both[0]), _apart(both[1]))
+        ratios[compute] = (_time_ratio(role_ratios[0]), _time_ratio(role_ratios[1]))
     return ratios
 
 
@@ -206,7 +208,7 @@ def _is_large(point: Measurement) -> bool:
     return (point.counts.flop_model or 0.0) >= LARGE_FLOP
 
 
-def _apart(ratios: Sequence[float]) -> float:
+def _time_ratio(ratios: Sequence[float]) -> float:
     """Geometric mean of ratios between pairs of bursts; 1 if it is within the usual scatter of bursts."""
     mean = log_mean(ratios)[0] if ratios else 1.0
     return mean if abs(log(mean)) > 2.0 * BURST_SD * (2.0 / max(len(ratios), 1)) ** 0.5 else 1.0
@@ -228,11 +230,11 @@ def fit_products(
     for compute in dict.fromkeys(COMPUTE.values()):
         products = quiet_first([m for m in usable(points, "gemm") if computes_in(m, compute)])
         if products:
-            slower = dict(zip(GRADIENTS, (gradients or {}).get(compute, (1.0, 1.0)), strict=True))
+            time_ratios = dict(zip(GRADIENTS, (gradients or {}).get(compute, (1.0, 1.0)), strict=True))
             work = [(m.counts.flop_model or 0.0, m.counts.bytes_min or 0.0, 1.0) for m in products]
             bursts[compute] = fit_linear(
                 np.array(work),
-                np.array([(m.time.median_s or 0.0) / slower.get(m.setup.role or "", 1.0) for m in products]),
+                np.array([(m.time.median_s or 0.0) / time_ratios.get(m.setup.role or "", 1.0) for m in products]),
                 np.array([_product_shape(m) for m in products]),
                 [m.probe_id for m in products],
                 [m.time_relative_sd for m in products],
@@ -240,7 +242,7 @@ def fit_products(
     fits = {compute: _sustained(fit, bursts, compute, points) for compute, fit in bursts.items()}
     for compute, other in CHECKED_BESIDE.items():
         if compute in fits and other in fits and len(fits[compute].points) < len(fits[other].points):
-            fits[compute] = _beside(fits[compute], fits[other], points, compute, other)
+            fits[compute] = _scaled_from(fits[compute], fits[other], points, compute, other)
     return fits
 
 
@@ -265,7 +267,9 @@ def _sustained(
     return fit
 
 
-def _beside(own: LinearFit, fit: LinearFit, points: Sequence[Measurement], compute: str, other: str) -> LinearFit:
+def _scaled_from(
+    own_fit: LinearFit, other_fit: LinearFit, points: Sequence[Measurement], compute: str, other: str
+) -> LinearFit:
     """Fit of another compute type, scaled by the time ratio at shared shapes; the type's own fit if none is shared."""
     times = {
         kind: {
@@ -275,13 +279,14 @@ def _beside(own: LinearFit, fit: LinearFit, points: Sequence[Measurement], compu
         }
         for kind in (compute, other)
     }
-    ratios = [time_s / times[other][which] for which, time_s in times[compute].items() if which in times[other]]
+    ratios = [time_s / times[other][product] for product, time_s in times[compute].items() if product in times[other]]
     if not ratios:
-        return own
+        return own_fit
     ratio, spread = log_mean(ratios)
     return replace(
-        fit, coefficients=tuple(ratio * c for c in fit.coefficients), probe_ids=(*own.probe_ids, *fit.probe_ids),
-        measurement_sd=float(np.hypot(fit.measurement_sd, spread / len(ratios) ** 0.5)),
+        other_fit, coefficients=tuple(ratio * c for c in other_fit.coefficients),
+        probe_ids=(*own_fit.probe_ids, *other_fit.probe_ids),
+        measurement_sd=float(np.hypot(other_fit.measurement_sd, spread / len(ratios) ** 0.5)),
     )  # fmt: skip
 
 
@@ -304,22 +309,22 @@ def computes_in(point: Measurement, compute: str) -> bool:
 
 def sustained_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
     """Clock that products of a compute type sustain: alone if they ran hot for seconds, otherwise in whole layers."""
-    return _held_hz(points, compute, alone="power", burst="gemm")
+    return _held_hz(points, compute, alone_kind="power", burst_kind="gemm")
 
 
 def attention_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
     """Clock that attention of a compute type sustains; attention draws less power than products."""
-    return _held_hz(points, compute, alone="attention", burst="attention")
+    return _held_hz(points, compute, alone_kind="attention", burst_kind="attention")
 
 
-def _held_hz(points: Sequence[Measurement], compute: str, *, alone: str, burst: str) -> float | None:
+def _held_hz(points: Sequence[Measurement], compute: str, *, alone_kind: str, burst_kind: str) -> float | None:
     """Sustained clock of work that ran alone; otherwise that of layers, but at most the clock of its large bursts.
 
     Layers hold a higher clock while they cast or wait: eager FP8 layers ran at the full clock on an H100 whose FP8
     products sustained two thirds of it.
     """
     for kind in (compute, ALONE_AS.get(compute, compute)):
-        held_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == alone and computes_in(m, kind))  # type: ignore[misc]
+        held_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == alone_kind and computes_in(m, kind))  # type: ignore[misc]
         if held_hz is not None:
             return held_hz
     in_layers_hz = median_clock_hz(points, lambda m: m.kind == "block" and computes_in(m, compute))
@@ -328,7 +333,7 @@ def _held_hz(points: Sequence[Measurement], compute: str, *, alone: str, burst: 
     own_hz = [
         m.device_state.sm_clock_median_hz or in_layers_hz
         for m in points
-        if m.kind == burst and computes_in(m, compute) and _is_large(m) and clock_ratio(m, in_layers_hz)
+        if m.kind == burst_kind and computes_in(m, compute) and _is_large(m) and clock_ratio(m, in_layers_hz)
     ]
     return min(in_layers_hz, float(np.median(own_hz))) if own_hz else in_layers_hz
 

@@ -19,8 +19,8 @@ fixed shape, and grows with the number of steps and shapes."""
 
 def context_bytes(points: Iterable[Measurement]) -> MeasuredValue | None:
     """Device memory in bytes that a training process uses outside its allocator: the median over whole steps."""
-    found = [point for point in points if point.kind in TRAINING_KINDS and point.memory.context_bytes]
-    return _middle([point.memory.context_bytes or 0.0 for point in found], found, CONTEXT_SD)
+    steps = [point for point in points if point.kind in TRAINING_KINDS and point.memory.context_bytes]
+    return _middle([point.memory.context_bytes or 0.0 for point in steps], steps, CONTEXT_SD)
 
 
 def fragmentation_ratios(points: Iterable[Measurement]) -> Values:
@@ -28,14 +28,14 @@ def fragmentation_ratios(points: Iterable[Measurement]) -> Values:
     ratios: Values = {}
     steps = [point for point in points if point.kind in TRAINING_KINDS and point.status == "ok"]
     for mode, is_compiled in (("eager", False), ("compiled", True)):
-        found = [
+        matching = [
             point
             for point in steps
             if bool(point.setup.compiled) is is_compiled
             and point.memory.reserved_peak_bytes
             and point.memory.allocated_peak_bytes
         ]
-        value = _middle([_fragmentation(point) for point in found], found, FRAGMENTATION_SD)
+        value = _middle([_fragmentation(point) for point in matching], matching, FRAGMENTATION_SD)
         if value is not None:
             ratios[mode] = value
     return ratios

@@ -102,9 +102,9 @@ class HostTime:
     launch_s: float
     """Time of each kernel in a step."""
 
-    def seconds(self, launches: float) -> float:
+    def seconds(self, kernels: float) -> float:
         """Host time of a step with this number of kernels."""
-        return self.step_s + self.launch_s * launches
+        return self.step_s + self.launch_s * kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,17 +62,18 @@ def skipped_step_terms(
         stack: software stack of the plan, which determines the loss scaler.
         base: the terms without measurements, for labels.
     """
-    told = skipping(findings, policy.precision, stack) if policy.loss_scaling else None
-    if told is None or told.ratio is None:
+    skipping = worst_skipping(findings, policy.precision, stack) if policy.loss_scaling else None
+    if skipping is None or skipping.ratio is None:
         return {}
-    useful = 1.0 - told.ratio
-    steps = told.finding.settled_steps
-    sampled = sqrt(told.ratio * useful / steps) / useful if steps and told.basis == MEASURED else 0.0
-    own_sd = hypot(told.ratio / useful / Z90, sampled)  # the share ranges from 0 to twice its value
-    return {TERM: replace(base[TERM], value=useful, own_sd=own_sd, rests_on=(), evidence=_evidence(told, told.ratio))}
+    useful = 1.0 - skipping.ratio
+    steps = skipping.finding.settled_steps
+    sampled = sqrt(skipping.ratio * useful / steps) / useful if steps and skipping.basis == MEASURED else 0.0
+    own_sd = hypot(skipping.ratio / useful / Z90, sampled)  # the share ranges from 0 to twice its value
+    evidence = _evidence(skipping, skipping.ratio)
+    return {TERM: replace(base[TERM], value=useful, own_sd=own_sd, rests_on=(), evidence=evidence)}
 
 
-def skipping(findings: Iterable[PrecisionFinding], precision: str, stack: str) -> Skipping | None:
+def worst_skipping(findings: Iterable[PrecisionFinding], precision: str, stack: str) -> Skipping | None:
     """Steps that a plan's loss scale skips in a precision, by the task that skips most; None if none was tried.
 
     Args:
@@ -81,38 +82,38 @@ def skipping(findings: Iterable[PrecisionFinding], precision: str, stack: str) -
         stack: software stack of the plan.
     """
     scaler = loss_scaler_of(stack)
-    told = [
+    judged = [
         _judged(row, scaler)
         for row in findings
         if row.precision == precision and row.figures.instrument == "loss-scaling"
     ]
-    return max((row for row in told if row is not None), key=_most, default=None)
+    return max((row for row in judged if row is not None), key=_skipped_ratio, default=None)
 
 
-def _most(told: Skipping) -> float:
-    return 1.0 if told.ratio is None else told.ratio
+def _skipped_ratio(skipping: Skipping) -> float:
+    return 1.0 if skipping.ratio is None else skipping.ratio
 
 
 def _judged(finding: PrecisionFinding, scaler: LossScaler) -> Skipping | None:
     """Convert one task's run, which used PyTorch's default scaler, to another loss scaler."""
-    figures, tried = finding.figures, load_loss_scalers()["pytorch"]
+    figures, pytorch_scaler = finding.figures, load_loss_scalers()["pytorch"]
     steady, settled = figures.steady_skipped_step_ratio, finding.settled_skips
     if figures.skipped_step_ratio is None and steady is None:
         return None
-    nothing = Skipping(finding=finding, basis=MEASURED, ratio=None, scaler=scaler)
+    failed = Skipping(finding=finding, basis=MEASURED, ratio=None, scaler=scaler)
     if figures.trains is False or (figures.skipped_step_ratio is not None and figures.skipped_step_ratio >= 1.0):
-        return nothing
-    expected = tried.steady_skipped_step_ratio
+        return failed
+    expected = pytorch_scaler.steady_skipped_step_ratio
     share = 0.0
     if settled is not None and finding.settled_steps:
         share = settled / finding.settled_steps if _clearly_more(settled, finding.settled_steps, expected) else 0.0
     elif steady is not None and steady > 1.01 * expected:  # a record gives the measured share if it is the larger one
         share = steady
     if share > MOST_SKIPPED_RATIO:
-        return nothing
+        return failed
     if share > scaler.steady_skipped_step_ratio:
-        return replace(nothing, ratio=share)
-    return replace(nothing, basis=ARITHMETIC, ratio=scaler.steady_skipped_step_ratio)
+        return Skipping(finding=finding, basis=MEASURED, ratio=share, scaler=scaler)
+    return Skipping(finding=finding, basis=ARITHMETIC, ratio=scaler.steady_skipped_step_ratio, scaler=scaler)
 
 
 def _clearly_more(skipped: int, steps: int, expected: float) -> bool:
@@ -120,20 +121,20 @@ def _clearly_more(skipped: int, steps: int, expected: float) -> bool:
     mean = expected * steps
     if skipped <= mean or mean > MOST_EXACT:
         return skipped > mean + CLEAR_SD * sqrt(mean)
-    term = fewer = exp(-mean)  # probability of no skip; the loop adds one skip at a time
+    probability = cumulative = exp(-mean)  # probability of no skip; the loop adds one skip at a time
     for count in range(1, min(skipped, 10 * MOST_EXACT)):
-        term *= mean / count
-        fewer += term
-    return 1.0 - fewer < CLEAR
+        probability *= mean / count
+        cumulative += probability
+    return 1.0 - cumulative < CLEAR
 
 
-def _evidence(told: Skipping, ratio: float) -> Evidence:
+def _evidence(skipping: Skipping, ratio: float) -> Evidence:
     """Evidence of the share: the assumed scaler's defaults, or the measurement, its device, and if it was emulated."""
-    finding, scaler = told.finding, told.scaler
+    finding, scaler = skipping.finding, skipping.scaler
     how = "emulated" if finding.figures.emulated else "run for real"
     trained = f"{finding.figures.task} on {finding.device_name}, {how}"
     name = f"numerics:{finding.probe_id.removeprefix('numerics/')}"
-    if told.basis == ARITHMETIC:
+    if skipping.basis == ARITHMETIC:
         return Evidence(
             id=name,
             kind=EvidenceKind.ASSUMED,

@@ -24,19 +24,19 @@ MEASURED_ATTENTION_AXES = (
 """Shapes of a record's surface of attention: head sizes of 64 and 128, lengths of 128 to 32 768."""
 
 
-def measured_surface(fit: LinearFit, compute: str, evidence: Evidence, slower: float = 1.0) -> Surface:
+def measured_surface(fit: LinearFit, compute: str, evidence: Evidence, slowdown: float = 1.0) -> Surface:
     """Surface of a record's products: the fit with its residuals, evaluated at nodes from small to large shapes.
 
     Args:
         fit: fit of the products.
         compute: compute type.
         evidence: evidence of the record.
-        slower: mean time of a layer's three products, run within layers, over the time by the fit.
+        slowdown: mean time of a layer's three products, run within layers, over the time by the fit.
     """
     n, k, m = (grid.ravel() for grid in np.meshgrid(*(axis.nodes for axis in MEASURED_AXES), indexing="ij"))
     size = ELEMENT_BYTES.get(compute, 2.0)
     flop, moved = 2.0 * m * n * k, (m * k + n * k) * size + m * n * max(size, 2.0)
-    seconds = slower * fit.all_seconds(np.column_stack([flop, moved, np.ones_like(flop)]), np.column_stack([m, n, k]))
+    seconds = slowdown * fit.all_seconds(np.column_stack([flop, moved, np.ones_like(flop)]), np.column_stack([m, n, k]))
     shape = [axis.count for axis in MEASURED_AXES]
     log_s = rising(np.log(seconds).reshape(shape))
     return Surface(
@@ -46,7 +46,7 @@ def measured_surface(fit: LinearFit, compute: str, evidence: Evidence, slower: f
 
 
 def measured_attention(
-    fit: LinearFit, compute: str, floor_s: float, evidence: Evidence, slower: float = 1.0
+    fit: LinearFit, compute: str, floor_s: float, evidence: Evidence, slowdown: float = 1.0
 ) -> Surface:
     """Surface of a record's forward attention: its fit over FLOP and length, for any number of heads.
 
@@ -58,14 +58,14 @@ def measured_attention(
         compute: compute type, for the surface's name.
         floor_s: least time of a kernel.
         evidence: evidence of the record.
-        slower: time within layers over the time by the fit.
+        slowdown: time within layers over the time by the fit.
     """
     d, heads, length = (
         grid.ravel() for grid in np.meshgrid(*(a.nodes for a in MEASURED_ATTENTION_AXES), indexing="ij")
     )
     flop = 2.0 * d * heads * length**2
     columns = np.column_stack(attention_columns(flop, length, d))
-    seconds = slower * fit.all_seconds(columns, np.column_stack([length, d]))
+    seconds = slowdown * fit.all_seconds(columns, np.column_stack([length, d]))
     shape = [axis.count for axis in MEASURED_ATTENTION_AXES]
     log_s = rising(np.log(seconds).reshape(shape))
     return Surface(

@@ -208,17 +208,17 @@ LAYER_CLOCK_SD = 0.05
 and 405B models held 1570, 1590 and 1425 MHz."""
 
 
-def _slowed(rate: MeasuredValue | None, slower: float) -> MeasuredValue | None:
-    if rate is None or slower == 1.0:
+def _slowed(rate: MeasuredValue | None, slowdown: float) -> MeasuredValue | None:
+    if rate is None or slowdown == 1.0:
         return rate
     spread = float(np.hypot(rate.relative_sd, LAYER_CLOCK_SD))
-    return replace(rate, value=rate.value / slower, relative_sd=spread)
+    return replace(rate, value=rate.value / slowdown, relative_sd=spread)
 
 
 def _product_power(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
     """Power of products of a compute type; if it was not read, that of the type on the same hardware units."""
-    own = _power(rates, ActivityKind.MATMUL, compute)
-    return own or _power(rates, ActivityKind.MATMUL, ALONE_AS.get(compute, compute))
+    own_power = _power(rates, ActivityKind.MATMUL, compute)
+    return own_power or _power(rates, ActivityKind.MATMUL, ALONE_AS.get(compute, compute))
 
 
 def _exactly(value: float) -> MeasuredValue:

@@ -46,12 +46,12 @@ def precision_findings(points: Iterable[Measurement]) -> tuple[PrecisionFinding,
     """
     newest: dict[str, PrecisionFinding] = {}
     for point in points:
-        asked, recipe = point.setup.precision, point.setup.recipe
-        if point.kind != "numerics" or point.status != "ok" or asked is None or recipe is None:
+        precision, recipe = point.setup.precision, point.setup.recipe
+        if point.kind != "numerics" or point.status != "ok" or precision is None or recipe is None:
             continue
         newest.pop(point.probe_id, None)
         newest[point.probe_id] = PrecisionFinding(
-            precision=asked,
+            precision=precision,
             recipe=recipe,
             device_kind=point.device.kind,
             device_name=point.device.name,

@@ -141,12 +141,12 @@ def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted
 
 def _loaded(timed: Sequence[Measurement]) -> list[Finding]:
     """Finding that other processes used the CPU throughout, so the level that was taken for quiet was not quiet."""
-    beside = [point for point in timed if point.sampling.clock == "canary"]
-    loads = [point.sampling.other_load_ratio for point in beside if point.sampling.other_load_ratio is not None]
+    canary_timed = [point for point in timed if point.sampling.clock == "canary"]
+    loads = [point.sampling.other_load_ratio for point in canary_timed if point.sampling.other_load_ratio is not None]
     if not loads or median(loads) <= LOADED_RATIO:
         return []
     what = f"other processes used {median(loads):.0%} of the CPUs all along: times are longer than on a quiet machine"
-    return [_finding("loaded", what, beside, serious=True)]
+    return [_finding("loaded", what, canary_timed, serious=True)]
 
 
 def _implausible(timed: Sequence[Measurement], gpu: Gpu) -> list[Finding]:
@@ -201,9 +201,9 @@ def _drifted(file: MeasurementFile, timed: Sequence[Measurement]) -> list[Measur
     bad = []
     for point in timed:
         last, following = bisect_right(numbers, point.seq), bisect_left(numbers, point.seq)
-        beside = ratios[max(last - 1, 0) : last] + ratios[following : following + 1]
+        neighbours = ratios[max(last - 1, 0) : last] + ratios[following : following + 1]
         limit = DRIFT_RATIO.get(point.device.kind, DRIFT_RATIO["cuda"])
-        if point.sampling.quality == "drift" or any(abs(ratio - 1) > limit for _, ratio in beside):
+        if point.sampling.quality == "drift" or any(abs(ratio - 1) > limit for _, ratio in neighbours):
             bad.append(point)
     return bad
 

@@ -76,13 +76,13 @@ class FlatKey:
 @cache
 def columns() -> tuple[FlatKey, ...]:
     """Every key of a line, in the order in which lines are written."""
-    listed: list[FlatKey] = []
+    flat_keys: list[FlatKey] = []
     for column in _columns_of(Measurement, None):
         if is_dataclass(column.type):
-            listed += _columns_of(typing.cast(type, column.type), column.name)
+            flat_keys += _columns_of(typing.cast(type, column.type), column.name)
         else:
-            listed.append(column)
-    return tuple(listed)
+            flat_keys.append(column)
+    return tuple(flat_keys)
 
 
 def _columns_of(cls: type, group: str | None) -> list[FlatKey]:
@@ -130,16 +130,16 @@ def nest(values: Mapping[str, object]) -> Measurement:
         KeyError: a key is not one of the format.
     """
     by_key = columns_by_key()
-    own: dict[str, object] = {}
+    top_level: dict[str, object] = {}
     groups: dict[str, dict[str, object]] = {"device": {}}
     for key, value in values.items():
         column = by_key[key]
-        target = own if column.group is None else groups.setdefault(column.group, {})
+        target = top_level if column.group is None else groups.setdefault(column.group, {})
         target[column.name] = value
     parts = dict(_defaults())
     for group, filled in groups.items():
         parts[group] = _shared(group, filled) if group in _SHARED else _groups()[group](**filled)
-    return Measurement(**own, **parts)  # type: ignore[arg-type] # callers have checked the types
+    return Measurement(**top_level, **parts)  # type: ignore[arg-type] # callers have checked the types
 
 
 @cache
@@ -162,7 +162,7 @@ def _defaults() -> dict[str, object]:
 
 
 def _shared(group: str, filled: Mapping[str, object]) -> object:
-    return _one_of(group, tuple((name, _hashable(value)) for name, value in filled.items()))
+    return _cached_group(group, tuple((name, _hashable(value)) for name, value in filled.items()))
 
 
 def _hashable(value: object) -> object:
@@ -174,6 +174,6 @@ class _Pairs(tuple[tuple[str, str], ...]):
 
 
 @lru_cache(maxsize=64)
-def _one_of(group: str, filled: tuple[tuple[str, object], ...]) -> object:
+def _cached_group(group: str, filled: tuple[tuple[str, object], ...]) -> object:
     values = {name: dict(value) if isinstance(value, _Pairs) else value for name, value in filled}
     return _groups()[group](**values)

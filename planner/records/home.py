@@ -95,9 +95,9 @@ def data_dir() -> Path:
 
 
 def _data_dir() -> Path:
-    given = os.environ.get("XDG_DATA_HOME", "")
-    if given and Path(given).is_absolute():
-        return Path(given) / "mpplan"
+    data_home = os.environ.get("XDG_DATA_HOME", "")
+    if data_home and Path(data_home).is_absolute():
+        return Path(data_home) / "mpplan"
     if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
         return Path(os.environ["LOCALAPPDATA"]) / "mpplan"
     try:

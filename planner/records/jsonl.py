@@ -102,7 +102,7 @@ def read_measurements(path: Path) -> MeasurementFile:
             problems.take(outcome)
         else:
             parsed.append((number, outcome))
-    kept = _one_run(_one_device(_one_maker(parsed, problems), problems), problems)
+    kept = _keep_one_run(_keep_one_device(_keep_one_origin(parsed, problems), problems), problems)
     for number, point in kept:
         if point.sampling.quality == "contended":
             problems.add(number, _contended(point), "quality", used=True)
@@ -148,8 +148,8 @@ def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
 def _is_newer(schema: object) -> bool:
     """Whether a schema is a later version of the schema of records."""
     name, _, version = SCHEMA.rpartition("/")
-    found, _, number = str(schema).rpartition("/")
-    return found == name and number.isdecimal() and int(number[:9]) > int(version)
+    family, _, number = str(schema).rpartition("/")
+    return family == name and number.isdecimal() and int(number[:9]) > int(version)
 
 
 @cache
@@ -275,13 +275,13 @@ def _device(point: Measurement) -> tuple[str, str | None]:
 Numbered = list[tuple[int, Measurement]]
 
 
-def _one_maker(parsed: Numbered, problems: Problems) -> Numbered:
+def _keep_one_origin(parsed: Numbered, problems: Problems) -> Numbered:
     """Keep either the measured or the imported lines, whichever are more: a file never holds both."""
     imported = [point.imported.tool is not None for _, point in parsed]
-    most = 2 * sum(imported) > len(parsed)
+    mostly_imported = 2 * sum(imported) > len(parsed)
     kept = []
     for (number, point), is_imported in zip(parsed, imported, strict=True):
-        if is_imported is most:
+        if is_imported is mostly_imported:
             kept.append((number, point))
         else:
             what = "imported from another tool among measured lines" if is_imported else "measured among imported lines"
@@ -289,26 +289,26 @@ def _one_maker(parsed: Numbered, problems: Problems) -> Numbered:
     return kept
 
 
-def _one_device(parsed: Numbered, problems: Problems) -> Numbered:
+def _keep_one_device(parsed: Numbered, problems: Problems) -> Numbered:
     if not parsed:
         return parsed
-    most = Counter(_device(point) for _, point in parsed).most_common(1)[0][0]
+    main_device = Counter(_device(point) for _, point in parsed).most_common(1)[0][0]
     for number, point in parsed:
-        if _device(point) != most:
-            what = f"measured on another device, `{point.device.name}`, than most of the file, `{most[0]}`"
+        if _device(point) != main_device:
+            what = f"measured on another device, `{point.device.name}`, than most of the file, `{main_device[0]}`"
             problems.add(number, what, "device_name")
-    return [(number, point) for number, point in parsed if _device(point) == most]
+    return [(number, point) for number, point in parsed if _device(point) == main_device]
 
 
-def _one_run(parsed: Numbered, problems: Problems) -> Numbered:
+def _keep_one_run(parsed: Numbered, problems: Problems) -> Numbered:
     if not parsed:
         return parsed
-    most = Counter(point.run_id for _, point in parsed).most_common(1)[0][0]
+    main_run_id = Counter(point.run_id for _, point in parsed).most_common(1)[0][0]
     for number, point in parsed:
-        if point.run_id != most:
-            what = f"two records in one file: run `{point.run_id[:8]}` among the lines of run `{most[:8]}`"
+        if point.run_id != main_run_id:
+            what = f"two records in one file: run `{point.run_id[:8]}` among the lines of run `{main_run_id[:8]}`"
             problems.add(number, what, "run_id")
-    return [(number, point) for number, point in parsed if point.run_id == most]
+    return [(number, point) for number, point in parsed if point.run_id == main_run_id]
 
 
 def _contended(point: Measurement) -> str:

@@ -22,10 +22,10 @@ class RecordProblem:
     used: bool = False
     """True if the line is used nonetheless (a contended point)."""
 
-    def said_of(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """Format the problem as `file:line: key: what`."""
-        where = f"{name}:{self.line}" if self.line else name
-        return f"{where}: {self.key}: {self.what}" if self.key else f"{where}: {self.what}"
+        location = f"{name}:{self.line}" if self.line else name
+        return f"{location}: {self.key}: {self.what}" if self.key else f"{location}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from planner.records.jsonl import MeasurementFile, read_measurements
 from planner.records.measurement import Measurement
 from planner.records.problem import RecordProblem
 from planner.records.summary import (
-    KINDS_OF_KERNELS,
+    SINGLE_GPU_KINDS,
     RecordFacts,
     RecordSummary,
     catalogue_id,
@@ -105,7 +105,7 @@ def fleet_size(points: Iterable[Measurement]) -> int:
 
     Points of several ranks list rank names in any record, but only a merged record does so at kernels of a single GPU.
     """
-    return max((len(point.ranks.names) for point in points if point.kind in KINDS_OF_KERNELS), default=0)
+    return max((len(point.ranks.names) for point in points if point.kind in SINGLE_GPU_KINDS), default=0)
 
 
 def summarise(record: StoredRecord) -> RecordSummary:
@@ -128,13 +128,13 @@ def list_records(
     Raises:
         UsageError: the directory exists and cannot be listed.
     """
-    own: list[RecordSummary] = []
+    user_records: list[RecordSummary] = []
     if directory is not None:
-        own = list(_summaries(directory))
+        user_records = list(_summaries(directory))
     elif has_data_dir():
-        own = _indexed(records_dir())
+        user_records = _indexed(records_dir())
     by_name = (_summary(Path(entry.path), shipped=True) for entry in _entries(SHIPPED / NAMED)) if named else ()
-    return _newest_first([*own, *_shipped(shipped_of), *by_name])
+    return _newest_first([*user_records, *_shipped(shipped_of), *by_name])
 
 
 def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]:
@@ -177,7 +177,7 @@ def record_before(used: RecordSummary, records: Iterable[RecordSummary]) -> Reco
 
 def _of_the_best_kind(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
     """Trustworthy records with kernels of the best kind: single GPU before several ranks, then user before shipped."""
-    of_kernels = [record for record in _trusted(gpu, records) if record.facts.gives_kernels]
+    of_kernels = [record for record in _trusted(gpu, records) if record.facts.may_hold_rates]
     best = max((_kind(record) for record in of_kernels), default=None)
     return [record for record in of_kernels if _kind(record) == best]
 
@@ -196,8 +196,8 @@ def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary 
 
     A shipped record is of another fabric, and an imported one is used only if it is named.
     """
-    own = [record for record in _trusted(gpu, records) if record.facts.collectives and not record.shipped]
-    return max(own, key=_date, default=None)
+    candidates = [record for record in _trusted(gpu, records) if record.facts.collectives and not record.shipped]
+    return max(candidates, key=_date, default=None)
 
 
 def _trusted(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
@@ -228,7 +228,7 @@ def must_be_of_gpu(record: StoredRecord, gpu: str | None) -> None:
     if not record.file.measurements:
         first = record.file.problems[0] if record.file.problems else RecordProblem(line=0, key=None, what="empty")
         hint = "update mpplan to read it" if record.file.is_newer else "measure again with `mpplan probe`"
-        raise InputFileError(first.said_of(str(record.path)), hint=hint)
+        raise InputFileError(first.describe(str(record.path)), hint=hint)
     if gpu is not None and record.gpu != gpu:
         is_a = f", which is `{record.gpu}`" if record.gpu else ""
         other_record = f"pass a record of `{gpu}`"
@@ -271,9 +271,9 @@ def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, pr
 
 
 def _names(records: Iterable[RecordSummary]) -> str:
-    listed = tuple(records)
-    same = len({record.name for record in listed}) < len(listed)
-    names = [record.path.name if same else record.name for record in listed]
+    named = tuple(records)
+    same = len({record.name for record in named}) < len(named)
+    names = [record.path.name if same else record.name for record in named]
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     return ", ".join(names[:_SHOWN_NAMES]) + more
 
@@ -288,8 +288,8 @@ def remove_record(record: RecordSummary) -> None:
         raise UsageError(f"`{record.name}` came with the package", hint="only records of your own can be removed")
     try:
         record.path.unlink()
-        for beside in (".trace.jsonl", ".trace.jsonl.gz", PARTS_SUFFIX):
-            record.path.with_name(record.name + beside).unlink(missing_ok=True)
+        for suffix in (".trace.jsonl", ".trace.jsonl.gz", PARTS_SUFFIX):
+            record.path.with_name(record.name + suffix).unlink(missing_ok=True)
         record.path.with_name(record.path.name + ".underway").unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"cannot remove `{record.path}`: {error.strerror}", hint="check its permissions") from error

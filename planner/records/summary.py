@@ -16,7 +16,7 @@ from planner.records.jsonl import MeasurementFile
 from planner.records.measurement import SEVERAL_RANKS, Measurement
 from planner.units import today
 
-KINDS_OF_KERNELS = (
+SINGLE_GPU_KINDS = (
     "launch", "bandwidth", "gemm", "attention", "memory_op", "block", "optimizer", "end_to_end", "power",
 )  # fmt: skip
 """Kinds of points that describe a single GPU."""
@@ -76,7 +76,7 @@ class RecordFacts:
         return self.day is not None and self.day > (today() + timedelta(days=1)).isoformat()
 
     @property
-    def gives_kernels(self) -> bool:
+    def may_hold_rates(self) -> bool:
         """Whether it may hold rates of the device; not if it is of several ranks or of numerics and has no kernels."""
         return bool(self.kernels) or not (self.several_ranks or self.numerics_only)
 
@@ -138,9 +138,9 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
         unused_lines=file.unused_lines,
         imported=last.imported.tool,
         imported_gpu=last.imported.catalogue_gpu,
-        kernels=_kernels(file.measurements),
-        several_ranks=last.imported.tool is None and any(_of_ranks(point) for point in file.measurements),
-        collectives=any(tells_of_network(point) for point in file.measurements),
+        kernels=_single_gpu_results(file.measurements),
+        several_ranks=last.imported.tool is None and any(_is_of_several_ranks(point) for point in file.measurements),
+        collectives=any(measures_network(point) for point in file.measurements),
         numerics_only=kinds == {"numerics"},
     )
 
@@ -150,10 +150,10 @@ def resuming(facts: RecordFacts) -> str:
     return "mpplan probe --device cpu --resume" if facts.device_kind == "cpu" else "mpplan probe --resume"
 
 
-def _kernels(points: Iterable[Measurement]) -> tuple[str, ...]:
-    of_device = [point for point in points if point.status == "ok" and point.kind in KINDS_OF_KERNELS]
+def _single_gpu_results(points: Iterable[Measurement]) -> tuple[str, ...]:
+    of_device = [point for point in points if point.status == "ok" and point.kind in SINGLE_GPU_KINDS]
     kinds, precisions = {point.kind for point in of_device}, {point.setup.precision for point in of_device}
-    return (*(kind for kind in KINDS_OF_KERNELS if kind in kinds), *sorted(filter(None, precisions)))
+    return (*(kind for kind in SINGLE_GPU_KINDS if kind in kinds), *sorted(filter(None, precisions)))
 
 
 def ranks_of(points: Iterable[Measurement]) -> tuple[int, int]:
@@ -162,15 +162,15 @@ def ranks_of(points: Iterable[Measurement]) -> tuple[int, int]:
     return max(len(names), 1), max(len({name.partition(" rank ")[0] for name in names}), 1)
 
 
-def _of_ranks(point: Measurement) -> bool:
+def _is_of_several_ranks(point: Measurement) -> bool:
     return point.kind in SEVERAL_RANKS or bool(point.ranks.names)
 
 
-def tells_of_network(point: Measurement) -> bool:
+def measures_network(point: Measurement) -> bool:
     """Whether a line is a timed collective between GPUs; gloo and CPUs say nothing about the links between GPUs."""
-    at = point.communication
-    between_gpus = point.device.kind == "cuda" and at.backend in (None, "nccl")
-    placed = bool(at.op and at.world and at.world > 1 and at.nodes and at.bytes)
+    comm = point.communication
+    between_gpus = point.device.kind == "cuda" and comm.backend in (None, "nccl")
+    placed = bool(comm.op and comm.world and comm.world > 1 and comm.nodes and comm.bytes)
     return point.kind == "collective" and point.usable_time and between_gpus and placed
 
 

@@ -78,26 +78,26 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
     table, disordered = _in_order(table)
     if disordered:
         notes.append("interleaved")
-    back = np.diff(table["number"]) <= 0
+    restarted = np.diff(table["number"]) <= 0
     if chosen.kind == "bar":  # a new bar restarts its seconds
-        back |= np.diff(table["end_s"]) < 0
+        restarted |= np.diff(table["end_s"]) < 0
     if not np.any(table["number"]):  # lines without numbers show no restarts
-        back[:] = False
-    attempt = np.concatenate(([0], np.cumsum(back))).astype(np.int64)
+        restarted[:] = False
+    attempt = np.concatenate(([0], np.cumsum(restarted))).astype(np.int64)
     if chosen.kind == "bar":
         table, attempt = _spaced(table, attempt)
     steps, source = _timed(table, attempt, chosen.kind)
     totals = chosen.gathered.totals
     stated = collector.facts.get("steps")
-    of = totals[-1][1] if totals else None
+    last_step = totals[-1][1] if totals else None
     if chosen.kind == "bar" and (bar := collector.bar) is not None and bar.epoch is None:
-        of = bar.of
+        last_step = bar.of
     total = collector.total
     return RunLog(
         name=name,
         framework=chosen.framework,
         steps=steps,
-        last_step=of if of is not None else int(stated) if isinstance(stated, float) else None,
+        last_step=last_step if last_step is not None else int(stated) if isinstance(stated, float) else None,
         facts=collector.facts,
         parts=_parts(collector),
         marks=_marks(collector, chosen, steps),
@@ -123,8 +123,8 @@ def _table(gathered: Gathered) -> dict[str, Floats]:
     return table
 
 
-def _rows(table: dict[str, Floats], chosen: Whole) -> dict[str, Floats]:
-    return {name: column[chosen] for name, column in table.items()}
+def _rows(table: dict[str, Floats], indices: Whole) -> dict[str, Floats]:
+    return {name: column[indices] for name, column in table.items()}
 
 
 def _in_order(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
@@ -134,9 +134,9 @@ def _in_order(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
         return table, False
     keep = np.concatenate(([True], np.diff(number) != 0))
     table = _rows(table, np.flatnonzero(keep))
-    back = np.flatnonzero(np.diff(table["number"]) < 0)
-    if len(back) > max(SHORT, OFTEN * len(table["number"])):
-        runs = np.diff(np.concatenate(([-1], back, [len(table["number"]) - 1])))
+    decreases = np.flatnonzero(np.diff(table["number"]) < 0)
+    if len(decreases) > max(SHORT, OFTEN * len(table["number"])):
+        runs = np.diff(np.concatenate(([-1], decreases, [len(table["number"]) - 1])))
         if np.median(runs) <= SHORT:
             _, first = np.unique(table["number"], return_index=True)
             return _rows(table, first), True
@@ -146,18 +146,18 @@ def _in_order(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
 def _spaced(table: dict[str, Floats], attempt: Whole) -> tuple[dict[str, Floats], Whole]:
     """Keep states of a progress bar that are far enough apart to give the time of a step."""
     elapsed, number = table["end_s"], table["number"]
-    apart = max(SHORTEST_BAR_S, float(np.nanmax(elapsed)) / BAR_INTERVALS)
+    interval_s = max(SHORTEST_BAR_S, float(np.nanmax(elapsed)) / BAR_INTERVALS)
     kept: list[int] = []
-    for start in range(int(attempt[-1]) + 1):
-        rows = np.flatnonzero(attempt == start)
+    for attempt_number in range(int(attempt[-1]) + 1):
+        rows = np.flatnonzero(attempt == attempt_number)
         last = None
         for row in rows:
-            if last is None or elapsed[row] - elapsed[last] >= apart:
+            if last is None or elapsed[row] - elapsed[last] >= interval_s:
                 kept.append(int(row))
                 last = row
         if len(rows) and kept[-1] != rows[-1] and number[rows[-1]] > number[kept[-1]]:
-            alone = len(kept) > 1 and attempt[kept[-2]] == start
-            if alone:  # the last interval is short: merge it with the previous one
+            has_previous = len(kept) > 1 and attempt[kept[-2]] == attempt_number
+            if has_previous:  # the last interval is short: merge it with the previous one
                 kept.pop()
             kept.append(int(rows[-1]))
     chosen = np.array(kept, dtype=np.int64)

@@ -12,16 +12,16 @@ from planner.text import shortened
 class DamagedError(Exception):
     """A line has the format of a framework, but holds an invalid value."""
 
-    def __init__(self, key: str, text: str, wanted: str = "a number above 0") -> None:
+    def __init__(self, key: str, text: str, expected: str = "a number above 0") -> None:
         """Describe the invalid value.
 
         Args:
             key: the framework's name of the value.
             text: text that was found.
-            wanted: description of the expected value.
+            expected: description of the expected value.
         """
-        super().__init__(key, text, wanted)
-        self.words = f"{key}: expected {wanted}, found `{shortened(text[:200])}`"
+        super().__init__(key, text, expected)
+        self.words = f"{key}: expected {expected}, found `{shortened(text[:200])}`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,21 +55,21 @@ def log_lines(file: BinaryIO, name: str) -> Iterator[LogLine]:
     Raises:
         InputFileError: it is not text, or a damaged archive.
     """
-    number, rest, long = 1, "", False
+    number, partial, long = 1, "", False
     for text in _opening_whole(_decoded(file, name)):
-        pieces, ends = _cut(rest + text)
-        rest = pieces.pop()
+        pieces, ends = _cut(partial + text)
+        partial = pieces.pop()
         for piece, end in zip(pieces, ends, strict=True):
             if piece and not long:
                 yield _line(number, piece)
             long = False
             number += end != "\r"
-        if len(rest) > LONGEST_LINE and not _is_document(number, rest):  # keep only its beginning
+        if len(partial) > LONGEST_LINE and not _is_document(number, partial):  # keep only its beginning
             if not long:
-                yield _line(number, rest)
-            rest, long = "", True
-    if rest and not long:
-        yield replace(_line(number, rest), whole=False)
+                yield _line(number, partial)
+            partial, long = "", True
+    if partial and not long:
+        yield replace(_line(number, partial), whole=False)
 
 
 def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
@@ -102,11 +102,11 @@ def _opening_whole(texts: Iterator[str]) -> Iterator[str]:
 
 def _cut(text: str) -> tuple[list[str], list[str]]:
     """Split text into lines, the last one incomplete, and their ends; a CR at the very end stays until more is read."""
-    held = "\r" if text.endswith("\r") else ""
-    text = text[: len(text) - len(held)]
+    carriage_return = "\r" if text.endswith("\r") else ""
+    text = text[: len(text) - len(carriage_return)]
     ends = _LINE_END.findall(text)
     pieces = _LINE_END.split(text)
-    pieces[-1] += held
+    pieces[-1] += carriage_return
     return pieces, ends
 
 

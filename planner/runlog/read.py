@@ -150,10 +150,12 @@ def _check_one_framework(name: str, collector: Collector) -> None:
     leading = {key: len(value) for key, value in tables.items() if key not in JOINING and len(value) >= FEWEST_MIXED}
     if len(leading) < 2:
         return
-    order = sorted(leading, key=lambda key: tables[key].first_line)
-    told = " and ".join(f"{key} ({leading[key]:,} lines from line {tables[key].first_line} on)" for key in order)
+    by_first_line = sorted(leading, key=lambda key: tables[key].first_line)
+    frameworks = " and ".join(
+        f"{key} ({leading[key]:,} lines from line {tables[key].first_line} on)" for key in by_first_line
+    )
     raise InputFileError(
-        f"{name}:{tables[order[1]].first_line}: expected steps of one framework, understood {told}",
+        f"{name}:{tables[by_first_line[1]].first_line}: expected steps of one framework, understood {frameworks}",
         hint="cut the file into one log for each run",
     )
 

@@ -11,7 +11,7 @@ from planner.answer.plan import Answer
 from planner.answer.training_shown import TrainingShown
 from planner.errors import Message, MessageValue
 from planner.evidence import Assumption
-from planner.measured.skipped_steps import ARITHMETIC, Skipping, skipping
+from planner.measured.skipped_steps import ARITHMETIC, Skipping, worst_skipping
 from planner.safety.mixture import placed
 from planner.safety.parity import parities
 from planner.safety.tasks import plan_kind, suits
@@ -34,32 +34,32 @@ def with_safety(
         stack: software stack of the plans.
         shown: tasks of the document that the user named, of which a report draws one.
     """
-    at_hand = tuple(findings)
+    findings = tuple(findings)
     kind = plan_kind(sees_images=answer.model.has_network)
-    parity = parities(answer.plans, at_hand, stack, kind)
+    parity = parities(answer.plans, findings, stack, kind)
     drawn = _drawn(answer, parity, tuple(shown), kind)
     if drawn is not None and answer.plans:
         gpu = answer.plans[0].gpu
-        leading = [plan for plan in answer.plans if plan.gpu == gpu]
+        own_plans = [plan for plan in answer.plans if plan.gpu == gpu]
         savings = [row for row in answer.savings if row.view == SAME_GPUS and row.gpu == gpu]
-        idle = {row.precision for row in parity if row.gpu == gpu and row.untrained is not None}
+        failing = {row.precision for row in parity if row.gpu == gpu and row.untrained is not None}
         mixtures = (
-            replace(point, recommended=False) if point.precision in idle else point  # do not advise what fails to train
-            for point in placed(drawn.mixtures, leading, savings)
+            replace(point, recommended=False) if point.precision in failing else point  # never advise a failed training
+            for point in placed(drawn.mixtures, own_plans, savings)
         )
         drawn = replace(drawn, mixtures=tuple(mixtures))
-    taken = {plan.precision for plan in answer.plans if plan.skipped_step_ratio}
-    told = [
-        (precision, skips)
+    with_skips = {plan.precision for plan in answer.plans if plan.skipped_step_ratio}
+    skippings = [
+        (precision, skipping)
         for precision in dict.fromkeys(plan.precision for plan in answer.plans)
-        if (skips := skipping(at_hand, precision, stack)) is not None
+        if (skipping := worst_skipping(findings, precision, stack)) is not None
     ]
     return replace(
         answer,
         parity=parity,
         numerics=drawn,
-        assumptions=(*answer.assumptions, *(_skipped(name, skips) for name, skips in told if name in taken)),
-        warnings=(*answer.warnings, *(_untrained(name, skips) for name, skips in told if not skips.trains)),
+        assumptions=(*answer.assumptions, *(_skipped(name, row) for name, row in skippings if name in with_skips)),
+        warnings=(*answer.warnings, *(_untrained(name, row) for name, row in skippings if not row.trains)),
     )
 
 
@@ -69,23 +69,23 @@ def _drawn(
     """Task to draw: the one that the plan's parity names, else the first like the plan's model, else the first."""
     asked = answer.question.get("precision")
     gpu = answer.plans[0].gpu if answer.plans else None
-    named = [(row, told.task) for row in parity if row.gpu == gpu and (told := row.measured or row.untrained)]
-    named.sort(key=lambda told: (asked is None or told[0].precision != asked.value, not suits(told[1], kind)))
-    wanted = named[0][1] if named else None
-    first = sorted(shown, key=lambda task: (task.task != wanted, not suits(task.task, kind)))
-    return first[0] if first else None
+    tested = [(row, result.task) for row in parity if row.gpu == gpu and (result := row.measured or row.untrained)]
+    tested.sort(key=lambda pair: (asked is None or pair[0].precision != asked.value, not suits(pair[1], kind)))
+    first_task = tested[0][1] if tested else None
+    by_priority = sorted(shown, key=lambda task: (task.task != first_task, not suits(task.task, kind)))
+    return by_priority[0] if by_priority else None
 
 
-def _skipped(precision: str, told: Skipping) -> Assumption:
+def _skipped(precision: str, skipping: Skipping) -> Assumption:
     """Assumption about the share of skipped steps, with the scaler's arithmetic or the measurement behind it."""
-    figures, scaler = told.finding.figures, told.scaler
+    figures, scaler = skipping.finding.figures, skipping.scaler
     common: dict[str, MessageValue] = {
-        "precision": precision.upper(), "ratio": told.ratio or 0.0, "task": _task(figures.task),
-        "device": told.finding.device_name,
+        "precision": precision.upper(), "ratio": skipping.ratio or 0.0, "task": _task(figures.task),
+        "device": skipping.finding.device_name,
     }  # fmt: skip
-    if told.basis == ARITHMETIC:
+    if skipping.basis == ARITHMETIC:
         common |= {
-            "most": 2.0 * (told.ratio or 0.0), "scaler": scaler.name, "count": scaler.hysteresis,
+            "most": 2.0 * (skipping.ratio or 0.0), "scaler": scaler.name, "count": scaler.hysteresis,
             "interval": scaler.growth_interval_steps,
         }  # fmt: skip
         text = Message.of("assumption.skipped_steps", **common)
@@ -96,13 +96,13 @@ def _skipped(precision: str, told: Skipping) -> Assumption:
     return Assumption(id="skipped_steps", message=text, input="records")
 
 
-def _untrained(precision: str, told: Skipping) -> Message:
+def _untrained(precision: str, skipping: Skipping) -> Message:
     """Warning that the precision did not train, so that a saving in it is void."""
-    figures = told.finding.figures
+    figures = skipping.finding.figures
     ratio = 1.0 if figures.skipped_step_ratio is None else figures.skipped_step_ratio
     return Message.of(
         "warning.untrained", precision=precision.upper(), ratio=ratio, task=_task(figures.task),
-        device=told.finding.device_name,
+        device=skipping.finding.device_name,
     )  # fmt: skip
 
 

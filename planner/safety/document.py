@@ -62,8 +62,8 @@ def _pairs(document: Doc, source: str) -> Iterator[PrecisionFinding]:
                 difference_high=pair["difference_high"], margin=pair["margin"], verdict=pair["verdict"],
                 seeds_needed=pair["seeds_needed"], skipped_step_ratio=pair["skipped_step_ratio"],
             )  # fmt: skip
-            found = _finding(document, source, f"{_task(part['task'])}/parity", pair["precision"], figures)
-            yield replace(found, diverged=pair["diverged"])
+            finding = _finding(document, source, f"{_task(part['task'])}/parity", pair["precision"], figures)
+            yield replace(finding, diverged=pair["diverged"])
 
 
 def _scalings(document: Doc, source: str) -> Iterator[PrecisionFinding]:
@@ -76,16 +76,16 @@ def _scalings(document: Doc, source: str) -> Iterator[PrecisionFinding]:
                 steps=run["steps"], skipped_step_ratio=run["skipped_step_ratio"],
                 steady_skipped_step_ratio=run["steady_skipped_step_ratio"],
             )  # fmt: skip
-            found = _finding(document, source, f"{_task(part['task'])}/loss-scaling", part["precision"], figures)
+            finding = _finding(document, source, f"{_task(part['task'])}/loss-scaling", part["precision"], figures)
             settled, skips = _settled(run)
-            yield replace(found, settled_steps=settled, settled_skips=skips)
+            yield replace(finding, settled_steps=settled, settled_skips=skips)
 
 
 def _settled(run: Doc) -> tuple[int, int]:
     """Number of steps after the first one that was taken, and number of these that an overflow undid."""
-    lost = sorted({step for step in run["overflow_steps"] if 0 <= step < run["steps"]})
-    first = next((number for number, step in enumerate(lost) if step != number), len(lost))
-    return max(run["steps"] - first - 1, 0), len(lost) - first
+    skipped = sorted({step for step in run["overflow_steps"] if 0 <= step < run["steps"]})
+    first = next((number for number, step in enumerate(skipped) if step != number), len(skipped))
+    return max(run["steps"] - first - 1, 0), len(skipped) - first
 
 
 def _finding(document: Doc, source: str, point: str, recipe: str, figures: TrainingNumerics) -> PrecisionFinding:
@@ -112,8 +112,8 @@ def tasks_shown(document: Doc, source: str) -> tuple[TrainingShown, ...]:
         document: the document, checked against its schema.
         source: its name, for readers.
     """
-    every = (shown_of(document, source, place) for place in range(len(document["tasks"])))
-    return tuple(shown for shown in every if shown is not None)
+    summaries = (shown_of(document, source, place) for place in range(len(document["tasks"])))
+    return tuple(shown for shown in summaries if shown is not None)
 
 
 def shown_of(document: Doc, source: str, place: int = 0) -> TrainingShown | None:
@@ -129,8 +129,8 @@ def shown_of(document: Doc, source: str, place: int = 0) -> TrainingShown | None
     task = document["tasks"][place]
 
     def part(section: str) -> Doc:
-        mine: Doc = next((row for row in document[section] if row["task"] == task["id"]), {})
-        return mine
+        section_of_task: Doc = next((row for row in document[section] if row["task"] == task["id"]), {})
+        return section_of_task
 
     scaling, lowered, policy = part("loss_scaling"), part("sensitivity"), part("policy")
     kept, high = frozenset(policy.get("keep_high", ())), _high(part("parity"))
@@ -199,13 +199,15 @@ def _of_a_float(row: Doc) -> bool:
 def _formats(rows: list[Any]) -> Iterator[FormatShare]:
     """Effect of each number format on the values of all layers together, weighted by each layer's non-zero values."""
     for name in rows[0]["formats"]:
-        there, known = [row for row in rows if name in row["formats"]], load_number_formats().get(name)
-        if known is None:
+        with_format = [row for row in rows if name in row["formats"]]
+        number_format = load_number_formats().get(name)
+        if number_format is None:
             continue
-        flushed, saturated = (_share(there, name, key) for key in ("flushed_ratio", "saturated_ratio"))
-        scaled = [row for row in there if row["formats"][name].get("flushed_at_best_ratio") is not None]
+        flushed, saturated = (_share(with_format, name, key) for key in ("flushed_ratio", "saturated_ratio"))
+        scaled = [row for row in with_format if row["formats"][name].get("flushed_at_best_ratio") is not None]
         yield FormatShare(
-            format=name, label=known.label, least_log2=known.least_log2, most_log2=round(known.most_log2, 2),
+            format=name, label=number_format.label,
+            least_log2=number_format.least_log2, most_log2=round(number_format.most_log2, 2),
             flushed_ratio=flushed, saturated_ratio=saturated,
             flushed_scaled_ratio=_share(scaled, name, "flushed_at_best_ratio") if scaled else None,
         )  # fmt: skip
@@ -227,10 +229,10 @@ def _pairs_shown(parity: Doc) -> Iterator[PairShown]:
         if pair["pairs"] + pair["diverged"] == 0:
             continue
         low, mid, high = (pair[f"difference_{end}"] for end in ("low", "mid", "high"))
-        known = low is not None and mid is not None and high is not None and low <= mid <= high
+        has_interval = low is not None and mid is not None and high is not None and low <= mid <= high
         yield PairShown(
             precision=pair["precision"], baseline=pair["baseline"], metric=pair["metric"], verdict=pair["verdict"],
-            low=low if known else None, mid=mid if known else None, high=high if known else None,
+            low=low if has_interval else None, mid=mid if has_interval else None, high=high if has_interval else None,
             margin=pair["margin"], pairs=pair["pairs"],
             emulated=pair["mode"] != REAL, task=_task(parity["task"]), steps=parity["steps"], diverged=pair["diverged"],
         )  # fmt: skip
@@ -252,5 +254,5 @@ def _layers(lowered: Doc, kept: frozenset[str]) -> tuple[LayerShown, ...]:
 def _high(parity: Doc) -> str:
     """Higher precision of a plan: BF16 if the same task found it equivalent, otherwise the baseline."""
     pairs = parity.get("pairs", ())
-    alike = any(pair["precision"] == "bf16" and pair["verdict"] == "equivalent" for pair in pairs)
-    return "bf16" if alike else str(parity.get("baseline", "fp32"))
+    bf16_equivalent = any(pair["precision"] == "bf16" and pair["verdict"] == "equivalent" for pair in pairs)
+    return "bf16" if bf16_equivalent else str(parity.get("baseline", "fp32"))

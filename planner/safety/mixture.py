@@ -30,10 +30,10 @@ def mixed(high: Estimate, low: Estimate, low_share_ratio: float) -> Estimate:
         low: the quantity of the plan in the lower precision.
         low_share_ratio: share of the arithmetic or of the steps in the lower precision, 0..1.
     """
-    share, rest = low_share_ratio, 1.0 - low_share_ratio
+    low_share, high_share = low_share_ratio, 1.0 - low_share_ratio
     return Estimate(
-        low=share * low.low + rest * high.low, mid=share * low.mid + rest * high.mid,
-        high=share * low.high + rest * high.high,
+        low=low_share * low.low + high_share * high.low, mid=low_share * low.mid + high_share * high.mid,
+        high=low_share * low.high + high_share * high.high,
     )  # fmt: skip
 
 
@@ -87,11 +87,11 @@ def _better(other: MixturePoint, point: MixturePoint, saved: Saving | None) -> b
         return False
     if other.loss_change is None or other.loss_range is None or point.loss_change is None or point.loss_range is None:
         return False  # an unknown error excludes nothing
-    above = other.loss_change - point.loss_change
+    difference = other.loss_change - point.loss_change
     error = hypot(_half(other.loss_range), _half(point.loss_range))
     if other.low_share_ratio == point.low_share_ratio:
-        return above + error < 0
-    return _sooner(other, point, saved) and above + error <= point.margin
+        return difference + error < 0
+    return _sooner(other, point, saved) and difference + error <= point.margin
 
 
 def _half(interval: Estimate) -> float:

@@ -24,16 +24,16 @@ from planner.answer.parity import (
 )
 from planner.answer.plan import Plan
 from planner.evidence import Estimate
-from planner.measured.skipped_steps import skipping
+from planner.measured.skipped_steps import worst_skipping
 from planner.safety.tasks import LANGUAGE, is_of, suits
 from planner.training.losses import PublishedLoss, published_loss, published_rates
 
 if TYPE_CHECKING:  # an answer without training results does not load the records
     from planner.measured.training import PrecisionFinding
 
-HELD_AGAINST = "fp32"
+LOSS_REFERENCE = "fp32"
 """Reference precision for the others' loss."""
-USUAL = "bf16"
+SAVING_REFERENCE = "bf16"
 """Usual precision of training. Savings of another precision are relative to it, not to FP32."""
 WORST_LAST = ("equivalent", "cannot_tell", "not_equivalent")
 
@@ -49,37 +49,37 @@ def parities(
         stack: software stack of the plans, which determines the loss scaler.
         kind: kind of task that is like the plans' model, from `tasks.plan_kind`.
     """
-    at_hand, told = tuple(plans), tuple(findings)
-    tested = [row for row in told if row.figures.instrument == "parity" and row.figures.verdict is not None]
-    on_gpu = {(plan.gpu, plan.precision): plan for plan in at_hand if plan.fits}
-    failed = {plan.precision: _untrained(told, plan.precision, stack) for plan in at_hand}
-    known = ((_known(plan, tested, failed[plan.precision], kind), plan) for plan in at_hand)
+    plans, findings = tuple(plans), tuple(findings)
+    tested = [row for row in findings if row.figures.instrument == "parity" and row.figures.verdict is not None]
+    on_gpu = {(plan.gpu, plan.precision): plan for plan in plans if plan.fits}
+    failed = {plan.precision: _untrained(findings, plan.precision, stack) for plan in plans}
+    known = ((_known(plan, tested, failed[plan.precision], kind), plan) for plan in plans)
     return tuple(_with_cost(parity, plan, on_gpu, _priced(parity.measured, tested, kind)) for parity, plan in known)
 
 
 def _untrained(findings: Iterable[PrecisionFinding], precision: str, stack: str) -> Untrained | None:
     """Training that failed because loss scaling skipped too many steps; None if there was none, or it trained."""
-    told = skipping(findings, precision, stack)
-    if told is None or told.trains:
+    skipping = worst_skipping(findings, precision, stack)
+    if skipping is None or skipping.trains:
         return None
-    found, figures = told.finding, told.finding.figures
+    finding, figures = skipping.finding, skipping.finding.figures
     ratio = figures.skipped_step_ratio
     return Untrained(
         task=str(figures.task), steps=figures.steps,
         skipped=None if ratio is None or figures.steps is None else round(ratio * figures.steps),
-        emulated=bool(figures.emulated), device=found.device_name, source=found.source or None, date=found.date,
+        emulated=bool(figures.emulated), device=finding.device_name, source=finding.source or None, date=finding.date,
     )  # fmt: skip
 
 
 def _known(plan: Plan, tested: list[PrecisionFinding], failed: Untrained | None, kind: str) -> Parity:
-    nothing = Parity(gpu=plan.gpu, precision=plan.precision, basis=NOT_TESTED, untrained=failed)
-    if plan.precision == HELD_AGAINST:
-        return replace(nothing, basis=REFERENCE)
-    own = [row for row in tested if row.precision == plan.precision]
+    untested = Parity(gpu=plan.gpu, precision=plan.precision, basis=NOT_TESTED, untrained=failed)
+    if plan.precision == LOSS_REFERENCE:
+        return replace(untested, basis=REFERENCE)
+    of_precision = [row for row in tested if row.precision == plan.precision]
     fact = published_loss(plan.precision)
-    measured = _measured(max(own, key=lambda row: _weight(row, plan, kind)), kind) if own else None
+    measured = _measured(max(of_precision, key=lambda row: _weight(row, plan, kind)), kind) if of_precision else None
     basis = MEASURED if measured is not None or failed is not None else PUBLISHED if fact is not None else NOT_TESTED
-    return replace(nothing, basis=basis, measured=measured, published=None if fact is None else _published(fact))
+    return replace(untested, basis=basis, measured=measured, published=None if fact is None else _published(fact))
 
 
 def _weight(finding: PrecisionFinding, plan: Plan, kind: str) -> tuple[bool, bool, bool, bool, bool, bool, int, float]:
@@ -105,10 +105,11 @@ def _weight(finding: PrecisionFinding, plan: Plan, kind: str) -> tuple[bool, boo
 def _measured(finding: PrecisionFinding, kind: str) -> MeasuredParity:
     figures = finding.figures
     low, mid, high = figures.difference_low, figures.difference_mid, figures.difference_high
-    known = low is not None and mid is not None and high is not None and low <= mid <= high
+    difference = None
+    if low is not None and mid is not None and high is not None and low <= mid <= high:
+        difference = Estimate(low=low, mid=mid, high=high)
     return MeasuredParity(
-        baseline=figures.baseline or HELD_AGAINST, metric=figures.metric or "loss",
-        difference=Estimate(low=low, mid=mid, high=high) if known else None,  # type: ignore[arg-type]  # `known`
+        baseline=figures.baseline or LOSS_REFERENCE, metric=figures.metric or "loss", difference=difference,
         margin=figures.margin, verdict=str(figures.verdict), seeds=figures.seeds, steps=figures.steps,
         task=str(figures.task), recipe=finding.recipe, emulated=bool(figures.emulated), device=finding.device_name,
         source=finding.source or None, date=finding.date, diverged=finding.diverged,
@@ -146,9 +147,9 @@ def _priced(measured: MeasuredParity | None, tested: Iterable[PrecisionFinding],
     higher = measured.verdict == "not_equivalent" and measured.difference.low > 0
     if not higher or not is_of(measured.task, kind):
         return None
-    usual = (row.figures for row in tested if row.precision == USUAL)
-    apart = any(row.task == measured.task and row.verdict == "not_equivalent" for row in usual)
-    return None if apart else measured
+    reference_figures = (row.figures for row in tested if row.precision == SAVING_REFERENCE)
+    reference_differs = any(row.task == measured.task and row.verdict == "not_equivalent" for row in reference_figures)
+    return None if reference_differs else measured
 
 
 def _with_cost(
@@ -157,13 +158,19 @@ def _with_cost(
     """Add the savings per nat to a parity: for the measured loss if it can be priced, and for the published loss."""
     if parity.untrained is not None:
         return parity
-    published, own, others = parity.published, None, None
+    published, measured_per_nat, published_per_nat = parity.published, None, None
     if priced is not None and priced.difference is not None:
-        own = _per_nat(MEASURED, USUAL, priced.difference.mid, plan, on_gpu.get((plan.gpu, USUAL)))
+        measured_per_nat = _per_nat(
+            MEASURED, SAVING_REFERENCE, priced.difference.mid, plan, on_gpu.get((plan.gpu, SAVING_REFERENCE))
+        )
     if published is not None and published.difference > 0:
         base = on_gpu.get((plan.gpu, published.baseline))
-        others = _per_nat(PUBLISHED, published.baseline, published.difference, plan, base)
-    return replace(parity, per_nat=others if own is None else own, published_per_nat=others)
+        published_per_nat = _per_nat(PUBLISHED, published.baseline, published.difference, plan, base)
+    return replace(
+        parity,
+        per_nat=published_per_nat if measured_per_nat is None else measured_per_nat,
+        published_per_nat=published_per_nat,
+    )
 
 
 def _per_nat(basis: str, baseline: str, nats: float, plan: Plan, base: Plan | None) -> CostPerNat | None:

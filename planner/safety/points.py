@@ -50,13 +50,13 @@ def _point(
     name: str, kind: str, share: float, row: Doc, section: Doc, high: str, *, recommended: bool = False
 ) -> MixturePoint:
     change: float | None = row.get("loss_change")
-    known = Estimate.exactly(0.0) if name == "all_high" else _interval(row, change)
+    interval = Estimate.exactly(0.0) if name == "all_high" else _interval(row, change)
     margin = float(section["margin"])
     # A recommended point must be within the margin at the upper end of its interval, not only at its mid value.
-    recommended = recommended and known is not None and known.high <= margin
+    recommended = recommended and interval is not None and interval.high <= margin
     return MixturePoint(
         name=name, precision=precision_of(section["precision"]), high=high, low_share_ratio=share, loss_change=change,
-        loss_range=known, steps=section["steps"], seeds=row.get("seeds", section.get("seeds")),
+        loss_range=interval, steps=section["steps"], seeds=row.get("seeds", section.get("seeds")),
         diverged=row.get("diverged") or 0, kind=kind, margin=margin, recommended=recommended,
     )  # fmt: skip
 

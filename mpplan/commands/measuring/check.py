@@ -47,7 +47,7 @@ def check(record: NameOrFile, json: options.JsonFlag = False, strict: options.St
     else:
         typer.echo("\n".join(_text(path, stored, damaged)))
     if damaged:
-        what = f"{damaged[0].said_of(str(path))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
+        what = f"{damaged[0].describe(str(path))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
         raise InputFileError(what, hint=_what_helps(stored))
     if strict and not stored.verdict.trustworthy:
         raise UnstableError(f"`{path}` cannot be trusted", hint=again(path, stored.verdict, stored.file))
@@ -134,7 +134,7 @@ def _faults(path: Path, damaged: list[RecordProblem], left_out: int) -> list[str
     for problem in damaged:
         same.setdefault((problem.key, problem.what), []).append(problem)
     groups = list(same.values())
-    shown = [f"{group[0].said_of(str(path))}{_also(group[1:])}" for group in groups[:SHOWN_FAULTS]]
+    shown = [f"{group[0].describe(str(path))}{_also(group[1:])}" for group in groups[:SHOWN_FAULTS]]
     more = sum(map(len, groups[SHOWN_FAULTS:])) + left_out
     return shown + ([f"and {more:,} more"] if more else [])
 

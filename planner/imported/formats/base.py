@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.imported.reading import Beside, Reading
+from planner.imported.reading import ImportContext, Reading
 from planner.imported.source import SourceFile
 from planner.lazy import dataclass
 
@@ -23,6 +23,6 @@ class ImportFormat:
     """Whether a log of steps beside the file is of use."""
     recognises: Callable[[str], bool]
     """Whether the first characters of a file are of this format. It never raises: the answer is no if in doubt."""
-    read: Callable[[SourceFile, Beside], Reading]
+    read: Callable[[SourceFile, ImportContext], Reading]
     """Reads a file. It raises `InputFileError` if the file is damaged or holds nothing of use, and `UsageError` if
     something is missing beside it."""

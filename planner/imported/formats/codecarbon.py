@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.windows import Window, window_point
-from planner.imported.reading import Beside, ImportedPoint, Reading, statistics_of
+from planner.imported.reading import ImportContext, ImportedPoint, Reading, statistics_of
 from planner.imported.source import SourceFile, clean_name
 from planner.runlog.moments import parse_moment
 from planner.units import KWH_J
@@ -36,21 +36,21 @@ def _recognises(head: str) -> bool:
     return all(name in names for name in (*COLUMNS, "codecarbon_version"))
 
 
-def _read(source: SourceFile, beside: Beside) -> Reading:
+def _read(source: SourceFile, context: ImportContext) -> Reading:
     rows = _rows(source)
     models = {_model(row) for _, row in rows} - {None}
     if len(models) > 1:
         raise source.fail(1, "gpu_model: expected runs on one kind of GPU, found several", "split the file by GPU")
     windows = [_window(source, line, row) for line, row in rows]
     points = [
-        _with_steps(window_point("run", f"run{number}/gpus{window.gpus}", [window], beside.training), beside)
+        _with_steps(window_point("run", f"run{number}/gpus{window.gpus}", [window], context.training), context)
         for number, window in enumerate(windows, 1)
     ]
     first = rows[0][1]
     start = parse_moment(first.get("timestamp", ""))
     return Reading(
         points=tuple(points),
-        doubts=(*DOUBTS, *([BY_MEAN, *beside.steps.doubts] if beside.steps else [])),
+        doubts=(*DOUBTS, *([BY_MEAN, *context.steps.doubts] if context.steps else [])),
         tool_version=clean_name(first.get("codecarbon_version", "")) or None,
         device_name=next((str(model) for model in models), None),
         date=None if start is None else start.iso(),
@@ -98,17 +98,17 @@ def _window(source: SourceFile, line: int, row: Mapping[str, str]) -> Window:
     )
 
 
-def _with_steps(point: ImportedPoint, beside: Beside) -> ImportedPoint:
+def _with_steps(point: ImportedPoint, context: ImportContext) -> ImportedPoint:
     """Turn the point of a run into the point of a step, if the times of its steps are known."""
-    if beside.steps is None:
+    if context.steps is None:
         return point
-    time = statistics_of(beside.steps.steady_s)
+    time = statistics_of(context.steps.steady_s)
     step_j = (point.power.mean_w or 0.0) * (time.median_s or 0.0)
     return replace(
         point,
         setup=replace(point.setup, role="step"),
         time=time,
-        sampling=replace(point.sampling, samples=len(beside.steps.steady_s)),
+        sampling=replace(point.sampling, samples=len(context.steps.steady_s)),
         energy=replace(point.energy, j_per_iteration=step_j),
     )
 

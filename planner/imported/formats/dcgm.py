@@ -17,7 +17,7 @@ import numpy as np
 
 from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.power import PowerLog, numbered, training_point
-from planner.imported.reading import Beside, Reading
+from planner.imported.reading import ImportContext, Reading
 from planner.imported.source import SourceFile, clean_name
 from planner.lazy import dataclass
 from planner.records.machine import SoftwareVersions
@@ -50,7 +50,7 @@ def _recognises(head: str) -> bool:
     return any(name in header.split() for name in COLUMNS)
 
 
-def _read(source: SourceFile, beside: Beside) -> Reading:
+def _read(source: SourceFile, context: ImportContext) -> Reading:
     reader = _stored if source.head.lstrip().startswith("{") else _served if FIELD in source.head else _printed
     samples = list(reader(source))
     if not samples:
@@ -66,7 +66,7 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
     labels = samples[0].labels or {}
     doubts = ("read by DCGM: the driver's power field",)
     return Reading(
-        points=(training_point(source, log, beside, HINT),),
+        points=(training_point(source, log, context, HINT),),
         doubts=doubts if log.clock else (*doubts, "the log has no times"),
         device_name=clean_name(labels.get("modelName", "")) or None,
         software=SoftwareVersions(driver_version=clean_name(labels.get("DCGM_FI_DRIVER_VERSION", "")) or None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from planner.imported.formats.base import ImportFormat
-from planner.imported.reading import Beside, ImportedPoint, Reading
+from planner.imported.reading import ImportContext, ImportedPoint, Reading
 from planner.imported.source import SourceFile, clean_name
 from planner.measured.network.runs import CollectiveRun, parse_nccl_tests
 from planner.records.communication import OPS_OF_NCCL_TESTS, Communication, rates_of
@@ -27,7 +27,7 @@ def _recognises(head: str) -> bool:
     return _TABLE.search(head) is not None or ("nThread" in head and _RANKS.search(head) is not None)
 
 
-def _read(source: SourceFile, beside: Beside) -> Reading:
+def _read(source: SourceFile, context: ImportContext) -> Reading:
     runs = parse_nccl_tests(source.plain, source.name)
     names = {run.device_name for run in runs}
     if len(names) > 1:

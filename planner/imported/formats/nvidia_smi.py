@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.power import PowerLog, numbered, training_point
-from planner.imported.reading import Beside, Reading
+from planner.imported.reading import ImportContext, Reading
 from planner.imported.source import SourceFile, clean_name
 from planner.lazy import dataclass
 from planner.records.machine import SoftwareVersions
@@ -50,7 +50,7 @@ def _recognises(head: str) -> bool:
     return any(name in POWER for name in names)
 
 
-def _read(source: SourceFile, beside: Beside) -> Reading:
+def _read(source: SourceFile, context: ImportContext) -> Reading:
     rows = csv.reader(source.text.splitlines(), skipinitialspace=True)
     names = _columns(next(rows, []))
     power = next((name for name in POWER if name in names), None)
@@ -83,7 +83,7 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
         doubts.append(f"{what} left out")
     memory_mib = first.get("memory.total", "").removesuffix(" MiB")
     return Reading(
-        points=(training_point(source, log, beside, HINT),),
+        points=(training_point(source, log, context, HINT),),
         doubts=(*doubts, "read with nvidia-smi, whose own calls may lag"),
         device_name=clean_name(first.get("name") or first.get("gpu_name") or "") or None,
         memory_total_bytes=source.number(2, "memory.total", memory_mib, above_zero=True) * MIB if memory_mib else None,

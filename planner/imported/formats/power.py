@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.errors import InputFileError, UsageError
-from planner.imported.reading import Beside, ImportedPoint, Training, statistics_of
+from planner.imported.reading import ImportContext, ImportedPoint, Training, statistics_of
 from planner.imported.source import SourceFile
 from planner.imported.steps.log import StepLog
 from planner.lazy import dataclass
@@ -69,26 +69,26 @@ def numbered(names: Sequence[str]) -> npt.NDArray[np.intp]:
     return np.array([order[name] for name in names], dtype=np.intp)
 
 
-def training_point(source: SourceFile, log: PowerLog, beside: Beside, hint: str) -> ImportedPoint:
+def training_point(source: SourceFile, log: PowerLog, context: ImportContext, hint: str) -> ImportedPoint:
     """Point of a training step with its mean power and energy per GPU.
 
     Args:
         source: the file of the log.
         log: its samples.
-        beside: the steps, and the training that they belong to.
+        context: the steps, and the training that they belong to.
         hint: advice on how to write a complete log.
 
     Raises:
         UsageError: no log of steps was given, or only one of the two logs has a time zone.
         InputFileError: too few samples are within the steps.
     """
-    steps = beside.steps
+    steps = context.steps
     if steps is None:
         raise UsageError(
             f"`{source.name}` is a log of power: the steps that ran are missing",
             hint="name their log with `--steps LOG` (Megatron-LM, nanotron, torchtitan, Hugging Face, CSV, JSON Lines)",
         )
-    inside = _within(log, steps, beside.utc_offset_s)
+    inside = _within(log, steps, context.utc_offset_s)
     by_gpu = [log.watts[(log.gpu == gpu) if inside is None else (log.gpu == gpu) & inside] for gpu in range(log.gpus)]
     fewest = min(len(watts) for watts in by_gpu)
     if fewest < FEWEST_SAMPLES:
@@ -100,12 +100,12 @@ def training_point(source: SourceFile, log: PowerLog, beside: Beside, hint: str)
         )
     mean_w = float(np.mean([watts.mean() for watts in by_gpu]))
     time = statistics_of(steps.steady_s)
-    doubts = [*steps.doubts, *_doubts(log, inside is None, beside.training)]
+    doubts = [*steps.doubts, *_doubts(log, inside is None, context.training)]
     return ImportedPoint(
-        name=_name(beside.training),
+        name=_name(context.training),
         kind="training",
-        setup=RunSetup(role="step", precision=beside.training.precision),
-        shape=shape_of(beside.training),
+        setup=RunSetup(role="step", precision=context.training.precision),
+        shape=shape_of(context.training),
         communication=Communication(world=log.gpus),
         time=time,
         sampling=Sampling(samples=len(steps.steady_s), regime="sustained"),

@@ -19,7 +19,7 @@ from planner.imported.formats.trace_shapes import (
     attention_of,
     product_of,
 )
-from planner.imported.reading import Beside, ImportedPoint, Reading, statistics_of
+from planner.imported.reading import ImportContext, ImportedPoint, Reading, statistics_of
 from planner.imported.source import SourceFile, clean_name
 from planner.measured.kernels import ELEMENT_BYTES
 from planner.records.figures import Sampling, TimeStatistics
@@ -59,7 +59,7 @@ def _recognises(head: str) -> bool:
     return head.lstrip().startswith("{") and ('"traceEvents"' in head or '"deviceProperties"' in head)
 
 
-def _read(source: SourceFile, beside: Beside) -> Reading:
+def _read(source: SourceFile, context: ImportContext) -> Reading:
     document = source.document()
     if not isinstance(document, dict):
         raise source.fail(1, "expected a JSON object with `traceEvents`", HINT)
@@ -70,7 +70,7 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
     device = _device(document)
     rank = document.get("distributedInfo")
     ranks = _whole(rank.get("world_size")) if isinstance(rank, dict) else None
-    doubts = [*DOUBTS, *_left_out(kernels, points)]
+    doubts = [*DOUBTS, *_coverage_doubts(kernels, points)]
     if ranks is not None and ranks > 1:
         doubts.append(f"one rank of {ranks}")
     memory_bytes = as_number(device.get("totalGlobalMem"))
@@ -86,8 +86,8 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
 
 def _device(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Properties of the first GPU in the trace; a process sees the GPUs of its node, which are all of one kind."""
-    listed = document.get("deviceProperties")
-    first = listed[0] if isinstance(listed, list) and listed else None
+    devices = document.get("deviceProperties")
+    first = devices[0] if isinstance(devices, list) and devices else None
     return first if isinstance(first, dict) else {}
 
 
@@ -101,8 +101,8 @@ def _cuda(document: Mapping[str, Any]) -> str | None:
     version = _whole(document.get("cuda_runtime_version"))
     if not version:
         return None
-    major, rest = divmod(version, CUDA_MAJOR)
-    return f"{major}.{rest // CUDA_MINOR}"
+    major, remainder = divmod(version, CUDA_MAJOR)
+    return f"{major}.{remainder // CUDA_MINOR}"
 
 
 def _date(document: Mapping[str, Any]) -> str | None:
@@ -119,7 +119,7 @@ def _date(document: Mapping[str, Any]) -> str | None:
     return None if moment is None else moment.iso()
 
 
-def _left_out(kernels: Kernels, points: list[ImportedPoint]) -> list[str]:
+def _coverage_doubts(kernels: Kernels, points: list[ImportedPoint]) -> list[str]:
     """Doubts about the share of kernel time that is in no point, and the longest kernels without shapes."""
     used_s = sum((point.time.median_s or 0.0) * (point.sampling.samples or 0) for point in points)
     share = 1.0 - min(used_s / kernels.total_s, 1.0) if kernels.total_s else 0.0
@@ -132,9 +132,9 @@ def _left_out(kernels: Kernels, points: list[ImportedPoint]) -> list[str]:
 
 def _undisturbed(calls: list[Call]) -> tuple[list[float], str]:
     """Times of the calls that ran alone if there are enough, else of all calls; and the quality of the times."""
-    alone = [call.seconds for call in calls if call.alone and call.seconds > 0]
-    if len(alone) >= FEWEST_ALONE or len(alone) == len(calls):
-        return alone, "ok"
+    alone_s = [call.seconds for call in calls if call.alone and call.seconds > 0]
+    if len(alone_s) >= FEWEST_ALONE or len(alone_s) == len(calls):
+        return alone_s, "ok"
     return [call.seconds for call in calls if call.seconds > 0], "contended"
 
 
@@ -178,28 +178,28 @@ def _sampling(times: list[float], calls: list[Call], quality: str) -> Sampling:
 
 def _attention(kernels: Kernels) -> list[ImportedPoint]:
     """Points of attention whose forward and backward kernels were both traced."""
-    forward, backward = (_by_attention(kernels, known) for known in (FORWARD, BACKWARD))
+    forward, backward = (_by_attention(kernels, operators) for operators in (FORWARD, BACKWARD))
     points = []
     for shape, calls in forward.items():
-        times, quality = _undisturbed(calls)
-        back, back_quality = _undisturbed(backward.get(shape, []))
-        if times and back:
-            worse = quality if back_quality == "ok" else back_quality
-            points.append(_attention_point(shape, times, back, worse))
+        forward_times, forward_quality = _undisturbed(calls)
+        backward_times, backward_quality = _undisturbed(backward.get(shape, []))
+        if forward_times and backward_times:
+            quality = forward_quality if backward_quality == "ok" else backward_quality
+            points.append(_attention_point(shape, forward_times, backward_times, quality))
     return points
 
 
-def _by_attention(kernels: Kernels, known: Mapping[str, Any]) -> dict[AttentionShape, list[Call]]:
+def _by_attention(kernels: Kernels, operators: Mapping[str, Any]) -> dict[AttentionShape, list[Call]]:
     by_shape: dict[AttentionShape, list[Call]] = {}
     for call in kernels.calls:
-        shape = attention_of(call, dict(known))
+        shape = attention_of(call, dict(operators))
         if shape is not None:
             by_shape.setdefault(shape, []).append(call)
     return by_shape
 
 
 def _attention_point(shape: AttentionShape, forward: list[float], backward: list[float], quality: str) -> ImportedPoint:
-    there, back = statistics_of(forward), statistics_of(backward)
+    forward_time, backward_time = statistics_of(forward), statistics_of(backward)
     flop = 2.0 * shape.batch * shape.heads * shape.head_dim * float(shape.length) ** 2
     return ImportedPoint(
         name=f"s{shape.length}/b{shape.batch}h{shape.heads}kv{shape.kv_heads}d{shape.head_dim}/{shape.recipe}",
@@ -211,9 +211,9 @@ def _attention_point(shape: AttentionShape, forward: list[float], backward: list
         ),
         counts=WorkCounts(flop_model=3.0 * flop),
         time=TimeStatistics(
-            median_s=(there.median_s or 0.0) + (back.median_s or 0.0),
-            forward_median_s=there.median_s,
-            backward_median_s=back.median_s,
+            median_s=(forward_time.median_s or 0.0) + (backward_time.median_s or 0.0),
+            forward_median_s=forward_time.median_s,
+            backward_median_s=backward_time.median_s,
         ),
         sampling=Sampling(samples=min(len(forward), len(backward)), regime="burst", quality=quality),
         sd_ratio=KERNEL_SD,

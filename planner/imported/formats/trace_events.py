@@ -150,12 +150,12 @@ def _id(details: Mapping[str, Any], *keys: str) -> int | None:
 
 def _span(source: SourceFile, number: int, event: Mapping[str, Any]) -> tuple[float, float]:
     """Start and end of an event in microseconds."""
-    start_us, lasts_us = as_number(event.get("ts")), as_number(event.get("dur"))
-    if start_us is None or lasts_us is None:
+    start_us, duration_us = as_number(event.get("ts")), as_number(event.get("dur"))
+    if start_us is None or duration_us is None:
         key = "ts" if start_us is None else "dur"
-        found = clean_name(str(event.get(key))[:200])
-        raise source.fail(1, f"traceEvents[{number}].{key}: expected a number of at least 0, found `{found}`", HINT)
-    return start_us, start_us + lasts_us
+        value = clean_name(str(event.get(key))[:200])
+        raise source.fail(1, f"traceEvents[{number}].{key}: expected a number of at least 0, found `{value}`", HINT)
+    return start_us, start_us + duration_us
 
 
 def _operator(source: SourceFile, number: int, event: Mapping[str, Any], details: Mapping[str, Any]) -> Operator:
@@ -215,8 +215,8 @@ def _launched_within(kernel: _Kernel, read: _Events) -> bool:
     launch = None if kernel.correlation is None else read.launches.get(kernel.correlation)
     if operator is None or launch is None:
         return False
-    name, moment_us = launch
-    return "Graph" not in name and operator.start_us <= moment_us <= operator.end_us
+    name, launch_us = launch
+    return "Graph" not in name and operator.start_us <= launch_us <= operator.end_us
 
 
 def _seconds(kernel: _Kernel) -> float:
@@ -229,12 +229,12 @@ def _alone(kernels: list[_Kernel]) -> npt.NDArray[np.bool_]:
     devices, streams = np.array([k.device for k in kernels]), np.array([k.stream for k in kernels])
     alone = np.ones(len(kernels), dtype=np.bool_)
     for device, stream in {(kernel.device, kernel.stream) for kernel in kernels}:
-        own = (devices == device) & (streams == stream)
-        others = (devices == device) & (streams != stream)
-        if others.any():
-            order = np.argsort(starts[others])
-            begun, latest = starts[others][order], np.maximum.accumulate(ends[others][order])
-            before = np.searchsorted(begun, ends[own], side="left")
+        same_stream = (devices == device) & (streams == stream)
+        other_streams = (devices == device) & (streams != stream)
+        if other_streams.any():
+            order = np.argsort(starts[other_streams])
+            begun, latest = starts[other_streams][order], np.maximum.accumulate(ends[other_streams][order])
+            before = np.searchsorted(begun, ends[same_stream], side="left")
             latest_end = np.where(before > 0, latest[np.maximum(before - 1, 0)], -np.inf)
-            alone[own] = latest_end <= starts[own]
+            alone[same_stream] = latest_end <= starts[same_stream]
     return alone

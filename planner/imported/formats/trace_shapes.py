@@ -46,22 +46,22 @@ class _AttentionOperator:
     """Position of the query; the keys follow."""
     causal: int
     """Position of the input for causal attention: `True`, or a kind of mask above 0."""
-    lengths: tuple[int, ...]
+    absent: tuple[int, ...]
     """Positions of inputs that must be absent: the lengths of packed sequences and the bias."""
     heads_first: bool
     """Whether the axes are batch, head, length, size; otherwise they are batch, length, head, size."""
 
 
 FORWARD = {
-    "aten::_flash_attention_forward": _AttentionOperator(query=0, causal=8, lengths=(3, 4), heads_first=False),
-    "aten::_efficient_attention_forward": _AttentionOperator(query=0, causal=9, lengths=(3, 4, 5), heads_first=False),
-    "aten::_cudnn_attention_forward": _AttentionOperator(query=0, causal=10, lengths=(3, 4, 5), heads_first=True),
+    "aten::_flash_attention_forward": _AttentionOperator(query=0, causal=8, absent=(3, 4), heads_first=False),
+    "aten::_efficient_attention_forward": _AttentionOperator(query=0, causal=9, absent=(3, 4, 5), heads_first=False),
+    "aten::_cudnn_attention_forward": _AttentionOperator(query=0, causal=10, absent=(3, 4, 5), heads_first=True),
 }
 """The innermost operators of forward attention, whose kernels are only attention; a bias is rejected like packing."""
 BACKWARD = {
-    "aten::_flash_attention_backward": _AttentionOperator(query=1, causal=11, lengths=(6, 7), heads_first=False),
-    "aten::_efficient_attention_backward": _AttentionOperator(query=1, causal=14, lengths=(4, 6, 7), heads_first=False),
-    "aten::_cudnn_attention_backward": _AttentionOperator(query=1, causal=14, lengths=(8, 9, 10), heads_first=True),
+    "aten::_flash_attention_backward": _AttentionOperator(query=1, causal=11, absent=(6, 7), heads_first=False),
+    "aten::_efficient_attention_backward": _AttentionOperator(query=1, causal=14, absent=(4, 6, 7), heads_first=False),
+    "aten::_cudnn_attention_backward": _AttentionOperator(query=1, causal=14, absent=(8, 9, 10), heads_first=True),
 }
 
 
@@ -107,19 +107,19 @@ def float_recipe(kernels: tuple[str, ...]) -> str | None:
     return "fp32" if "sgemm" in text or "ffma" in text or "simt" in text else None
 
 
-def attention_of(call: Call, known: dict[str, _AttentionOperator]) -> AttentionShape | None:
+def attention_of(call: Call, operators: dict[str, _AttentionOperator]) -> AttentionShape | None:
     """Attention of a call, forward or backward; None if it is not attention, not causal, or packed."""
     operator = call.operator
-    form = known.get(operator.name)
-    if form is None or max(form.causal, *form.lengths) >= len(operator.dims) or form.causal >= len(operator.values):
+    spec = operators.get(operator.name)
+    if spec is None or max(spec.causal, *spec.absent) >= len(operator.dims) or spec.causal >= len(operator.values):
         return None
-    query, key = operator.dims[form.query : form.query + 2]
-    recipe = RECIPES.get(operator.types[form.query]) if form.query < len(operator.types) else None
-    packed = any(operator.dims[place] for place in form.lengths)
-    if len(query) != 4 or len(key) != 4 or packed or recipe is None or not _is_causal(operator.values[form.causal]):
+    query, key = operator.dims[spec.query : spec.query + 2]
+    recipe = RECIPES.get(operator.types[spec.query]) if spec.query < len(operator.types) else None
+    present = any(operator.dims[position] for position in spec.absent)
+    if len(query) != 4 or len(key) != 4 or present or recipe is None or not _is_causal(operator.values[spec.causal]):
         return None
-    batch, heads, length, size = query if form.heads_first else (query[0], query[2], query[1], query[3])
-    kv_heads, kv_length = (key[1], key[2]) if form.heads_first else (key[2], key[1])
+    batch, heads, length, size = query if spec.heads_first else (query[0], query[2], query[1], query[3])
+    kv_heads, kv_length = (key[1], key[2]) if spec.heads_first else (key[2], key[1])
     if kv_length != length or kv_heads > heads:
         return None
     return AttentionShape(batch=batch, length=length, heads=heads, kv_heads=kv_heads, head_dim=size, recipe=recipe)

@@ -14,7 +14,7 @@ from typing import Any
 
 from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.windows import Window, window_point
-from planner.imported.reading import Beside, Reading
+from planner.imported.reading import ImportContext, Reading
 from planner.imported.source import SourceFile, clean_name
 from planner.runlog.moments import parse_moment
 
@@ -39,7 +39,7 @@ def _recognises(head: str) -> bool:
     return head.lstrip()[:1] in ("{", "[") and '"gpu_energy"' in head and '"time"' in head
 
 
-def _read(source: SourceFile, beside: Beside) -> Reading:
+def _read(source: SourceFile, context: ImportContext) -> Reading:
     is_json = source.head.lstrip()[:1] in ("{", "[")
     start, windows = (None, list(_from_json(source))) if is_json else _from_csv(source)
     kept = [window for window in windows if window.gpu_j > 0]
@@ -53,7 +53,7 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
     points = [
         window_point(
             "step" if _STEP.search(name) else name, f"{name}/gpus{gpus}" if name else f"gpus{gpus}", same,
-            beside.training,
+            context.training,
         )
         for (name, gpus), same in by_name.items()
     ]  # fmt: skip

@@ -158,9 +158,9 @@ def _between(source: SourceFile, steps: Sequence[LoggedStep], *, timed: bool) ->
     for before, after in pairwise(steps):
         assert before.end is not None
         assert after.end is not None
-        apart = 1 if before.number is None or after.number is None else after.number - before.number
+        step_count = 1 if before.number is None or after.number is None else after.number - before.number
         elapsed_s = after.end.seconds - before.end.seconds
-        if apart < 1 or elapsed_s <= 0:
+        if step_count < 1 or elapsed_s <= 0:
             raise source.fail(after.line, f"expected a later step and time than those of line {before.line}")
-        durations.append(elapsed_s / apart)
+        durations.append(elapsed_s / step_count)
     return durations

@@ -77,7 +77,7 @@ def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> d
         layer = _layer(rates, point, work, blocks) if work else None
         if layer is not None:
             layers.setdefault(LayerRun.of(point.setup), []).append(layer)
-    return {run: _mean(listed) for run, listed in layers.items()}
+    return {run: _mean(run_layers) for run, run_layers in layers.items()}
 
 
 def layer_clocks_hz(points: Sequence[Measurement]) -> dict[LayerRun, float]:
@@ -100,22 +100,22 @@ def _layer(rates: MeasuredRates, point: Measurement, work: PointWork, blocks: Se
     if composed is None or not point.time.median_s:
         return None
     held_hz = median_clock_hz(blocks, lambda other: other.setup.recipe == recipe)
-    slower = 1.0
+    clock_slowdown = 1.0
     if clock_ratio(point, held_hz) is not None:
-        held, burst = (composed_seconds(rates, work, recipe, clock) for clock in (held_hz, clock_hz))
-        slower = sum(held or (1.0,)) / sum(burst or (1.0,))
+        held_s, burst_s = (composed_seconds(rates, work, recipe, clock) for clock in (held_hz, clock_hz))
+        clock_slowdown = sum(held_s or (1.0,)) / sum(burst_s or (1.0,))
     composed_s = sum(composed)
     return _Layer(
-        probe_id=point.probe_id, log_ratio=log(slower * point.time.median_s / composed_s), composed_s=composed_s
+        probe_id=point.probe_id, log_ratio=log(clock_slowdown * point.time.median_s / composed_s), composed_s=composed_s
     )
 
 
 def _mean(layers: Sequence[_Layer]) -> MeasuredValue:
-    whole_s = sum(layer.composed_s for layer in layers)
-    mean = sum(layer.log_ratio * layer.composed_s for layer in layers) / whole_s
-    variance = sum((layer.log_ratio - mean) ** 2 * layer.composed_s for layer in layers) / whole_s
-    told = PRIOR_LAYERS * PRIOR_SD**2 + len(layers) * variance
+    total_s = sum(layer.composed_s for layer in layers)
+    mean = sum(layer.log_ratio * layer.composed_s for layer in layers) / total_s
+    variance = sum((layer.log_ratio - mean) ** 2 * layer.composed_s for layer in layers) / total_s
+    pooled_squares = PRIOR_LAYERS * PRIOR_SD**2 + len(layers) * variance
     return MeasuredValue(
-        value=exp(mean), relative_sd=sqrt(told / (PRIOR_LAYERS + len(layers) - 1)),
+        value=exp(mean), relative_sd=sqrt(pooled_squares / (PRIOR_LAYERS + len(layers) - 1)),
         probe_ids=tuple(layer.probe_id for layer in layers),
     )  # fmt: skip

@@ -25,7 +25,7 @@ EAGER_CAST_KERNELS, COMPILED_CAST_KERNELS = 8.0, 2.0
 END_AND_UPDATE_KERNELS = 60.0
 """Approximate number of kernels of embedding, output layer, loss and update in one step of eager code. Plans count
 them without the update."""
-OPERATION_LAUNCHES = 4.0
+OPERATION_LAUNCH_RATIO = 4.0
 """Host time of an operation, with dispatch and autograd, over that of a bare kernel launch. It is used if a record does
 not hold the host time of operations. Measured: 4.6 on the host of an H100, at most 4.1 on that of an H200
 (docs/probing.md)."""
@@ -40,9 +40,9 @@ MOST_STEPS = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launched:
-    """The launches of one step and the host time that they took."""
+    """The kernels of one step and the host time that their launches took."""
 
-    launches: float
+    kernels: float
     """Approximate number of kernels."""
     host_s: float
     """Time that the host took to launch them."""
@@ -50,8 +50,8 @@ class Launched:
 
 def layer_kernels(work: PointWork, recipe: str) -> tuple[float, float]:
     """Approximate number of kernels of the layers, forward and backward."""
-    each = COMPILED_KERNELS if work.compiled else work.eager_kernels
-    forward, backward = (work.layers * count for count in each)
+    per_layer = COMPILED_KERNELS if work.compiled else work.eager_kernels
+    forward, backward = (work.layers * count for count in per_layer)
     if COMPUTE.get(recipe, recipe) in HIGH:
         cast = COMPILED_CAST_KERNELS if work.compiled else EAGER_CAST_KERNELS
         casts = cast * sum(product.count for product in work.products if product.low)
@@ -59,20 +59,20 @@ def layer_kernels(work: PointWork, recipe: str) -> tuple[float, float]:
     return forward, backward + (forward if work.recompute else 0.0)
 
 
-def launches_of(work: PointWork, recipe: str) -> float:
+def step_kernels(work: PointWork, recipe: str) -> float:
     """Approximate number of kernels of a whole step."""
     return sum(layer_kernels(work, recipe)) + END_AND_UPDATE_KERNELS
 
 
 def launched(point: Measurement, work: PointWork) -> Launched | None:
-    """Launches and host time of a point; None if the record does not hold its host time.
+    """Kernels and host time of a point; None if the record does not hold its host time.
 
     The host time is at most the step time, because in a sequence of steps the host launches one step per step time.
     """
     host_s, whole_s = point.time.host_median_s, point.time.median_s
     if host_s is None:
         return None
-    return Launched(launches=launches_of(work, point.setup.recipe or ""), host_s=min(host_s, whole_s or host_s))
+    return Launched(kernels=step_kernels(work, point.setup.recipe or ""), host_s=min(host_s, whole_s or host_s))
 
 
 def with_host(rates: MeasuredRates, points: Sequence[Measurement]) -> MeasuredRates:
@@ -100,11 +100,11 @@ def _least_absolute(steps: Sequence[Launched]) -> HostTime:
     Such a line passes through two of the points (exactly for relative errors, nearly for logarithms). The search
     therefore tries all pairs of points, and each point together with the origin.
     """
-    counts = np.array([step.launches for step in steps])
+    counts = np.array([step.kernels for step in steps])
     seconds = np.array([step.host_s for step in steps])
     first, second = np.triu_indices(len(steps), k=1)
-    apart = counts[first] != counts[second]
-    first, second = first[apart], second[apart]
+    distinct = counts[first] != counts[second]
+    first, second = first[distinct], second[distinct]
     launch_s = (seconds[first] - seconds[second]) / (counts[first] - counts[second])
     step_s = seconds[first] - launch_s * counts[first]
     launch_s, step_s = np.append(launch_s, seconds / counts), np.append(step_s, np.zeros(len(steps)))
@@ -115,20 +115,20 @@ def _least_absolute(steps: Sequence[Launched]) -> HostTime:
     return HostTime(step_s=float(step_s[best]), launch_s=float(launch_s[best]))
 
 
-def host_time(own: Iterable[Launched | None], longest_launch_s: float, rates: MeasuredRates) -> HostTime:
+def host_time(own_steps: Iterable[Launched | None], longest_launch_s: float, rates: MeasuredRates) -> HostTime:
     """Host time for steps of one implementation.
 
     Args:
-        own: steps of the implementation; None for a step whose host time is unknown.
+        own_steps: steps of the implementation; None for a step whose host time is unknown.
         longest_launch_s: upper bound of the time of one launch, since no step was shorter than all of its launches.
         rates: rates of the same record.
     """
-    steps = [step for step in own if step is not None]
+    steps = [step for step in own_steps if step is not None]
     line = rates.host or (_least_absolute(steps) if steps else None)
     if line is None:
         bare_s = rates.launch_s.value if rates.launch_s else 0.0
-        return HostTime(step_s=0.0, launch_s=min(OPERATION_LAUNCHES * bare_s, longest_launch_s))
-    logs = [np.log(step.host_s / line.seconds(step.launches)) for step in steps]
-    known = len(logs) / (len(logs) + (SAMPLE_SD / SCALE_SD) ** 2)
-    scale = float(np.exp(known * np.median(logs))) if logs else 1.0
+        return HostTime(step_s=0.0, launch_s=min(OPERATION_LAUNCH_RATIO * bare_s, longest_launch_s))
+    logs = [np.log(step.host_s / line.seconds(step.kernels)) for step in steps]
+    weight = len(logs) / (len(logs) + (SAMPLE_SD / SCALE_SD) ** 2)
+    scale = float(np.exp(weight * np.median(logs))) if logs else 1.0
     return HostTime(step_s=scale * line.step_s, launch_s=scale * line.launch_s)

@@ -63,13 +63,13 @@ def phase_seconds(
             the rates hold.
     """
     products, end_products = (
-        _products_s(rates, listed, recipe, clock_hz) for listed in (work.products, work.edge_products)
+        _products_s(rates, group, recipe, clock_hz) for group in (work.products, work.edge_products)
     )
     attention_forward, attention_backward = _attention_s(rates, work, recipe, clock_hz)
     layer_traffic = work.element_passes * pass_seconds(rates, recipe, compiled=work.compiled)
     end_traffic = work.edge_passes * pass_seconds(rates, recipe)
     casts = _casts_s(rates, work, recipe)
-    again = 1.0 if work.recompute else 0.0
+    reruns = 1.0 if work.recompute else 0.0
     backward_share = 1.0 - FORWARD_SHARE
     forward = PhaseSeconds(
         products=products[0],
@@ -80,10 +80,10 @@ def phase_seconds(
         end_traffic=FORWARD_SHARE * end_traffic,
     )
     backward = PhaseSeconds(
-        products=products[1] + again * products[0],
-        attention=attention_backward + again * attention_forward,
-        traffic=(backward_share + again * FORWARD_SHARE) * layer_traffic,
-        casts=casts[1] + again * casts[0],
+        products=products[1] + reruns * products[0],
+        attention=attention_backward + reruns * attention_forward,
+        traffic=(backward_share + reruns * FORWARD_SHARE) * layer_traffic,
+        casts=casts[1] + reruns * casts[0],
         end_products=end_products[1],
         end_traffic=backward_share * end_traffic,
     )
@@ -102,7 +102,7 @@ def copy_bytes_per_s(rates: MeasuredRates) -> float:
     return rates.copy_bytes_per_s.value if rates.copy_bytes_per_s else NOMINAL_BYTES_PER_S
 
 
-def _slower(held_hz: Mapping[str, float], compute: str, clock_hz: float | None) -> float:
+def _clock_slowdown(held_hz: Mapping[str, float], compute: str, clock_hz: float | None) -> float:
     """Time of arithmetic at a clock over its time at the clock for which its rates hold."""
     return clock_ratio_of(held_hz.get(compute), clock_hz) or 1.0
 
@@ -121,11 +121,11 @@ def _products_s(
             forward_s += product.flop / _nominal(rates)
             backward_s += 2.0 * product.flop / _nominal(rates)
         else:
-            times = product.count * _slower(rates.sustained_clock_hz, kind, clock_hz)
+            factor = product.count * _clock_slowdown(rates.sustained_clock_hz, kind, clock_hz)
             of_input, of_weight = rates.gradient_ratios.get(kind, (1.0, 1.0))
-            forward_s += times * product_seconds(fit, kind, m, n, k)
-            backward_s += times * of_input * product_seconds(fit, kind, m, k, n)
-            backward_s += times * of_weight * product_seconds(fit, kind, n, k, m)
+            forward_s += factor * product_seconds(fit, kind, m, n, k)
+            backward_s += factor * of_input * product_seconds(fit, kind, m, k, n)
+            backward_s += factor * of_weight * product_seconds(fit, kind, n, k, m)
     return forward_s, backward_s
 
 
@@ -154,11 +154,11 @@ def _casts_s(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float,
     weights = sum(product.count * product.n * product.k for product in low)
     outputs = sum(product.count * product.m * product.n for product in low)
     turned_s = 0.0 if work.compiled else TURNED_BYTES * (inputs + weights + outputs) / copy_bytes_per_s(rates)
-    element_s = _cast_s(rates, recipe, compiled=work.compiled)
+    element_s = _element_cast_s(rates, recipe, compiled=work.compiled)
     return element_s * (inputs + weights), element_s * (inputs + weights + 2.0 * outputs) + turned_s
 
 
-def _cast_s(rates: MeasuredRates, recipe: str, *, compiled: bool) -> float:
+def _element_cast_s(rates: MeasuredRates, recipe: str, *, compiled: bool) -> float:
     """Measured time of casting one element; if there is none, the traffic of the cast at the bandwidth of copies."""
     measured = rates.cast_s.get(LayerRun(recipe=recipe, compiled=compiled))
     if measured is not None:
@@ -178,9 +178,9 @@ def _attention_s(rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: f
         forward_s = work.attention_flop / _nominal(rates)
         return forward_s, FLASH_BACKWARD * forward_s
     columns = attention_columns(work.attention_flop, work.attention_tokens, work.attention_head)
-    slower = _slower(rates.attention_clock_hz, high, clock_hz)
+    slowdown = _clock_slowdown(rates.attention_clock_hz, high, clock_hz)
     forward_s, backward_s = (
-        slower * fit.seconds(columns, (work.attention_tokens, work.attention_head)) for fit in fits
+        slowdown * fit.seconds(columns, (work.attention_tokens, work.attention_head)) for fit in fits
     )
     return forward_s, backward_s
 

@@ -125,10 +125,10 @@ def dynamic_j(
 
     def arithmetic(kind: int, power: _Power, held_hz: float | None) -> float:
         """Energy of one kind of arithmetic; seconds hold at the clock of the rates, watts at the clock of `power`."""
-        slower = clock_ratio_of(held_hz, power.clock_hz) or 1.0
-        faster = clock_ratio_of(clock_hz, power.clock_hz) or 1.0
-        drawn_w: float = max(power.mean_w - idle_w, 0.0) * faster**exponent
-        return step.kinds_s[kind] * slower * drawn_w
+        slowdown = clock_ratio_of(held_hz, power.clock_hz) or 1.0
+        clock_ratio = clock_ratio_of(clock_hz, power.clock_hz) or 1.0
+        drawn_w: float = max(power.mean_w - idle_w, 0.0) * clock_ratio**exponent
+        return step.kinds_s[kind] * slowdown * drawn_w
 
     traffic_s = sum(step.kinds_s[kind] for kind in (TRAFFIC, CASTS, END_TRAFFIC)) + step.optimizer_s
     return (

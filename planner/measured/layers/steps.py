@@ -16,7 +16,7 @@ import numpy as np
 from planner.lazy import dataclass
 from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
 from planner.measured.kernels import Floats, LinearFit, fit_linear, quiet_first
-from planner.measured.layers.host import Launched, host_time, launched, launches_of, layer_kernels
+from planner.measured.layers.host import Launched, host_time, launched, layer_kernels, step_kernels
 from planner.measured.layers.phases import copy_bytes_per_s, phase_seconds
 from planner.measured.layers.workloads import DescribedWork, PointWork, work_of
 from planner.measured.rates import HostTime, MeasuredRates
@@ -93,7 +93,7 @@ class _Step:
     forward: Floats
     """Predicted seconds by kind of work, `[kind]`."""
     backward: Floats
-    launches: float
+    kernels: float
     """Approximate number of kernels that the host launches."""
     shape: tuple[float, ...]
     """Position in shape space, for carrying residuals to nearby shapes."""
@@ -173,7 +173,7 @@ class StepFit:
             backward_s=backward_s,
             optimizer_s=update_s,
             closure=self.closure,
-            host_s=self.host.seconds(step.launches),
+            host_s=self.host.seconds(step.kernels),
             kinds_s=self.device.kinds_s(_described(target, work, rates, self.recipe, None)),
         )
 
@@ -195,7 +195,7 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
     on_gpu = timed[0][0].device.kind == "cuda"
     host = HostTime(step_s=0.0, launch_s=0.0)
     if on_gpu:
-        host = host_time((step.host for step in steps), min(step.total_s / step.launches for step in steps), rates)
+        host = host_time((step.host for step in steps), min(step.total_s / step.kernels for step in steps), rates)
     # Predictions from a nominal rate are no reason to pull multiples towards 1.
     device = _chosen(_bound_by_device(steps, host), pulled=bool(rates.product_fits))
     return StepFit(
@@ -213,7 +213,7 @@ def _bound_by_device(steps: Sequence[_Step], host: HostTime) -> list[_Step]:
     """Anchors that the host did not delay; all anchors if none remain, or only one and the host time is a guess."""
 
     def host_s(step: _Step) -> float:
-        usual_s = host.seconds(step.launches)
+        usual_s = host.seconds(step.kernels)
         return min(step.host.host_s, usual_s) if step.host else usual_s  # a single sample may itself be delayed
 
     free = [step for step in steps if host_s(step) < HOST_BOUND * step.total_s]
@@ -244,7 +244,7 @@ def _fit(steps: Sequence[_Step], grouping: Grouping, *, pulled: bool) -> _Device
     pull = [min(PULLS[kind] for kind in group) if pulled else 0.0 for group in grouping]
 
     def fit(kinds: Sequence[Floats], seconds: Sequence[float]) -> LinearFit:
-        columns = np.array([_grouped(of, grouping) for of in kinds])
+        columns = np.array([_grouped(step_kinds, grouping) for step_kinds in kinds])
         return fit_linear(columns, np.array(seconds), shapes, ids, sds, pull=pull)
 
     return _DeviceFit(
@@ -328,7 +328,7 @@ def _described(
             phase_seconds(rates, work, recipe, clock_hz), _weight_bytes(work, recipe), kernels, strict=True
         )
     )  # fmt: skip
-    return _Step(forward=forward, backward=backward, launches=launches_of(work, recipe), shape=_shape(point))
+    return _Step(forward=forward, backward=backward, kernels=step_kernels(work, recipe), shape=_shape(point))
 
 
 def _weight_bytes(work: PointWork, recipe: str) -> tuple[float, float]:

@@ -50,9 +50,9 @@ def layer_bandwidths(points: Sequence[Measurement]) -> Values:
         ]
         wide = [point for point in operations if _element_bytes(point) == WIDE_BYTES]
         narrow = [point for point in operations if _element_bytes(point) != WIDE_BYTES]
-        for wanted, listed in ((WIDE_BYTES, wide), (2.0, narrow or wide)):
-            if listed:
-                bandwidths[_mode(wanted, compiled=compiled)] = _mean(quiet_first(listed))
+        for element_bytes, of_size in ((WIDE_BYTES, wide), (2.0, narrow or wide)):
+            if of_size:
+                bandwidths[_mode(element_bytes, compiled=compiled)] = _mean(quiet_first(of_size))
     return bandwidths
 
 
@@ -81,7 +81,7 @@ def _mean(operations: Sequence[Measurement]) -> MeasuredValue:
     for point in operations:
         bytes_per_s = (point.counts.bytes_min or 0.0) / (point.time.median_s or 1.0)
         by_role.setdefault(point.setup.role or "", []).append(bytes_per_s)
-    bandwidths = {role: log_mean(listed)[0] for role, listed in by_role.items()}
+    bandwidths = {role: log_mean(role_rates)[0] for role, role_rates in by_role.items()}
     measured = sum(PASSES[role] for role in bandwidths)
     mean = measured / sum(PASSES[role] / bandwidth for role, bandwidth in bandwidths.items())
     return MeasuredValue(

@@ -68,13 +68,18 @@ class FittedTerm:
 class Link(Enum):
     """Link that limits the rate of a run; the equations take the slower of the two.
 
-    The value of each member is the term of the other link, which then does not count.
+    The value of each member is the term of its own rate.
     """
 
-    INSIDE = "nic_bytes_per_s"
+    INSIDE = "nvlink_bytes_per_s"
     """The links inside a node or rack: NVLink, else PCIe."""
-    BETWEEN = "nvlink_bytes_per_s"
+    BETWEEN = "nic_bytes_per_s"
     """The network between nodes or racks."""
+
+    @property
+    def other(self) -> Link:
+        """The link that does not limit the run."""
+        return Link.BETWEEN if self is Link.INSIDE else Link.INSIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,7 @@ class PlacedRun:
     def time_s(self, rates: Rates) -> Floats:
         """Times by the planner's equation with this link alone, `[..., size]`."""
         time = TIMES[self.run.collective](
-            self.run.sizes_bytes, self.group, rates.replaced(**{self.link.value: float("inf")})
+            self.run.sizes_bytes, self.group, rates.replaced(**{self.link.other.value: float("inf")})
         )
         return np.asarray(time, dtype=np.float64)
 
@@ -138,7 +143,9 @@ class _Problem:
 
     def errors(self, shifts: Floats) -> Floats:
         """Logarithm of predicted over measured times, `[..., size]`, for shifts `[..., term]`."""
-        values = {name: value * np.exp(shifts[..., at, None]) for at, (name, value) in enumerate(self._values.items())}
+        values = {
+            name: value * np.exp(shifts[..., index, None]) for index, (name, value) in enumerate(self._values.items())
+        }
         rates = self._rates.replaced(**values)
         times_s = np.concatenate([item.time_s(rates) for item in self._placed], axis=-1)
         return np.asarray(np.log(times_s) - self._log_times)
@@ -155,8 +162,8 @@ class _Problem:
 
     def derivatives(self, shifts: Floats, errors: Floats) -> Floats:
         """Derivatives of the errors with respect to the shifts, `[size, term]`."""
-        beside = self.errors(shifts + STEP * np.eye(len(shifts)))
-        return np.asarray((beside - errors).T / STEP)
+        shifted_errors = self.errors(shifts + STEP * np.eye(len(shifts)))
+        return np.asarray((shifted_errors - errors).T / STEP)
 
     def descend(self, start: Floats) -> Floats:
         """Minimise the cost by the Levenberg-Marquardt method (Marquardt 1963, doi 10.1137/0111030)."""
@@ -168,11 +175,11 @@ class _Problem:
             curvature = slopes.T @ slopes / TIME_SD**2 + np.diag(self._precision)
             downhill = slopes.T @ errors / TIME_SD**2 + self._precision * shifts
             step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), -downhill)
-            there = shifts + np.clip(step, -2.0, 2.0)
-            if (cost_there := self.cost(there)) < cost:
-                gained = cost - cost_there
-                shifts, cost, damping = there, cost_there, damping / 5.0
-                if gained < CONVERGED_RATIO * (1.0 + cost):
+            candidate = shifts + np.clip(step, -2.0, 2.0)
+            if (candidate_cost := self.cost(candidate)) < cost:
+                reduction = cost - candidate_cost
+                shifts, cost, damping = candidate, candidate_cost, damping / 5.0
+                if reduction < CONVERGED_RATIO * (1.0 + cost):
                     break
             else:
                 damping *= 5.0

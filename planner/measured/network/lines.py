@@ -68,9 +68,9 @@ def collective_lines(points: Iterable[Measurement]) -> tuple[CollectiveLine, ...
     """
     by_kind: dict[tuple[str, str | None, str | None, int, int], dict[float, Measurement]] = {}
     for point in points:
-        at = point.communication
-        if point.kind == "collective" and point.usable_time and at.op and at.world and at.nodes and at.bytes:
-            by_kind.setdefault((at.op, at.group, at.backend, at.world, at.nodes), {})[at.bytes] = point
+        comm = point.communication
+        if point.kind == "collective" and point.usable_time and comm.op and comm.world and comm.nodes and comm.bytes:
+            by_kind.setdefault((comm.op, comm.group, comm.backend, comm.world, comm.nodes), {})[comm.bytes] = point
     return tuple(
         _line(op, group, backend, world, nodes, [by_size[size] for size in sorted(by_size)])
         for (op, group, backend, world, nodes), by_size in by_kind.items()
@@ -122,20 +122,22 @@ def _fit(sizes: Floats, times_s: Floats, sampled_sd: float) -> tuple[tuple[float
 def _least(rows: Floats, weights: Floats) -> Floats:
     """Fit two non-negative coefficients by weighted least squares of `rows @ coefficients - 1`."""
     root = np.sqrt(weights)
-    both = np.linalg.lstsq(rows * root[:, None], root, rcond=None)[0]
-    if (both >= 0).all():
-        return np.asarray(both, dtype=np.float64)
-    alone = [float(weights @ rows[:, at]) / float(weights @ rows[:, at] ** 2) for at in (0, 1)]
-    edges = np.diag(alone)
-    left = [float(weights @ (rows @ edge - 1.0) ** 2) for edge in edges]
-    return np.asarray(edges[int(np.argmin(left))], dtype=np.float64)
+    coefficients = np.linalg.lstsq(rows * root[:, None], root, rcond=None)[0]
+    if (coefficients >= 0).all():
+        return np.asarray(coefficients, dtype=np.float64)
+    single_coefficients = [
+        float(weights @ rows[:, column]) / float(weights @ rows[:, column] ** 2) for column in (0, 1)
+    ]
+    edges = np.diag(single_coefficients)
+    squared_errors = [float(weights @ (rows @ edge - 1.0) ** 2) for edge in edges]
+    return np.asarray(edges[int(np.argmin(squared_errors))], dtype=np.float64)
 
 
 def _sds(rows: Floats, weights: Floats, errors: Floats, sampled_sd: float) -> tuple[float, float] | None:
     """Standard errors of both coefficients, from the residuals of the line but at least from `sampled_sd`."""
     free = len(rows) - 2
-    left = float(np.sqrt(weights @ errors**2 / free)) if free > 0 else 0.0
-    sd = max(left, sampled_sd)
+    residual_sd = float(np.sqrt(weights @ errors**2 / free)) if free > 0 else 0.0
+    sd = max(residual_sd, sampled_sd)
     if sd == 0.0 and free <= 0:
         return None
     scale = rows.max(axis=0)

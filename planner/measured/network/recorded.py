@@ -11,7 +11,7 @@ from planner.measured.network.rows import USED
 from planner.measured.network.runs import CollectiveRun
 from planner.records.communication import OPS_OF_NCCL_TESTS
 from planner.records.measurement import Measurement
-from planner.records.summary import tells_of_network
+from planner.records.summary import measures_network
 
 NCCL_TESTS_OF_OPS = {op: name for name, op in OPS_OF_NCCL_TESTS.items()}
 
@@ -31,15 +31,15 @@ def collective_runs(points: Iterable[Measurement], name: str) -> tuple[Collectiv
     Raises:
         InputFileError: there are no such runs.
     """
-    told = [point for point in points if tells_of_network(point)]
-    busy = max((_per_node(point) for point in told), default=0)
+    usable = [point for point in points if measures_network(point)]
+    busy = max((_per_node(point) for point in usable), default=0)
     by_run: dict[_Kind, dict[float, Measurement]] = {}
-    for point in told:
-        at = point.communication
-        op, world, nodes, size_bytes = str(at.op), at.world or 0, at.nodes or 1, at.bytes or 0.0
+    for point in usable:
+        comm = point.communication
+        op, world, nodes, size_bytes = str(comm.op), comm.world or 0, comm.nodes or 1, comm.bytes or 0.0
         collective = NCCL_TESTS_OF_OPS.get(op, op)
         if collective in USED and world % nodes == 0:
-            by_run.setdefault((collective, at.group or "world", world, nodes), {})[size_bytes] = point
+            by_run.setdefault((collective, comm.group or "world", world, nodes), {})[size_bytes] = point
     runs = tuple(_run(kind, by_size, busy) for kind, by_size in by_run.items() if len(by_size) > 1)
     if not runs:
         raise InputFileError(
@@ -52,8 +52,8 @@ def collective_runs(points: Iterable[Measurement], name: str) -> tuple[Collectiv
 
 def _per_node(point: Measurement) -> int:
     """Number of ranks of the group on each host."""
-    at = point.communication
-    return (at.world or 0) // (at.nodes or 1)
+    comm = point.communication
+    return (comm.world or 0) // (comm.nodes or 1)
 
 
 def _run(kind: _Kind, by_size: dict[float, Measurement], busy: int) -> CollectiveRun:

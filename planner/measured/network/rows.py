@@ -76,11 +76,11 @@ class Table:
             self.rows.append(self._row(place, cells))
 
     def _row(self, place: str, cells: Sequence[str]) -> TableRow:
-        wrong = [cells[at] for at, name in enumerate(self.names) if name == "#wrong"]
-        for cell in wrong:
+        wrong_cells = [cells[column] for column, name in enumerate(self.names) if name == "#wrong"]
+        for cell in wrong_cells:
             if cell != "N/A" and _number(place, "#wrong", cell) > 0:
                 raise invalid(place, f"#wrong: expected 0, found {cell}: the results were wrong")
-        verdicts = wrong or [cells[at] for at, name in enumerate(self.names) if name == "error"]
+        verdicts = wrong_cells or [cells[column] for column, name in enumerate(self.names) if name == "error"]
         time_us = _number(place, "time", self._cell(cells, "time"))
         if time_us < LEAST_TIME_US:
             raise invalid(place, f"time: expected microseconds above 0, found {time_us:g}")
@@ -115,13 +115,15 @@ class Table:
             return "reduce_scatter"
         if ranks > 2 and nearest != shared:
             return "sendrecv" if nearest == 1.0 else "all_reduce"
-        apart, together = ("alltoall", "all_gather") if nearest == shared else ("sendrecv", "all_reduce")
+        without_in_place, with_in_place = (
+            ("alltoall", "all_gather") if nearest == shared else ("sendrecv", "all_reduce")
+        )
         if any(row.checked):
-            return together if all(row.checked) else apart
+            return with_in_place if all(row.checked) else without_in_place
         raise invalid(
             self.place,
-            f"cannot tell {together} from {apart}",
-            f"write `# Collective test starting: {together}_perf` above the run, if it is that",
+            f"cannot tell {with_in_place} from {without_in_place}",
+            f"write `# Collective test starting: {with_in_place}_perf` above the run, if it is that",
         )
 
     def check(self, collective: str, ranks: int) -> None:

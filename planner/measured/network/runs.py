@@ -193,17 +193,17 @@ class _Reader:
     def _placed(self, place: str) -> tuple[int, int]:
         """Number of ranks of one communicator, and number of hosts that they are on."""
         groups = Counter(rank.group for rank in self._ranks)
-        own = [rank for rank in self._ranks if rank.group == self._ranks[0].group]
-        hosts = Counter(rank.host for rank in own)
+        members = [rank for rank in self._ranks if rank.group == self._ranks[0].group]
+        hosts = Counter(rank.host for rank in members)
         listed = "in the `# Rank` lines above the table"
-        if len(own) < 2:
-            raise invalid(place, f"expected two GPUs or more {listed}, found {len(own)}")
+        if len(members) < 2:
+            raise invalid(place, f"expected two GPUs or more {listed}, found {len(members)}")
         if len(set(groups.values())) > 1 or len(set(hosts.values())) > 1:
             raise invalid(place, f"expected as many GPUs on each node {listed}")
-        if len({(rank.host, rank.device) for rank in own}) < len(own):
+        if len({(rank.host, rank.device) for rank in members}) < len(members):
             hint = "give every node a host name of its own, and every rank a GPU of its own"
             raise invalid(place, f"expected each GPU once {listed}, found a host and device twice", hint)
-        return len(own), len(hosts)
+        return len(members), len(hosts)
 
     def runs(self) -> tuple[CollectiveRun, ...]:
         """Runs from all tables that were kept.
@@ -221,11 +221,11 @@ class _Reader:
 
 def _run(kind: _Kind, rows: list[TableRow]) -> CollectiveRun:
     """Combine rows into a run: the median time of each size, and the spread of repeated measurements."""
-    sizes, where = np.unique([row.size_bytes for row in rows], return_inverse=True)
+    sizes, size_indices = np.unique([row.size_bytes for row in rows], return_inverse=True)
     if len(sizes) < 2:
         raise invalid(rows[0].place, "expected messages of several sizes, found one", _SIZES)
-    order = np.argsort(where, kind="stable")
-    parts = np.split(np.array([row.time_s for row in rows])[order], np.flatnonzero(np.diff(where[order])) + 1)
+    order = np.argsort(size_indices, kind="stable")
+    parts = np.split(np.array([row.time_s for row in rows])[order], np.flatnonzero(np.diff(size_indices[order])) + 1)
     repeated = [np.var(np.log(part), ddof=1) for part in parts if len(part) > 1]
     collective, ranks, nodes, device_name = kind
     return CollectiveRun(

@@ -37,11 +37,11 @@ def own_surfaces(
         bytes_per_s: bus bandwidth of large gathers, estimated from all the runs.
         evidence: evidence of the runs.
     """
-    slower = large_bytes_per_s(shipped["all_gather"]) / bytes_per_s if shipped else 1.0
+    slowdown = large_bytes_per_s(shipped["all_gather"]) / bytes_per_s if shipped else 1.0
     surfaces = {}
     for operation, surface in shipped.items():
         measured = [run for run in runs if OPERATIONS.get(run.collective) == operation]
-        log_rate = _log_rate(measured, operation, surface) if measured else surface.log_rate - np.log(slower)
+        log_rate = _log_rate(measured, operation, surface) if measured else surface.log_rate - np.log(slowdown)
         fastest_s = min((float(run.times_s.min()) for run in measured), default=surface.floor_s)
         surfaces[operation] = replace(
             surface, id=f"{evidence.id}:{operation}", log_rate=log_rate, floor_s=min(surface.floor_s, fastest_s),
@@ -54,10 +54,10 @@ def _log_rate(runs: Sequence[CollectiveRun], operation: str, surface: Surface) -
     """Logarithm of the rate at the nodes of the surface, `[group, size]`; no time decreases as messages grow."""
     groups, sizes = (axis.nodes for axis in surface.axes)
     rows = []
-    for group, known in zip(groups, surface.log_rate, strict=True):
+    for group, shipped_log_rate in zip(groups, surface.log_rate, strict=True):
         run = _nearest(runs, float(group))
         log_work = np.log(bus_bytes(operation, sizes, group))
-        rows.append(log_work - rising(log_work - known + _log_ratio(run, operation, surface, sizes)))
+        rows.append(log_work - rising(log_work - shipped_log_rate + _log_ratio(run, operation, surface, sizes)))
     return np.array(rows)
 
 
@@ -68,6 +68,6 @@ def _nearest(runs: Sequence[CollectiveRun], gpus: float) -> CollectiveRun:
 
 def _log_ratio(run: CollectiveRun, operation: str, surface: Surface, sizes: Floats) -> Floats:
     """Logarithm of measured over shipped times, `[size]`; constant beyond the smallest and largest size of the run."""
-    there = np.clip(sizes, run.sizes_bytes[0], run.sizes_bytes[-1])
-    log_s = np.interp(np.log(there), np.log(run.sizes_bytes), np.log(run.times_s))
-    return np.asarray(log_s - np.log(collective_s(surface, operation, there, float(run.ranks))))
+    measured_sizes = np.clip(sizes, run.sizes_bytes[0], run.sizes_bytes[-1])
+    log_s = np.interp(np.log(measured_sizes), np.log(run.sizes_bytes), np.log(run.times_s))
+    return np.asarray(log_s - np.log(collective_s(surface, operation, measured_sizes, float(run.ranks))))

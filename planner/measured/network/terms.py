@@ -160,14 +160,14 @@ def _limited(run: CollectiveRun, cluster: Cluster, base: RateSet) -> PlacedRun:
 
 def _fitted(name: str, runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> _Part:
     """Fit the terms, with details if the times need them, and with the links inside nodes if they limit a run."""
-    beside = ["nvlink_bytes_per_s"] if any(item.link is Link.INSIDE for item in runs) else []
-    fit = _fit(runs, base, [*names, *beside])
+    inside_terms = [Link.INSIDE.value] if any(item.link is Link.INSIDE for item in runs) else []
+    fit = _fit(runs, base, [*names, *inside_terms])
     details = [detail for detail in DETAILS if base.terms[detail].rests_on]  # others are exact, or measured already
-    closer = _fit(runs, base, [*names, *beside, *details])
+    closer = _fit(runs, base, [*names, *inside_terms, *details])
     if closer.residual_ratio < BETTER_RATIO * fit.residual_ratio - BETTER_BY_RATIO:
         fit = closer
-    given = [term for term in (*names, *DETAILS) if term in fit.terms and fit.terms[term].informed]
-    return _Part(name=name, runs=tuple(runs), fit=fit, fitted=tuple(given))
+    determined = [term for term in (*names, *DETAILS) if term in fit.terms and fit.terms[term].informed]
+    return _Part(name=name, runs=tuple(runs), fit=fit, fitted=tuple(determined))
 
 
 def _fit(runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> NetworkFit:
@@ -197,10 +197,10 @@ def _terms(part: _Part, source: NetworkSource, cluster: Cluster, base: RateSet) 
 
 def _in_full(terms: Mapping[str, Term], base: RateSet) -> dict[str, Term]:
     """Let messages of all sizes take the full latency of further nodes if the runs, of all sizes, determined it."""
-    whole, given = base.terms["node_latency_bytes"], [terms[name] for name in REACH if name in terms]
-    if not given or whole.value == 0.0:
+    catalogue_term, measured = base.terms["node_latency_bytes"], [terms[name] for name in REACH if name in terms]
+    if not measured or catalogue_term.value == 0.0:
         return {}
-    return {whole.name: replace(whole, value=0.0, rests_on=(), evidence=given[0].evidence)}
+    return {catalogue_term.name: replace(catalogue_term, value=0.0, rests_on=(), evidence=measured[0].evidence)}
 
 
 def _beyond(part: _Part, cluster: Cluster, base: RateSet) -> dict[str, Term]:
@@ -282,20 +282,20 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
 def _what(part: _Part, *, by_size: bool) -> str:
     """Describe the runs, their nodes and the fitted terms; `by_size` if collectives take their measured times."""
     runs = [item.run for item in part.runs]
-    over = ", ".join(dict.fromkeys(_over(run) for run in runs))
+    runs_text = ", ".join(dict.fromkeys(_over(run) for run in runs))
     low, high = min(run.sizes_bytes[0] for run in runs), max(run.sizes_bytes[-1] for run in runs)
     figures = ", ".join(_figure(name, part.fit.terms[name]) for name in part.fitted)
     line = "collectives by size as they were run; between nodes and for sends " if by_size else ""
     line += f"a straight line over {write_bytes(low)} to {write_bytes(high)} leaves {part.fit.residual_ratio:.1%}"
     single = len({run.nodes for run in runs}) == 1 and part.name == "between"
     only = "; one number of nodes: latency is divided as in the catalogue" if single else ""
-    return f"{over}: {figures}; {line}{only}"
+    return f"{runs_text}: {figures}; {line}{only}"
 
 
 def _over(run: CollectiveRun) -> str:
     name = run.device_name or "name not given"
-    beside = run.gpus_per_node // run.ranks_per_node
-    groups = "" if beside == 1 else f", {beside} such groups at once"
+    groups_per_node = run.gpus_per_node // run.ranks_per_node
+    groups = "" if groups_per_node == 1 else f", {groups_per_node} such groups at once"
     gpus = "1 GPU each" if run.ranks_per_node == 1 else f"{run.ranks_per_node} GPUs"
     return f"{run.collective} over {_nodes(run.nodes)} of {gpus}{groups} ({name})"
 
@@ -338,11 +338,11 @@ def _warnings(
 
 def _used(source: NetworkSource, gpu: str, runs: Sequence[CollectiveRun]) -> Message:
     """Message that the runs were used."""
-    over = tuple(
+    run_texts = tuple(
         dict.fromkeys(
             Message.of("text.network_run", collective=run.collective, gpus=run.ranks, nodes=run.nodes) for run in runs
         )
     )
     if source.kind == "file":
-        return Message.of("warning.network_file", file=source.name, gpu=gpu, runs=over)
-    return Message.of("warning.network_record", record=source.name, gpu=gpu, runs=over, date=str(source.date)[:10])
+        return Message.of("warning.network_file", file=source.name, gpu=gpu, runs=run_texts)
+    return Message.of("warning.network_record", record=source.name, gpu=gpu, runs=run_texts, date=str(source.date)[:10])

@@ -59,11 +59,11 @@ class MeasuredCollectives:
         """Sort the points of kind `collective`; other points are skipped."""
         by_kind: dict[tuple[str, int, bool], dict[float, Measurement]] = {}
         for point in points:
-            at = point.communication
-            if point.kind != "collective" or not point.usable_time or not at.op or not at.world or not at.bytes:
+            comm = point.communication
+            if point.kind != "collective" or not point.usable_time or not comm.op or not comm.world or not comm.bytes:
                 continue
-            kind = (at.op, at.world, not (at.group or "").startswith(("dp", "cross")))
-            by_kind.setdefault(kind, {})[at.bytes] = point
+            kind = (comm.op, comm.world, not (comm.group or "").startswith(("dp", "cross")))
+            by_kind.setdefault(kind, {})[comm.bytes] = point
         self.measured = tuple(_measured(kind, by_size) for kind, by_size in by_kind.items())
 
     def charge(self, message: StepMessage) -> Charge | None:
@@ -75,21 +75,21 @@ class MeasuredCollectives:
         """
         if message.world < 2:
             return Charge(seconds=0.0, probe_ids=())
-        alike = [known for known in self.measured if known.op == message.op]
-        if not alike:
+        same_op = [known for known in self.measured if known.op == message.op]
+        if not same_op:
             return None
         neighbours = message.stride == 1
 
         def distance(known: MeasuredCollective) -> tuple[float, bool]:
             return abs(math.log(known.world / message.world)), known.neighbours != neighbours
 
-        nearest = min(alike, key=distance)
+        nearest = min(same_op, key=distance)
         seconds = nearest.seconds(message.bytes)
         if nearest.world != message.world and message.op != "send_recv":
             least_s = float(nearest.times_s[0])
             steps = (message.world - 1) / (nearest.world - 1)
-            carried = bus_factor(message.op, message.world) / bus_factor(message.op, nearest.world)
-            seconds = least_s * steps + max(seconds - least_s, 0.0) * carried
+            bytes_ratio = bus_factor(message.op, message.world) / bus_factor(message.op, nearest.world)
+            seconds = least_s * steps + max(seconds - least_s, 0.0) * bytes_ratio
         return Charge(seconds=seconds, probe_ids=nearest.probe_ids)
 
 

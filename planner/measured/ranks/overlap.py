@@ -18,7 +18,7 @@ class Slowdowns:
     probe_ids: tuple[str, ...] = ()
     """Points that the ratios rest on. If empty, nothing was measured and each is assumed to run as if alone."""
 
-    def both_s(self, work_s: float, communication_s: float) -> float:
+    def overlapped_s(self, work_s: float, communication_s: float) -> float:
         """Time until work and communication that start together are both done, given the time of each alone.
 
         While both run, each advances at its slowed pace; the remainder of the longer one then runs alone.

@@ -29,7 +29,7 @@ from planner.records.work import WorkShape
 
 ALONE = "alone"
 """Value of `parallel` for steps without communication."""
-WAYS = {"fsdp2": "alone-fsdp2", "tp": "alone-tp", "pp": "alone-pp"}
+SILENT_STEPS = {"fsdp2": "alone-fsdp2", "tp": "alone-tp", "pp": "alone-pp"}
 """Map from the name of a parallelism in `parallel` to the value of `parallel` for steps that have its other costs but
 send nothing."""
 
@@ -57,17 +57,21 @@ def predict_step(
         recipe: recipe of its precision.
         known: points of the same record: steps of ranks alone, collectives, overlap.
     """
-    plain = _alone(step, recipe, known, ALONE)
+    plain = _nearest_base(step, recipe, known, ALONE)
     if plain is None:
         return PredictedFigures()
-    ways = [way for way in (_alone(step, recipe, known, WAYS[name]) for name in ways_of(step)) if way is not None]
+    silent_steps = [
+        silent
+        for silent in (_nearest_base(step, recipe, known, SILENT_STEPS[name]) for name in parallelisms_of(step))
+        if silent is not None
+    ]
     collectives = MeasuredCollectives(known)
-    work = _work(step, plain, ways)
-    total_s, used = 0.0, [base.probe_id for base in (plain, *ways)]
+    work = _work(step, plain, silent_steps)
+    total_s, used = 0.0, [base.probe_id for base in (plain, *silent_steps)]
     for phase, work_s in (
         ("forward", work.forward_s), ("backward", work.backward_s), ("optimizer", work.optimizer_s),
     ):  # fmt: skip
-        hidden_s, open_s, hidden_op = 0.0, 0.0, None
+        hidden_s, exposed_s, hidden_op = 0.0, 0.0, None
         for message in messages:
             if message.phase != phase:
                 continue
@@ -78,20 +82,20 @@ def predict_step(
             if message.hidden:
                 hidden_s, hidden_op = hidden_s + message.count * charge.seconds, message.op
             else:
-                open_s += message.count * charge.seconds
-        slower = slowdowns(known, hidden_op)
-        used += slower.probe_ids if hidden_s else ()
-        total_s += slower.both_s(work_s, hidden_s) + open_s
+                exposed_s += message.count * charge.seconds
+        overlap = slowdowns(known, hidden_op)
+        used += overlap.probe_ids if hidden_s else ()
+        total_s += overlap.overlapped_s(work_s, hidden_s) + exposed_s
     return PredictedFigures(time_s=total_s, probe_ids=tuple(dict.fromkeys(used)))
 
 
-def ways_of(step: DescribedWork) -> tuple[str, ...]:
-    """Parallelisms of `WAYS` that a step uses."""
+def parallelisms_of(step: DescribedWork) -> tuple[str, ...]:
+    """Parallelisms of `SILENT_STEPS` that a step uses."""
     names = (step.setup.parallel or "").replace("+", "-").split("-")
-    return tuple(way for way in WAYS if way in names)
+    return tuple(parallelism for parallelism in SILENT_STEPS if parallelism in names)
 
 
-def _alone(step: DescribedWork, recipe: str, known: Sequence[Measurement], parallel: str) -> Measurement | None:
+def _nearest_base(step: DescribedWork, recipe: str, known: Sequence[Measurement], parallel: str) -> Measurement | None:
     """Measured step of independent ranks whose work per rank is most similar to that of `step`."""
     candidates = [
         point
@@ -107,8 +111,8 @@ def _alone(step: DescribedWork, recipe: str, known: Sequence[Measurement], paral
 
 def _flop_ratio(step: DescribedWork, base: Measurement) -> float:
     """FLOP per rank of a step over the FLOP per rank of a measured step of independent ranks."""
-    own = (step.counts.flop_model or 0.0) / _degrees(step.shape)
-    return own / ((base.counts.flop_model or 1.0) / (base.communication.world or _degrees(base.shape)))
+    step_flop = (step.counts.flop_model or 0.0) / _degrees(step.shape)
+    return step_flop / ((base.counts.flop_model or 1.0) / (base.communication.world or _degrees(base.shape)))
 
 
 def _degrees(shape: WorkShape) -> int:
@@ -116,44 +120,50 @@ def _degrees(shape: WorkShape) -> int:
     return (shape.tp or 1) * (shape.pp or 1) * (shape.cp or 1) * (shape.dp or 1)
 
 
-def _work(step: DescribedWork, plain: Measurement, ways: Sequence[Measurement]) -> Work:
+def _work(step: DescribedWork, plain: Measurement, silent_steps: Sequence[Measurement]) -> Work:
     """Work of a rank: the passes of an independent rank scaled by FLOP, the update by the parameters that it holds.
 
     A parallelism adds host time per parameter to the update. Every rank holds a part of each parameter, so this
     addition is not divided among the ranks.
     """
-    at, flop = step.shape, _flop_ratio(step, plain)
+    shape, flop_ratio = step.shape, _flop_ratio(step, plain)
     forward_s, backward_s = plain.time.forward_median_s or 0.0, plain.time.backward_median_s or 0.0
-    both_s, update_s = forward_s + backward_s, plain.time.optimizer_median_s or 0.0
+    passes_s, update_s = forward_s + backward_s, plain.time.optimizer_median_s or 0.0
     optimizer_s = update_s / held_parts(step)
-    for way in ways:
-        own_forward_s, own_backward_s = way.time.forward_median_s, way.time.backward_median_s or 0.0
+    for silent in silent_steps:
+        own_forward_s, own_backward_s = silent.time.forward_median_s, silent.time.backward_median_s or 0.0
         if own_forward_s is None:  # the schedule interleaves the passes
-            backward_s += own_backward_s - both_s
+            backward_s += own_backward_s - passes_s
         else:
             forward_s += own_forward_s - (plain.time.forward_median_s or 0.0)
             backward_s += own_backward_s - (plain.time.backward_median_s or 0.0)
-        optimizer_s += max((way.time.optimizer_median_s or 0.0) - update_s, 0.0)
+        optimizer_s += max((silent.time.optimizer_median_s or 0.0) - update_s, 0.0)
     if step.setup.recompute == "full":
         backward_s += forward_s
-    waiting = pipeline_ratio(at.pp or 1, at.micro_batches or 1, at.vp or 1, slowest_ratio(at)) if at.pp else 1.0
-    larger = (step.counts.params or 1.0) / (plain.counts.params or step.counts.params or 1.0)
+    pipeline_factor = (
+        pipeline_ratio(shape.pp or 1, shape.micro_batches or 1, shape.vp or 1, slowest_ratio(shape))
+        if shape.pp
+        else 1.0
+    )
+    params_ratio = (step.counts.params or 1.0) / (plain.counts.params or step.counts.params or 1.0)
     return Work(
-        forward_s=flop * forward_s * waiting, backward_s=flop * backward_s * waiting, optimizer_s=larger * optimizer_s
+        forward_s=flop_ratio * forward_s * pipeline_factor,
+        backward_s=flop_ratio * backward_s * pipeline_factor,
+        optimizer_s=params_ratio * optimizer_s,
     )
 
 
-def slowest_ratio(at: WorkShape) -> float:
+def slowest_ratio(shape: WorkShape) -> float:
     """FLOP of a pipeline's last rank, which also has the output layer, over the mean of its ranks; 1 if unknown."""
-    q, kv = (at.heads or 0) * (at.head_dim or 0), (at.kv_heads or 0) * (at.head_dim or 0)
-    hidden, ffn, pp = at.hidden or 0, at.ffn_hidden or 0, at.pp or 1
-    layer = hidden * (2 * q + 2 * kv + 3 * ffn) + q * (at.seq_len or 0)  # per token; attention halved for causality
-    layers, output = (at.layers or 0) * layer, hidden * (at.vocab or 0)
+    q, kv = (shape.heads or 0) * (shape.head_dim or 0), (shape.kv_heads or 0) * (shape.head_dim or 0)
+    hidden, ffn, pp = shape.hidden or 0, shape.ffn_hidden or 0, shape.pp or 1
+    layer = hidden * (2 * q + 2 * kv + 3 * ffn) + q * (shape.seq_len or 0)  # per token; attention halved for causality
+    layers, output = (shape.layers or 0) * layer, hidden * (shape.vocab or 0)
     return (layers / pp + output) / ((layers + output) / pp) if layers else 1.0
 
 
 def held_parts(step: DescribedWork) -> float:
     """Number of parts into which the parameters are divided, each updated by one rank."""
-    at = step.shape
-    sharded = (at.dp or 1) * (at.cp or 1) if "fsdp2" in (step.setup.parallel or "") else 1
-    return float((at.tp or 1) * (at.pp or 1) * sharded)
+    shape = step.shape
+    sharded = (shape.dp or 1) * (shape.cp or 1) if "fsdp2" in (step.setup.parallel or "") else 1
+    return float((shape.tp or 1) * (shape.pp or 1) * sharded)

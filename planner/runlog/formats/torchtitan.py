@@ -42,10 +42,10 @@ def _read(text: str) -> Iterator[Event]:
     head = _HEAD.search(text)
     if head is None:
         return
-    said = head[2]
-    step = _STEP.match(said)
+    message = head[2]
+    step = _STEP.match(message)
     if step is not None:
-        pairs = dict(_PAIR.findall(said))
+        pairs = dict(_PAIR.findall(message))
         yield Step(
             number=int(step[1]),
             end=parse_moment(head[1]),
@@ -56,14 +56,14 @@ def _read(text: str) -> Iterator[Event]:
         )
         return
     for words, kind in MARKED:
-        if words in said:
+        if words in message:
             yield Mark(kind=kind)
             return
-    yield from _facts(said)
+    yield from _facts(message)
 
 
-def _facts(said: str) -> Iterator[Fact]:
-    size, peak, parallel = _SIZE.search(said), _PEAK.search(said), _PARALLEL.search(said)
+def _facts(message: str) -> Iterator[Fact]:
+    size, peak, parallel = _SIZE.search(message), _PEAK.search(message), _PARALLEL.search(message)
     if size is not None and (params := optional(size[1])):
         yield Fact(key="params_total", value=params)
         yield Fact(key="mem_kind", value="reserved")
@@ -71,16 +71,16 @@ def _facts(said: str) -> Iterator[Fact]:
         yield Fact(key="peak_flop_per_s", value=flop)
     if parallel is not None:
         yield from _layout(dict(re.findall(r"(\w{2,12})=(\d{1,6})", parallel[1])))
-    if "Trainer is initialized with" not in said:
+    if "Trainer is initialized with" not in message:
         return
-    tokens, context = _TOKENS.search(said), _CONTEXT.search(said)
+    tokens, context = _TOKENS.search(message), _CONTEXT.search(message)
     if tokens is not None:
         yield Fact(key="tokens_per_step", value=float(tokens[1]))
     if context is not None:
         yield Fact(key="seq_len", value=float(context[1]))
     keys = {"global batch size": "global_batch_seqs", "local batch size": "micro_batch",
             "sequence length": "seq_len", "total steps": "steps"}  # fmt: skip
-    for name, number in _BATCHES.findall(said):
+    for name, number in _BATCHES.findall(message):
         yield Fact(key=keys[name], value=float(number))
 
 

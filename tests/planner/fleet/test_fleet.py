@@ -131,7 +131,7 @@ def test_what_runs_out_of_memory_on_one_member_does_so_in_the_fleet(tmp_path):
 
 def node_of_ranks(folder, number: int, slower: float = 1.0, world: int = 4):
     """A node whose ranks are alike by themselves, and whose collectives may be slow."""
-    alone = [ranks_point(number, [0.1] * world, probe_id=f"alone/{i}") for i in range(3)]
+    alone_points = [ranks_point(number, [0.1] * world, probe_id=f"alone/{i}") for i in range(3)]
     joint = [
         ranks_point(
             number, [0.01 * slower] * world, probe_id=f"collective/{i}", kind="collective", parallel=None,
@@ -139,7 +139,7 @@ def node_of_ranks(folder, number: int, slower: float = 1.0, world: int = 4):
         )
         for i in range(3)
     ]  # fmt: skip
-    return write_record(folder / f"node{number:02d}.jsonl", *alone, *joint)
+    return write_record(folder / f"node{number:02d}.jsonl", *alone_points, *joint)
 
 
 def test_a_node_whose_links_are_slow_is_named_as_a_whole(tmp_path):
@@ -188,11 +188,11 @@ def test_records_that_share_no_point_are_refused(tmp_path):
 
 def rack(folder: Path, number: int, *gpus: Gpu) -> Path:
     """The merged record of GPUs that no other rack has."""
-    own = [
+    distinct = [
         replace(gpu, changes={"run_id": f"run-{number}-{i}", "device_hash": f"gpu-{number}-{i}"} | gpu.changes)
         for i, gpu in enumerate(gpus)
     ]
-    return write_record(folder / f"rack{number}.jsonl", *joined(folder / str(number), *own).measurements)
+    return write_record(folder / f"rack{number}.jsonl", *joined(folder / str(number), *distinct).measurements)
 
 
 def test_a_merged_record_can_be_merged_again(tmp_path):
@@ -214,9 +214,9 @@ def test_a_merged_record_can_be_merged_again(tmp_path):
 )
 def test_a_record_that_a_merged_one_has_already_is_refused(tmp_path, changes, words):
     merged = rack(tmp_path, 1, Gpu(), Gpu())
-    (again,) = write_fleet(tmp_path / "again", Gpu(changes=changes))
+    (repeated,) = write_fleet(tmp_path / "again", Gpu(changes=changes))
 
-    for paths in ([merged, again], [again, merged]):
+    for paths in ([merged, repeated], [repeated, merged]):
         with pytest.raises(UsageError, match=words) as caught:
             open_records(paths)
         assert "rack1.jsonl` is a merged record" in str(caught.value.hint)

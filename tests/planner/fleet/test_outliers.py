@@ -67,11 +67,11 @@ def test_a_hot_member_costs_nothing_while_it_keeps_up(tmp_path):
 
 def test_a_lower_limit_is_named_even_between_two_and_the_slower_of_two_is_not(tmp_path):
     limited = joined(tmp_path / "limited", Gpu(), Gpu(power_limit_w=500.0))
-    slower = joined(tmp_path / "slower", Gpu(), Gpu(slower=1.3))
+    unequal = joined(tmp_path / "slower", Gpu(), Gpu(slower=1.3))
 
     assert limited.outliers[0].why[0].what == "power limit 500 W, the others' is 700 W"
     assert named(limited) == {"node02": ["capped"]}
-    assert named(slower) == {}
+    assert named(unequal) == {}
 
 
 def test_a_clock_that_heat_lowered_is_named_as_the_driver_says_it(tmp_path):
@@ -101,7 +101,7 @@ def test_a_contended_time_makes_nobody_slow(tmp_path):
 
 def test_ranks_that_ran_alone_are_told_apart_and_those_that_waited_for_each_other_are_not():
     times = [0.1] * 7 + [0.12]
-    alone = [ranks_point(1, times, probe_id=f"alone/{i}") for i in range(3)]
+    alone_points = [ranks_point(1, times, probe_id=f"alone/{i}") for i in range(3)]
     ddp = [ranks_point(1, times, probe_id=f"ddp/{i}", parallel="ddp") for i in range(3)]
     names = [(f"node: node 0 rank {rank}", "node") for rank in range(8)]
 
@@ -109,7 +109,7 @@ def test_ranks_that_ran_alone_are_told_apart_and_those_that_waited_for_each_othe
         readings = [reading_of("node", point, [name for name, _ in names]) for point in lines]
         return [member.name for member in judged_members(names, readings, ()) if member.why]
 
-    assert slow(alone) == ["node: node 0 rank 7"]
+    assert slow(alone_points) == ["node: node 0 rank 7"]
     assert slow(ddp) == []
 
 
@@ -138,9 +138,9 @@ def test_a_member_slower_by_five_percent_is_found_and_nobody_else():
 
 
 def test_the_cost_of_a_member_is_the_pace_with_it_over_the_pace_without():
-    pace = {"a": (0.0, 9), "b": (log(1.061), 9), "c": (log(1.02), 9)}
+    log_pace = {"a": (0.0, 9), "b": (log(1.061), 9), "c": (log(1.02), 9)}
 
-    cost = keeping_cost(pace, ["a", "b", "c"], ["b"], 32)
+    cost = keeping_cost(log_pace, ["a", "b", "c"], ["b"], 32)
 
     assert cost.cost_ratio == pytest.approx(1.0402, abs=1e-4)  # 1.061 / 1.02
     assert cost.gpus_worth == pytest.approx(1.2366, abs=1e-3)  # 32 × (1 − 1.02 / 1.061)

@@ -22,10 +22,10 @@ def test_a_member_is_compared_with_the_median_at_each_point_and_takes_the_median
         "c": {"x": 5.0, "y": 5.0, "z": 0.1},  # one odd point moves nothing
     }
 
-    found = against_median(table)
+    distances = against_median(table)
 
-    assert found["x"] == (0.0, 3)
-    assert found["z"] == (pytest.approx(log(2.0)), 3)
+    assert distances["x"] == (0.0, 3)
+    assert distances["z"] == (pytest.approx(log(2.0)), 3)
 
 
 def test_a_difference_keeps_the_unit():
@@ -51,10 +51,10 @@ def test_where_the_members_differ_a_lot_more_is_needed_to_be_far():
 
 def test_few_members_are_not_told_by_their_own_spread_alone():
     """Three members in step have no spread at all; the fourth is far only beyond what GPUs usually differ by."""
-    three = {"a": 0.0, "b": 0.0, "c": 0.0}
+    equal_members = {"a": 0.0, "b": 0.0, "c": 0.0}
 
-    assert far_above(judged(three | {"d": 0.025}), 0.02, 0.01) == {}
-    assert far_above(judged(three | {"d": 0.03}), 0.02, 0.01) == {"d": 0.03}
+    assert far_above(judged(equal_members | {"d": 0.025}), 0.02, 0.01) == {}
+    assert far_above(judged(equal_members | {"d": 0.03}), 0.02, 0.01) == {"d": 0.03}
 
 
 def test_nobody_is_far_among_three_members_or_by_two_points():

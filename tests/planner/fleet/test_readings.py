@@ -58,15 +58,15 @@ def test_without_its_slowest_rank_a_point_that_each_ran_alone_takes_as_long_as_t
     )  # fmt: skip
     reading = reading_of("n", point, ("n: node 0 rank 0", "n: node 0 rank 1", "n: node 0 rank 2"))
 
-    rest = without(reading, {"n: node 0 rank 1"})
+    remaining = without(reading, {"n: node 0 rank 1"})
 
-    assert rest is not None
-    assert rest.ranks.names == ("n: node 0 rank 0", "n: node 0 rank 2")
-    assert rest.point.time.median_s == pytest.approx(0.125)
-    assert rest.point.time.ci_low_s == pytest.approx(0.125)
-    assert rest.point.power.mean_w == pytest.approx(1830.0)  # three ranks at the mean of 600 and 620 W
-    assert rest.point.energy.j_per_iteration == pytest.approx(210.0)
-    assert rest.point.memory.allocated_peak_bytes == 2e9
+    assert remaining is not None
+    assert remaining.ranks.names == ("n: node 0 rank 0", "n: node 0 rank 2")
+    assert remaining.point.time.median_s == pytest.approx(0.125)
+    assert remaining.point.time.ci_low_s == pytest.approx(0.125)
+    assert remaining.point.power.mean_w == pytest.approx(1830.0)  # three ranks at the mean of 600 and 620 W
+    assert remaining.point.energy.j_per_iteration == pytest.approx(210.0)
+    assert remaining.point.memory.allocated_peak_bytes == 2e9
 
 
 def test_without_a_rank_that_the_others_waited_for_nothing_is_known():

@@ -22,10 +22,10 @@ def refused(folder: Path, **changes: object) -> str:
 
 
 def test_members_are_named_after_their_files_and_ranks_after_both(tmp_path):
-    one = write_record(tmp_path / "node01.jsonl", *points(1, Gpu()))
-    two = write_record(tmp_path / "node02.jsonl", ranks_point(2, [0.1, 0.2]))
+    single_gpu = write_record(tmp_path / "node01.jsonl", *points(1, Gpu()))
+    two_ranks = write_record(tmp_path / "node02.jsonl", ranks_point(2, [0.1, 0.2]))
 
-    records = open_records([one, two])
+    records = open_records([single_gpu, two_ranks])
 
     assert [record.members for record in records] == [
         ("node01",),

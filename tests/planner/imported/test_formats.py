@@ -7,10 +7,10 @@ import pytest
 from planner.errors import InputFileError, MpplanError, UsageError
 from planner.imported.formats import FORMATS, format_of
 from planner.imported.formats.base import ImportFormat
-from planner.imported.reading import Beside
+from planner.imported.reading import ImportContext
 from planner.imported.source import SourceFile
 from planner.records.measurement import KINDS
-from tests.planner.imported.readings import SAMPLES, beside, sample, text_file
+from tests.planner.imported.readings import SAMPLES, context_of, sample, text_file
 from tests.planner.imported.traces import of_products
 from tests.planner.nccl_output import output
 
@@ -42,7 +42,7 @@ def test_a_file_is_recognised_by_its_own_format_and_by_no_other(form: ImportForm
 
 @pytest.mark.parametrize(("form", "file"), EVERY, ids=NAMED)
 def test_what_is_read_are_points_of_known_kinds_with_doubts_and_a_spread(form: ImportFormat, file: SourceFile) -> None:
-    read = form.read(file, beside("megatron.log", utc_offset_s=3600.0))
+    read = form.read(file, context_of("megatron.log", utc_offset_s=3600.0))
 
     assert read.points
     assert len({point.name for point in read.points}) == len(read.points)
@@ -60,7 +60,7 @@ def test_a_file_of_another_tool_is_refused_and_breaks_nothing(form: ImportFormat
     if file in BY_FORMAT[form.name]:
         return
     with pytest.raises(MpplanError) as caught:
-        form.read(file, beside("megatron.log"))
+        form.read(file, context_of("megatron.log"))
     assert isinstance(caught.value, InputFileError)
     assert str(caught.value).startswith(f"{file.name}:")
 
@@ -69,7 +69,7 @@ def test_a_file_of_another_tool_is_refused_and_breaks_nothing(form: ImportFormat
                          ids=lambda form: form.name)  # fmt: skip
 def test_power_alone_asks_for_the_steps(form: ImportFormat) -> None:
     with pytest.raises(UsageError, match="steps that ran are missing"):
-        form.read(BY_FORMAT[form.name][0], Beside())
+        form.read(BY_FORMAT[form.name][0], ImportContext())
 
 
 def test_an_unknown_format_is_a_usage_error_with_the_near_one() -> None:
@@ -101,6 +101,8 @@ def test_what_is_read_elsewhere_is_said_to_be(file: SourceFile, where: str) -> N
 
 
 def test_the_samples_are_all_told_of() -> None:
-    told = (SAMPLES / "README.md").read_text(encoding="utf-8")
+    readme = (SAMPLES / "README.md").read_text(encoding="utf-8")
 
-    assert [file.name for file in SAMPLES.iterdir() if file.name != "README.md" and f"`{file.name}`" not in told] == []
+    assert [
+        file.name for file in SAMPLES.iterdir() if file.name != "README.md" and f"`{file.name}`" not in readme
+    ] == []

@@ -8,21 +8,21 @@ import pytest
 
 from planner.errors import InputFileError, UsageError
 from planner.imported.formats import format_of
-from planner.imported.reading import Beside
+from planner.imported.reading import ImportContext
 from planner.imported.record import ImportedFile, device_of, to_measurements
 from planner.imported.source import SourceFile
 from planner.measured.device import evidence_of, measured_rates
 from planner.records.check import check_record
 from planner.records.jsonl import read_measurements
 from planner.records.store import newest_record, open_record, summarise
-from tests.planner.imported.readings import beside, sample, text_file
+from tests.planner.imported.readings import context_of, sample, text_file
 from tests.planner.imported.traces import H100, Trace, add_attention, of_products
 from tests.planner.recorded import BANDWIDTH, H200, RATE, a_measurement, write_record
 
 
-def imported(source: SourceFile, given: Beside | None = None) -> ImportedFile:
+def imported(source: SourceFile, context: ImportContext | None = None) -> ImportedFile:
     form = format_of(source)
-    return ImportedFile(source=source, form=form, reading=form.read(source, given or Beside()))
+    return ImportedFile(source=source, form=form, reading=form.read(source, context or ImportContext()))
 
 
 def trace(name: str = "NVIDIA H100 80GB HBM3", of: Trace | None = None) -> ImportedFile:
@@ -76,7 +76,7 @@ def test_a_power_that_no_gpu_draws_is_a_slip_of_units_and_refused(energy_j: str)
 
 
 def test_the_lines_say_their_source_and_no_more_of_it_than_that(tmp_path: Path) -> None:
-    files = [imported(sample("nvidia-smi.csv"), beside("megatron.log"))]
+    files = [imported(sample("nvidia-smi.csv"), context_of("megatron.log"))]
     path = write_record(tmp_path / "r.jsonl", *to_measurements(files, device_of(files, None), "0.1.0"))
 
     (line,) = read_measurements(path).measurements
@@ -91,9 +91,9 @@ def test_the_lines_say_their_source_and_no_more_of_it_than_that(tmp_path: Path) 
 
 def test_the_same_files_make_the_same_record_but_for_the_time() -> None:
     files = [trace()]
-    first, again = (to_measurements(files, device_of(files, None), "0.1.0") for _ in range(2))
+    first, second = (to_measurements(files, device_of(files, None), "0.1.0") for _ in range(2))
 
-    assert [(line.run_id, line.probe_id) for line in first] == [(line.run_id, line.probe_id) for line in again]
+    assert [(line.run_id, line.probe_id) for line in first] == [(line.run_id, line.probe_id) for line in second]
 
 
 def test_check_names_the_tool_and_every_doubt_of_an_imported_record(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_check_names_the_tool_and_every_doubt_of_an_imported_record(tmp_path: Pa
 
     verdict = check_record(read_measurements(path))
 
-    said = [finding.what for finding in verdict.findings if finding.id == "imported"]
-    assert said[0] == "8 points imported from torch-trace, not measured by mpplan"
-    assert set(files[0].reading.doubts) <= set(said)
+    texts = [finding.what for finding in verdict.findings if finding.id == "imported"]
+    assert texts[0] == "8 points imported from torch-trace, not measured by mpplan"
+    assert set(files[0].reading.doubts) <= set(texts)
     assert verdict.trustworthy
 
 

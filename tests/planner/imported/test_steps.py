@@ -59,11 +59,11 @@ def test_the_trainer_of_hugging_face_tells_one_mean_without_times() -> None:
 
 
 def test_the_first_step_is_left_out_where_there_are_enough() -> None:
-    many = read_steps(text_file("step,step_time_s\n1,9\n2,2\n3,2\n"))
-    two = read_steps(text_file("step,step_time_s\n1,9\n2,2\n"))
+    three_steps = read_steps(text_file("step,step_time_s\n1,9\n2,2\n3,2\n"))
+    two_steps = read_steps(text_file("step,step_time_s\n1,9\n2,2\n"))
 
-    assert many.steady_s.tolist() == [2.0, 2.0]
-    assert two.steady_s.tolist() == [9.0, 2.0]
+    assert three_steps.steady_s.tolist() == [2.0, 2.0]
+    assert two_steps.steady_s.tolist() == [9.0, 2.0]
 
 
 MEGATRON = "[2026-11-20 10:00:{0}] iteration {1}/ 9 | elapsed time per iteration (ms): {2} | global batch size: 8 |"

@@ -48,14 +48,14 @@ class Trace:
         self._add("cpu_op", name, host_us, 50.0, args)
         for kernel, seconds in kernels:
             self.ids += 1
-            when = host_us + (80.0 if launched_late else 10.0)
-            self._add("cuda_runtime", launch, when, 4.0, {"External id": external, "correlation": self.ids})
-            where = {"device": 0, "context": 1, "stream": stream, "correlation": self.ids, "External id": external}
-            self._add("kernel", kernel, self.device_us, seconds * 1e6, where)
+            launch_us = host_us + (80.0 if launched_late else 10.0)
+            self._add("cuda_runtime", launch, launch_us, 4.0, {"External id": external, "correlation": self.ids})
+            placement = {"device": 0, "context": 1, "stream": stream, "correlation": self.ids, "External id": external}
+            self._add("kernel", kernel, self.device_us, seconds * 1e6, placement)
             self.device_us += seconds * 1e6 + 1.0
         self.host_us += 100.0
 
-    def beside(self, name: str, start_us: float, seconds: float, stream: int = 20) -> None:
+    def concurrent(self, name: str, start_us: float, seconds: float, stream: int = 20) -> None:
         """A kernel on another stream, of no operator: a collective."""
         self._add("kernel", name, start_us, seconds * 1e6, {"device": 0, "stream": stream, "correlation": 10**6})
 

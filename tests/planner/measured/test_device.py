@@ -42,8 +42,8 @@ def test_the_fastest_product_is_kept_beside_the_asymptote() -> None:
 
 def test_a_shape_that_was_measured_is_met_exactly_and_a_new_one_by_the_law() -> None:
     slow = gemm(8192, 7168, 8192, noise=0.2)  # a shape that the chip does not like
-    rest = [gemm(*shape) for shape in SHAPES if shape != (8192, 7168, 8192)]
-    fit = measured_rates([*rest, slow]).product_fits["bf16"]
+    others = [gemm(*shape) for shape in SHAPES if shape != (8192, 7168, 8192)]
+    fit = measured_rates([*others, slow]).product_fits["bf16"]
 
     assert product_seconds(fit, "bf16", 8192, 7168, 8192) == pytest.approx(slow.time.median_s, rel=0.01)
     law = 2.0 * 512**3 / RATE + 6.0 * 512**2 / BANDWIDTH + FIXED_S

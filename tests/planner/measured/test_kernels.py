@@ -70,10 +70,10 @@ def test_the_spread_is_what_the_fit_leaves_and_the_noise_of_the_points():
 
 
 def test_a_law_without_noise_is_found_again():
-    found = fitted([[1.0, 1.0], [2.0, 1.0], [5.0, 1.0]], [3.5, 5.5, 11.5])
+    fit = fitted([[1.0, 1.0], [2.0, 1.0], [5.0, 1.0]], [3.5, 5.5, 11.5])
 
-    assert found.coefficients == pytest.approx((2.0, 1.5))
-    assert found.residuals == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
+    assert fit.coefficients == pytest.approx((2.0, 1.5))
+    assert fit.residuals == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
 
 
 @pytest.mark.parametrize("other", [1.0, 1.7])
@@ -83,11 +83,11 @@ def test_a_coefficient_that_would_be_negative_is_0_and_the_better_one_is_fitted_
     for first, second in ((0, 1), (1, 0)):
         columns = [[1.0, 1.0], [0.0, 0.0]]
         columns[1][first], columns[1][second] = 2.0, other
-        found = fitted(columns, [1.0, 3.0])
+        fit = fitted(columns, [1.0, 3.0])
 
-        assert found.coefficients[first] == pytest.approx(15 / 13)
-        assert found.coefficients[second] == 0
-        assert found.residuals == pytest.approx([math.log(13 / 15), math.log(13 / 10)])
+        assert fit.coefficients[first] == pytest.approx(15 / 13)
+        assert fit.coefficients[second] == 0
+        assert fit.residuals == pytest.approx([math.log(13 / 15), math.log(13 / 10)])
 
 
 def test_a_pull_draws_a_coefficient_towards_1_with_its_weight():
@@ -98,12 +98,12 @@ def test_a_pull_draws_a_coefficient_towards_1_with_its_weight():
 
 def test_the_noise_of_the_points_is_the_root_mean_square_of_those_known():
     columns, seconds, shapes = np.ones((3, 1)), np.ones(3), np.ones((3, 1))
-    some = fit_linear(columns, seconds, shapes, ["a", "b", "c"], [0.03, None, 0.04])
-    none = fit_linear(columns, seconds, shapes, ["a", "b", "c"], [None, None, None])
+    partly_known = fit_linear(columns, seconds, shapes, ["a", "b", "c"], [0.03, None, 0.04])
+    unknown = fit_linear(columns, seconds, shapes, ["a", "b", "c"], [None, None, None])
 
-    assert some.measurement_sd == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
-    assert none.measurement_sd == 0.0
-    assert some.probe_ids == ("a", "b", "c")
+    assert partly_known.measurement_sd == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
+    assert unknown.measurement_sd == 0.0
+    assert partly_known.probe_ids == ("a", "b", "c")
 
 
 @pytest.mark.parametrize(
@@ -117,26 +117,26 @@ def test_the_noise_of_the_points_is_the_root_mean_square_of_those_known():
     ],
 )
 def test_a_product_counts_two_m_n_k_flop_its_bytes_and_one_start(compute, moved):
-    terms = [product_seconds(fit_of(one), compute, 100, 200, 300) for one in np.eye(3)]
+    terms = [product_seconds(fit_of(coefficients), compute, 100, 200, 300) for coefficients in np.eye(3)]
 
     assert terms == pytest.approx([2 * 100 * 200 * 300, moved, 1.0])
 
 
 def test_products_are_fitted_apart_by_what_they_compute_in():
     fp8 = [gemm(*shape, recipe="fp8", noise=-0.5) for shape in SHAPES]
-    found = fit_products([*(gemm(*shape) for shape in SHAPES), *fp8, attention(2048)])
+    fits = fit_products([*(gemm(*shape) for shape in SHAPES), *fp8, attention(2048)])
 
-    assert set(found) == {"bf16", "fp8"}
-    assert found["bf16"].coefficients == pytest.approx((1 / RATE, 1 / BANDWIDTH, FIXED_S), rel=1e-6, abs=0.0)
-    assert found["fp8"].coefficients == pytest.approx((0.5 / RATE, 0.5 / BANDWIDTH, 0.5 * FIXED_S), rel=1e-6, abs=0.0)
+    assert set(fits) == {"bf16", "fp8"}
+    assert fits["bf16"].coefficients == pytest.approx((1 / RATE, 1 / BANDWIDTH, FIXED_S), rel=1e-6, abs=0.0)
+    assert fits["fp8"].coefficients == pytest.approx((0.5 / RATE, 0.5 / BANDWIDTH, 0.5 * FIXED_S), rel=1e-6, abs=0.0)
 
 
 @pytest.mark.parametrize(("phase", "seconds_per_flop"), [("forward", 1 / 400e12), ("backward", 2.5 / 350e12)])
 def test_attention_is_fitted_over_its_forward_flop(phase, seconds_per_flop):
-    found = fit_attention([attention(length) for length in (2048, 8192, 16384)], phase)
+    fits = fit_attention([attention(length) for length in (2048, 8192, 16384)], phase)
 
-    assert set(found) == {"bf16"}
-    assert found["bf16"].coefficients == pytest.approx((seconds_per_flop, 0.0, 0.0), rel=1e-6, abs=1e-21)
+    assert set(fits) == {"bf16"}
+    assert fits["bf16"].coefficients == pytest.approx((seconds_per_flop, 0.0, 0.0), rel=1e-6, abs=1e-21)
 
 
 def test_what_scores_cost_shows_in_heads_of_two_sizes():
@@ -185,11 +185,11 @@ def test_the_gradients_of_a_layer_are_placed_at_the_shapes_of_their_own_products
 def of_roles(recipe: str, wgrad: float) -> list[Measurement]:
     """A layer's product and its gradients at two shapes; that of the weight takes `wgrad` times as long as usual."""
     shapes = ((8192, 4096, 1024), (8192, 8192, 8192))
-    slower = {"forward": 1.0, "dgrad": 1.0, "wgrad": wgrad}
+    slowdowns = {"forward": 1.0, "dgrad": 1.0, "wgrad": wgrad}
     return [
-        replace(point, time=replace(point.time, median_s=slower[role] * (point.time.median_s or 0.0)))
+        replace(point, time=replace(point.time, median_s=slowdowns[role] * (point.time.median_s or 0.0)))
         for shape in shapes
-        for role in slower
+        for role in slowdowns
         for point in [gemm(*shape, role=role, recipe=recipe)]
     ]
 
@@ -206,15 +206,15 @@ def test_a_gradient_that_takes_far_longer_than_its_product_has_a_ratio_to_it_and
 
 def test_fp16_has_the_fit_of_bf16_times_what_it_took_beside_it_at_a_few_shapes():
     bf16 = [gemm(m, n, k) for m, n, k in SHAPES]
-    beside = [gemm(m, n, k, "fp16", noise=0.05) for m, n, k in SHAPES[:2]]
-    whole = [gemm(m, n, k, "fp16", noise=0.3) for m, n, k in SHAPES]
+    two_points = [gemm(m, n, k, "fp16", noise=0.05) for m, n, k in SHAPES[:2]]
+    all_points = [gemm(m, n, k, "fp16", noise=0.3) for m, n, k in SHAPES]
 
-    few, many = fit_products([*bf16, *beside]), fit_products([*bf16, *whole])
+    from_two, from_all = fit_products([*bf16, *two_points]), fit_products([*bf16, *all_points])
 
-    assert few["fp16"].coefficients == pytest.approx([1.05 * c for c in few["bf16"].coefficients])
-    assert set(few["fp16"].probe_ids) == {point.probe_id for point in (*bf16, *beside)}
-    assert many["fp16"].coefficients == pytest.approx([1.3 * c for c in few["bf16"].coefficients])
-    assert fit_products(beside)["fp16"].points.shape == (2, 3)  # nothing beside it: as it was measured
+    assert from_two["fp16"].coefficients == pytest.approx([1.05 * c for c in from_two["bf16"].coefficients])
+    assert set(from_two["fp16"].probe_ids) == {point.probe_id for point in (*bf16, *two_points)}
+    assert from_all["fp16"].coefficients == pytest.approx([1.3 * c for c in from_two["bf16"].coefficients])
+    assert fit_products(two_points)["fp16"].points.shape == (2, 3)  # nothing beside it: as it was measured
 
 
 def test_points_measured_beside_other_load_count_only_where_there_are_not_two_quiet_ones():

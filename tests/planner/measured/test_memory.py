@@ -70,10 +70,10 @@ def test_without_these_keys_nothing_is_measured() -> None:
 )
 def test_a_plan_takes_them_for_the_stacks_that_the_probe_runs(stack: str, expected: float | None) -> None:
     rates = measured_rates([step(1, 10.5), step(2, 11.0, compiled=True)])
-    asked = recipe(stack=stack)
+    plan_recipe = recipe(stack=stack)
 
-    terms = measured_terms(rates, asked, resolve_rates(cluster(), asked).terms)
+    terms = measured_terms(rates, plan_recipe, resolve_rates(cluster(), plan_recipe).terms)
 
-    found = terms.get("fragmentation_ratio")
-    assert (found.value if found else None) == (expected and pytest.approx(expected))
+    fragmentation = terms.get("fragmentation_ratio")
+    assert (fragmentation.value if fragmentation else None) == (expected and pytest.approx(expected))
     assert ("context_bytes" in terms) is (expected is not None)

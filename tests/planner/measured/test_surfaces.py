@@ -36,14 +36,14 @@ def test_attention_takes_what_the_fit_says_and_no_less_than_a_kernel() -> None:
     assert float(surface.seconds(flop, 128, 32, 4096)) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("slower", [0.9, 1.25])
-def test_what_is_slower_within_layers_is_so_at_every_shape(slower: float) -> None:
+@pytest.mark.parametrize("slowdown", [0.9, 1.25])
+def test_what_is_slower_within_layers_is_so_at_every_shape(slowdown: float) -> None:
     products = fit_products([gemm(n, n, n) for n in SQUARES])["bf16"]
     forward = fit_attention([attention(length) for length in SQUARES], "forward")["bf16"]
     pairs = [
-        (measured_surface(products, "bf16", RECORD), measured_surface(products, "bf16", RECORD, slower)),
-        (measured_attention(forward, "bf16", 0.0, RECORD), measured_attention(forward, "bf16", 0.0, RECORD, slower)),
+        (measured_surface(products, "bf16", RECORD), measured_surface(products, "bf16", RECORD, slowdown)),
+        (measured_attention(forward, "bf16", 0.0, RECORD), measured_attention(forward, "bf16", 0.0, RECORD, slowdown)),
     ]
 
-    for alone, within in pairs:
-        assert np.exp(alone.log_rate - within.log_rate) == pytest.approx(slower)
+    for burst, within_layers in pairs:
+        assert np.exp(burst.log_rate - within_layers.log_rate) == pytest.approx(slowdown)

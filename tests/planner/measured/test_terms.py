@@ -35,8 +35,8 @@ EMPTY = MeasuredRates(
 
 
 def terms(rates: MeasuredRates, *, shipped: bool = False, **parts):
-    asked = recipe(**parts)
-    return measured_terms(rates, asked, resolve_rates(cluster(), asked).terms, shipped=shipped)
+    plan_recipe = recipe(**parts)
+    return measured_terms(rates, plan_recipe, resolve_rates(cluster(), plan_recipe).terms, shipped=shipped)
 
 
 def test_a_record_that_measured_nothing_replaces_nothing():
@@ -203,22 +203,22 @@ def test_surfaces_of_a_fused_stack_are_at_the_clock_of_whole_layers_too():
     hot = replace(rates, layer_clock_hz={LayerRun(recipe="bf16-fsdp", compiled=True): 1.68e9})
 
     for name in ("linear_flop_per_s", "attention_flop_per_s"):
-        alone, within = (terms(record, stack="tuned")[name].surface for record in (rates, hot))
-        assert alone is not None
-        assert within is not None
-        assert float(np.exp(within.log_rate - alone.log_rate).min()) == pytest.approx(1.2)
+        burst, layers = (terms(record, stack="tuned")[name].surface for record in (rates, hot))
+        assert burst is not None
+        assert layers is not None
+        assert float(np.exp(layers.log_rate - burst.log_rate).min()) == pytest.approx(1.2)
 
 
 def test_the_attention_kernels_of_a_record_become_the_surface_of_a_step():
     # recorded.py's law: 400 TFLOP/s forward, 350 backward, at any length
     record = measured_rates(kernels())
-    asked = recipe("llama-3.1-8b")
-    own = measured_terms(record, asked, resolve_rates(cluster("h200-sxm-141gb"), asked).terms)
-    rates = resolve_rates(cluster("h200-sxm-141gb"), asked, own).sample()
-    used = attention_used(asked, layouts(micro_batch=2), rates)
+    plan_recipe = recipe("llama-3.1-8b")
+    record_terms = measured_terms(record, plan_recipe, resolve_rates(cluster("h200-sxm-141gb"), plan_recipe).terms)
+    rates = resolve_rates(cluster("h200-sxm-141gb"), plan_recipe, record_terms).sample()
+    used = attention_used(plan_recipe, layouts(micro_batch=2), rates)
 
-    assert own["attention_flop_per_s"].value == pytest.approx(400e12, rel=1e-3)
-    assert own["attention_backward_ratio"].value == pytest.approx(350 / 400, rel=1e-3)
+    assert record_terms["attention_flop_per_s"].value == pytest.approx(400e12, rel=1e-3)
+    assert record_terms["attention_backward_ratio"].value == pytest.approx(350 / 400, rel=1e-3)
     assert used is not None
     assert used.evidence == "record:0d0e5f0e"
     flop = 2 * 2 * 32 * 128 * 4096**2
@@ -226,18 +226,20 @@ def test_the_attention_kernels_of_a_record_become_the_surface_of_a_step():
 
 
 def test_products_and_attention_of_a_record_win_over_the_shipped_surfaces():
-    asked = recipe("llama-3.1-8b")
+    plan_recipe = recipe("llama-3.1-8b")
     machine = cluster("h200-sxm-141gb")
-    shipped = resolve_rates(machine, asked)
-    own = resolve_rates(machine, asked, measured_terms(measured_rates(kernels()), asked, shipped.terms))
+    shipped = resolve_rates(machine, plan_recipe)
+    measured = resolve_rates(
+        machine, plan_recipe, measured_terms(measured_rates(kernels()), plan_recipe, shipped.terms)
+    )
 
     def sources(rates):
-        products = products_used(asked, layouts(), rates.sample())
-        attention = attention_used(asked, layouts(), rates.sample())
+        products = products_used(plan_recipe, layouts(), rates.sample())
+        attention = attention_used(plan_recipe, layouts(), rates.sample())
         return {use.evidence for use in products} | {attention.evidence if attention else None}
 
     assert sources(shipped) == {"kernels:matmul:h200-sxm-141gb:bf16", "kernels:attention:h200-sxm-141gb:bf16"}
-    assert sources(own) == {"record:0d0e5f0e"}
+    assert sources(measured) == {"record:0d0e5f0e"}
 
 
 FP8_LAYERS = {
@@ -274,9 +276,9 @@ def test_the_power_of_whole_layers_scales_what_their_kinds_of_work_draw():
             Activity(kind=ActivityKind.MEMORY): value(430.0),
         },
     )  # fmt: skip
-    asked = recipe(stack="eager")
-    base = resolve_rates(cluster(), asked).terms
-    measured = measured_terms(rates, asked, base)
+    plan_recipe = recipe(stack="eager")
+    base = resolve_rates(cluster(), plan_recipe).terms
+    measured = measured_terms(rates, plan_recipe, base)
 
     products_w = 690.0 * base["product_power_ratio"].value
     modelled_w = 0.5 * products_w + 0.1 * base["power_attention_w"].value + 0.4 * 430.0

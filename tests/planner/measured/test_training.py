@@ -55,7 +55,7 @@ def test_a_record_of_numerics_alone_can_be_trusted_and_gives_no_rates(tmp_path: 
 
     assert check_record(record.file).trustworthy
     assert facts.numerics_only
-    assert not facts.gives_kernels
+    assert not facts.may_hold_rates
 
 
 @pytest.mark.parametrize("schema", ["mpplan.probe/2", "mpplan.probe/1"])

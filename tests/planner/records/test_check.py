@@ -164,10 +164,10 @@ def test_resume_measures_again_what_is_doubtful_and_not_what_is_a_result(
 @pytest.mark.parametrize(("load", "trusted"), [(0.25, True), (0.55, False)])
 def test_a_cpu_that_others_used_all_along_was_never_quiet(load: float, trusted: bool) -> None:
     # a core of two that is busy half the time leaves quiet moments; one that always is does not
-    beside = {"clock": "canary", "other_load_ratio": load, "device_kind": "cpu"}
-    verdict = verdict_on(a_canary(), *points(9, **beside))
+    canary = {"clock": "canary", "other_load_ratio": load, "device_kind": "cpu"}
+    verdict = verdict_on(a_canary(), *points(9, **canary))
 
     assert verdict.trustworthy is trusted
-    told = [f.what for f in verdict.findings if f.id == "loaded"]
+    warnings = [f.what for f in verdict.findings if f.id == "loaded"]
     whole = "other processes used 55% of the CPUs all along: times are longer than on a quiet machine"
-    assert told == ([] if trusted else [whole])
+    assert warnings == ([] if trusted else [whole])

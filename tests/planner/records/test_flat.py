@@ -94,14 +94,14 @@ def test_a_key_that_no_line_has_is_an_error() -> None:
 
 def test_a_collective_of_the_first_format_is_read_under_the_present_names() -> None:
     """Which named the collectives of other tools as nccl-tests does."""
-    now = json.loads(to_line(a_measurement(kind="collective", probe_id="alltoall/2x8/1024")))
-    line = {key: value for key, value in now.items() if key != "role"} | {
+    current = json.loads(to_line(a_measurement(kind="collective", probe_id="alltoall/2x8/1024")))
+    line = {key: value for key, value in current.items() if key != "role"} | {
         "schema": "mpplan.probe/1", "role": "alltoall", "ranks": 16, "nodes": 2, "message_bytes": 1024,
     }  # fmt: skip
 
     measurement = parse_line(json.dumps(line))
 
     assert isinstance(measurement, Measurement)
-    at = measurement.communication
-    assert (at.op, at.world, at.nodes, at.bytes) == ("all_to_all", 16, 2, 1024.0)
+    comm = measurement.communication
+    assert (comm.op, comm.world, comm.nodes, comm.bytes) == ("all_to_all", 16, 2, 1024.0)
     assert (measurement.schema, measurement.setup.role) == (SCHEMA, None)

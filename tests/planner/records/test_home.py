@@ -147,11 +147,11 @@ def test_a_data_folder_that_the_user_is_kept_out_of_is_none_to_what_only_reads(t
     if me == 0:  # no permission keeps root out
         os.seteuid(65534)
     try:
-        there = has_data_dir(), any_records()
+        seen = has_data_dir(), any_records()
     finally:
         os.seteuid(me)
         (tmp_path / shut).chmod(0o700)
-    assert there == (False, False)
+    assert seen == (False, False)
 
 
 def test_a_record_is_named_by_its_path_or_by_its_name(tmp_path, monkeypatch):

@@ -66,12 +66,14 @@ def test_a_record_that_has_not_changed_is_read_once(opened: list[str]) -> None:
 
 def test_a_record_that_has_changed_is_read_again_and_only_that_one(opened: list[str]) -> None:
     a_record("one.jsonl")
-    two = a_record("two.jsonl")
+    second_file = a_record("two.jsonl")
     store.list_records()
     opened.clear()
 
-    two.write_text(two.read_text(encoding="utf-8").replace("NVIDIA H200", "NVIDIA H2OO"), encoding="utf-8")
-    aged(two, hours_old=1)  # the same size and time of writing as before
+    second_file.write_text(
+        second_file.read_text(encoding="utf-8").replace("NVIDIA H200", "NVIDIA H2OO"), encoding="utf-8"
+    )
+    aged(second_file, hours_old=1)  # the same size and time of writing as before
     names = {record.name: record.facts.device_name for record in store.list_records()}
 
     assert opened == ["two.jsonl"]
@@ -80,9 +82,9 @@ def test_a_record_that_has_changed_is_read_again_and_only_that_one(opened: list[
 
 def test_a_record_that_is_gone_leaves_the_index(opened: list[str]) -> None:
     a_record("one.jsonl")
-    two = a_record("two.jsonl")
+    second_file = a_record("two.jsonl")
     store.list_records()
-    two.unlink()
+    second_file.unlink()
 
     assert [record.name for record in store.list_records()] == ["one"]
     assert list(json.loads((records_dir() / FILE_NAME).read_text())["records"]) == ["one.jsonl"]

@@ -47,7 +47,7 @@ def edited(measurement: Measurement, **changes: object) -> str:
 
 
 def problems_of(path: Path) -> list[str]:
-    return [problem.said_of("r.jsonl") for problem in read_measurements(path).problems]
+    return [problem.describe("r.jsonl") for problem in read_measurements(path).problems]
 
 
 def test_a_line_reads_back_as_the_measurement_that_was_written(tmp_path: Path) -> None:
@@ -91,8 +91,10 @@ def test_a_line_of_another_schema_version_is_named_and_left_out(tmp_path: Path) 
 
 
 def test_of_two_interleaved_records_the_longer_is_used_and_the_other_named_line_by_line(tmp_path: Path) -> None:
-    ours, other = a_measurement(run_id="aaaaaaaa-1"), a_measurement(run_id="bbbbbbbb-2")
-    path = write(tmp_path / "r.jsonl", *(to_line(point) for point in (ours, other, ours, other, ours)))
+    usual_run, other_run = a_measurement(run_id="aaaaaaaa-1"), a_measurement(run_id="bbbbbbbb-2")
+    path = write(
+        tmp_path / "r.jsonl", *(to_line(point) for point in (usual_run, other_run, usual_run, other_run, usual_run))
+    )
 
     assert {point.run_id for point in read_measurements(path).measurements} == {"aaaaaaaa-1"}
     assert problems_of(path) == [
@@ -102,8 +104,8 @@ def test_of_two_interleaved_records_the_longer_is_used_and_the_other_named_line_
 
 
 def test_a_line_of_another_device_is_set_aside(tmp_path: Path) -> None:
-    ours, other = a_measurement(), a_measurement(device_name="NVIDIA A100-SXM4-80GB")
-    path = write(tmp_path / "r.jsonl", to_line(ours), to_line(ours), to_line(other))
+    usual_device, other_device = a_measurement(), a_measurement(device_name="NVIDIA A100-SXM4-80GB")
+    path = write(tmp_path / "r.jsonl", to_line(usual_device), to_line(usual_device), to_line(other_device))
 
     assert len(read_measurements(path).measurements) == 2
     assert problems_of(path) == [
@@ -206,8 +208,8 @@ def test_a_mark_of_the_byte_order_costs_no_line(tmp_path: Path) -> None:
 
 
 def test_a_point_measured_again_replaces_the_earlier_one(tmp_path: Path) -> None:
-    first, again = a_measurement(time_median_s=1.0), a_measurement(time_median_s=2.0, seq=1)
-    path = write(tmp_path / "r.jsonl", to_line(first), to_line(again))
+    first, repeated = a_measurement(time_median_s=1.0), a_measurement(time_median_s=2.0, seq=1)
+    path = write(tmp_path / "r.jsonl", to_line(first), to_line(repeated))
 
     assert [point.time.median_s for point in read_measurements(path).latest()] == [2.0]
 

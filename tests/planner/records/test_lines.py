@@ -16,7 +16,7 @@ from planner.records.problem import Problems
 def read(path: Path) -> tuple[list[tuple[int, str]], list[str]]:
     problems = Problems()
     lines = list(numbered_lines(path, problems))
-    return lines, [problem.said_of("r") for problem in problems.kept]
+    return lines, [problem.describe("r") for problem in problems.kept]
 
 
 @pytest.mark.parametrize("name", ["r.jsonl", "r.jsonl.gz"])

@@ -159,7 +159,7 @@ def test_a_record_of_one_gpu_and_one_of_ranks_do_not_displace_each_other(
     assert names(tmp_path) == ("alone", "together")
 
 
-def test_a_record_of_ranks_gives_kernels_where_there_is_no_other_and_it_has_some(tmp_path: Path) -> None:
+def test_a_record_of_ranks_is_used_where_there_is_no_other_and_it_has_points_of_one_gpu(tmp_path: Path) -> None:
     write_record(tmp_path / "collectives.jsonl", *ranks(2))
     assert names(tmp_path) == (None, "collectives")
 
@@ -189,8 +189,8 @@ def test_records_of_the_package_are_read_for_the_gpus_asked_alone_and_some_only_
         write_record(tmp_path / "shipped" / f"{name}.jsonl", *h200(9))
     write_record(tmp_path / "shipped" / "named" / "h100.jsonl", *h200(8))
 
-    def listed(**which: object) -> list[str]:
-        return sorted(record.name for record in records.list_records(**which))  # type: ignore[arg-type]
+    def listed(**filters: object) -> list[str]:
+        return sorted(record.name for record in records.list_records(**filters))  # type: ignore[arg-type]
 
     assert listed() == sorted(names)
     assert listed(shipped_of=["h200-sxm-141gb"]) == [names[0]]

@@ -18,7 +18,7 @@ def bar(number: int, of: int, seconds: int) -> str:
 
 
 def test_the_first_line_of_a_start_covers_an_ordinary_interval_and_no_more_than_its_number():
-    lines, _ = megatron_log([2.0] * 5, of=100, every=10)
+    lines, _ = megatron_log([2.0] * 5, of=100, interval_steps=10)
 
     assert read(text_of(lines)).steps.count.tolist() == [10.0] * 5
     assert read(text_of(lines[2:])).steps.count.tolist() == [10.0] * 3  # a log that begins in the middle

@@ -40,14 +40,14 @@ def test_of_a_long_line_the_beginning_is_kept_once():
 
 
 @pytest.mark.parametrize(
-    ("text", "rank", "rest"),
+    ("text", "rank", "message"),
     [("[rank3]: a", 3, "a"), ("[default12]:b", 12, "b"), (" 7: c", 7, "c"), ("task/0 [default1]:d", 1, "d"),
      ("2026-01-01 10:00:00 e", None, "2026-01-01 10:00:00 e")],
 )  # fmt: skip
-def test_the_rank_before_a_line_is_told_and_taken_off(text, rank, rest):
+def test_the_rank_before_a_line_is_told_and_taken_off(text, rank, message):
     (line,) = read(text.encode())
 
-    assert (line.rank, line.text) == (rank, rest)
+    assert (line.rank, line.text) == (rank, message)
 
 
 def test_bytes_that_are_no_text_are_refused_or_replaced():
@@ -57,9 +57,9 @@ def test_bytes_that_are_no_text_are_refused_or_replaced():
 
 
 def test_a_stamp_counts_at_the_beginning_alone():
-    told = stamp_of("[NeMo I 2025-03-07 22:35:22 model_checkpoint:497] saved")
+    stamp = stamp_of("[NeMo I 2025-03-07 22:35:22 model_checkpoint:497] saved")
 
-    assert told is not None
-    assert told.iso() == "2025-03-07T22:35:22"
+    assert stamp is not None
+    assert stamp.iso() == "2025-03-07T22:35:22"
     assert stamp_of("loaded the checkpoint of the run from 2025-03-07 22:35:22") is None
     assert stamp_of("step 20") is None

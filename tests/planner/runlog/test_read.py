@@ -158,7 +158,7 @@ def test_deepspeed_whose_logger_is_silent_is_timed_by_its_timers():
 
 
 def test_megatrons_arguments_and_timers_are_facts_and_parts():
-    lines, _ = megatron_log([2.0] * 4, of=10, every=5)
+    lines, _ = megatron_log([2.0] * 4, of=10, interval_steps=5)
     timers = megatron_timers(
         {"forward-compute": (600, 700), "batch-generator": (10, 90), "backward-compute": (1100, 1200),
          "all-grads-sync": (80, 150), "optimizer": (20, 25), "optimizer-clip-main-grad": (3, 4)}
@@ -255,7 +255,7 @@ def test_a_log_of_two_frameworks_names_both_and_where_the_second_begins():
 def test_two_runs_in_one_file_are_refused_where_the_second_begins():
     first, at = megatron_log([2.0, 2.0], of=100)
     longer, _ = megatron_log([2.0, 2.0], of=900, at=at)
-    again, _ = megatron_log([2.0, 2.0], of=100, at=at)
+    repeated, _ = megatron_log([2.0, 2.0], of=100, at=at)
     wider = megatron_arguments(LLAMA_8B | {"hidden_size": 8192})
 
     with pytest.raises(
@@ -263,7 +263,7 @@ def test_two_runs_in_one_file_are_refused_where_the_second_begins():
     ):
         read(text_of(first, longer))
     with pytest.raises(InputFileError, match=r"run.log:4: expected one run, found one that ended in line 3"):
-        read(text_of(first, ["[after training is done] datetime: 2026-03-01 00:00:05"], again))
+        read(text_of(first, ["[after training is done] datetime: 2026-03-01 00:00:05"], repeated))
     with pytest.raises(InputFileError, match="hidden: expected one run, found 4,096 before and 8,192 here"):
         read(text_of(megatron_arguments(LLAMA_8B), first, wider))
 
@@ -333,8 +333,8 @@ def test_times_that_run_backwards_and_numbers_beyond_reason_do_no_harm():
 def test_timers_of_deepspeed_in_a_trainers_log_are_its_parts_and_its_steps_stay_the_trainers():
     timers = b"[Rank 0] time (ms) | fwd: 70.0 | bwd: 700.0 | bwd_inner: 500.0 | bwd_allreduce: 200.0 | step: 30.0\n"
     content = (SAMPLES / "hf-trainer.log").read_bytes()
-    head, rest = content.split(b"\n", 1)
-    log = read(head + b"\n" + timers + rest)
+    first_line, tail = content.split(b"\n", 1)
+    log = read(first_line + b"\n" + timers + tail)
 
     assert (log.framework, log.durations_from, log.reached) == ("Hugging Face", "bar", 120)
     assert log.parts["communication"].least_s == pytest.approx(0.2)

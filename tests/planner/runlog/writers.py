@@ -54,15 +54,15 @@ def megatron_timers(times_ms: dict[str, tuple[float, float]]) -> list[str]:
 
 
 def megatron_log(
-    durations_s: Sequence[float], *, of: int, every: int = 1, tflops: Sequence[float] | None = None, begin: int = 0,
-    at: datetime = BEGIN, batch: int = 128,
+    durations_s: Sequence[float], *, of: int, interval_steps: int = 1, tflops: Sequence[float] | None = None,
+    begin: int = 0, at: datetime = BEGIN, batch: int = 128,
 ) -> tuple[list[str], datetime]:  # fmt: skip
     """Lines of consecutive intervals, and when the last one was written.
 
     Args:
         durations_s: of a step, by interval.
         of: steps of the whole run.
-        every: steps of an interval.
+        interval_steps: steps of an interval.
         tflops: printed rate, by interval.
         begin: steps done before.
         at: when the first interval begins.
@@ -70,9 +70,9 @@ def megatron_log(
     """
     lines = []
     for number, step_s in enumerate(durations_s, 1):
-        at += timedelta(seconds=step_s * every)
+        at += timedelta(seconds=step_s * interval_steps)
         rate = None if tflops is None else tflops[number - 1]
-        lines.append(megatron_line(begin + number * every, of, step_s, at, tflops=rate, batch=batch))
+        lines.append(megatron_line(begin + number * interval_steps, of, step_s, at, tflops=rate, batch=batch))
     return lines, at
 
 

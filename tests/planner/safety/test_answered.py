@@ -94,15 +94,15 @@ def test_skipped_steps_are_an_assumption_of_the_stacks_scaler_only_where_a_plan_
 
 
 def test_a_measured_share_says_so_and_an_emulated_run_is_named_as_such():
-    def told(**changes: object) -> str:
+    def message_key(**changes: object) -> str:
         return (
             with_safety(TAKEN, with_figures(steady_skipped_step_ratio=0.1, **changes), "eager")
             .assumptions[-1]
             .message.key
         )
 
-    assert told() == "assumption.skipped_steps_measured"
-    assert told(emulated=True) == "assumption.skipped_steps_emulated"
+    assert message_key() == "assumption.skipped_steps_measured"
+    assert message_key(emulated=True) == "assumption.skipped_steps_emulated"
 
 
 def test_a_precision_that_took_no_step_is_warned_of_and_its_parity_says_that_it_does_not_train():

@@ -116,8 +116,8 @@ def test_runs_that_ended_in_nan_are_counted_and_stay_in_the_table():
 
     assert shown is not None
     assert (shown.pairs[0].low, shown.pairs[0].pairs, shown.pairs[0].diverged) == (None, 0, 3)
-    (found,) = [row for row in findings_of(changed, "x") if row.probe_id == "numerics/char-lm/parity/bf16"]
-    assert (found.diverged, found.figures.seeds) == (3, 3)
+    (finding,) = [row for row in findings_of(changed, "x") if row.probe_id == "numerics/char-lm/parity/bf16"]
+    assert (finding.diverged, finding.figures.seeds) == (3, 3)
 
 
 def test_counts_of_all_layers_add_up_and_the_most_frequent_exponent_stands_for_100():

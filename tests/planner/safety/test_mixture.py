@@ -28,8 +28,8 @@ def days() -> dict[str, Estimate]:
     return {plan.precision: plan.duration_days for plan in sample.answer().plans if plan.duration_days}
 
 
-def on_front(*points: MixturePoint, **how: object) -> list[bool]:
-    return [row.on_front for row in placed(points, sample.answer().plans, **how)]  # type: ignore[arg-type]
+def on_front(*points: MixturePoint, **options: object) -> list[bool]:
+    return [row.on_front for row in placed(points, sample.answer().plans, **options)]  # type: ignore[arg-type]
 
 
 def test_a_fifth_of_the_steps_in_the_higher_precision_takes_a_fifth_of_its_time():
@@ -109,7 +109,7 @@ def test_points_that_are_alike_stand_on_the_front_together():
 
 
 def test_a_precision_without_a_plan_has_no_time_and_what_diverged_is_not_on_the_front():
-    (alone,) = placed([point("all_low", 1.0, -0.5, precision="nvfp4")], sample.answer().plans)
+    (unplanned,) = placed([point("all_low", 1.0, -0.5, precision="nvfp4")], sample.answer().plans)
 
-    assert (alone.duration_days, alone.on_front) == (None, False)
+    assert (unplanned.duration_days, unplanned.on_front) == (None, False)
     assert on_front(point("all_low", 1.0, None)) == [False]

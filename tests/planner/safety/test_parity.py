@@ -44,7 +44,7 @@ def by_precision(*findings: PrecisionFinding, plans: tuple[Plan, ...] = PLANS, k
     return {row.precision: row for row in parities(plans, findings, "typical", kind)}
 
 
-def apart(precision: str = "fp8", **more: object) -> PrecisionFinding:
+def higher_loss(precision: str = "fp8", **more: object) -> PrecisionFinding:
     """A loss that is higher by more than the margin."""
     return finding(precision, 0.1, 0.2, 0.3, **({"verdict": "not_equivalent", "baseline": "fp32"} | more))
 
@@ -60,7 +60,7 @@ def test_where_nothing_was_run_a_published_difference_is_quoted_and_else_nothing
 
 
 def test_a_loss_that_is_surely_higher_is_divided_by_and_what_is_published_stays_beside_it():
-    known = by_precision(apart(), apart("nvfp4"))
+    known = by_precision(higher_loss(), higher_loss("nvfp4"))
 
     assert known["fp8"].basis == known["nvfp4"].basis == "measured"
     # (10,000 - 7,000) USD against the plan in BF16, though FP32 is what the loss was held against
@@ -74,32 +74,32 @@ def test_a_loss_that_is_surely_higher_is_divided_by_and_what_is_published_stays_
 def test_what_too_few_runs_or_another_kind_of_model_show_has_no_price_and_the_published_rate_stays():
     published = by_precision()["nvfp4"].per_nat
     few = finding("nvfp4", 0.001, 0.05, 0.099, task="char-lm", baseline="fp32", verdict="cannot_tell")
-    pictures = apart("nvfp4", task="digits-cnn")
+    pictures = higher_loss("nvfp4", task="digits-cnn")
 
     for known in (
         by_precision(few)["nvfp4"],
         by_precision(pictures)["nvfp4"],
-        by_precision(apart("nvfp4", task="own"))["nvfp4"],
+        by_precision(higher_loss("nvfp4", task="own"))["nvfp4"],
     ):
         assert known.basis == "measured"
         assert known.per_nat == known.published_per_nat == published
     assert by_precision(pictures, kind=VISION)["nvfp4"].per_nat.basis == "measured"
-    assert by_precision(apart("nvfp4"), kind=VISION)["nvfp4"].per_nat == published
+    assert by_precision(higher_loss("nvfp4"), kind=VISION)["nvfp4"].per_nat == published
 
 
 def test_a_loss_that_bf16_shares_is_none_against_bf16():
-    assert by_precision(apart(), apart("bf16"))["fp8"].per_nat is None
-    assert by_precision(apart(), apart("bf16", task="masked-lm"))["fp8"].per_nat is not None
+    assert by_precision(higher_loss(), higher_loss("bf16"))["fp8"].per_nat is None
+    assert by_precision(higher_loss(), higher_loss("bf16", task="masked-lm"))["fp8"].per_nat is not None
 
 
 def test_a_task_like_the_plans_model_comes_before_another_whatever_its_verdict():
-    fine, pictures = finding(verdict="equivalent", task="masked-lm"), apart(task="digits-vit")
+    fine, pictures = finding(verdict="equivalent", task="masked-lm"), higher_loss(task="digits-vit")
 
     assert by_precision(fine, pictures)["fp8"].measured.task == "masked-lm"
     assert by_precision(fine, pictures, kind=VISION)["fp8"].measured.task == "digits-vit"
     assert by_precision(fine, pictures)["fp8"].measured.like_plan
-    alone = by_precision(pictures)["fp8"].measured
-    assert (alone.task, alone.like_plan) == ("digits-vit", False)
+    measured = by_precision(pictures)["fp8"].measured
+    assert (measured.task, measured.like_plan) == ("digits-vit", False)
     assert by_precision(pictures, finding(task="own"))["fp8"].measured.task == "own"
 
 
@@ -107,10 +107,12 @@ def test_no_nat_has_a_price_where_the_interval_holds_zero_nothing_is_saved_or_ac
     dearer = (PLANS[0], plan("fp8", 12_000.0, 5_000.0))
 
     assert by_precision(finding(low=-0.01))["fp8"].per_nat is None
-    assert by_precision(apart(difference_low=-0.3, difference_mid=-0.2, difference_high=-0.1))["fp8"].per_nat is None
-    assert by_precision(apart(), plans=dearer)["fp8"].per_nat is None
-    assert by_precision(apart(metric="accuracy"))["fp8"].per_nat is None
-    assert by_precision(apart(), plans=PLANS[1:])["fp8"].per_nat is None  # no plan in BF16 to save against
+    assert (
+        by_precision(higher_loss(difference_low=-0.3, difference_mid=-0.2, difference_high=-0.1))["fp8"].per_nat is None
+    )
+    assert by_precision(higher_loss(), plans=dearer)["fp8"].per_nat is None
+    assert by_precision(higher_loss(metric="accuracy"))["fp8"].per_nat is None
+    assert by_precision(higher_loss(), plans=PLANS[1:])["fp8"].per_nat is None  # no plan in BF16 to save against
 
 
 def test_an_unpriced_plan_has_gpu_hours_per_nat_alone():

@@ -303,7 +303,7 @@ def page_log() -> bytes:
         seconds = [float(s) for s in (planned_step()["total"] + 0.4) * (1.0 + 0.01 * draw.standard_normal(lines))]
         rates = [rate / s for s in seconds]
         return megatron_log(
-            seconds, of=20_000, every=10, tflops=rates, begin=begin, **({} if at is None else {"at": at})
+            seconds, of=20_000, interval_steps=10, tflops=rates, begin=begin, **({} if at is None else {"at": at})
         )  # type: ignore[arg-type]
 
     before, at = part(300, 0, None)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import InputFileError
-from tests.planner.imported.readings import beside, reading, sample, text_file
+from tests.planner.imported.readings import context_of, reading, sample, text_file
 
 UTC_PLUS_1 = 3600.0
 
 
 @pytest.mark.parametrize("file", ["dcgm-exporter.prom", "prometheus.json"])
 def test_power_with_times_is_that_of_the_steps(file: str) -> None:
-    read = reading(sample(file), beside("megatron.log", utc_offset_s=UTC_PLUS_1))
+    read = reading(sample(file), context_of("megatron.log", utc_offset_s=UTC_PLUS_1))
 
     assert read.points[0].power.mean_w == pytest.approx(610.0, abs=0.5)
     assert (read.device_name, read.date) == ("NVIDIA H100 80GB HBM3", "2026-11-20T09:00:00+00:00")
 
 
 def test_what_dcgmi_prints_has_no_times_and_no_name_and_says_so() -> None:
-    read = reading(sample("dcgmi-dmon.txt"), beside("megatron.log"))
+    read = reading(sample("dcgmi-dmon.txt"), context_of("megatron.log"))
 
     assert read.points[0].power.mean_w == pytest.approx(610.0)
     assert (read.points[0].communication.world, read.device_name) == (2, None)
@@ -27,7 +27,7 @@ def test_what_dcgmi_prints_has_no_times_and_no_name_and_says_so() -> None:
 
 
 def test_the_labels_of_hosts_and_boards_stay_in_the_file() -> None:
-    read = reading(sample("dcgm-exporter.prom"), beside("megatron.log", utc_offset_s=UTC_PLUS_1))
+    read = reading(sample("dcgm-exporter.prom"), context_of("megatron.log", utc_offset_s=UTC_PLUS_1))
 
     assert "node-1" not in repr(read)
     assert "GPU-0000000" not in repr(read)
@@ -50,5 +50,5 @@ def test_the_labels_of_hosts_and_boards_stay_in_the_file() -> None:
 )  # fmt: skip
 def test_a_damaged_file_is_refused(text: str, what: str) -> None:
     with pytest.raises(InputFileError) as caught:
-        reading(text_file(text, "dcgm.txt"), beside("megatron.log"), "dcgm")
+        reading(text_file(text, "dcgm.txt"), context_of("megatron.log"), "dcgm")
     assert what in str(caught.value)

@@ -33,12 +33,12 @@ def points(text: str) -> list[Measurement]:
 def test_the_runs_come_back_from_the_lines_of_a_record_as_they_were_read() -> None:
     before, after = parse_nccl_tests(TEXT.encode(), "nccl.txt"), collective_runs(points(TEXT), "record.jsonl")
 
-    for run, again in zip(before, after, strict=True):
+    for run, recorded in zip(before, after, strict=True):
         assert (run.collective, run.ranks, run.nodes, run.device_name, run.spread_ratio) == (
-            again.collective, again.ranks, again.nodes, again.device_name, again.spread_ratio,
+            recorded.collective, recorded.ranks, recorded.nodes, recorded.device_name, recorded.spread_ratio,
         )  # fmt: skip
-        assert np.array_equal(run.sizes_bytes, again.sizes_bytes)
-        assert np.array_equal(run.times_s, again.times_s)
+        assert np.array_equal(run.sizes_bytes, recorded.sizes_bytes)
+        assert np.array_equal(run.times_s, recorded.times_s)
 
 
 def test_the_version_is_that_of_the_output() -> None:

@@ -85,7 +85,7 @@ def test_the_type_of_a_product_is_told_by_its_operands_and_kernels(
 
 def test_the_time_of_all_kernels_is_that_of_calls_and_of_what_belongs_to_none() -> None:
     trace = of_products(repeats=2)
-    trace.beside("ncclDevKernel_AllReduce", trace.device_us, 1e-3)
+    trace.concurrent("ncclDevKernel_AllReduce", trace.device_us, 1e-3)
 
     kernels = read_kernels(text_file("", "trace.json"), trace.document())
 
@@ -140,7 +140,7 @@ def test_attention_that_is_not_causal_is_left_out() -> None:
 
 def test_kernels_beside_others_are_left_out_where_undisturbed_ones_remain() -> None:
     trace = of_products(repeats=6)
-    trace.beside("ncclDevKernel_AllReduce", START_US, 20e-6)  # beside the first product of the first round
+    trace.concurrent("ncclDevKernel_AllReduce", START_US, 20e-6)  # beside the first product of the first round
 
     points = by_name(trace)
     first = points["1024x1024x1024/bf16-pure"]
@@ -149,7 +149,7 @@ def test_kernels_beside_others_are_left_out_where_undisturbed_ones_remain() -> N
 
 def test_a_shape_that_never_ran_alone_is_contended() -> None:
     trace = of_products(repeats=2)
-    trace.beside("ncclDevKernel_AllReduce", START_US, 10.0)
+    trace.concurrent("ncclDevKernel_AllReduce", START_US, 10.0)
 
     assert {point.sampling.quality for point in read(trace).points} == {"contended"}
 
@@ -171,7 +171,7 @@ def test_copies_too_large_for_a_cache_give_the_bandwidth() -> None:
 
 def test_the_time_that_is_in_no_point_is_told_with_the_longest_names() -> None:
     trace = of_products(repeats=2)
-    trace.beside("triton_poi_fused_add\x1b[31m", trace.device_us, 2 * sum(product_s(*shape) for shape in SHAPES))
+    trace.concurrent("triton_poi_fused_add\x1b[31m", trace.device_us, 2 * sum(product_s(*shape) for shape in SHAPES))
 
     doubts = read(trace).doubts
     assert "50% of the kernels' time is in no point: other kernels, or known by name only" in doubts

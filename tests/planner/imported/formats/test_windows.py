@@ -7,11 +7,11 @@ import pytest
 from planner.errors import InputFileError
 from planner.imported.formats.codecarbon import BY_MEAN
 from planner.imported.formats.zeus import NO_ENERGY
-from tests.planner.imported.readings import beside, reading, sample, text_file
+from tests.planner.imported.readings import context_of, reading, sample, text_file
 
 
 def test_windows_of_zeus_are_points_by_their_name() -> None:
-    read = reading(sample("zeus.csv"), beside(model="llama-3.1-8b", precision="bf16"))
+    read = reading(sample("zeus.csv"), context_of(model="llama-3.1-8b", precision="bf16"))
 
     step, epoch = read.points
     assert (step.setup.role, step.sampling.samples, step.communication.world) == ("step", 8, 2)
@@ -67,7 +67,7 @@ def test_runs_of_codecarbon_give_the_mean_power_of_a_gpu() -> None:
 
 
 def test_with_the_steps_a_run_of_codecarbon_has_the_energy_of_a_step() -> None:
-    read = reading(sample("emissions.csv"), beside("hf_trainer.log"))
+    read = reading(sample("emissions.csv"), context_of("hf_trainer.log"))
 
     assert read.points[0].setup.role == "step"
     assert read.points[0].energy.j_per_iteration == pytest.approx(575.0 * 2.0)

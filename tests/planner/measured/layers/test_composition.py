@@ -13,7 +13,7 @@ from planner.records.measurement import Measurement
 from tests.planner.recorded import BANDWIDTH, FIXED_S, H200, RATE, SHAPES, a_measurement, gemm, kernels
 
 
-def block(layers: int, slower: float, **changes: object) -> Measurement:
+def block(layers: int, slowdown: float, **changes: object) -> Measurement:
     """A stack of 8B layers that takes `slower` times the sum of its kernels."""
     shape = {"hidden": 4096, "heads": 32, "kv_heads": 8, "head_dim": 128, "ffn_hidden": 14336}
     values = {
@@ -26,7 +26,7 @@ def block(layers: int, slower: float, **changes: object) -> Measurement:
     assert work is not None
     composed = composed_seconds(rates, work, "bf16-autocast")
     assert composed is not None
-    return a_measurement(**(values | {"time_median_s": slower * sum(composed)}))
+    return a_measurement(**(values | {"time_median_s": slowdown * sum(composed)}))
 
 
 def test_layers_measured_whole_against_the_sum_of_their_kernels_give_the_composition_ratio() -> None:
@@ -62,12 +62,12 @@ def test_recomputed_layers_have_a_ratio_of_their_own() -> None:
 
 def test_recomputing_adds_one_forward_pass() -> None:
     rates = measured_rates(kernels())
-    plain, again = (work_of(block(4, 1.0, recompute=how)) for how in ("none", "full"))
+    plain, recomputed = (work_of(block(4, 1.0, recompute=how)) for how in ("none", "full"))
     assert plain is not None
-    assert again is not None
+    assert recomputed is not None
     forward, backward = composed_seconds(rates, plain, "bf16-autocast") or (0.0, 0.0)
 
-    assert composed_seconds(rates, again, "bf16-autocast") == pytest.approx((forward, backward + forward))
+    assert composed_seconds(rates, recomputed, "bf16-autocast") == pytest.approx((forward, backward + forward))
 
 
 def test_a_precision_without_products_cannot_be_composed() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.measured.device import measured_rates
-from planner.measured.layers.host import OPERATION_LAUNCHES, Launched, host_line, host_time, launched, with_host
+from planner.measured.layers.host import OPERATION_LAUNCH_RATIO, Launched, host_line, host_time, launched, with_host
 from planner.measured.layers.workloads import work_of
 from planner.measured.rates import MeasuredRates
 from planner.records.measurement import Measurement
@@ -52,12 +52,16 @@ def test_fp8_and_compiled_steps_are_no_part_of_the_line() -> None:
 def test_the_steps_of_an_implementation_scale_the_line_the_more_of_them_there_are(rates: MeasuredRates) -> None:
     line = host_line([measured(layers) for layers in (2, 4)])
     record = replace(rates, host=line)
-    one, many = ([Launched(launches=1000.0, host_s=1.4 * (STEP_S + LAUNCH_S * 1000.0))] * n for n in (1, 12))
+    single_step, twelve_steps = (
+        [Launched(kernels=1000.0, host_s=1.4 * (STEP_S + LAUNCH_S * 1000.0))] * n for n in (1, 12)
+    )
 
-    nothing, little, much = (host_time(own, 1.0, record).launch_s / LAUNCH_S for own in ([], one, many))
+    scale_of_none, scale_of_one, scale_of_twelve = (
+        host_time(own, 1.0, record).launch_s / LAUNCH_S for own in ([], single_step, twelve_steps)
+    )
 
-    assert nothing == pytest.approx(1.0)
-    assert 1.2 < little < 1.3 < much < 1.4
+    assert scale_of_none == pytest.approx(1.0)
+    assert 1.2 < scale_of_one < 1.3 < scale_of_twelve < 1.4
 
 
 def test_a_launch_takes_no_longer_than_the_step_that_holds_it() -> None:
@@ -76,5 +80,5 @@ def test_without_a_measurement_an_operation_costs_some_bare_launches_but_no_more
     record = with_host(measured_rates(points), points)
 
     assert record.host is None
-    assert host_time([None], 1.0, record).launch_s == pytest.approx(OPERATION_LAUNCHES * 7e-6)
+    assert host_time([None], 1.0, record).launch_s == pytest.approx(OPERATION_LAUNCH_RATIO * 7e-6)
     assert host_time([None], 2e-5, record).launch_s == 2e-5

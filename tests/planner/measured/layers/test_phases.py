@@ -64,12 +64,15 @@ def test_a_backward_pass_has_two_products_for_one_and_three_fifths_of_the_memory
 
 
 def test_checkpointing_runs_the_layers_forward_again_but_not_the_ends() -> None:
-    forward, plain = phase_seconds(RATES, WORK, "bf16-autocast")
-    _, again = phase_seconds(RATES, replace(WORK, recompute=True), "bf16-autocast")
+    forward, backward = phase_seconds(RATES, WORK, "bf16-autocast")
+    _, recomputed_backward = phase_seconds(RATES, replace(WORK, recompute=True), "bf16-autocast")
 
     layers_forward = forward.products + forward.attention + forward.traffic
-    assert again.total - plain.total == pytest.approx(layers_forward)
-    assert (again.end_products, again.end_traffic) == (plain.end_products, plain.end_traffic)
+    assert recomputed_backward.total - backward.total == pytest.approx(layers_forward)
+    assert (recomputed_backward.end_products, recomputed_backward.end_traffic) == (
+        backward.end_products,
+        backward.end_traffic,
+    )
 
 
 def test_what_was_not_measured_takes_a_nominal_rate() -> None:
@@ -120,9 +123,9 @@ def test_casts_that_nobody_measured_take_their_traffic() -> None:
 
 
 def test_checkpointing_casts_the_operands_of_the_forward_products_again() -> None:
-    plain, again = casts(), casts(recompute=True)
+    stored, recomputed = casts(), casts(recompute=True)
 
-    assert again == pytest.approx((plain[0], plain[1] + plain[0]))
+    assert recomputed == pytest.approx((stored[0], stored[1] + stored[0]))
 
 
 def test_only_fp8_casts_its_operands() -> None:

@@ -106,9 +106,9 @@ def test_a_window_of_attention_says_what_long_sequences_draw() -> None:
         assert predicted is not None
         return predicted.energy_j / predicted.time_s
 
-    little, much = (window("attention", watts, head_dim=128) for watts in (300.0, 650.0))
+    low_window, high_window = (window("attention", watts, head_dim=128) for watts in (300.0, 650.0))
 
-    assert long_w(little) < long_w() < long_w(much)
+    assert long_w(low_window) < long_w() < long_w(high_window)
 
 
 def test_fp16_draws_what_bf16_does_where_it_was_not_read() -> None:

@@ -120,11 +120,11 @@ def test_without_kernels_anchors_alone_still_carry_depth() -> None:
 
 
 def test_beside_a_canary_a_disturbed_anchor_still_shows_the_depth(rates: MeasuredRates) -> None:
-    beside = {"clock": "canary", "canary_ratio": 1.4}
+    canary = {"clock": "canary", "canary_ratio": 1.4}
     anchors = [
-        step(1, 2048, quality="ok", **beside),
-        step(2, 2048, quality="ok", **beside),
-        step(12, 2048, quality="contended", **beside),
+        step(1, 2048, quality="ok", **canary),
+        step(2, 2048, quality="ok", **canary),
+        step(12, 2048, quality="contended", **canary),
     ]
 
     fit = fit_step(anchors, rates)
@@ -173,8 +173,8 @@ def test_the_measured_time_of_the_host_is_carried_to_a_step_of_more_kernels(rate
 
 def test_an_anchor_counts_for_the_device_although_its_host_was_held_up_once(rates: MeasuredRates) -> None:
     # As BERT on an H100: 39 ms for one launch of a step of 26, where 21 ms are usual for as many kernels
-    once = {ANCHORS[1].probe_id: 3.0}
-    steps = [launched(point, once.get(point.probe_id, 1.0)) for point in ANCHORS]
+    delays = {ANCHORS[1].probe_id: 3.0}
+    steps = [launched(point, delays.get(point.probe_id, 1.0)) for point in ANCHORS]
 
     fit = fit_step(steps, rates)
 
@@ -184,10 +184,10 @@ def test_an_anchor_counts_for_the_device_although_its_host_was_held_up_once(rate
 
 def test_depth_is_told_from_the_ends_where_layers_take_longer_than_their_kernels(rates: MeasuredRates) -> None:
     # As on an H200 in TF32: layers took 1.3 times their kernels, embedding and output layer 0.8 times.
-    apart = {"slow": 1.3, "quick": 0.8}
-    fit = fit_step([step(2, 4096, **apart), step(4, 4096, **apart), step(2, 2048, **apart)], rates)
+    speeds = {"slow": 1.3, "quick": 0.8}
+    fit = fit_step([step(2, 4096, **speeds), step(4, 4096, **speeds), step(2, 2048, **speeds)], rates)
     assert fit is not None
-    target = step(16, 2048, **apart)
+    target = step(16, 2048, **speeds)
 
     predicted = fit.seconds(target, rates)
 

@@ -37,11 +37,11 @@ def test_the_time_of_a_layer_is_the_sum_of_the_times_of_its_operations() -> None
 
 def test_its_spread_is_that_of_the_shares_and_falls_away_where_operations_are_alike() -> None:
     differing = layer_bandwidths([operation(role, rate) for role, rate in RATES.items()])["eager"]
-    alike = layer_bandwidths([operation(role, 2e12) for role in RATES])["eager"]
+    uniform = layer_bandwidths([operation(role, 2e12) for role in RATES])["eager"]
     mean, whole = differing.value, sum(PASSES.values())
     shifts = [PASSES[role] / whole * (mean / RATES[role] - 1) for role in PASSES]
 
-    assert alike.relative_sd == pytest.approx(0.0, abs=1e-12)
+    assert uniform.relative_sd == pytest.approx(0.0, abs=1e-12)
     assert differing.relative_sd == pytest.approx(SHARE_SD * sum(shift**2 for shift in shifts) ** 0.5)
     assert 0.05 < differing.relative_sd < 0.2  # where the operations themselves are fourteenfold apart
 

@@ -24,22 +24,22 @@ LAYER_8B = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336
 
 
 def work(**facts: object) -> PointWork:
-    found = work_of(a_measurement(**(facts | H200)))
-    assert found is not None
-    return found
+    point_work = work_of(a_measurement(**(facts | H200)))
+    assert point_work is not None
+    return point_work
 
 
 def flop(products: tuple[Product, ...]) -> float:
-    return sum(one.flop for one in products)
+    return sum(product.flop for product in products)
 
 
 def test_a_block_s_products_are_two_flop_per_token_and_weight():
-    found = work(**LLAMA_8B)
+    block = work(**LLAMA_8B)
 
     assert LAYER_8B == 218_103_808
-    assert flop(found.products) == 2 * 8192 * 4 * LAYER_8B
-    assert found.weights == 4 * LAYER_8B
-    assert (found.edge_products, found.edge_passes, found.params) == ((), 0.0, 0.0)  # a block has no ends
+    assert flop(block.products) == 2 * 8192 * 4 * LAYER_8B
+    assert block.weights == 4 * LAYER_8B
+    assert (block.edge_products, block.edge_passes, block.params) == ((), 0.0, 0.0)  # a block has no ends
 
 
 def test_a_decoder_s_attention_is_the_causal_half():
@@ -64,25 +64,25 @@ def test_tensor_parallel_splits_the_norms_and_adds_what_its_collectives_pass_ove
 
 
 def test_a_whole_decoder_has_its_output_layer_in_high_precision_its_loss_and_an_update():
-    found = work(**LLAMA_8B | {"kind": "end_to_end", "model": "llama-8b", "vocab": 128_256, "params": 8_030_261_248})
-    (head,) = found.edge_products
+    decoder = work(**LLAMA_8B | {"kind": "end_to_end", "model": "llama-8b", "vocab": 128_256, "params": 8_030_261_248})
+    (head,) = decoder.edge_products
 
     assert (head.m, head.n, head.k, head.low) == (8192, 128_256, 4096, False)
-    assert found.edge_passes == 8192 * (12 * 128_256 + 6 * 4096)
-    assert found.params == 8_030_261_248
+    assert decoder.edge_passes == 8192 * (12 * 128_256 + 6 * 4096)
+    assert decoder.params == 8_030_261_248
 
 
 def test_experts_share_the_tokens_and_all_of_their_weights_get_a_gradient():
     # Mixtral's block (arXiv 2401.04088, table 1): two of eight experts
-    found = work(**LLAMA_8B | {"experts": 8, "top_k": 2})
+    mixture = work(**LLAMA_8B | {"experts": 8, "top_k": 2})
     dense = work(**LLAMA_8B)
     attention, expert = 4096 * (4096 + 2 * 1024) + 4096 * 4096, 3 * 4096 * 14336
 
-    assert flop(found.products) == 2 * 8192 * 4 * (attention + 2 * expert)
-    assert found.weights == 4 * (attention + 8 * expert)
+    assert flop(mixture.products) == 2 * 8192 * 4 * (attention + 2 * expert)
+    assert mixture.weights == 4 * (attention + 8 * expert)
     # twice the inner activations, and six passes over the hidden state of each choice
-    assert found.element_passes - dense.element_passes == 4 * 8192 * (8 * 14336 + 6 * 2 * 4096)
-    assert [(one.m, one.count) for one in found.products[2:]] == [(2048, 32), (2048, 32)]
+    assert mixture.element_passes - dense.element_passes == 4 * 8192 * (8 * 14336 + 6 * 2 * 4096)
+    assert [(product.m, product.count) for product in mixture.products[2:]] == [(2048, 32), (2048, 32)]
 
 
 def test_checkpointing_is_noted():
@@ -91,27 +91,30 @@ def test_checkpointing_is_noted():
 
 
 def test_an_encoder_s_layers_are_twelve_h_squared_and_its_attention_the_whole_square():
-    found = work(**BERT_LARGE)
+    encoder = work(**BERT_LARGE)
 
-    assert flop(found.products) == 2 * 4096 * 24 * 12 * 1024**2
-    assert found.weights == 24 * 12 * 1024**2
-    assert found.attention_flop == 4 * 4096 * 512 * 1024 * 24
-    assert found.element_passes == 24 * 4096 * (40 * 1024 + 5 * 4096)
+    assert flop(encoder.products) == 2 * 4096 * 24 * 12 * 1024**2
+    assert encoder.weights == 24 * 12 * 1024**2
+    assert encoder.attention_flop == 4 * 4096 * 512 * 1024 * 24
+    assert encoder.element_passes == 24 * 4096 * (40 * 1024 + 5 * 4096)
     # the output layer and the transform before it
-    assert [(one.n, one.k, one.low) for one in found.edge_products] == [(30522, 1024, False), (1024, 1024, False)]
-    assert found.edge_passes == 4096 * (12 * 30522 + 10 * 1024)
-    assert found.params == 335_174_458
+    assert [(product.n, product.k, product.low) for product in encoder.edge_products] == [
+        (30522, 1024, False),
+        (1024, 1024, False),
+    ]
+    assert encoder.edge_passes == 4096 * (12 * 30522 + 10 * 1024)
+    assert encoder.params == 335_174_458
 
 
 def test_resnet_50_takes_4_09_g_multiply_adds_for_a_picture_of_224_pixels():
     # torchvision: 4.09 GFLOPS (multiply-adds) and 25 557 032 parameters, of which 2 049 000 in the classifier and
     # 53 120 in the norms
-    found = work(**RESNET_50)
+    resnet = work(**RESNET_50)
 
-    assert flop(found.products) + flop(found.edge_products) == 2 * 8_178_368_512
-    assert found.weights == 25_557_032 - 2_049_000 - 53_120
-    assert len(found.products) == 53
-    assert found.params == 25_557_032
+    assert flop(resnet.products) + flop(resnet.edge_products) == 2 * 8_178_368_512
+    assert resnet.weights == 25_557_032 - 2_049_000 - 53_120
+    assert len(resnet.products) == 53
+    assert resnet.params == 25_557_032
 
 
 def test_a_larger_picture_scales_with_its_pixels():

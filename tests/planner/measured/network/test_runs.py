@@ -87,13 +87,13 @@ def test_without_a_check_two_collectives_print_the_same_and_the_line_that_tells_
 
 
 def test_runs_that_follow_one_another_stay_apart_and_repeated_ones_are_merged(tmp_path):
-    slower = output("all_reduce", 2, 8, lambda size: 1.1 * steady(size))
-    text = output("all_reduce", 2, 8, steady) + "done\n" + output("all_gather", 4, 8, steady) + slower
-    twice, once = read(tmp_path, text)
+    repeated = output("all_reduce", 2, 8, lambda size: 1.1 * steady(size))
+    text = output("all_reduce", 2, 8, steady) + "done\n" + output("all_gather", 4, 8, steady) + repeated
+    all_reduce, all_gather = read(tmp_path, text)
 
-    assert (once.collective, once.nodes, once.spread_ratio) == ("all_gather", 4, 0.0)
-    assert twice.times_s[-1] == pytest.approx(1.05 * steady(2**33), rel=1e-3)  # the median of two
-    assert twice.spread_ratio == pytest.approx(0.0674, rel=0.05)  # ln(1.1) / sqrt(2)
+    assert (all_gather.collective, all_gather.nodes, all_gather.spread_ratio) == ("all_gather", 4, 0.0)
+    assert all_reduce.times_s[-1] == pytest.approx(1.05 * steady(2**33), rel=1e-3)  # the median of two
+    assert all_reduce.spread_ratio == pytest.approx(0.0674, rel=0.05)  # ln(1.1) / sqrt(2)
 
 
 def test_empty_messages_labels_of_launchers_and_debug_output_are_passed_over(tmp_path):
@@ -137,7 +137,7 @@ BIG = row("all_reduce", 16, 2**30, steady(2**30))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", ":1: expected the table that nccl-tests prints"),
         ("PING host-0 (10.0.0.1) 56(84) bytes of data.\n64 bytes from host-0: icmp_seq=1\n", ":1: expected the table"),
@@ -162,8 +162,8 @@ BIG = row("all_reduce", 16, 2**30, steady(2**30))
         (WHOLE.replace(FOOTER, "") + WHOLE, ":24: expected `# Avg bus bandwidth` below this table"),
     ],
 )
-def test_what_is_no_whole_and_right_run_is_refused_with_its_line(tmp_path, text, said):
-    assert said in refused(tmp_path, text)
+def test_what_is_no_whole_and_right_run_is_refused_with_its_line(tmp_path, text, message):
+    assert message in refused(tmp_path, text)
 
 
 def test_a_binary_file_is_refused(tmp_path):

@@ -81,8 +81,8 @@ def test_a_send_to_the_next_rank_takes_as_long_among_more_ranks() -> None:
 
 def test_what_was_not_measured_costs_nothing_known_and_one_rank_nothing_at_all() -> None:
     known = MeasuredCollectives(FOUR)
-    alone = known.charge(message("all_gather", world=1))
+    single_rank = known.charge(message("all_gather", world=1))
 
     assert known.charge(message("all_gather")) is None
-    assert alone is not None
-    assert alone.seconds == 0.0
+    assert single_rank is not None
+    assert single_rank.seconds == 0.0

@@ -27,9 +27,9 @@ from tests.planner.recorded import a_measurement
 def test_each_slows_the_other_down_for_as_long_as_both_run(
     work_s: float, communication_s: float, work_ratio: float, communication_ratio: float, seconds: float
 ) -> None:
-    slower = Slowdowns(work_ratio=work_ratio, communication_ratio=communication_ratio)
+    overlapped = Slowdowns(work_ratio=work_ratio, communication_ratio=communication_ratio)
 
-    assert slower.both_s(work_s, communication_s) == pytest.approx(seconds)
+    assert overlapped.overlapped_s(work_s, communication_s) == pytest.approx(seconds)
 
 
 def overlap(op: str, work_ratio: float, communication_ratio: float) -> Measurement:

@@ -204,7 +204,7 @@ def _whole(layer: Tape, ends: Tape, point: Point) -> Phases:
 
 
 def _assembled(layer: Tape, layers: int, ends: Tape, point: Point) -> Phases:
-    again = layer.forward if point.setup.recompute == "full" else []
+    rerun = layer.forward if point.setup.recompute == "full" else []
     params = float(params_of(point.shape))
     gpu = layer.gpu
     moved = (UPDATE_BYTES + (COPY_BYTES if layer.style.masters else 0.0)) * params
@@ -212,12 +212,12 @@ def _assembled(layer: Tape, layers: int, ends: Tape, point: Point) -> Phases:
     launches = 6 + (point.shape.layers or 1) * 9 // TENSORS_PER_KERNEL
     return {
         "forward": [*layer.forward * layers, *ends.forward],
-        "backward": [*ends.backward, *(again + layer.backward) * layers],
+        "backward": [*ends.backward, *(rerun + layer.backward) * layers],
         "optimizer": [*scaler, stream(gpu, moved), *[nothing(gpu.operation_s)] * launches],
     }
 
 
 def _repeated(layer: Tape, point: Point) -> Phases:
     layers = point.shape.layers or 1
-    again = layer.forward if point.setup.recompute == "full" else []
-    return {"forward": layer.forward * layers, "backward": (again + layer.backward) * layers}
+    rerun = layer.forward if point.setup.recompute == "full" else []
+    return {"forward": layer.forward * layers, "backward": (rerun + layer.backward) * layers}
