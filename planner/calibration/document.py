@@ -290,7 +290,7 @@ NOT_LEARNED = "a number that no calibration learns"
 
 def _figure(value: object) -> float:
     """Return a figure that an answer repeats; Python's JSON reads `NaN`, and `1e999` as infinity, which are refused."""
-    figure = float(value)  # see `_spread`
+    figure = float(value)  # type: ignore[arg-type]  # see `_spread`
     if not math.isfinite(figure):
         raise ValueError(NOT_LEARNED)
     return figure

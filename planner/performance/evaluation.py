@@ -234,14 +234,24 @@ class Score:
     """None unless it was requested or the cost depends on it."""
 
     def taken(self, index: npt.NDArray[np.intp]) -> Score:
-        """The figures of the layouts at an index."""
-        return Score(**{name: None if (v := getattr(self, name)) is None else v[index] for name in FIGURES})
+        """Return the figures of the layouts at an index."""
+        energy_j = None if self.energy_j is None else self.energy_j[index]
+        return Score(
+            step_s=self.step_s[index], wall_s=self.wall_s[index], memory_bytes=self.memory_bytes[index],
+            cost_usd=self.cost_usd[index], energy_j=energy_j,
+        )  # fmt: skip
 
     @classmethod
     def joined(cls, parts: Sequence[Score]) -> Score:
         """Concatenate the figures of several sets of layouts; either all of them have the energy or none."""
-        columns = {name: [getattr(part, name) for part in parts] for name in FIGURES}
-        return cls(**{name: None if values[0] is None else np.concatenate(values) for name, values in columns.items()})
+        energies = [part.energy_j for part in parts if part.energy_j is not None]
+        return cls(
+            step_s=np.concatenate([part.step_s for part in parts]),
+            wall_s=np.concatenate([part.wall_s for part in parts]),
+            memory_bytes=np.concatenate([part.memory_bytes for part in parts]),
+            cost_usd=np.concatenate([part.cost_usd for part in parts]),
+            energy_j=np.concatenate(energies) if energies else None,
+        )
 
 
 def score(
