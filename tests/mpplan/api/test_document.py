@@ -40,7 +40,9 @@ def test_a_gap_has_three_sentences_with_their_messages():
 
 
 def test_a_list_of_texts_has_the_list_of_its_messages():
-    assert DOCUMENT["warnings"] == ["no price of the last 18 months is known; older ones are used, of aws (2024-01-01)"]
+    assert DOCUMENT["warnings"] == [
+        "no price from the last 18 months is known; older ones are used, those of aws (2024-01-01)"
+    ]
     assert [message["key"] for message in DOCUMENT["warnings_message"]] == ["price.warning.historic"]
 
 

@@ -234,7 +234,7 @@ def test_a_row_has_the_gpus_that_the_printed_rate_tells_and_none_is_written_wher
     header, row = (line.split(",") for line in half.out.splitlines())
     cells = dict(zip(header, row[: len(header)], strict=False))
     assert (half.code, cells["n_gpus"]) == (0, "32")
-    assert "a run on 32 GPUs, not on the plan's 64" in half.err
+    assert "that means 32 GPUs, not the plan's 64" in half.err
     assert odd.code == 0
     assert "do not agree with the GPUs and the batch" in odd.err
     assert not (home / "runs.csv").exists()
