@@ -1109,7 +1109,7 @@ TEXT: dict[str, str] = {
     "compare.ahead.range": "{mid} ({low} to {high})",
     "compare.ahead.no_price": "unknown: no price (`--price`, or a plan that has one)",
     "compare.ahead.no_gpus": "unknown: the number of GPUs is not known (`--gpus`)",
-    "compare.ahead.done": "The run has reached its last step.",
+    "compare.ahead.done": "The run has ended.",
     "compare.ahead.none": "unknown: {why}",
     "compare.ahead.no_length": "the log does not say how many steps the run has",
     "compare.ahead.no_time": "the log has no step times",
