@@ -66,7 +66,7 @@ def test_values_without_messages_pass_as_they_are():
 
 
 def test_errors_of_the_python_interface_are_english():
-    with pytest.raises(NoPlanError, match=r"one server takes 12\.8 kW at the meter") as caught, worded_errors():
+    with pytest.raises(NoPlanError, match=r"one server draws 12\.8 kW at the meter") as caught, worded_errors():
         raise NoPlanError(
             Message.of("error.cap_below_server", server_kw=12.75, cap_kw=10.0), hint=Message.of("hint.raise_cap")
         )

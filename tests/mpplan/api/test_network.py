@@ -113,7 +113,7 @@ def test_a_run_inside_one_node_says_what_it_leaves_open_between_nodes(run, home)
         return [text for text in answer["warnings"] if words in text]
 
     assert len(said()) == 1
-    assert "between the 8 nodes of the plan" in said()[0]
+    assert "between the plan's 8 nodes" in said()[0]
     assert said("--gpus", "8") == []
     (home / "one.txt").write_text(text + run_of(4), encoding="utf-8")
     assert said() == []

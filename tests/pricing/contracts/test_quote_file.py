@@ -103,7 +103,7 @@ def test_a_rate_of_more_than_90_days_is_stale(offer, day, stale):
     assert quote.price.stale is stale
     if stale:
         assert word(quote.price.gap.what) == "stale exchange rates"
-        assert word(quote.price.gap.why) == "more than 90 days old on 2026-11-20, those of EUR (2026-08-21)"
+        assert word(quote.price.gap.why) == "those of EUR (2026-08-21) are more than 90 days old on 2026-11-20"
 
 
 def test_an_offer_that_ended_also_says_that_its_rate_is_stale(offer):

@@ -259,9 +259,9 @@ def test_a_converted_price_names_its_rate_and_says_where_it_is_stale_or_a_later_
 
     assert word(fresh.basis).endswith("; EUR at 1.10 USD (2026-11-01)")
     assert not fresh.stale
-    assert "those of EUR (2027-01-01)" in word(fresh.warnings[-1])
+    assert "left out: EUR (2027-01-01)" in word(fresh.warnings[-1])
     assert old.stale
-    assert word(old.gap.why) == "more than 90 days old on 2026-11-20, those of EUR (2026-08-01)"
+    assert word(old.gap.why) == "those of EUR (2026-08-01) are more than 90 days old on 2026-11-20"
 
 
 def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today, row):

@@ -58,10 +58,7 @@ def test_a_run_at_its_end_says_so_and_what_it_took():
     assert "step 50 of 50" in ended
     assert "Step: 2 s\n" in ended
     assert "  The run has ended.\n  spent so far  1.67 minutes; unknown" in ended
-    assert (
-        "  The run has ended.\n  spent so far  unknown: the log has neither step times nor timestamps"
-        in state
-    )
+    assert "  The run has ended.\n  spent so far  unknown: the log has neither step times nor timestamps" in state
     assert "step ?, started once" in half
     assert "no line shows its step number" in half
 
