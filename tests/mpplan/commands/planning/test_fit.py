@@ -118,7 +118,7 @@ def test_what_lies_in_host_memory_is_said_with_the_ways_that_need_it(run, monkey
 def test_a_gpu_that_lacks_the_precision_says_which_it_has(run):
     out = run("fit", "--model", "llama-3.1-8b", "--gpu", "a10,t4", "--method", "qlora").out
 
-    assert "use --precision fp16, its best" in " ".join(out.split())
+    assert "ask for --precision fp16, its best" in " ".join(out.split())
     assert out.count("way to") == 1  # no empty table
     asked = ("fit", "--model", "llama-3.1-8b", "--gpu", "a10,t4", "--method", "qlora", "--json")
     assert [entry["instead"] for entry in json.loads(run(*asked).out)["gpus"]] == [None, "fp16"]
