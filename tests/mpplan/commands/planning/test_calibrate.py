@@ -268,7 +268,7 @@ def test_rows_whose_batch_cannot_be_on_their_gpus_are_not_learned_from(run, file
     assert (
         "few: global_batch_seqs: 64 data-parallel ranks need at least 64 sequences per step; 7 is too few" in result.err
     )
-    assert "micro: global_batch_seqs: 64 data-parallel ranks with micro_batch 16 take at least 1,024" in result.err
+    assert "micro: global_batch_seqs: 64 data-parallel ranks with micro_batch 16 need at least 1,024" in result.err
     assert "uneven: global_batch_seqs: 130 sequences do not divide evenly" in result.err
     assert "predicted with 128" in result.err
 

@@ -45,7 +45,8 @@ def test_with_a_plan_it_says_convention_gap_end_and_bill(run, log):
     result = run("compare", log, "--plan", str(PLAN))
 
     assert result.code == 0
-    assert "TFLOP/s per GPU are 6N with the causal half of attention, the output layer counted." in result.out
+    told = " ".join(result.out.split())
+    assert "follow this convention: 6N with the causal half of attention, the output layer counted." in told
     assert "A step takes 2.29 s" in result.out
     assert "within the plan's range" in result.out
     assert "of the sparse peak" in result.out
