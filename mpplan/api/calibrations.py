@@ -166,7 +166,7 @@ def unknown_words_told(rows: Sequence[Mapping[str, str]]) -> list[str]:
     unknown = list(unknown_words(rows).items())
     lines = [f"{_named(ids, SHOWN)}: {word(told)}" for told, ids in unknown[:SHOWN_WORDS]]
     left = len(unknown) - SHOWN_WORDS
-    return [*lines, f"{left} more words are not known: taken as blank"] if left > 0 else lines
+    return [*lines, f"{left} more words are not known: treated as blank"] if left > 0 else lines
 
 
 def _unused(reasons: Mapping[str, Sequence[str]], most: int) -> str:

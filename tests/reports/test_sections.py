@@ -183,7 +183,8 @@ def test_gaps_come_before_assumptions_and_say_their_effect():
         built.blocks[0]
         .items[0]
         .text.endswith(
-            "the cost is unknown; give --price, --price-like with a GPU to price it as, or `mpplan prices add`."
+            "the cost is unknown; give --price, or --price-like with a GPU whose price to use, or run "
+            "`mpplan prices add`."
         )
     )
 

@@ -478,7 +478,7 @@ def test_a_longer_sequence_changes_the_loss_and_not_the_software():
     assert (settled(short), told(short)) == (("hf", None), [])
     assert settled(long) == ("hf", ("fused", "derived"))
     assert [assumption.input for assumption in long.assumptions].count("loss") == 1
-    assert "does not hold this run" in word(long.question["loss"].note)
+    assert "this run does not fit on one node" in word(long.question["loss"].note)
     (message,) = told(long)
     assert message.key == "warning.lean_loss"
     assert "`--loss fused`" in word(message)

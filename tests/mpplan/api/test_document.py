@@ -40,7 +40,9 @@ def test_a_gap_has_three_sentences_with_their_messages():
 
 
 def test_a_list_of_texts_has_the_list_of_its_messages():
-    assert DOCUMENT["warnings"] == ["no price of the last 18 months is known; older ones are used, of aws (2024-01-01)"]
+    assert DOCUMENT["warnings"] == [
+        "no price from the last 18 months is known; older ones are used, those of aws (2024-01-01)"
+    ]
     assert [message["key"] for message in DOCUMENT["warnings_message"]] == ["price.warning.historic"]
 
 
@@ -64,7 +66,7 @@ def test_values_without_messages_pass_as_they_are():
 
 
 def test_errors_of_the_python_interface_are_english():
-    with pytest.raises(NoPlanError, match=r"one server takes 12\.8 kW at the meter") as caught, worded_errors():
+    with pytest.raises(NoPlanError, match=r"one server draws 12\.8 kW at the meter") as caught, worded_errors():
         raise NoPlanError(
             Message.of("error.cap_below_server", server_kw=12.75, cap_kw=10.0), hint=Message.of("hint.raise_cap")
         )

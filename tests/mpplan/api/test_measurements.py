@@ -189,16 +189,24 @@ def test_a_plan_says_that_a_newer_record_is_of_a_part_and_which_command_complete
 
     assert {gpu: record.name for gpu, record in chosen.records.items()} == {"h200-sxm-141gb": "whole"}
     assert [word(notice) for notice in chosen.notices][1] == (
-        "your newer record `part` lacks bandwidth, which `whole` measured, so that one is used: `mpplan probe "
-        "--resume` completes the newer one, --records takes it as it is"
+        "your newer record `part` lacks bandwidth, which `whole` measured, so the older one is used: `mpplan probe "
+        "--resume` completes the newer one, --records uses it as it is"
     )
 
 
 @pytest.mark.parametrize(
     ("slower", "threads", "told"),
     [
-        (1.5, None, "take 50% more time than those of `old` of 2026-11-20: see that nothing limited the clock; "),
-        (0.5, None, "take 50% less time than those of `old` of 2026-11-20: see that nothing limited the clock then; "),
+        (
+            1.5,
+            None,
+            "more time in your record `new` than in `old` of 2026-11-20: check that nothing limited the clock; ",
+        ),
+        (
+            0.5,
+            None,
+            "less time in your record `new` than in `old` of 2026-11-20: check that nothing limited the clock then; ",
+        ),
         (1.2, None, None),
         (1.5, 2, None),
     ],
@@ -217,7 +225,7 @@ def test_a_plan_says_that_the_record_before_tells_of_another_speed(tmp_path, slo
     assert chosen.records["h200-sxm-141gb"].name == "new"
     assert said == [] if told is None else told in said[0]
     if told is not None:
-        assert said[0].startswith("at the 8 points that both measured, the kernels of your record `new` ")
+        assert said[0].startswith("at the 8 points that both measured, kernels take 50% ")
 
 
 def test_a_plan_says_which_records_are_dated_after_today(tmp_path: Path) -> None:
@@ -228,7 +236,7 @@ def test_a_plan_says_which_records_are_dated_after_today(tmp_path: Path) -> None
 
     assert told[0].endswith("planned from your record `ahead` (9 points, 2099-01-02)")
     assert told[1] == (
-        "dated after today, so that any other record is used before them: `ahead` (2099-01-02); check the clock, or "
+        "dated after today, and so used only if there is no other record: `ahead` (2099-01-02); check the clock, or "
         "remove them with `mpplan records remove`"
     )
 

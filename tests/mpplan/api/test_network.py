@@ -70,7 +70,7 @@ def test_a_rate_beside_the_file_that_measured_it_is_said_to_be_unused(run, measu
         document(run("estimate", *ASKED, "--network-file", measured, *extra, "--json"))
         for extra in ((), ("--network", "1Gb/s"))
     )
-    unused = f"--network is not used: `{measured}` measured the rate between the nodes"
+    unused = f"--network is not used: `{measured}` has a measured rate between the nodes"
 
     steps = [[plan["step_s"]["total"] for plan in answer["plans"]] for answer in (alone, beside)]
     assert steps[1] == pytest.approx(steps[0], rel=0.02)  # the fit starts from the given rate
@@ -113,7 +113,7 @@ def test_a_run_inside_one_node_says_what_it_leaves_open_between_nodes(run, home)
         return [text for text in answer["warnings"] if words in text]
 
     assert len(said()) == 1
-    assert "between the 8 nodes of the plan" in said()[0]
+    assert "between the plan's 8 nodes" in said()[0]
     assert said("--gpus", "8") == []
     (home / "one.txt").write_text(text + run_of(4), encoding="utf-8")
     assert said() == []
@@ -265,7 +265,10 @@ def test_more_nodes_than_were_measured_are_said_and_make_the_range_wider(run, ho
     there = document(run("estimate", *asked))
     keep("nodes", on_nodes(4, rate=1e8))
     beyond = document(run("estimate", *asked))
-    said = "the network was measured on 4 nodes and the plan has 16 nodes: ranges of communication are wider, by 21%"
+    said = (
+        "the network was measured on 4 nodes and the plan has 16 nodes: the ranges of communication times are wider, "
+        "by 21%"
+    )
     near, far = (_width(answer["plans"][0]["tokens_per_s_per_gpu"]) for answer in (there, beyond))
 
     assert said in " ".join(beyond["warnings"])

@@ -100,7 +100,7 @@ def test_the_records_of_the_store_are_used_without_being_named(home):
     document, told = calibration_of(own_runs(6000.0), source="runs.csv")
 
     assert [entry["record"] for entry in document["records"]] == ["mine"]
-    assert told[0].startswith(f"{pretty_gpu(GPU)}: rates measured in the record `mine` are used")
+    assert told[0].startswith(f"{pretty_gpu(GPU)}: rates measured in record `mine` are used")
     assert warnings(calibrated(home, "own.json", 6000.0)) == []
 
 

@@ -175,7 +175,7 @@ def test_a_budget_that_a_deadline_excludes_is_answered_with_one_that_works(run):
     ("words", "hint"),
     [
         (("--params", "70B", "--deadline", "3d", "--max-gpus", "500"), "or more GPUs with --max-gpus"),
-        (("--params", "13B", "--max-gpus", "4"), "take part of a machine with `--gpus 4`"),
+        (("--params", "13B", "--max-gpus", "4"), "use part of a machine with `--gpus 4`"),
         (("--params", "13B", "--gpus", "8", "--zero", "0", "--tp", "1", "--pp", "1"), "without --zero 0"),
         (("--params", "7B", "--gpus", "8", "--power-limit", "900"), "takes at most 700 W"),
         (("--params", "7B", "--gpus", "8", "--power-limit", "50"), "from 200 to 700 W"),

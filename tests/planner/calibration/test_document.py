@@ -137,8 +137,8 @@ def test_what_the_runs_say_in_all_is_in_words_and_figures(document):
     assert total["figure"] == "time"
     assert 1.2 < total["measured_ratio"] < 1.3
     assert 1.1 < total["learned_ratio"] < total["measured_ratio"]
-    assert total["words"].startswith("in all, your runs take 2")
-    assert "more time than most teams'; plans of such runs with this calibration take" in total["words"]
+    assert total["words"].startswith("overall, your runs take 2")
+    assert "more time than most teams'; with this calibration, plans of such runs take" in total["words"]
 
 
 def test_only_what_changed_by_a_percent_is_called_learned_when_read_back(tmp_path, document):
@@ -168,7 +168,7 @@ def test_rows_that_contradict_very_many_name_a_few(calibration):
         "rows"
     ]
 
-    assert told["conflict"] == "says something else than a, b and 998 more, the same configuration"
+    assert told["conflict"] == "disagrees with a, b and 998 more for the same configuration"
 
 
 def test_a_plan_unlike_the_runs_says_in_what(tmp_path, document):
@@ -177,7 +177,7 @@ def test_a_plan_unlike_the_runs_says_in_what(tmp_path, document):
     assert (back.stacks, back.mixtures) == (("eager",), (False,))
     assert back.unlike(["h100-sxm5-80gb"], "eager", is_mixture=False) == ()
     told = [word(message) for message in back.unlike(["h100-sxm5-80gb"], "typical", is_mixture=True)]
-    assert "learned from runs with --stack eager, and this plan has --stack typical" in told[0]
+    assert "learned from runs with --stack eager, but this plan uses --stack typical" in told[0]
     assert told[1].startswith("the calibration was learned from dense models")
     older = {name: value for name, value in document.items() if name not in ("stacks", "mixtures")}
     assert read(tmp_path, older).unlike(["h100-sxm5-80gb"], "typical", is_mixture=True) == ()

@@ -47,17 +47,17 @@ def test_what_is_learned_of_one_gpu_names_it(ratio, key):
 @pytest.mark.parametrize(
     ("measured", "learned", "words"),
     [
-        (0.88, 0.9, "take 12% less time than most teams'; plans of such runs with this calibration take 10% less"),
-        (1.002, 1.0, "take as much time as most teams'; plans of such runs with this calibration take about as much"),
+        (0.88, 0.9, "take 12% less time than most teams'; with this calibration, plans of such runs take 10% less"),
+        (1.002, 1.0, "take as much time as most teams'; with this calibration, plans of such runs take about as much"),
         (
             4.6,
             2.6,
             "take 4.6 times as much time as most teams'; "
-            "plans of such runs with this calibration take 2.6 times as much",
+            "with this calibration, plans of such runs take 2.6 times as much",
         ),
     ],
 )
 def test_a_total_is_told_in_the_form_that_fits_its_size(measured, learned, words):
     total = Total(figure=Figure.TIME, measured_ratio=measured, learned_ratio=learned)
 
-    assert word(total_words(total)) == f"in all, your runs {words}"
+    assert word(total_words(total)) == f"overall, your runs {words}"

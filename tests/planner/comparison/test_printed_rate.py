@@ -70,7 +70,7 @@ def test_twice_the_rate_is_half_the_gpus_of_the_plan():
     assert comparison.tokens_per_s_per_gpu == pytest.approx(2 * PLANNED)
     assert comparison.utilisations[0].tflops_per_gpu == pytest.approx(FLOP * 2 * PLANNED / TERA)
     assert (row["n_gpus"], float(row["value"])) == ("32", pytest.approx(2 * PLANNED, rel=1e-4))
-    assert "is a run on 32 GPUs, not on the plan's 64" in said(comparison)
+    assert "that means 32 GPUs, not the plan's 64" in said(comparison)
     assert "32 张 GPU 的运行" in said(comparison, "zh")
 
 
@@ -119,7 +119,7 @@ def test_the_rate_of_all_gpus_is_told_by_the_printed_flops(lang):
     assert comparison.tokens_per_s_per_gpu == pytest.approx(PLANNED, rel=1e-3)
     assert comparison.revealed[0].verdict == "named"  # the TFLOP/s are those of one GPU
     assert comparison.row.lines
-    assert {"en": "of all 64 GPUs together: 3,793 per GPU", "zh": "64 张 GPU 之和：每张每秒 3,793"}[lang] in said(
+    assert {"en": "for all 64 GPUs together: 3,793 per GPU", "zh": "64 张 GPU 之和：每张每秒 3,793"}[lang] in said(
         comparison, lang
     )
 
@@ -132,7 +132,9 @@ def test_a_rate_that_neither_one_gpu_nor_all_can_have_is_not_used(lang):
     assert comparison.tokens_per_s_per_gpu == pytest.approx(PLANNED, rel=1e-3)
     assert comparison.revealed[0].verdict == "named"
     assert comparison.row.lines == ()
-    assert {"en": "more than one GPU can do with this model", "zh": "一张 GPU 达不到"}[lang] in said(comparison, lang)
+    assert {"en": "more than one GPU can reach with this model", "zh": "一张 GPU 达不到"}[lang] in said(
+        comparison, lang
+    )
 
 
 def test_a_rate_that_counts_padding_agrees():

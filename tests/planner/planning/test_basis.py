@@ -238,7 +238,7 @@ def test_an_own_hour_without_a_price_of_electricity_does_not_claim_to_have_it():
 
     assert word(own.message) == (
         f"An hour on your own {H100} costs at least $2.00 without its electricity where 80% of all hours are used; "
-        "renting one costs $3.49, and owning costs less above a utilisation of at least 48%."
+        "renting one costs $3.49, and the break-even utilisation is at least 48%."
     )
 
 

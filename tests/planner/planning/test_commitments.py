@@ -73,7 +73,7 @@ def test_it_is_said_in_chinese():
 def test_spot_leaves_out_interruptions_and_on_demand_nothing():
     assert told([priced(H100, "on-demand")], [plan(H100, 8)]) == []
     (warning,) = told([priced(H100, "spot")], [plan(H100, 8)])
-    assert warning.startswith("Spot machines can be reclaimed")
+    assert warning.startswith("Spot instances can be reclaimed")
 
 
 def test_an_offer_that_bills_its_term_leaves_nothing_out():

@@ -317,7 +317,7 @@ def test_a_catalogue_model_keeps_its_published_batch_unless_that_leaves_the_coun
     assert left.question["global_batch"].source == "derived"
     notes = [word(estimated.question["global_batch"].note) for estimated in (kept, left)]
     assert "the model's published batch, kept unless it does not divide evenly over the GPUs or a batch of" in notes[0]
-    assert "around the model's published 1,024, which on 992 GPUs does not divide evenly, fits less safely" in notes[1]
+    assert "on 992 GPUs the model's published batch of 1,024 does not divide evenly, fits less safely" in notes[1]
 
 
 def test_a_precision_that_does_not_fit_is_shown_without_figures_beside_those_that_do():

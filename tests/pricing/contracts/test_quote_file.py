@@ -103,7 +103,7 @@ def test_a_rate_of_more_than_90_days_is_stale(offer, day, stale):
     assert quote.price.stale is stale
     if stale:
         assert word(quote.price.gap.what) == "stale exchange rates"
-        assert word(quote.price.gap.why) == "more than 90 days old on 2026-11-20, those of EUR (2026-08-21)"
+        assert word(quote.price.gap.why) == "those of EUR (2026-08-21) are more than 90 days old on 2026-11-20"
 
 
 def test_an_offer_that_ended_also_says_that_its_rate_is_stale(offer):
@@ -111,7 +111,7 @@ def test_an_offer_that_ended_also_says_that_its_rate_is_stale(offer):
 
     assert quote.price.gap.key == "quote.ended"
     (said,) = (word(warning) for warning in quote.price.warnings)
-    assert said == "stale exchange rates: more than 90 days old on 2027-02-01, those of EUR (2026-11-01)"
+    assert said == "stale exchange rates: those of EUR (2026-11-01) are more than 90 days old on 2027-02-01"
 
 
 def test_a_rate_from_after_the_day_is_left_out_and_named(offer):
@@ -119,7 +119,7 @@ def test_a_rate_from_after_the_day_is_left_out_and_named(offer):
     quote = offer(GOOD + 'currency = "EUR"\n', rates=(rate_of(), later))
 
     assert quote.price.usd_per_gpu_h.mid == pytest.approx(2.31)
-    assert "dated after 2026-11-20 are left out, those of EUR (2027-11-01)" in word(quote.price.warnings[0])
+    assert "dated after 2026-11-20 are left out: EUR (2027-11-01)" in word(quote.price.warnings[0])
 
 
 @pytest.mark.parametrize(

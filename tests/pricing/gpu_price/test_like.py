@@ -56,7 +56,7 @@ def test_a_stand_in_that_has_no_price_itself_leaves_it_unknown(price_of):
     assert (price.usd_per_gpu_h, price.like) == (None, None)
     why = word(price.gap.why)
     assert why.startswith(f"the price book has no row for {H800}; the nearest GPU that has one is the {H100}")
-    assert why.endswith("the mi300x-192gb named by --price-like has none either")
+    assert why.endswith("the mi300x-192gb named by --price-like has no price either")
 
 
 def test_a_provider_without_the_gpu_prices_it_as_the_stand_in(today):

@@ -138,7 +138,7 @@ def test_a_place_without_rows_takes_the_market_and_says_so(today):
     price = quote_gpu(H100, region="DEU", as_of=today)
 
     assert price.usd_per_gpu_h.mid == 3.49
-    assert any("in DEU: that of the whole market is used" in word(warning) for warning in price.warnings)
+    assert any("in DEU: the price of the whole market is used" in word(warning) for warning in price.warnings)
 
 
 def test_spot_prices_are_the_spot_rows(today):
@@ -187,7 +187,7 @@ def test_rows_of_2025_are_used_only_where_there_is_nothing_newer_and_it_is_said(
     price = quote_gpu("a40", as_of=today)
 
     assert [row.id for row in price.evidence] == ["price:p211", "price:p192"]
-    assert any("no price of the last 18 months" in word(warning) for warning in price.warnings)
+    assert any("no price from the last 18 months" in word(warning) for warning in price.warnings)
     assert price.stale
 
 
@@ -204,7 +204,7 @@ def test_the_past_is_priced_with_the_rows_of_then():
     price = quote_gpu(H100, provider="aws", as_of=date(2024, 1, 15))
 
     assert price.usd_per_gpu_h.mid == 12.29  # p139 of 2023-11-16, before AWS cut its prices
-    assert any("left out as dated after 2024-01-15" in word(warning) for warning in price.warnings)
+    assert any("dated after 2024-01-15" in word(warning) for warning in price.warnings)
 
 
 def test_a_clock_before_every_row_is_named():
@@ -259,9 +259,9 @@ def test_a_converted_price_names_its_rate_and_says_where_it_is_stale_or_a_later_
 
     assert word(fresh.basis).endswith("; EUR at 1.10 USD (2026-11-01)")
     assert not fresh.stale
-    assert "those of EUR (2027-01-01)" in word(fresh.warnings[-1])
+    assert "left out: EUR (2027-01-01)" in word(fresh.warnings[-1])
     assert old.stale
-    assert word(old.gap.why) == "more than 90 days old on 2026-11-20, those of EUR (2026-08-01)"
+    assert word(old.gap.why) == "those of EUR (2026-08-01) are more than 90 days old on 2026-11-20"
 
 
 def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today, row):
@@ -272,7 +272,7 @@ def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today
     price = quote_from(PriceBook(rows=rows), (), asked)
     (warning,) = price.warnings
     assert price.usd_per_gpu_h.mid == 1.0
-    assert "left out as dated after 2026-11-20 (up to 2027-01-05): 3 prices" in word(warning)
+    assert "3 prices dated after 2026-11-20 (up to 2027-01-05) left out" in word(warning)
     assert "2027-01-05" in str(warning)
 
 

@@ -30,7 +30,7 @@ def test_what_is_unknown_says_why():
     half = "{'loss': 2.3, 'grad_norm': 0.4, 'epoch': 0.5}"
     document = to_compare_document(compare(log_of([half] * 3), None, Given()), "0")
 
-    assert "unknown: the log has no time of a step" in to_text(document)
+    assert "unknown: the log has no step times" in to_text(document)
     no_price = to_compare_document(compare(log_of(megatron_log([2.0] * 9, of=20)[0]), None, Given(gpus=8)), "0")
     assert "cost          unknown: no price (`--price`, or a plan that has one)" in to_text(no_price)
 
@@ -57,10 +57,10 @@ def test_a_run_at_its_end_says_so_and_what_it_took():
 
     assert "step 50 of 50" in ended
     assert "Step: 2 s\n" in ended
-    assert "  The run is at its end.\n  spent so far  1.67 minutes; unknown" in ended
-    assert "  The run is at its end.\n  spent so far  unknown: the log has no time of a step" in state
+    assert "  The run has ended.\n  spent so far  1.67 minutes; unknown" in ended
+    assert "  The run has ended.\n  spent so far  unknown: the log has neither step times nor timestamps" in state
     assert "step ?, started once" in half
-    assert "no line has the number of its step" in half
+    assert "no line shows its step number" in half
 
 
 def test_tables_are_aligned_with_wide_letters():

@@ -87,7 +87,7 @@ def test_a_figure_that_lacks_something_bounds_the_difference_on_one_side(first, 
     assert said(hero.headline).endswith(
         f"The figure of {lacking[0]} is a lower bound: something is missing from it."
         if len(lacking) == 1
-        else "something is missing from each, so what they differ by is not known."
+        else "something is missing from each, so their difference is not known."
     )
 
 
@@ -111,7 +111,7 @@ def test_plans_of_different_trainings_are_said_to_be():
 
     assert build_comparison(sample.document(), other()).hero.alerts == ()
     (alert,) = build_comparison(sample.document(), longer).hero.alerts
-    assert alert.startswith("The two plans are not of the same training: ")
+    assert alert.startswith("The two plans are not for the same training: ")
 
 
 def test_the_terminal_has_what_was_asked_differently_and_leaves_sources_to_the_page():
@@ -121,7 +121,7 @@ def test_the_terminal_has_what_was_asked_differently_and_leaves_sources_to_the_p
     page = str(reports.render_comparison(sample.document(), changed, "markdown"))
 
     assert "Inputs that differ" in text
-    assert ("Sources only of" in text, "Sources only of" in page) == (False, True)
+    assert ("Sources used only in" in text, "Sources used only in" in page) == (False, True)
 
 
 def test_only_the_inputs_that_differ_are_listed():

@@ -125,7 +125,7 @@ def test_an_own_hour_without_its_electricity_is_a_lower_bound_and_so_is_where_ow
 
     assert said(view_of(document).hero.setting).endswith(
         "An hour on your own GPU costs ≥ $1.90 without its electricity, a rented one $2.50: "
-        "owning costs less above a utilisation of at least 60%, and 80% is planned."
+        "the break-even utilisation is at least 60%, and 80% is planned."
     )
     assert said(view_of(never).hero.setting).endswith(
         "costs ≥ $1.90 without its electricity, a rented one $2.50: owning costs more at any utilisation."
@@ -191,7 +191,7 @@ def test_a_high_above_the_budget_is_not_called_the_figure_to_budget_with():
         "The high figure, $1.12 million, is above your budget of $1 million: "
         "14% of runs like this would overspend. Checked on"
     )
-    assert hero.tiles[0].budget == "High, above your budget: $1.12 million"
+    assert hero.tiles[0].budget == "High estimate, above your budget: $1.12 million"
     assert hero.tiles[1].budget.startswith("Figure to budget with")
     assert said(chinese.budget).startswith("上限 112 万美元超出预算 100 万美元：此类训练有 14% 会超支。")
 
@@ -220,8 +220,8 @@ def test_an_older_document_says_what_its_runs_are():
         del document["run_totals"][name]
 
     assert said(view_of(document).hero.budget).endswith(
-        " 18 of 19 published training runs, their setup stated and their own team's data left out of the fit, "
-        "took no more GPU time than their high end."
+        " Of 19 published training runs with a stated setup, each predicted without its own team's data, "
+        "18 took no more GPU time than the high estimate."
     )
 
 
@@ -260,7 +260,7 @@ def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_as
 
     assert parts == [
         "Speeds from published measurements (2025), none made by mpplan",
-        "prices of 2026",
+        "prices dated 2026",
         "2 assumptions",
         "no gaps",
     ]
@@ -304,7 +304,7 @@ def test_a_stand_in_for_a_price_is_said_beside_the_money_and_is_not_without_gaps
 
     assert said(hero.budget) == (
         "The figure to budget with: $1.12 million. "
-        "Priced like the H800 SXM5 80\u00a0GB, a stand-in: the H100 SXM5 80\u00a0GB has no price of its own."
+        "The H100 SXM5 80\u00a0GB has no price of its own and is priced like the H800 SXM5 80\u00a0GB."
     )
     assert "no gaps" not in [part.text for part in hero.trust]
     assert said(view_of(document, "zh").hero.budget).endswith(
@@ -314,8 +314,7 @@ def test_a_stand_in_for_a_price_is_said_beside_the_money_and_is_not_without_gaps
 
 def test_a_stand_in_of_another_gpu_is_not_taken_for_the_price_of_the_answer():
     assert said(view_of(with_stand_in("mi300x-192gb")).hero.budget).endswith(
-        "In the comparison the MI300X 192\u00a0GB is priced like the H800 SXM5 80\u00a0GB, a stand-in: "
-        "it has no price of its own."
+        "In the comparison, the MI300X 192\u00a0GB has no price of its own and is priced like the H800 SXM5 80\u00a0GB."
     )
 
 
@@ -344,7 +343,7 @@ def test_the_trust_line_names_the_kind_of_evidence(kind, expected):
 
 
 @pytest.mark.parametrize(
-    ("lang", "expected"), [("en", "Speeds adjusted to 3 own runs"), ("zh", "速度按 3 次自己的训练校正")]
+    ("lang", "expected"), [("en", "Speeds adjusted to 3 of your own runs"), ("zh", "速度按 3 次自己的训练校正")]
 )
 def test_the_trust_line_names_own_runs_that_taught_speeds_and_leads_to_what_they_taught(lang, expected):
     calibration = {"name": "x.json", "source": "x.csv", "runs": 3, "gpus": [], "learned": []}

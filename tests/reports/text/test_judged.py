@@ -43,7 +43,7 @@ def test_a_command_is_code_and_what_was_left_out_says_why():
 
     assert source_of(CASE) == "`mpplan estimate --gpu t4`"
     assert source_of(left_out("FP16", basis="planner", source="a file", why=why)) == (
-        "FP16 does not fit into the memory. a file"
+        "FP16 does not fit in memory. a file"
     )
 
 

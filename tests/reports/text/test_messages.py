@@ -152,13 +152,13 @@ def test_a_chinese_template_holds_no_english_beyond_names():
         ),
         (
             Message.of("price.warning.few_providers", count=1, gpu="l4"),
-            "only 1 provider known for l4: the range is at least the typical spread of GPUs with five or more",
+            "only 1 provider known for l4: the range is at least the typical spread for GPUs with five or more",
             "l4 只有 1 家供应商：区间不小于有五家以上供应商的 GPU 的典型价差",
         ),
         (
             Message.of("price.warning.few_providers_of", count=3, gpu="l4", commitment="spot", known="on-demand"),
             "only 3 providers known with a spot price for l4: the range is at least the typical spread of on-demand "
-            "prices, from GPUs with five or more providers",
+            "prices for GPUs with five or more providers",
             "l4 的 spot 价格只有 3 家供应商：区间不小于有五家以上供应商的 GPU 的 on-demand 典型价差",
         ),
         (
@@ -176,8 +176,8 @@ def test_a_chinese_template_holds_no_english_beyond_names():
                     more=2,
                 ),
             ),
-            "no price of the last 18 months is known; older ones are used, of a (2025-03-03), b (2025-03-03) and 2 "
-            "more",
+            "no price from the last 18 months is known; older ones are used, those of a (2025-03-03), b (2025-03-03) "
+            "and 2 more",
             "近 18 个月没有已知价格；使用更早的价格：a（2025-03-03）、b（2025-03-03）等（另有 2 家）",
         ),
         (Message.of("skipped.reasons", reasons=("a: b", "c: d")), "a: b; c: d", "a: b；c: d"),
@@ -240,7 +240,7 @@ def test_a_chinese_template_holds_no_english_beyond_names():
                 time_ratio=0.5,
                 risk=0.0,
             ),
-            "T4: with --loss fused the run would take 2 days on the same GPUs, 50% of the time planned, and run out "
+            "T4: with --loss fused, the run would take 2 days on the same GPUs, 50% of the time planned, and run out "
             "of memory with a probability of less than 1%",
             "T4：加上 --loss fused，在同样的 GPU 上需 2 天（为所选方案时间的 50%），显存不足的概率为 1% 以下",
         ),

@@ -79,12 +79,12 @@ def test_a_bad_row_of_the_book_is_warned_of_once_and_the_others_count(run):
     assert done.code == 0
     assert (
         done.err.count(
-            "lines that hold no usable price (3, 4), which are ignored: `mpplan prices repair` moves them out"
+            "lines without a usable price (3, 4), which are ignored: `mpplan prices repair` moves them to another file"
         )
         == 1
     )
     listed = run("prices", "list", "--provider", "acme", *AS_OF)
-    assert (listed.code, listed.err.count("prices.csv has lines that hold no usable price")) == (0, 1)
+    assert (listed.code, listed.err.count("prices.csv has lines without a usable price")) == (0, 1)
 
 
 def test_check_names_every_bad_line_and_how_to_mend_the_book(run):

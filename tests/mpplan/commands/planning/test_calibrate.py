@@ -82,7 +82,7 @@ def test_a_plan_made_with_it_is_nearer_to_the_own_runs_and_names_it(run, three):
     # own runs say what the stack makes of a rate; the rate of the GPU itself was still measured by others
     assert {row["kind"] for row in named if row["id"].startswith("parameter:")} == {"measured"}
     assert {row["kind"] for row in named if row["id"].startswith("rate:")} <= {"published"}
-    assert "calibrated on 3 own runs of `my-runs.csv` (`our-stack.json`)" in calibrated["warnings"]
+    assert "calibrated on 3 of your own runs from `my-runs.csv` (`our-stack.json`)" in calibrated["warnings"]
     assert calibrated["question"]["calibration"]["value"] == "our-stack.json"
     speeds = [doc["plans"][0]["tokens_per_s_per_gpu"] for doc in (plain, calibrated)]
     assert speeds[0]["mid"] != speeds[1]["mid"]
@@ -95,7 +95,7 @@ def test_a_page_of_a_calibrated_plan_does_not_say_that_the_gpu_was_measured(run,
     page = (home / "plan.html").read_text(encoding="utf-8")
     assert "Speeds measured on this" not in page
     assert "none of our own" not in page
-    assert "Speeds adjusted to 3 own runs" in page
+    assert "Speeds adjusted to 3 of your own runs" in page
     assert "Learned from your own runs" in page
 
 
@@ -266,9 +266,9 @@ def test_rows_whose_batch_cannot_be_on_their_gpus_are_not_learned_from(run, file
 
     assert [row["id"] for row in json.loads(result.out)["rows"]] == ["r64", "uneven"]
     assert (
-        "few: global_batch_seqs: 64 data-parallel ranks take at least 64 sequences per step; 7 is too few" in result.err
+        "few: global_batch_seqs: 64 data-parallel ranks need at least 64 sequences per step; 7 is too few" in result.err
     )
-    assert "micro: global_batch_seqs: 64 data-parallel ranks with micro_batch 16 take at least 1,024" in result.err
+    assert "micro: global_batch_seqs: 64 data-parallel ranks with micro_batch 16 need at least 1,024" in result.err
     assert "uneven: global_batch_seqs: 130 sequences do not divide evenly" in result.err
     assert "predicted with 128" in result.err
 
@@ -368,8 +368,8 @@ def test_words_that_count_as_blank_are_named_with_row_and_column(run, file, comm
     result = run(command, name)
 
     assert result.code == 0
-    assert "warning: r16, r32: act_ckpt: `yes` is not known: taken as blank\n" in result.err
-    assert "warning: r16, r32: zero_or_fsdp_stage: `9` is not known: taken as blank\n" in result.err
+    assert "warning: r16, r32: act_ckpt: `yes` is not known: treated as blank\n" in result.err
+    assert "warning: r16, r32: zero_or_fsdp_stage: `9` is not known: treated as blank\n" in result.err
     assert "compile" not in result.err
 
 
@@ -387,8 +387,8 @@ def test_a_value_that_no_run_has_is_told_in_a_few_words(run, file, command, valu
 def test_rows_that_contradict_each_other_are_named(run, file):
     result = run("calibrate", file(own_run(8, 7000.0), own_run(8, 9500.0, id="again")))
 
-    assert "r8: says something else than again, the same configuration" in result.err
-    assert "again: says something else than r8, the same configuration" in result.err
+    assert "r8: disagrees with again for the same configuration" in result.err
+    assert "again: disagrees with r8 for the same configuration" in result.err
 
 
 def test_several_teams_in_one_file_are_refused(run, file):

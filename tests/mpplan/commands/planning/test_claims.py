@@ -78,7 +78,7 @@ def test_a_range_too_wide_and_a_case_left_out_are_shown_as_such(run):
 
     assert "too wide" in out
     assert "left out" in out
-    assert "does not fit into the memory" in out
+    assert "does not fit in memory" in out
     assert "\ntoo wide " in out  # the first column: a narrow terminal cuts the others
 
 

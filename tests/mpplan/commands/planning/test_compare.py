@@ -45,7 +45,8 @@ def test_with_a_plan_it_says_convention_gap_end_and_bill(run, log):
     result = run("compare", log, "--plan", str(PLAN))
 
     assert result.code == 0
-    assert "TFLOP/s per GPU are 6N with the causal half of attention, the output layer counted." in result.out
+    told = " ".join(result.out.split())
+    assert "follow this convention: 6N with the causal half of attention, the output layer counted." in told
     assert "A step takes 2.29 s" in result.out
     assert "within the plan's range" in result.out
     assert "of the sparse peak" in result.out
@@ -234,7 +235,7 @@ def test_a_row_has_the_gpus_that_the_printed_rate_tells_and_none_is_written_wher
     header, row = (line.split(",") for line in half.out.splitlines())
     cells = dict(zip(header, row[: len(header)], strict=False))
     assert (half.code, cells["n_gpus"]) == (0, "32")
-    assert "a run on 32 GPUs, not on the plan's 64" in half.err
+    assert "that means 32 GPUs, not the plan's 64" in half.err
     assert odd.code == 0
     assert "do not agree with the GPUs and the batch" in odd.err
     assert not (home / "runs.csv").exists()

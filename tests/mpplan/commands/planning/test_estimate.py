@@ -260,7 +260,7 @@ BAD = {
     "an unknown grid": ((*UNPRICED, "--grid", "Atlantis"), 2, "Atlantis", "DEU"),
     "a live grid without a token": ((*UNPRICED, "--grid", "live:DE"), 2, "token", "ELECTRICITYMAPS_TOKEN"),
     "a cap without a unit": ((*UNPRICED, "--power-cap", "2"), 2, "--power-cap", "2MW"),
-    "a cap below a server": ((*UNPRICED, "--power-cap", "2kW"), 8, "at the peak", "--power-cap 13kW"),
+    "a cap below a server": ((*UNPRICED, "--power-cap", "2kW"), 8, "at peak", "--power-cap 13kW"),
     "an offer that is not there": ((*UNPRICED, "--quote", "none.toml"), 2, "none.toml", ""),
     "two prices": ((*UNPRICED, "--price", "2", "--own", "own.toml"), 2, "--price and --own", ""),
     "an unknown commitment": ((*UNPRICED, "--commitment", "2y"), 2, "2y", "3y"),

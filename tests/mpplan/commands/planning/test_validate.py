@@ -95,7 +95,7 @@ def test_a_batch_that_cannot_be_on_its_gpus_is_warned_about_and_scored(run, file
     rows = [ROW | {"id": "few", "global_batch_seqs": "3"}, ROW | {"id": "uneven", "global_batch_seqs": "20"}]
     result = run("validate", file(*rows, ROW), "--json")
 
-    few = "global_batch_seqs: 8 data-parallel ranks with micro_batch 1 take at least 8 sequences per step; 3 is too few"
+    few = "global_batch_seqs: 8 data-parallel ranks with micro_batch 1 need at least 8 sequences per step; 3 is too few"
     assert f"few: {few}; it counts like any other row" in result.err
     assert "uneven: global_batch_seqs: 20 sequences do not divide evenly over 8 data-parallel ranks" in result.err
     assert "x-1:" not in result.err

@@ -72,7 +72,7 @@ def test_accuracy_is_judged_by_the_interval_not_by_its_middle(interval, verdict)
 
     assert entry.verdict == verdict
     if verdict == "cannot_be_judged":
-        assert "pairs would tell" in word(entry.words)
+        assert "pairs would be enough to tell" in word(entry.words)
 
 
 @pytest.mark.parametrize(("baseline", "verdict"), [(0.93, "holds_under_conditions"), (0.91, "cannot_be_judged")])
@@ -130,4 +130,4 @@ def test_small_models_alone_never_settle_stability(monkeypatch):
 
     assert found == ["agrees"] * 3
     assert entry.verdict == "holds_under_conditions"
-    assert "No published run at hand states overflows" in word(entry.words)
+    assert "No available published run reports overflows" in word(entry.words)

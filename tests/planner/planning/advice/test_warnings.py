@@ -104,7 +104,7 @@ def test_all_gpus_of_the_nodes_are_named_where_they_end_sooner_and_cost_less(gpu
 
 @pytest.mark.parametrize(
     ("risk", "said"),
-    [(0.12, "above 5%; the one planned does with 12%"), (0.0546, "above 5.0%; the one planned does with 5.5%")],
+    [(0.12, "above 5%; for the planned one it is 12%"), (0.0546, "above 5.0%; for the planned one it is 5.5%")],
 )
 def test_a_risk_just_above_the_one_allowed_does_not_read_like_it(risk, said):
     asked, one = question(params="8B", gpus="8"), case(params="8B", gpus="8")

@@ -38,8 +38,8 @@ def told(
 
 def test_the_amount_is_told_and_the_count_that_pays_the_same_and_ends_sooner():
     assert told() == (
-        "The offer bills at least 2,048 GPUs for 90 days: $800,000 of the $900,000 are hours that this plan does not "
-        "use; `--gpus 1024` pays the same and ends sooner."
+        "The offer bills at least 2,048 GPUs for 90 days: $800,000 of the $900,000 pay for hours that this plan does "
+        "not use; `--gpus 1024` costs the same and finishes sooner."
     )
     assert "`--gpus 1024` 花费相同" in told(lang="zh")
 

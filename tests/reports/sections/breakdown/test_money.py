@@ -132,11 +132,15 @@ def said(prose: Prose | None) -> str | None:
 
 
 def test_the_short_answer_names_what_a_bill_is_made_up_of_and_adds_up_the_small():
-    lines = [line("GPU rental", 13_226.58), line("Data moved out", 45.0), line("Experiments before the run", 15_871.89)]
+    lines = [
+        line("GPU rental", 13_226.58),
+        line("Data transfer out", 45.0),
+        line("Experiments before the run", 15_871.89),
+    ]
     small = [line(name, 100.0) for name in ("A", "B", "C")]
 
     assert said(bill_in_words(facts_of(cost_lines=lines), WORDS)) == (
-        "The cost is made up of: experiments before the run $15,900; GPU rental $13,200; data moved out $45."
+        "The cost is made up of: experiments before the run $15,900; GPU rental $13,200; data transfer out $45."
     )
     assert (said(bill_in_words(facts_of(cost_lines=[*lines, *small]), WORDS)) or "").endswith(
         "GPU rental $13,200; A $100; B $100; 2 smaller lines $145."

@@ -175,7 +175,7 @@ def test_the_lead_says_which_gpu_the_first_screen_shows():
 
     for plan in document["plans"]:
         plan |= {"cost_usd": None, "cost_lines": []}
-    assert lead_of(document).endswith("Without prices the first screen shows the first of them on which it fits.")
+    assert lead_of(document).endswith("Without prices, the first screen shows the first GPU on which the run fits.")
     assert not any("no price is known" in alert for alert in build(document).hero.alerts)
 
 
@@ -184,4 +184,4 @@ def test_with_a_budget_alone_the_first_screen_shows_the_soonest_end():
     for plan in document["plans"]:
         plan["probability"] = {"budget": 0.9, "deadline": None}
 
-    assert lead_of(document).endswith("the one that ends the soonest within the budget.")
+    assert lead_of(document).endswith("the one that finishes soonest within the budget.")

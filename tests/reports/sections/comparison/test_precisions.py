@@ -238,7 +238,7 @@ def test_the_headline_compares_with_no_plan_that_is_riskier_than_is_allowed(aske
             "FP8 runs 1.50× as fast as BF16, casts included; a product of these proportions pays off from hidden ",
         ),
         (0.9, 8192.0, "FP8 runs 0.90× as fast as BF16, casts included; a product of these proportions pays off only "),
-        (0.9, None, "a product of these proportions pays off at no larger hidden size that was measured."),
+        (0.9, None, "a product of these proportions does not pay off at any larger hidden size that was measured."),
     ],
 )
 def test_beside_the_runs_stands_what_a_narrow_type_gains_at_the_largest_product(ratio, pays, words):
@@ -274,11 +274,11 @@ def test_a_batch_other_than_the_asked_precision_s_is_said_under_the_table():
     ("asked", "several", "expected"),
     [
         ("30d", False, "Same deadline, 30 days: each"),
-        (None, False, "Same deadline, 30 days (which FP8 keeps with 80% probability): each"),
+        (None, False, "Same deadline, 30 days (which FP8 meets with 80% probability): each"),
         (
             None,
             True,
-            "Same deadline, 30 days (which FP8 on H100 SXM5 80\N{NO-BREAK SPACE}GB keeps with 80% probability): each",
+            "Same deadline, 30 days (which FP8 on H100 SXM5 80\N{NO-BREAK SPACE}GB meets with 80% probability): each",
         ),
     ],
 )

@@ -39,10 +39,10 @@ def text(spans: Any) -> str:
 
 def test_it_says_how_much_narrower_each_range_became():
     assert text(section().lead) == (
-        "3 own runs of my-runs.csv say what is particular to your software: for runs like those, "
-        "the range of the speed is 55% as wide as for a team that nobody measured and "
+        "What is particular to your software was learned from 3 of your own runs in my-runs.csv: for runs like those, "
+        "the range of the speed is 55% as wide as for a team without measurements and "
         "the range of the peak memory is 80% as wide as "
-        "for a team that nobody measured."
+        "for a team without measurements."
     )
 
 

@@ -33,7 +33,7 @@ def test_a_share_that_becomes_zero_stands_beside_what_a_scale_makes_of_it():
         share = EN.value("percent", gradients[name]["flushed_scaled_ratio"])
         assert spans[label].detail.startswith(f"with the best scale per layer: {share}")
         assert share in chart.description
-    assert spans["FP4 E2M1"].detail.endswith("; NVFP4 scales each 16")
+    assert spans["FP4 E2M1"].detail.endswith("; NVFP4 scales blocks of 16")
     bare = [
         row | {"formats": [form | {"flushed_scaled_ratio": None} for form in row["formats"]]}
         for row in SHOWN["magnitudes"]
@@ -106,7 +106,7 @@ def test_layers_stand_in_the_documents_order_and_what_is_kept_high_or_not_finite
     assert chart is not None
     assert [row.label.split(" and ")[0] for row in chart.drawing.rows] == [row["name"] for row in rows]
     assert [row.strong for row in chart.drawing.rows] == [False, True, False, False, False]
-    assert chart.drawing.rows[1].text.endswith("kept high")
+    assert chart.drawing.rows[1].text.endswith("kept in high precision")
     assert (chart.drawing.rows[2].high, chart.drawing.rows[2].text.startswith("not finite")) == (100.0, True)
 
 

@@ -59,8 +59,8 @@ def test_policies_and_schedules_stand_apart_with_their_starts_steps_and_runs():
     policy, schedule = blocks[0], blocks[1]
     assert isinstance(policy, Table)
     assert isinstance(schedule, ScatterChart)
-    assert (policy.caption, policy.folded) == ("Loss against time: which layers stay high", False)
-    assert policy.notes == ("Trained: 8 steps from a warm start, 3 runs each.", "Bold is what it recommends.")
+    assert (policy.caption, policy.folded) == ("Loss against time: which layers stay in high precision", False)
+    assert policy.notes == ("Trained: 8 steps from a warm start, 3 runs each.", "Recommended rows are bold.")
     loss = policy.rows[2].cells[2]
     assert (loss.text, loss.detail) == ("+0.0040 nats", "+0.0010 to +0.0070")
     assert [row.strong for row in policy.rows] == [point["recommended"] for point in with_policy()["mixtures"][:3]]
@@ -80,7 +80,7 @@ def test_what_ended_in_nan_stands_in_the_table_and_is_not_drawn():
 
 
 @pytest.mark.parametrize(
-    ("recommended", "note"), [(True, "Bold is what it recommends."), (False, "It recommends none")]
+    ("recommended", "note"), [(True, "Recommended rows are bold."), (False, "No row is recommended")]
 )
 def test_a_table_says_whether_anything_is_recommended(recommended, note):
     points = [point | {"recommended": recommended and point["name"] == "all_low"} for point in SHOWN["mixtures"]]
@@ -95,7 +95,7 @@ def test_without_a_plan_in_the_precision_the_front_says_what_flag_gives_it():
 
     assert isinstance(note, Prose)
     assert note.plain.startswith("No times for policies and schedules in NVFP4, because the plan has no NVFP4 row.")
-    assert "--precision nvfp4 on a GPU that has it" in note.plain
+    assert "--precision nvfp4 on a GPU that supports it" in note.plain
     assert fronts(SHOWN | {"mixtures": []}, EN) == []
 
 
