@@ -39,7 +39,7 @@ def named_training(name: str) -> Training:
         document = read_document(path, NUMERICS_SCHEMA)
         check_schema(document, NUMERICS_SCHEMA, str(path))
     except InputFileError as error:
-        error.hint = "`mpplan numerics --json` writes it; a record of it goes with --records"
+        error.hint = "`mpplan numerics --json` writes it; give a record with --records"
         raise
     shown = tasks_shown(document, path.name)
     if not shown:

@@ -46,5 +46,5 @@ def device_kind(device: str, gpu_index: int) -> str:
     if device not in ("gpu", "cuda", "cpu"):
         raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
     if device == "cpu" and gpu_index:
-        raise UsageError("--gpu-index does not go with --device cpu", hint="leave one of them out")
+        raise UsageError("--gpu-index cannot be combined with --device cpu", hint="leave one of them out")
     return "cpu" if device == "cpu" else "cuda"

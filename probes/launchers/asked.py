@@ -102,7 +102,7 @@ def _checked(launcher: Launcher, given: Mapping[str, str], *, on_cpu: bool) -> d
             raise UsageError(f"{launcher.name} does not take --{name}", hint=f"it takes {flags}")
         settings[name] = SETTING_BY_NAME[name].read(text)
     if on_cpu and GPU in settings:
-        raise UsageError("--gpu does not go with --device cpu", hint="leave one of them out")
+        raise UsageError("--gpu cannot be combined with --device cpu", hint="leave one of them out")
     for need in launcher.needs:
         if need.setting not in settings and not (on_cpu and need.setting == GPU):
             raise UsageError(f"a recipe for {launcher.name} needs {need.what}", hint=need.hint)

@@ -115,7 +115,7 @@ def named_training(name: str) -> Trained:
         document = read_document(path, NUMERICS_SCHEMA)
         check_schema(document, NUMERICS_SCHEMA, str(path))
     except InputFileError as error:
-        error.hint = "`mpplan numerics --json` writes it; a record goes with --records"
+        error.hint = "`mpplan numerics --json` writes it; give a record with --records"
         raise
     trained = trained_of(document, path.name)
     if not (trained.flushing or trained.scaling or trained.pairs):

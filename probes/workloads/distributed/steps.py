@@ -143,7 +143,7 @@ def _point(plan: ProbePlan, strategy: Strategy, recipe: PrecisionRecipe, *, ener
 def why_not(strategy: Strategy, case: ParallelCase, world: int, recipe: PrecisionRecipe) -> str | None:
     """Return why a strategy cannot run the step, None if it can."""
     if recipe.id not in strategy.recipes:
-        return f"{recipe.id} does not go with {strategy.id}: its layers are not split over ranks here"
+        return f"{recipe.id} cannot be combined with {strategy.id}: its layers are not split over ranks here"
     return strategy.unsupported(case, world)
 
 

@@ -50,7 +50,7 @@ def test_what_is_missing_or_has_no_use_is_said(name: str, given: dict[str, str],
 
 
 def test_a_gpu_does_not_go_with_cpus() -> None:
-    with pytest.raises(UsageError, match="--gpu does not go with --device cpu"):
+    with pytest.raises(UsageError, match="--gpu cannot be combined with --device cpu"):
         make_job(launcher_by_name("skypilot"), Options(device="cpu"), given={"gpu": "l4"})
 
 

@@ -18,7 +18,7 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is no
     ("arguments", "error"),
     [
         (("--task", "nope"), "unknown task `nope`"),
-        (("--device", "cpu", "--gpu-index", "1"), "--gpu-index does not go with --device cpu"),
+        (("--device", "cpu", "--gpu-index", "1"), "--gpu-index cannot be combined with --device cpu"),
         (("--task", ","), "--task: expected a name, found nothing"),
         (("--precision", "fp7"), "unknown precision `fp7`"),
         (("--metric", "bleu"), "--metric: unknown metric `bleu`"),

@@ -33,7 +33,7 @@ QUICK = ("probe", "--device", "cpu", "--suite", "quick", "--budget", "5m")
         (("--workload", "gemmm"), "unknown workload `gemmm`"),
         (("--budget", "soon"), "--budget: `soon` is not a duration"),
         (("--resume",), "there is no record to continue"),
-        (("--device", "cpu", "--gpu-index", "3"), "--gpu-index does not go with --device cpu"),
+        (("--device", "cpu", "--gpu-index", "3"), "--gpu-index cannot be combined with --device cpu"),
         (("--device", "cpu", "--json", "-o", "-"), "--json and `-o -` would both print on stdout"),
         (("-o", "no/such/place.jsonl"), "cannot write `no/such/place.jsonl`"),
     ],

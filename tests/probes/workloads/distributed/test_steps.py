@@ -95,7 +95,7 @@ def test_bf16_is_what_the_strategy_holds_its_parameters_as_and_fp8_is_refused_wh
     assert ("fsdp2", "bf16-autocast") not in recipes
     assert recipes["ddp", "bf16-autocast"] is None
     assert recipes["fsdp2", "fp8"] is None
-    assert "fp8 does not go with tp" in str(recipes["tp", "fp8"])
+    assert "fp8 cannot be combined with tp" in str(recipes["tp", "fp8"])
 
 
 def test_energy_is_read_of_the_data_parallel_ones_only() -> None:
