@@ -90,7 +90,7 @@ def estimate(
     parameters: Parameters | None = None,
     ledgers: Mapping[str, Ledger] | None = None,
     limits: tuple[LimitSearch, ...] = (),
-    whole: bool = True,
+    detailed: bool = True,
     version: str = "",
     command: tuple[str, ...] = (),
     created_at: str | None = None,
@@ -105,8 +105,8 @@ def estimate(
         parameters: those of a calibration; None: the shipped ones.
         ledgers: costs of a GPU's hours beyond their price, by GPU id; a GPU that is left out has none.
         limits: results of the power-limit search, which the question's clusters already use; for the document.
-        whole: whether to compute what the short answer leaves out, a third of the time: the fewest GPUs of each
-            precision by one deadline (else `same_deadline` is empty), and the details of plans (`Case.whole`).
+        detailed: whether to compute what the short answer leaves out, a third of the time: the fewest GPUs of each
+            precision by one deadline (else `same_deadline` is empty), and the details of plans (`Case.detailed`).
         version: mpplan's version, for the document.
         command: the command line, for the document.
         created_at: ISO time, for the document; None: now.
@@ -116,7 +116,7 @@ def estimate(
         UsageError: no requested GPU supports the requested precision, or the layout is inconsistent.
     """
     unsupported, known = unsupported_by(question), _Known(measured=measured or {}, parameters=parameters)
-    sides = _sides(question, unsupported, prices, site, known, ledgers or {}, whole)
+    sides = _sides(question, unsupported, prices, site, known, ledgers or {}, detailed)
     deadline_s = next(side.deadline_s for side in sides if side.deadline_s)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     cases = tuple(c for s in sides for c in s.cases)
@@ -163,7 +163,7 @@ def _sides(
     site: SiteFacts,
     known: _Known,
     ledgers: Mapping[str, Ledger],
-    whole: bool,
+    detailed: bool,
 ) -> list[_Side]:
     """Plan every GPU in turn; the first that has the requested precision and a plan sets the deadline.
 
@@ -190,7 +190,7 @@ def _sides(
             break  # no GPU with the requested precision has a plan
         ledger = ledgers.get(gpu, NO_LEDGER)
         case_of = partial(_asked_case, cluster, prices[gpu], site, known, ledger)
-        cases = _cases(question, cluster, prices[gpu], site, known, ledger, whole)
+        cases = _cases(question, cluster, prices[gpu], site, known, ledger, detailed)
         here = replace(question, asked=asked)
         try:
             sides[gpu] = _side(here, cluster, cases, case_of, draws, deadline_s)
@@ -281,12 +281,20 @@ def _cases(
     site: SiteFacts,
     known: _Known,
     ledger: Ledger,
-    whole: bool,
+    detailed: bool,
 ) -> tuple[Case, ...]:
     measured = known.measured.get(cluster.gpu.id, {})
     return tuple(
         make_case(
-            question, p, cluster, price, site, measured.get(p.id), ledger, parameters=known.parameters, whole=whole
+            question,
+            p,
+            cluster,
+            price,
+            site,
+            measured.get(p.id),
+            ledger,
+            parameters=known.parameters,
+            detailed=detailed,
         )
         for p in question.policies
         if why_unable(question.model, p, cluster.gpu, question.method) is None
@@ -298,7 +306,7 @@ def _asked_case(
 ) -> Case | None:
     """Return the case of the requested precision alone; None where the GPU cannot run it."""
     alone = replace(question, policies=(question.asked,))
-    return next(iter(_cases(alone, cluster, price, site, known, ledger, whole=False)), None)
+    return next(iter(_cases(alone, cluster, price, site, known, ledger, detailed=False)), None)
 
 
 def _side(
@@ -337,7 +345,7 @@ def _side(
             _with_batch_of(anchor, c), question, as_soon(c), draws, on_same, question.batch_band, shown_s=limit_s
         )
         for c, on_same in zip(cases, same_gpus, strict=True)
-        if c.whole
+        if c.detailed
     )
     curve = curve_around(asked, question.fixed, anchor.plan, targets_of(question), draws)
     advice = (*held_back(asked, cases, same_gpus), *advice_on(question, asked, anchor, curve, case_of, draws))
@@ -386,6 +394,6 @@ def _failed_side(
         cluster=cluster,
         cases=cases,
         same_gpus=tuple(on_same(c) for c in cases),
-        same_deadline=tuple(by_deadline(c) for c in cases if c.whole),
+        same_deadline=tuple(by_deadline(c) for c in cases if c.detailed),
         deadline_s=None,
     )

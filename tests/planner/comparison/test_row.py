@@ -247,7 +247,7 @@ def test_a_run_is_called_after_its_file(name, expected):
 
 def run_as_planned(one: Question) -> tuple[Planned, dict[str, str]]:
     """The plan of a question, written and read back, and the row of a run that took exactly as long as planned."""
-    answered = estimate(one, prices(one), site(), whole=False)
+    answered = estimate(one, prices(one), site(), detailed=False)
     planned = planned_of(json.loads(json.dumps(to_document(answered))), one.asked.precision, None)
     step_s = planned.plan["step_s"]["total"]
     table = ["step,step_time_s", *(f"{step},{step_s:.12g}" for step in range(1, 21))]

@@ -13,7 +13,7 @@ from planner.errors import Message, NoPlanError, UsageError
 from planner.parallelism.search import FixedLayout
 from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
-from planner.planning.choice import best_on, expected_paces, tokens_ratio
+from planner.planning.choice import best_on, expected_s_per_sequence, tokens_ratio
 from planner.planning.estimate import estimate
 from planner.planning.fitting.lean import MORE_MEMORY
 from planner.planning.fitting.shortage import fits_on
@@ -43,7 +43,7 @@ def figures(case: Case, gpus: int, recipe: Recipe) -> tuple[float, float, bool]:
     choice = best_on(case, FixedLayout(), gpus)
     if choice.best is None:
         return np.inf, np.inf, False
-    pace_s = float((expected_paces(case, choice.winner) * tokens_ratio(choice.winner, recipe))[0])
+    pace_s = float((expected_s_per_sequence(case, choice.winner) * tokens_ratio(choice.winner, recipe))[0])
     return pace_s, pace_s * gpus, choice.safe
 
 
@@ -122,7 +122,11 @@ def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more
 def with_unpriced(unpriced: tuple[str, ...], **asked: str) -> Answer:
     one = question(params="8B", **asked)
     return estimate(
-        one, prices(one) | {gpu: unknown_price(gpu) for gpu in unpriced}, site(), created_at="2026-11-20", whole=False
+        one,
+        prices(one) | {gpu: unknown_price(gpu) for gpu in unpriced},
+        site(),
+        created_at="2026-11-20",
+        detailed=False,
     )
 
 
@@ -192,7 +196,7 @@ def test_a_number_of_gpus_that_does_not_split_is_refused_with_the_next_that_do()
 def pace_s(case: Case, plan: Ranged) -> float:
     """Expected seconds per sequence of a plan."""
     assert plan.choice is not None
-    return float(expected_paces(case, plan.choice.winner)[0])
+    return float(expected_s_per_sequence(case, plan.choice.winner)[0])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from planner.rates.parameters import shipped_parameters
 from reports.text.messages import word
 from tests.planner.build import SAID, parts, price, prices, question, site, unknown_price
 
-briefly = partial(estimate, whole=False)
+briefly = partial(estimate, detailed=False)
 """What plans by one deadline would say is not asked here."""
 
 

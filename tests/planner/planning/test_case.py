@@ -69,13 +69,13 @@ def test_one_input_of_the_same_name_is_drawn_alike_everywhere():
 def test_what_is_evaluated_ahead_is_what_each_layout_gives_alone():
     one, other = make(params="1B"), make(params="1B")
     some = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=8).take(slice(0, 40, 13))
-    one.need_ahead(some.take(slice(0, 3)), DRAWS)
+    one.memory_ahead(some.take(slice(0, 3)), DRAWS)
     one.evaluate_ahead(some, DRAWS)
 
-    assert len(one.drawn) == len(one.needed) == len(some)
+    assert len(one.evaluation_cache) == len(one.memory_cache) == len(some)
     for i in range(len(some)):
         ahead, alone = one.evaluate(some.only(i), DRAWS), other.evaluate(some.only(i), DRAWS)
-        assert ahead is one.drawn[some.at(i), DRAWS]
+        assert ahead is one.evaluation_cache[some.at(i), DRAWS]
         assert ahead.wall_s == pytest.approx(alone.wall_s, rel=1e-12)
         assert ahead.cost_usd == pytest.approx(alone.cost_usd, rel=1e-12)
         assert one.memory(some.only(i), DRAWS).total == pytest.approx(
@@ -96,7 +96,7 @@ def test_scores_are_the_figures_of_the_evaluation():
     assert np.array_equal(scores.energy_j[timed], whole.energy.total[timed])
     assert np.array_equal(scores.cost_usd[timed], whole.cost_usd[timed])
     assert one.score(some).energy_j is None
-    brief = replace(one, whole=False).score(some)
+    brief = replace(one, detailed=False).score(some)
     assert np.array_equal(np.isfinite(brief.wall_s), one.fits(scores))
     assert np.array_equal(brief.wall_s[one.fits(scores)], scores.wall_s[one.fits(scores)])
 

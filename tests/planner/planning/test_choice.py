@@ -25,7 +25,7 @@ from planner.planning.choice import (
     best_on,
     choose_each,
     complexity,
-    expected_paces,
+    expected_s_per_sequence,
     tokens_ratio,
 )
 from planner.planning.counting.counts import fewest
@@ -85,8 +85,8 @@ def test_the_best_layout_is_the_one_that_nested_loops_find(layers, batch, gpus, 
         if safe:
             assert risks[choice.best] <= 0.05
             assert choice.scores.step_s[choice.best] <= NEAR * choice.scores.step_s[safe].min()
-            least_s = expected_paces(one, choice.layouts.take(np.array(safe))).min()
-            (taken_s,) = expected_paces(one, choice.winner)
+            least_s = expected_s_per_sequence(one, choice.layouts.take(np.array(safe))).min()
+            (taken_s,) = expected_s_per_sequence(one, choice.winner)
             assert taken_s <= SIMPLER * least_s * (1 + 1e-12)
         else:
             assert drawn_risk(one, choice.layouts, choice.best) <= 0.5
@@ -113,7 +113,7 @@ def test_layouts_compared_in_one_pass_take_what_each_takes_alone():
         for at in (layouts.take(slice(i, i + 1)) for i in range(len(layouts)))
     ]
 
-    assert expected_paces(one, layouts) == pytest.approx(alone / layouts.global_batch, rel=1e-12)
+    assert expected_s_per_sequence(one, layouts) == pytest.approx(alone / layouts.global_batch, rel=1e-12)
 
 
 @pytest.mark.parametrize("memory_gib", [5.0, 8.0, 10.0])
@@ -184,7 +184,7 @@ def test_of_layouts_within_two_per_cent_the_simplest_is_taken_and_the_best_is_na
             continue
         pair = choice.layouts.take(np.array([choice.best, choice.fastest]))
         chosen, best = complexity(pair, one.recipe)
-        chosen_s, best_s = expected_paces(one, pair) * tokens_ratio(pair, one.recipe)
+        chosen_s, best_s = expected_s_per_sequence(one, pair) * tokens_ratio(pair, one.recipe)
         assert chosen < best
         assert choice.slower_ratio == pytest.approx(chosen_s / best_s - 1)
         assert 0 <= choice.slower_ratio <= 0.02
@@ -237,9 +237,9 @@ def test_layouts_of_an_expert_model_are_compared_in_one_pass_too():
     one = case(model="deepseek-v3", precision="fp8")
     layouts = enumerate_layouts(one.recipe, one.cluster, FREE, gpus=512)
     some = layouts.take(slice(0, len(layouts), len(layouts) // 20))
-    alone = [expected_paces(one, some.take(slice(i, i + 1)))[0] for i in range(len(some))]
+    alone = [expected_s_per_sequence(one, some.take(slice(i, i + 1)))[0] for i in range(len(some))]
 
-    assert expected_paces(one, some) == pytest.approx(alone, rel=1e-12)
+    assert expected_s_per_sequence(one, some) == pytest.approx(alone, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_no_flag_finds_a_clearly_better_layout_than_the_search_does(asked, flag)
     for fixed in (FREE, FixedLayout(**flag)):
         choice = best_on(one, fixed, gpus)
         assert choice.safe
-        paces.append(float((expected_paces(one, choice.winner) * tokens_ratio(choice.winner, one.recipe))[0]))
+        paces.append(float((expected_s_per_sequence(one, choice.winner) * tokens_ratio(choice.winner, one.recipe))[0]))
 
     assert paces[0] <= paces[1] * SIMPLER
 

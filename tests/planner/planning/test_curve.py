@@ -15,7 +15,7 @@ from tests.planner.build import price, question, site
 
 def curve(**asked: str) -> tuple[CurvePoint, ...]:
     one = question(**asked)
-    return estimate(one, {c.gpu.id: price(c.gpu.id) for c in one.clusters}, site(), whole=False).curve
+    return estimate(one, {c.gpu.id: price(c.gpu.id) for c in one.clusters}, site(), detailed=False).curve
 
 
 def test_half_and_double_the_gpus_of_the_plan_are_on_its_curve_with_their_cost_and_time():

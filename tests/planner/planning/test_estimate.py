@@ -23,14 +23,14 @@ from tests.planner.build import cluster, parts, prices, question, recipe, site
 ALL = ("fp32", "tf32", "fp16", "bf16", "fp8")
 
 
-def answer(*, whole: bool = True, **asked: str) -> Answer:
+def answer(*, detailed: bool = True, **asked: str) -> Answer:
     one = question(**asked)
-    return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00", whole=whole)
+    return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00", detailed=detailed)
 
 
 def briefly(**asked: str) -> Answer:
     """Without the view by one deadline."""
-    return answer(whole=False, **asked)
+    return answer(detailed=False, **asked)
 
 
 def by_precision(plans: tuple[Plan, ...], gpu: str = "h100-sxm5-80gb") -> dict[str, Plan]:
@@ -50,7 +50,7 @@ def main_job() -> Answer:
 def test_a_budget_that_takes_as_many_gpus_as_a_default_allows_says_so():
     def told(**asked: str) -> bool:
         one = question(params="7B", **asked)
-        warnings = estimate(one, prices(one), site(), whole=False).warnings
+        warnings = estimate(one, prices(one), site(), detailed=False).warnings
         return "warning.most_gpus" in {warning.key for warning in warnings}
 
     assert told(budget="100k")
@@ -347,7 +347,7 @@ def test_a_fixed_layout_is_never_faster_than_the_planner_s_own():
 @pytest.mark.parametrize(("model", "gpus"), [("llama-3.1-8b", "64"), ("mixtral-8x7b", "256"), ("deepseek-v3", "2048")])
 def test_more_tokens_are_never_cheaper(model, gpus):
     asked = {"model": model, "gpus": gpus}
-    small, large = (by_precision(answer(**asked, tokens=t, whole=False).plans) for t in ("1e11", "2e11"))
+    small, large = (by_precision(answer(**asked, tokens=t, detailed=False).plans) for t in ("1e11", "2e11"))
 
     for name in ALL:
         if small[name].fits:

@@ -75,7 +75,7 @@ def test_electricity_is_shown_where_it_is_billed():
 @pytest.mark.parametrize("b200", [96, 120])
 def test_where_each_gpu_has_its_own_batch_the_question_keeps_its_own_and_the_assumption_names_each(b200):
     one = question(params="8B", gpu=f"{H100},b200-sxm-180gb", gpus="8")
-    found = estimate(one, prices(one), site(), whole=False).plans
+    found = estimate(one, prices(one), site(), detailed=False).plans
     groups = {H100: 96, "b200-sxm-180gb": b200}
     plans = tuple(replace(p, layout=replace(p.layout, dp=groups[p.gpu], micro_batch=1, grad_accum=2)) for p in found)
 
@@ -94,7 +94,7 @@ def test_to_fine_tune_the_usual_batch_is_kept_unless_another_is_a_tenth_faster_a
 ):
     asked = {"model": "llama-3.1-8b", "params": None, "method": method, "gpus": gpus}
     one = question(**asked)
-    entry = estimate(one, prices(one), site(), whole=False).question["global_batch"]
+    entry = estimate(one, prices(one), site(), detailed=False).question["global_batch"]
     note = parts(entry.note)
 
     assert (note["least"], note["most"]) == (16, 64)
@@ -104,7 +104,11 @@ def test_to_fine_tune_the_usual_batch_is_kept_unless_another_is_a_tenth_faster_a
     assert note["default"] == 32
     if 32 % int(gpus) == 0:
         taken, usual = (
-            next(plan for plan in estimate(fixed, prices(fixed), site(), whole=False).plans if plan.precision == "bf16")
+            next(
+                plan
+                for plan in estimate(fixed, prices(fixed), site(), detailed=False).plans
+                if plan.precision == "bf16"
+            )
             for fixed in (question(**asked, global_batch=str(batch)) for batch in (entry.value, 32))
         )
         assert taken.gpu_hours.mid < usual.gpu_hours.mid / 1.05

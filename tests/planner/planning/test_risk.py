@@ -47,11 +47,11 @@ def test_what_may_not_be_safe_is_not_and_is_listed(risks: Risks) -> None:
 
 
 def test_each_layout_is_drawn_once(risks: Risks) -> None:
-    before = dict(risks.needed)
+    before = dict(risks.peak_bytes)
     risks.draw([0, 1, 1])
 
-    assert all(risks.needed[i] is before[i] for i in before)
-    assert len(risks.needed) == len(before)
+    assert all(risks.peak_bytes[i] is before[i] for i in before)
+    assert len(risks.peak_bytes) == len(before)
 
 
 def test_one_pass_over_draws_gives_each_layout_its_own(risks: Risks, case: Case) -> None:

@@ -44,7 +44,7 @@ def test_by_a_deadline_a_plan_meets_it_and_takes_no_more_gpus_than_the_user_allo
 
 def test_other_precisions_have_the_depths_of_the_plan():
     one = question(model="deepseek-v3", params=None, gpu="b200-sxm-180gb", gpus="1000", precision="fp8")
-    plans = {plan.precision: plan for plan in estimate(one, prices(one), site(), whole=False).plans}
+    plans = {plan.precision: plan for plan in estimate(one, prices(one), site(), detailed=False).plans}
 
     assert plans["fp8"].layout.pp == plans["bf16"].layout.pp == 25
     assert plans["fp8"].gpu_hours.mid < plans["bf16"].gpu_hours.mid

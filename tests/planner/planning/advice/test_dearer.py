@@ -19,7 +19,7 @@ DRAWS = Draws(count=101, seed=0)
 def test_a_plan_of_more_than_twice_the_cost_names_a_number_that_is_planned_for_less_than_half(dearer):
     asked = {"params": "8B", "gpus": "96"}
     one = question(**asked)
-    answer = estimate(one, prices(one), site(), whole=False)
+    answer = estimate(one, prices(one), site(), detailed=False)
     (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
     cost, days = plan.cost_usd, plan.duration_days
     worse = replace(
@@ -34,7 +34,7 @@ def test_a_plan_of_more_than_twice_the_cost_names_a_number_that_is_planned_for_l
     assert bool(said) is (worse.cost_usd.mid >= FAR_DEARER * cheapest)
     for message in map(parts, said):
         there = question(**asked | {"gpus": str(message["gpus"])})
-        plans = estimate(there, {one.clusters[0].gpu.id: price()}, site(), whole=False).plans
+        plans = estimate(there, {one.clusters[0].gpu.id: price()}, site(), detailed=False).plans
         (other,) = (plan for plan in plans if plan.precision == "bf16")
         assert other.cost_usd.mid < 0.55 * worse.cost_usd.mid
         assert message["share"] == pytest.approx(other.cost_usd.mid / worse.cost_usd.mid, rel=0.1)
@@ -42,7 +42,7 @@ def test_a_plan_of_more_than_twice_the_cost_names_a_number_that_is_planned_for_l
 
 def test_it_is_the_first_that_an_answer_warns_of():
     one = question(model="deepseek-v3", params=None, gpus="240")
-    answer = estimate(one, prices(one), site(), whole=False)
+    answer = estimate(one, prices(one), site(), detailed=False)
     (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
     cheaper = [point for point in answer.curve if point.cost_usd.mid * FAR_DEARER < plan.cost_usd.mid]
 

@@ -51,7 +51,7 @@ def test_so_it_is_where_memory_is_so_short_that_no_layout_of_the_lower_one_is_sa
     one = question(
         model="mixtral-8x7b", params=None, method="sft", stack="hf", gpu="h200-sxm-141gb", gpus="8", examples="5000"
     )
-    answer = estimate(one, prices(one), site(), whole=False)
+    answer = estimate(one, prices(one), site(), detailed=False)
     fp8, bf16 = (next(plan for plan in answer.plans if plan.precision == name) for name in ("fp8", "bf16"))
     (message,) = (warning for warning in answer.warnings if warning.key == "warning.held_back")
 

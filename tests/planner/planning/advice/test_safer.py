@@ -16,7 +16,7 @@ from tests.planner.build import parts, price, question, site
 
 
 def answered(one: Question) -> Answer:
-    return estimate(one, {gpu.id: price(gpu.id) for gpu in (c.gpu for c in one.clusters)}, site(), whole=False)
+    return estimate(one, {gpu.id: price(gpu.id) for gpu in (c.gpu for c in one.clusters)}, site(), detailed=False)
 
 
 def offered(answer: Answer) -> list[dict[str, object]]:

@@ -62,7 +62,7 @@ def test_what_is_offered_is_what_would_be_planned(asked):
 )
 def test_an_answer_says_what_decided_how_many_gpus_there_are(asked, why):
     one = question(**asked)
-    shown = estimate(one, prices(one), site(), whole=False).question["gpus"]
+    shown = estimate(one, prices(one), site(), detailed=False).question["gpus"]
 
     assert (shown.source, shown.note.key) == ("derived", why)
 

@@ -14,10 +14,10 @@ from tests.planner.build import parts, prices, question, site
 
 
 @cache
-def answer(*, whole=False, **asked):
+def answer(*, detailed=False, **asked):
     """Each question is answered once, without the view by one deadline unless it is asked for: answers are frozen."""
     one = question(**asked)
-    return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00", whole=whole)
+    return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00", detailed=detailed)
 
 
 def of(found, precision="bf16", view="plans"):
@@ -59,7 +59,7 @@ def test_a_cap_that_nothing_reaches_changes_nothing():
 
 
 def test_a_precision_that_needs_more_gpus_by_the_deadline_than_the_cap_allows_says_so():
-    found = answer(params="70B", power_cap="300kW", precision="fp8", whole=True)
+    found = answer(params="70B", power_cap="300kW", precision="fp8", detailed=True)
     slow = of(found, "fp32", "same_deadline")
 
     assert not slow.fits
