@@ -75,8 +75,8 @@ def _is_sold_alone(question: Question, case: Case) -> bool:
 
 def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
     """Return the numbers of GPUs below a whole node that a plan may have: powers of two, which divide a node's GPUs."""
-    whole = cluster.gpus_per_node
-    return tuple(2**power for power in range(whole.bit_length()) if 2**power < whole)
+    node = cluster.gpus_per_node
+    return tuple(2**power for power in range(node.bit_length()) if 2**power < node)
 
 
 def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted | None:
@@ -89,8 +89,8 @@ def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draw
         return None
     why = "note.within_the_hour" if targets.budget_alone else "note.fewest_gpus"
     targets = _soon_enough(targets)
-    whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
-    counts = [gpus for gpus in parts_of_a_node(case.cluster) + whole if gpus <= targets.most_gpus]
+    full_machine = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
+    counts = [gpus for gpus in parts_of_a_node(case.cluster) + full_machine if gpus <= targets.most_gpus]
     for number, gpus in enumerate(counts):
         choice = best_on(case, question.fixed, gpus)
         enough = choice.safe or (gpus == 1 and case.cluster.gpu.gpus_per_node == 1)  # a single card may be risky
