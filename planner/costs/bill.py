@@ -219,13 +219,13 @@ def _share(lines: list[DrawnLine], ratio: float, shape: tuple[int, ...]) -> tupl
 
 def _storage_line(run: RunDraws, beside: Beside, ids: tuple[str, ...]) -> DrawnLine:
     """Return the line for data kept during the run and, as a separate part, for a fixed number of months after it."""
-    kept = DataSize(size_bytes=run.checkpoint.size_bytes * beside.checkpoints_kept + beside.data.size_bytes)
+    stored = DataSize(size_bytes=run.checkpoint.size_bytes * beside.checkpoints_kept + beside.data.size_bytes)
     price = Estimate.exactly(beside.storage_usd_per_gb_month)
 
     def line(name: str, label: Message, months: Amounts) -> DrawnLine:
-        usd = np.asarray(storage_usd(kept, months, beside.storage_usd_per_gb_month), dtype=np.float64)
+        usd = np.asarray(storage_usd(stored, months, beside.storage_usd_per_gb_month), dtype=np.float64)
         return DrawnLine(
-            id=name, label=label, usd=usd, quantity=middle(kept.gb * months), unit="GB-month", unit_price_usd=price,
+            id=name, label=label, usd=usd, quantity=middle(stored.gb * months), unit="GB-month", unit_price_usd=price,
             evidence_ids=ids,
         )  # fmt: skip
 
@@ -278,7 +278,7 @@ def _beside_lines(
         usd, base_usd = _share(of, ratio, run.gpu_h.shape)
         return line(name, label, usd, quantity, "GPU-hour", unit_price, base_usd)
 
-    every = [
+    lines = [
         share("network", Message.of("cost.network"), rental, beside.network_ratio, run.gpu_h, network_price),
         _storage_line(run, beside, ids),
         line("egress", Message.of("cost.egress"), egress_usd(beside.egress, beside.egress_usd_per_gb),
@@ -290,4 +290,4 @@ def _beside_lines(
         share("experiments", Message.of("cost.experiments"), worked, beside.experiments_ratio,
               run.gpu_h * beside.experiments_ratio, work_price),
     ]  # fmt: skip
-    return [drawn for drawn in every if (drawn.usd > 0).any()]
+    return [drawn for drawn in lines if (drawn.usd > 0).any()]

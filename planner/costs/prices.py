@@ -168,9 +168,9 @@ class OwnedPrice:
         busy = self.busy_usd_per_gpu_h
         low, mid, high = price.low - busy.low, price.mid - busy.mid, price.high - busy.high
         # Where electricity makes up the whole range, the three differ only by rounding, in any order.
-        rest = Estimate(low=min(low, mid), mid=mid, high=max(mid, high), at_least=price.at_least)
+        remaining = Estimate(low=min(low, mid), mid=mid, high=max(mid, high), at_least=price.at_least)
         basis = Message.of("price.basis.without_electricity", basis=self.price.basis)
-        return replace(self.price, usd_per_gpu_h=rest, basis=basis)
+        return replace(self.price, usd_per_gpu_h=remaining, basis=basis)
 
     @property
     def idle_items_usd_per_gpu_h(self) -> dict[str, float]:
