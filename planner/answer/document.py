@@ -63,7 +63,7 @@ DECIMALS, LONG, LONGEST = 3, 1e7, 1e13
 """Decimals of a number from `LONG` to `LONGEST`, where ten digits may not reach the cent that bills add up and multiply
 out to."""
 
-RENAMED = {"frm": "from"}
+RENAMED = {"from_": "from"}
 """Fields whose name in the document is a Python keyword."""
 
 

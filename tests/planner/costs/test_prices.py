@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.costs.prices import NO_LEDGER, Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
+from planner.costs.prices import NO_LEDGER, EmbodiedRate, Ledger, OtherCosts, OwnedPrice, Quote
 from planner.evidence import Estimate
 from tests.planner.build import SAID, price, unknown_price
 
@@ -75,7 +75,7 @@ MADE = EmbodiedRate(kg_co2e_per_gpu_h=Estimate.exactly(0.0084), evidence=replace
     [
         (NO_LEDGER, False),
         (Ledger(quote=QUOTE), True),
-        (Ledger(beside=Beside(failed_ratio=0.1)), True),
+        (Ledger(other_costs=OtherCosts(failed_ratio=0.1)), True),
         (Ledger(owned=OWNED), False),  # the price of an hour is another one, the lines are the same
         (Ledger(embodied=MADE), False),  # carbon, not money
     ],
@@ -87,9 +87,11 @@ def test_an_offer_and_lines_beside_the_gpus_make_a_bill_longer(ledger, more):
 def test_a_ledger_rests_on_who_states_it_and_on_the_prices_it_compares_with():
     rented = replace(SAID, id="price:p085", used_in=("cost_usd",))
     ledger = Ledger(
-        beside=Beside(failed_ratio=0.1, evidence=STATED), embodied=MADE, owned=replace(OWNED, rental_evidence=(rented,))
+        other_costs=OtherCosts(failed_ratio=0.1, evidence=STATED),
+        embodied=MADE,
+        owned=replace(OWNED, rental_evidence=(rented,)),
     )
 
     assert [one.id for one in ledger.evidence] == ["beside:file", "embodied:m008", "price:p085"]
     assert ledger.evidence[-1].used_in == ("rental_usd_per_gpu_h",)  # no figure of the plan's own cost
-    assert Ledger(beside=Beside(failed_ratio=0.1)).evidence == ()
+    assert Ledger(other_costs=OtherCosts(failed_ratio=0.1)).evidence == ()

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
+from planner.costs.prices import EmbodiedRate, Ledger, OtherCosts, OwnedPrice, Quote
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
@@ -197,7 +197,7 @@ def test_rows_behind_lines_beside_embodied_carbon_and_a_compared_price_are_named
     made = EmbodiedRate(
         kg_co2e_per_gpu_h=Estimate.exactly(0.01), evidence=replace(SAID, id="embodied:m1", used_in=("sci_kg_per_run",))
     )
-    ledger = Ledger(beside=Beside(failed_ratio=0.1, evidence=stated), embodied=made, owned=OWNED)
+    ledger = Ledger(other_costs=OtherCosts(failed_ratio=0.1, evidence=stated), embodied=made, owned=OWNED)
     used = {one.id: one.used_in for one in answer(ledger).evidence}
 
     assert used["beside:file"] == ("cost_usd",)

@@ -84,10 +84,10 @@ def test_strict_fp32_takes_longest_and_fp8_least_on_the_same_gpus_with_more_gpus
 
 
 def test_savings_are_computed_draw_by_draw():
-    savings = {(s.view, s.frm, s.to, s.metric): s for s in main_job().savings}
+    savings = {(s.view, s.from_, s.to, s.metric): s for s in main_job().savings}
 
     assert {s.metric for s in main_job().savings} == set(LOWER_IS_BETTER)
-    assert all(s.frm != s.to for s in main_job().savings)
+    assert all(s.from_ != s.to for s in main_job().savings)
     one = savings["same_gpus", "bf16", "fp8", "cost_usd"]
     plans = by_precision(main_job().plans)
     bf16, fp8 = plans["bf16"].cost_usd, plans["fp8"].cost_usd
@@ -107,7 +107,7 @@ def test_a_precision_saves_nothing_against_itself():
     shared = resolve_rates(twin.clusters[0], twin.recipe(twin.asked, twin.clusters[0])).terms["precision_error_ratio"]
     estimated = estimate(twin, prices(twin), site(), {"h100-sxm5-80gb": {"twin": {"precision_error_ratio": shared}}})
 
-    ours = [s for s in estimated.savings if s.frm == "bf16" and s.to == "twin"]
+    ours = [s for s in estimated.savings if s.from_ == "bf16" and s.to == "twin"]
     assert len(ours) == 2 * len(LOWER_IS_BETTER)
     assert all(s.low == s.mid == s.high == 0 for s in ours if s.view == "same_gpus")
 

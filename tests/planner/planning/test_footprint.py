@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.answer.plan import Answer
-from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
+from planner.costs.prices import EmbodiedRate, Ledger, OtherCosts, OwnedPrice, Quote
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.planning.case import Case, make_case
@@ -21,7 +21,7 @@ from tests.planner.costs.amounts import gigabytes
 
 H100 = "h100-sxm5-80gb"
 MADE = EmbodiedRate(kg_co2e_per_gpu_h=Estimate(low=0.0037, mid=0.0084, high=0.0131), evidence=SAID)
-BESIDE = Beside(
+OTHER_COSTS = OtherCosts(
     storage_usd_per_gb_month=0.023, checkpoints_kept=3, months_after=6, egress_usd_per_gb=0.09,
     egress=gigabytes(500), hosts=4, usd_per_host_h=1.5, experiments_ratio=0.5, failed_ratio=0.05,
     evidence=Evidence(id="beside:file", kind=EvidenceKind.GIVEN, what="", source="beside.toml", used_in=("cost_usd",)),
@@ -62,9 +62,9 @@ def leaves(lines):
 
 LEDGERS = {
     "nothing": Ledger(),
-    "beside": Ledger(beside=BESIDE),
+    "other costs": Ledger(other_costs=OTHER_COSTS),
     "an offer": Ledger(quote=Quote(vendor="A", price=price(), minimum_term_h=2000, minimum_gpus=16, setup_fee_usd=7e3)),
-    "own": Ledger(owned=OWNED, beside=BESIDE),
+    "own": Ledger(owned=OWNED, other_costs=OTHER_COSTS),
 }
 
 
@@ -146,14 +146,16 @@ def test_own_machines_are_billed_by_the_plans_own_energy():
 def test_a_saving_in_energy_is_a_saving_in_money_only_where_power_is_paid_apart():
     def saving(estimated):
         return next(
-            s for s in estimated.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "bf16", "fp8")
+            s
+            for s in estimated.savings
+            if (s.view, s.metric, s.from_, s.to) == ("same_gpus", "cost_usd", "bf16", "fp8")
         )
 
     rented, paid = saving(answer()), saving(answer(electricity="0.3"))
 
     assert rented.mid != paid.mid
     hours = next(
-        s for s in answer().savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "gpu_hours", "bf16", "fp8")
+        s for s in answer().savings if (s.view, s.metric, s.from_, s.to) == ("same_gpus", "gpu_hours", "bf16", "fp8")
     )
     assert rented.mid == pytest.approx(hours.mid, abs=1e-5)  # of whole cents
 
@@ -175,7 +177,7 @@ def test_without_a_gpu_price_the_electricity_alone_is_no_cost():
 
 def test_a_budget_holds_the_whole_bill():
     lean = answer(gpus=None, budget="2M", params="70B", tokens="100B", precision="bf16")
-    dear = answer(Ledger(beside=replace(BESIDE, experiments_ratio=3.0)), gpus=None, budget="2M", params="70B",
+    dear = answer(Ledger(other_costs=replace(OTHER_COSTS, experiments_ratio=3.0)), gpus=None, budget="2M", params="70B",
                   tokens="100B", precision="bf16")  # fmt: skip
 
     for estimated in (lean, dear):
@@ -188,9 +190,9 @@ def test_a_budget_holds_the_whole_bill():
 
 
 def test_precisions_are_compared_with_the_same_draws_whatever_is_booked():
-    estimated = answer(Ledger(beside=BESIDE, embodied=MADE))
+    estimated = answer(Ledger(other_costs=OTHER_COSTS, embodied=MADE))
     saved = next(
-        s for s in estimated.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "tf32", "bf16")
+        s for s in estimated.savings if (s.view, s.metric, s.from_, s.to) == ("same_gpus", "cost_usd", "tf32", "bf16")
     )
     by_ranges = {one.precision: one.cost_usd for one in estimated.plans}
 

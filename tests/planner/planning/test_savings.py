@@ -24,11 +24,11 @@ def plans() -> dict[str, Plan]:
 
 
 def savings() -> dict[tuple[str, str, str], Saving]:
-    return {(s.metric, s.frm, s.to): s for s in answered().savings if s.view == "same_gpus"}
+    return {(s.metric, s.from_, s.to): s for s in answered().savings if s.view == "same_gpus"}
 
 
 def test_every_pair_of_precisions_has_its_saving_in_every_figure_and_view():
-    pairs = {(s.view, s.metric, s.frm, s.to) for s in answered().savings}
+    pairs = {(s.view, s.metric, s.from_, s.to) for s in answered().savings}
     fitting = [plan.precision for plan in answered().plans if plan.fits]
 
     assert len(fitting) == 5
@@ -73,5 +73,5 @@ def test_a_run_of_seconds_whose_cost_rounds_to_nothing_has_a_plan_and_no_share_o
     assert plan.cost_usd is not None
     assert plan.cost_usd.mid == 0
     assert plan.gpu_hours.mid > 0
-    assert "bf16" not in {s.frm for s in answer.savings if s.metric == "cost_usd"}
-    assert "bf16" in {s.frm for s in answer.savings if s.metric == "gpu_hours"}
+    assert "bf16" not in {s.from_ for s in answer.savings if s.metric == "cost_usd"}
+    assert "bf16" in {s.from_ for s in answer.savings if s.metric == "gpu_hours"}
