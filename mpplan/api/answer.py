@@ -50,7 +50,7 @@ def estimate(**inputs: Given) -> Answer:
         NoPlanError: no plan is feasible; the error says what is short and what would fit.
         InternalError: the answer breaks an invariant, which is a bug of mpplan.
     """
-    return _estimated(inputs, whole=True)
+    return _estimated(inputs, detailed=True)
 
 
 def estimate_briefly(**inputs: Given) -> Answer:
@@ -59,17 +59,17 @@ def estimate_briefly(**inputs: Given) -> Answer:
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
     """
-    return _estimated(inputs, whole=False)
+    return _estimated(inputs, detailed=False)
 
 
 @own_decimals()
-def _estimated(inputs: dict[str, Given], *, whole: bool) -> Answer:
+def _estimated(inputs: dict[str, Given], *, detailed: bool) -> Answer:
     from mpplan.api.document import worded_errors
     from planner.answer.document import to_document
     from planner.answer.invariants import require_possible
 
     with worded_errors():
-        result = answer_question(_ask(inputs), whole=whole)
+        result = answer_question(_ask(inputs), detailed=detailed)
         require_possible(to_document(result.answer))
     unused = (Message.of("warning.unused_line", problem=problem) for problem in result.damage)
     return replace(result.answer, warnings=(*result.answer.warnings, *unused))
@@ -92,7 +92,7 @@ class Result:
     """Each line that could not be used, as `file:line: key: what`."""
 
 
-def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = True) -> Result:
+def answer_question(ask: Ask, *, command: tuple[str, ...] = (), detailed: bool = True) -> Result:
     """Resolve, price and plan a question.
 
     If one node cannot hold a fine-tuning run with the default stack, a lean loss or else the multi-node stack is used.
@@ -100,7 +100,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
     Args:
         ask: the question as typed.
         command: the command line, kept in the answer.
-        whole: whether to work out also what the short answer does not show (`planner.planning.estimate`).
+        detailed: whether to work out also what the short answer does not show (`planner.planning.estimate`).
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
@@ -109,10 +109,10 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = (), whole: bool = Tr
     outgrown = _outgrown(known)
     if outgrown:
         known = _with_lean_loss(ask, outgrown, known.question) or _over_nodes(ask, outgrown, known.question)
-    return _planned(ask, known, command, whole)
+    return _planned(ask, known, command, detailed)
 
 
-def _planned(ask: Ask, known: Known, command: tuple[str, ...], whole: bool) -> Result:
+def _planned(ask: Ask, known: Known, command: tuple[str, ...], detailed: bool) -> Result:
     """Price and plan a question, and add notices about everything that was measured, learned or chosen for it."""
     from mpplan.api.auto import chosen
     from mpplan.api.planned import planned
@@ -120,7 +120,12 @@ def _planned(ask: Ask, known: Known, command: tuple[str, ...], whole: bool) -> R
 
     question, records = known.question, ask.text(RECORDS)
     answer = planned(
-        question, command=command, records=records, measured=known.measured, parameters=known.parameters, whole=whole
+        question,
+        command=command,
+        records=records,
+        measured=known.measured,
+        parameters=known.parameters,
+        detailed=detailed,
     )
     answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_of_the_network(known, answer)))
     answer = chosen(answer, known.chosen) if known.chosen else answer

@@ -26,7 +26,7 @@ def planned(
     records: str | None = None,
     measured: Measured | None = None,
     parameters: Parameters | None = None,
-    whole: bool = True,
+    detailed: bool = True,
 ) -> Answer:
     """Price a question, plan it, and add the facts about money to the answer.
 
@@ -36,7 +36,7 @@ def planned(
         records: the record file or folder that the user named, for the effect of power limits.
         measured: terms from records by GPU, policy and name, which take precedence over published rates.
         parameters: of a calibration; None: the shipped ones.
-        whole: whether to work out also what the short answer does not show (`planner.planning.estimate`).
+        detailed: whether to work out also what the short answer does not show (`planner.planning.estimate`).
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `mpplan.api.answer.estimate`.
@@ -46,10 +46,10 @@ def planned(
 
     known = _Known(measured=measured, parameters=parameters)
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
-    settled, answer = _plan(question, priced, command, known, whole and priced.tariff is None)
+    settled, answer = _plan(question, priced, command, known, detailed and priced.tariff is None)
     if priced.tariff is not None:
         priced = _by_start(question, priced, answer)
-        settled, answer = _plan(question, priced, command, known, whole)
+        settled, answer = _plan(question, priced, command, known, detailed)
     points = () if records is None else _points(records)
     return replace(answer, money=money_facts(answer, settled, priced, points))
 
@@ -63,7 +63,7 @@ class _Known:
 
 
 def _plan(
-    question: Question, priced: Priced, command: tuple[str, ...], known: _Known, whole: bool
+    question: Question, priced: Priced, command: tuple[str, ...], known: _Known, detailed: bool
 ) -> tuple[Question, Answer]:
     """Return the question with its power limits settled, and its answer."""
     from planner.planning.estimate import estimate
@@ -79,7 +79,7 @@ def _plan(
         question, limits = settle_limits(question, market)
     return question, estimate(
         question, priced.prices, priced.site, known.measured, parameters=known.parameters, ledgers=priced.ledgers,
-        limits=limits, whole=whole, version=__version__, command=command,
+        limits=limits, detailed=detailed, version=__version__, command=command,
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ DECIMALS, LONG, LONGEST = 3, 1e7, 1e13
 """Decimals of a number from `LONG` to `LONGEST`, where ten digits may not reach the cent that bills add up and multiply
 out to."""
 
-RENAMED = {"frm": "from"}
+RENAMED = {"from_": "from"}
 """Fields whose name in the document is a Python keyword."""
 
 
@@ -128,22 +128,22 @@ def parse_document(text: str, name: str, schema: str = ESTIMATE_SCHEMA) -> Docum
     Raises:
         InputFileError: not JSON, not an object, another schema or version, or a number that no float can hold.
     """
-    again = Message.of("hint.write_document_again")
+    write_again = Message.of("hint.write_document_again")
     try:
         document = json.loads(text, parse_int=_integer)
     except json.JSONDecodeError as error:
-        raise InputFileError(f"{name}:{error.lineno}: not JSON: {error.msg}", hint=again) from error
+        raise InputFileError(f"{name}:{error.lineno}: not JSON: {error.msg}", hint=write_again) from error
     except RecursionError:
-        raise InputFileError(f"{name}: nested too deeply", hint=again) from None
+        raise InputFileError(f"{name}: nested too deeply", hint=write_again) from None
     given = document.get("schema") if isinstance(document, dict) else None
     if given != schema:
-        found = str(given) if isinstance(given, str | int | float | None) else "no text"
+        found_schema = str(given) if isinstance(given, str | int | float | None) else "no text"
         raise InputFileError(
-            f"{name}: schema: expected `{schema}`, found `{found[:LONGEST_NAME]}`",
+            f"{name}: schema: expected `{schema}`, found `{found_schema[:LONGEST_NAME]}`",
             hint=Message.of(_other_version(given, schema)),
         )
     for place, what in _unusable(document):
-        raise InputFileError(f"{name}: {place}: {what}", hint=again)
+        raise InputFileError(f"{name}: {place}: {what}", hint=write_again)
     result: Document = document
     return result
 
@@ -184,8 +184,8 @@ def place_of(path: Iterable[str | int]) -> str:
 
 def _other_version(given: object, schema: str) -> str:
     """Return the key of the hint: for another version of this document, or for another document altogether."""
-    same = isinstance(given, str) and given.split("/")[0] == schema.split("/")[0]
-    return "hint.document_again" if same else "hint.pass_document"
+    same_kind = isinstance(given, str) and given.split("/")[0] == schema.split("/")[0]
+    return "hint.document_again" if same_kind else "hint.pass_document"
 
 
 def read_document(path: Path, schema: str = ESTIMATE_SCHEMA) -> Document:

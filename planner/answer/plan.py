@@ -208,13 +208,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """How much less `to` takes than `frm`, 1 - to/from, computed draw by draw with common draws."""
+    """How much less `to` takes than `from`, 1 - to/from, computed draw by draw with common draws."""
 
     view: str
     """`same_gpus` or `same_deadline`."""
     gpu: str
     metric: str
-    frm: str
+    from_: str
     to: str
     low: float
     mid: float

@@ -22,7 +22,7 @@ from planner.costs.lines import (
     storage_usd,
     unused_term_gpu_h,
 )
-from planner.costs.prices import NO_DATA, NO_LEDGER, Beside, CostLine, GpuPrice, Ledger, OwnedPrice, Quote
+from planner.costs.prices import NO_DATA, NO_LEDGER, CostLine, GpuPrice, Ledger, OtherCosts, OwnedPrice, Quote
 from planner.costs.quantity import DataSize, Energy, Value
 from planner.errors import Message
 from planner.evidence import Estimate, middle
@@ -85,8 +85,8 @@ def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
     if run.energy is not None and run.usd_per_kwh is not None:
         lines.append(_electricity_line(run.energy, run.energy_mid, run.usd_per_kwh, prices))
         worked = [*rental, lines[-1]]
-    if prices.ledger.beside is not None:
-        lines += _beside_lines(run, rental, worked, prices, prices.ledger.beside)
+    if prices.ledger.other_costs is not None:
+        lines += _other_cost_lines(run, rental, worked, prices, prices.ledger.other_costs)
     return lines
 
 
@@ -217,31 +217,31 @@ def _share(lines: list[DrawnLine], ratio: float, shape: tuple[int, ...]) -> tupl
     return np.asarray(share_usd(drawn, ratio), dtype=np.float64), ratio * sum(line.mid_usd for line in lines)
 
 
-def _storage_line(run: RunDraws, beside: Beside, ids: tuple[str, ...]) -> DrawnLine:
+def _storage_line(run: RunDraws, other: OtherCosts, ids: tuple[str, ...]) -> DrawnLine:
     """Return the line for data kept during the run and, as a separate part, for a fixed number of months after it."""
-    kept = DataSize(size_bytes=run.checkpoint.size_bytes * beside.checkpoints_kept + beside.data.size_bytes)
-    price = Estimate.exactly(beside.storage_usd_per_gb_month)
+    stored = DataSize(size_bytes=run.checkpoint.size_bytes * other.checkpoints_kept + other.data.size_bytes)
+    price = Estimate.exactly(other.storage_usd_per_gb_month)
 
     def line(name: str, label: Message, months: Amounts) -> DrawnLine:
-        usd = np.asarray(storage_usd(kept, months, beside.storage_usd_per_gb_month), dtype=np.float64)
+        usd = np.asarray(storage_usd(stored, months, other.storage_usd_per_gb_month), dtype=np.float64)
         return DrawnLine(
-            id=name, label=label, usd=usd, quantity=middle(kept.gb * months), unit="GB-month", unit_price_usd=price,
+            id=name, label=label, usd=usd, quantity=middle(stored.gb * months), unit="GB-month", unit_price_usd=price,
             evidence_ids=ids,
         )  # fmt: skip
 
     during, label = run.wall_h / MONTH_H, Message.of("cost.storage")
-    if beside.months_after <= 0:
+    if other.months_after <= 0:
         return line("storage", label, during)
     parts = (
         line("storage_run", Message.of("cost.storage_run"), during),
-        line("storage_after", Message.of("cost.storage_after"), np.full(during.shape, beside.months_after)),
+        line("storage_after", Message.of("cost.storage_after"), np.full(during.shape, other.months_after)),
     )
     whole = np.asarray(parts[0].usd + parts[1].usd, dtype=np.float64)
     return DrawnLine(id="storage", label=label, usd=whole, evidence_ids=ids, children=parts)
 
 
-def _beside_lines(
-    run: RunDraws, rental: list[DrawnLine], worked: list[DrawnLine], prices: BillPrices, beside: Beside
+def _other_cost_lines(
+    run: RunDraws, rental: list[DrawnLine], worked: list[DrawnLine], prices: BillPrices, other: OtherCosts
 ) -> list[DrawnLine]:
     """Return the lines that the user states; work beside the run also takes electricity where that is paid separately.
 
@@ -250,12 +250,12 @@ def _beside_lines(
         rental: the line of the GPUs; empty where their price is unknown.
         worked: that line and the line of electricity.
         prices: the prices behind the lines.
-        beside: the costs that the user states.
+        other: the costs that the user states.
     """
-    ids = () if beside.evidence is None else (beside.evidence.id,)
+    ids = () if other.evidence is None else (other.evidence.id,)
     per_gpu_h = prices.gpu.usd_per_gpu_h
     work_price = per_gpu_h if run.usd_per_kwh is None else None  # otherwise the line is made of two prices
-    network_price = None if per_gpu_h is None else scaled(per_gpu_h, beside.network_ratio)
+    network_price = None if per_gpu_h is None else scaled(per_gpu_h, other.network_ratio)
 
     def line(
         name: str, label: Message, usd: Value, quantity: Value | None = None, unit: str | None = None,
@@ -278,16 +278,16 @@ def _beside_lines(
         usd, base_usd = _share(of, ratio, run.gpu_h.shape)
         return line(name, label, usd, quantity, "GPU-hour", unit_price, base_usd)
 
-    every = [
-        share("network", Message.of("cost.network"), rental, beside.network_ratio, run.gpu_h, network_price),
-        _storage_line(run, beside, ids),
-        line("egress", Message.of("cost.egress"), egress_usd(beside.egress, beside.egress_usd_per_gb),
-             beside.egress.gb, "GB", Estimate.exactly(beside.egress_usd_per_gb)),
-        line("cpu_hosts", Message.of("cost.cpu_hosts"), hosts_usd(beside.hosts, run.wall_h, beside.usd_per_host_h),
-             beside.hosts * run.wall_h, "host-hour", Estimate.exactly(beside.usd_per_host_h)),
-        share("failed_work", Message.of("cost.failed_work"), worked, beside.failed_ratio,
-              run.gpu_h * beside.failed_ratio, work_price),
-        share("experiments", Message.of("cost.experiments"), worked, beside.experiments_ratio,
-              run.gpu_h * beside.experiments_ratio, work_price),
+    lines = [
+        share("network", Message.of("cost.network"), rental, other.network_ratio, run.gpu_h, network_price),
+        _storage_line(run, other, ids),
+        line("egress", Message.of("cost.egress"), egress_usd(other.egress, other.egress_usd_per_gb),
+             other.egress.gb, "GB", Estimate.exactly(other.egress_usd_per_gb)),
+        line("cpu_hosts", Message.of("cost.cpu_hosts"), hosts_usd(other.hosts, run.wall_h, other.usd_per_host_h),
+             other.hosts * run.wall_h, "host-hour", Estimate.exactly(other.usd_per_host_h)),
+        share("failed_work", Message.of("cost.failed_work"), worked, other.failed_ratio,
+              run.gpu_h * other.failed_ratio, work_price),
+        share("experiments", Message.of("cost.experiments"), worked, other.experiments_ratio,
+              run.gpu_h * other.experiments_ratio, work_price),
     ]  # fmt: skip
-    return [drawn for drawn in every if (drawn.usd > 0).any()]
+    return [drawn for drawn in lines if (drawn.usd > 0).any()]

@@ -94,7 +94,7 @@ class CostLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class OtherCosts:
     """Costs other than the GPUs; a 0 leaves the line out."""
 
     storage_usd_per_gb_month: float = 0.0
@@ -168,9 +168,9 @@ class OwnedPrice:
         busy = self.busy_usd_per_gpu_h
         low, mid, high = price.low - busy.low, price.mid - busy.mid, price.high - busy.high
         # Where electricity makes up the whole range, the three differ only by rounding, in any order.
-        rest = Estimate(low=min(low, mid), mid=mid, high=max(mid, high), at_least=price.at_least)
+        remaining = Estimate(low=min(low, mid), mid=mid, high=max(mid, high), at_least=price.at_least)
         basis = Message.of("price.basis.without_electricity", basis=self.price.basis)
-        return replace(self.price, usd_per_gpu_h=rest, basis=basis)
+        return replace(self.price, usd_per_gpu_h=remaining, basis=basis)
 
     @property
     def idle_items_usd_per_gpu_h(self) -> dict[str, float]:
@@ -195,7 +195,7 @@ class Ledger:
     """The offer that the price comes from: minimum term and size, set-up fee."""
     owned: OwnedPrice | None = None
     """The user's own machines that the price comes from."""
-    beside: Beside | None = None
+    other_costs: OtherCosts | None = None
     """Lines that the user states beside the GPUs."""
     embodied: EmbodiedRate | None = None
     """Embodied carbon; None where no figure is known for the GPU."""
@@ -203,16 +203,16 @@ class Ledger:
     @property
     def has_lines(self) -> bool:
         """Whether a bill has more than GPU-hours and electricity."""
-        return self.quote is not None or self.beside is not None
+        return self.quote is not None or self.other_costs is not None
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The sources beyond the price's own rows."""
-        beside = None if self.beside is None else self.beside.evidence
+        other = None if self.other_costs is None else self.other_costs.evidence
         embodied = None if self.embodied is None else self.embodied.evidence
         rented = () if self.owned is None else self.owned.rental_evidence
         compared = (replace(row, used_in=("rental_usd_per_gpu_h",)) for row in rented)
-        return (*(row for row in (beside, embodied) if row is not None), *compared)
+        return (*(row for row in (other, embodied) if row is not None), *compared)
 
 
 NO_LEDGER = Ledger()

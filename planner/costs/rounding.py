@@ -81,8 +81,8 @@ def apportioned(amounts: Sequence[Decimal], unit: Decimal, total: Decimal) -> tu
     """
     floors = [(amount / unit).to_integral_value(ROUND_FLOOR) * unit for amount in amounts]
     missing = int((total - sum(floors, Decimal(0))) / unit)
-    each, rest = divmod(missing, len(floors)) if floors else (0, 0)
+    share, remainder = divmod(missing, len(floors)) if floors else (0, 0)
     by_remainder = sorted(range(len(floors)), key=lambda index: floors[index] - amounts[index])
     for place, index in enumerate(by_remainder):
-        floors[index] += unit * (each + (place < rest))
+        floors[index] += unit * (share + (place < remainder))
     return tuple(floors)

@@ -60,13 +60,13 @@ class _Sources:
 
     def collected(self, precisions: set[str]) -> tuple[Evidence, ...]:
         """Return the sources; one that is used for all `precisions` of the answer lists none of them."""
-        every = {"", *precisions}
+        all_precisions = {"", *precisions}
         return tuple(
             replace(
                 _together(name, use.group, tuple(use.members.values())),
                 used_in=tuple(sorted(use.figures)),
                 terms=tuple(sorted(use.terms)),
-                precisions=tuple(sorted(use.precisions)) if use.precisions < every - {""} else (),
+                precisions=tuple(sorted(use.precisions)) if use.precisions < all_precisions - {""} else (),
             )
             for name, use in self._uses.items()
         )
@@ -181,8 +181,8 @@ def on_hosts(case: Case, plan: Plan) -> Message | None:
     needed_bytes = case.host_bytes(Layouts.of(plan.layout))
     if not needed_bytes:
         return None
-    each = min(case.cluster.gpus_per_node, plan.gpus)
-    return Message.of("warning.host_memory", gpu=plan.gpu, needed_gib=needed_bytes / GIB, gpus=each)
+    gpus_per_host = min(case.cluster.gpus_per_node, plan.gpus)
+    return Message.of("warning.host_memory", gpu=plan.gpu, needed_gib=needed_bytes / GIB, gpus=gpus_per_host)
 
 
 _DEFAULTS = {
@@ -286,8 +286,8 @@ def _hour_price(price: Estimate | None) -> Message:
 
 def _default(key: str, name: str, value: object, note: Message | None) -> Assumption:
     """State a default as an assumption, with its note in brackets."""
-    shown = value if isinstance(value, int | float | str | Message) else str(value)
-    message = Message.of(key, value=shown, note="" if note is None else Message.of("text.brackets", text=note))
+    value_shown = value if isinstance(value, int | float | str | Message) else str(value)
+    message = Message.of(key, value=value_shown, note="" if note is None else Message.of("text.brackets", text=note))
     return Assumption(id=name, message=message, input=name)
 
 
@@ -299,13 +299,13 @@ def _differ(question: Question, plans: tuple[Plan, ...]) -> bool:
 def _batches(question: Question, plans: tuple[Plan, ...], entry: InputValue) -> Assumption:
     """State the batch of each GPU's plan, with the note about the default that these batches are close to."""
     key = "text.image_batch_on" if question.model.has_network else "text.batch_on"
-    each = tuple(
+    batches = tuple(
         Message.of(key, batch=batch, gpu=gpu, gpus=plan.gpus)
         for gpu, (batch, plan) in batches_of(question, plans).items()
     )
     note = "" if entry.note is None else Message.of("text.brackets", text=entry.note)
     return Assumption(
-        id="global_batch", message=Message.of("assumption.batches", batches=each, note=note), input="global_batch"
+        id="global_batch", message=Message.of("assumption.batches", batches=batches, note=note), input="global_batch"
     )
 
 

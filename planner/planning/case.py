@@ -66,7 +66,7 @@ class Case:
     """Costs of this GPU's hours beyond their price, and its embodied carbon."""
     memory_risk: float = 0.05
     """Highest probability of running out of memory that a layout may have."""
-    whole: bool = True
+    detailed: bool = True
     """Whether plans carry full details: the contributions to their range, the layouts that lost, and the kernels and
     collectives used."""
     embodied_on: bool = False
@@ -76,11 +76,15 @@ class Case:
     """Whether the length of the run was given in examples and passes over them, not in tokens."""
     measured: Mapping[str, Term] | None = None
     """Terms from records of this GPU in this precision; `rates` already include them."""
-    drawn: dict[tuple[Layout, Draws], Evaluation] = field(default_factory=dict, init=False, compare=False, repr=False)
+    evaluation_cache: dict[tuple[Layout, Draws], Evaluation] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
     """Cache of layouts evaluated under draws: a search asks for the evaluation of its winner again."""
-    needed: dict[tuple[Layout, Draws], MemoryItems] = field(default_factory=dict, init=False, compare=False, repr=False)
+    memory_cache: dict[tuple[Layout, Draws], MemoryItems] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
     """Cache of peak memory under draws. Memory is computed before anything else: a layout at risk is not evaluated."""
-    scored: dict[FixedLayout, list[_Scored]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    score_cache: dict[FixedLayout, list[_Scored]] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Cache of the layouts scored on sets of GPU counts: the curve covers many counts that the search has scored."""
 
     def trained_as(self, recipe: Recipe) -> Case:
@@ -123,37 +127,37 @@ class Case:
         if draws is None:
             return self._evaluate(at, None)
         key = at.at(0), draws
-        if key not in self.drawn:
-            self.drawn[key] = self._evaluate(at, draws)
-        return self.drawn[key]
+        if key not in self.evaluation_cache:
+            self.evaluation_cache[key] = self._evaluate(at, draws)
+        return self.evaluation_cache[key]
 
     def memory(self, at: Layouts, draws: Draws) -> MemoryItems:
         """Return the peak memory of a single layout under draws."""
         key = at.at(0), draws
-        if key not in self.needed:
-            self.needed[key] = memory_of(self.recipe, at, self.rates.sample(draws))
-        return self.needed[key]
+        if key not in self.memory_cache:
+            self.memory_cache[key] = memory_of(self.recipe, at, self.rates.sample(draws))
+        return self.memory_cache[key]
 
     def evaluate_ahead(self, layouts: Layouts, draws: Draws) -> None:
         """Evaluate several layouts under draws in one pass and cache the results for `evaluate`."""
-        new = _unknown(layouts, draws, self.drawn)
+        new = _unknown(layouts, draws, self.evaluation_cache)
         if len(new) < 2:
             return
         rates, prices = self.rates.sample(draws), self.unit_prices(draws)
         together = evaluate(self.recipe, self.cluster, layouts.take(new).column, rates, prices, self.tokens)
         for row, i in enumerate(new.tolist()):
             evaluation = together.of_row(row)
-            self.needed[layouts.at(i), draws] = evaluation.memory
-            self.drawn[layouts.at(i), draws] = self._with_bill(layouts.only(i), evaluation, prices)
+            self.memory_cache[layouts.at(i), draws] = evaluation.memory
+            self.evaluation_cache[layouts.at(i), draws] = self._with_bill(layouts.only(i), evaluation, prices)
 
-    def need_ahead(self, layouts: Layouts, draws: Draws) -> None:
+    def memory_ahead(self, layouts: Layouts, draws: Draws) -> None:
         """Compute the peak memory of several layouts under draws in one pass and cache the results for `memory`."""
-        new = _unknown(layouts, draws, self.needed)
+        new = _unknown(layouts, draws, self.memory_cache)
         if len(new) < 2:
             return
         together = memory_of(self.recipe, layouts.take(new).column, self.rates.sample(draws))
         for row, i in enumerate(new.tolist()):
-            self.needed[layouts.at(i), draws] = together.of_row(row)
+            self.memory_cache[layouts.at(i), draws] = together.of_row(row)
 
     def host_bytes(self, at: Layouts) -> float:
         """Return the bytes of offloaded or paged-out training state that one layout keeps in each host's memory."""
@@ -181,7 +185,10 @@ class Case:
 
     def score(self, at: Layouts, *, energy: bool = False) -> Score:
         """Score many layouts at mid, with energy if requested; layouts far too large are not timed (`TIMED_UP_TO`)."""
-        prices, most_bytes = self.unit_prices(), usable_bytes(self.cluster.gpu) * (TIMED_UP_TO if self.whole else 1.0)
+        prices, most_bytes = (
+            self.unit_prices(),
+            usable_bytes(self.cluster.gpu) * (TIMED_UP_TO if self.detailed else 1.0),
+        )
         energy = energy or self.ledger.has_lines
         scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens, most_bytes, energy=energy)
         timed = np.flatnonzero(np.isfinite(scores.wall_s))
@@ -204,17 +211,19 @@ class Case:
         Raises:
             UsageError: the fixed values contradict the model or each other.
         """
-        before = self.scored.setdefault(fixed, [])
-        wanted, parts = set(counts), []
-        for block in before:
-            if here := wanted & block.counts:
-                wanted -= here
-                index = np.flatnonzero(np.isin(block.layouts.gpus, sorted(here)))
+        blocks = self.score_cache.setdefault(fixed, [])
+        missing, parts = set(counts), []
+        for block in blocks:
+            if known := missing & block.counts:
+                missing -= known
+                index = np.flatnonzero(np.isin(block.layouts.gpus, sorted(known)))
                 parts.append((block.layouts.take(index), block.scores.taken(index)))
-        if wanted or not parts:
-            layouts = enumerate_layouts(self.recipe, self.cluster, fixed, gpus=np.array(sorted(wanted), dtype=np.int64))
+        if missing or not parts:
+            layouts = enumerate_layouts(
+                self.recipe, self.cluster, fixed, gpus=np.array(sorted(missing), dtype=np.int64)
+            )
             scores = self.score(layouts)
-            before.append(_Scored(counts=frozenset(wanted), layouts=layouts, scores=scores))
+            blocks.append(_Scored(counts=frozenset(missing), layouts=layouts, scores=scores))
             parts.append((layouts, scores))
         if len(parts) == 1:
             return parts[0]
@@ -286,13 +295,13 @@ def make_case(
     ledger: Ledger = NO_LEDGER,
     *,
     parameters: Parameters | None = None,
-    whole: bool = True,
+    detailed: bool = True,
 ) -> Case:
     """Assemble a case.
 
     `measured` are terms from records of this GPU, which take precedence over everything else. `parameters` are those of
-    a calibration; None: the shipped ones. `whole`: see `Case.whole`. Own machines take their price from the ledger; the
-    electricity of their working hours is then a separate line of the bill.
+    a calibration; None: the shipped ones. `detailed`: see `Case.detailed`. Own machines take their price from the
+    ledger; the electricity of their working hours is then a separate line of the bill.
     """
     recipe = question.recipe(policy, cluster)
     rates = resolve_rates(cluster, recipe, measured, parameters)
@@ -307,7 +316,7 @@ def make_case(
         electricity_on=question.money.pays_electricity or ledger.owned is not None,
         ledger=ledger,
         memory_risk=question.memory_risk,
-        whole=whole,
+        detailed=detailed,
         embodied_on=question.money.embodied,
         by_examples=question.by_examples,
         measured=measured,

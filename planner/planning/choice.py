@@ -115,8 +115,8 @@ def best_given_each(case: Case, fixed: FixedLayout, counts: list[int]) -> list[C
                 rivals[index] = rival
     if rivals:
         compared = [choice.winner.at(0) for index, rival in rivals.items() for choice in (choices[index], rival)]
-        paces = expected_paces(case, Layouts.of(*compared)).reshape(-1, 2)
-        for (index, rival), (chosen_s, rival_s) in zip(rivals.items(), paces.tolist(), strict=True):
+        compared_s = expected_s_per_sequence(case, Layouts.of(*compared)).reshape(-1, 2)
+        for (index, rival), (chosen_s, rival_s) in zip(rivals.items(), compared_s.tolist(), strict=True):
             if rival_s < chosen_s:
                 choices[index] = rival
     return choices
@@ -155,7 +155,7 @@ def choose_each(
 
     A layout that needs more memory than a risky one is at least as risky, so it is not drawn.
     """
-    pace_s = scores.wall_s * tokens_ratio(layouts, case.recipe)
+    weighted_s = scores.wall_s * tokens_ratio(layouts, case.recipe)
     complexities = complexity(layouts, case.recipe)
     splits = splits_of(layouts)
     filling = scores.memory_bytes / usable_bytes(case.cluster.gpu)
@@ -164,29 +164,30 @@ def choose_each(
     short_of_memory: set[int] = set()
     undecided = dict(enumerate(groups))
     while undecided:
-        listed = {
-            name: _shortlist(pace_s, complexities, splits, filling, group).tolist() for name, group in undecided.items()
+        shortlists = {
+            name: _shortlist(weighted_s, complexities, splits, filling, group).tolist()
+            for name, group in undecided.items()
         }
-        risks.draw(i for shortlist in listed.values() for i in shortlist)
-        likely = {name: [i for i in shortlist if risks.is_likely_safe(i)] for name, shortlist in listed.items()}
-        short_of_memory |= {name for name, shortlist in listed.items() if len(likely[name]) < len(shortlist)}
+        risks.draw(i for shortlist in shortlists.values() for i in shortlist)
+        likely = {name: [i for i in shortlist if risks.is_likely_safe(i)] for name, shortlist in shortlists.items()}
+        short_of_memory |= {name for name, shortlist in shortlists.items() if len(likely[name]) < len(shortlist)}
         expected = _expected(risks, [i for rivals in likely.values() if len(rivals) > 1 for i in rivals])
         first = [_simplest_of_the_best(rivals, complexities, expected) for rivals in likely.values() if rivals]
-        risks.ask(i for winner in first for i in winner.compared)
+        risks.draw_ahead(i for winner in first for i in winner.compared)
         safe = {name: _safe_winner(rivals, complexities, expected, risks) for name, rivals in likely.items()}
         for name in [name for name, winner in safe.items() if winner is not None or not len(undecided[name])]:
             winners[name] = safe[name]
             del undecided[name]
         for name, group in undecided.items():
-            least_risky_bytes = min(scores.memory_bytes[i] for i in listed[name])
+            least_risky_bytes = min(scores.memory_bytes[i] for i in shortlists[name])
             undecided[name] = group[scores.memory_bytes[group] < least_risky_bytes]
     for name in short_of_memory:
-        winners[name] = _or_faster(risks, scores, pace_s, groups[name], winners[name])
+        winners[name] = _or_faster(risks, scores, weighted_s, groups[name], winners[name])
     for name, group in enumerate(groups):
         for split in sorted({int(splits[i]) for i in risks.unsafe} & set(splits[group].tolist())):
-            winners[name] = _or_faster(risks, scores, pace_s, group[splits[group] == split], winners[name])
+            winners[name] = _or_faster(risks, scores, weighted_s, group[splits[group] == split], winners[name])
     unsafe = [name for name, winner in winners.items() if winner is None]
-    risky = {name: _least_risky(case, layouts, scores, pace_s, complexities, groups[name]) for name in unsafe}
+    risky = {name: _least_risky(case, layouts, scores, weighted_s, complexities, groups[name]) for name in unsafe}
     return tuple(_choice(layouts, scores, winners[name], risky.get(name), evaluated) for name in range(len(groups)))
 
 
@@ -220,7 +221,9 @@ def _safe_winner(
     return None
 
 
-def _or_faster(risks: Risks, scores: Score, pace_s: Floats, group: Indices, winner: _Winner | None) -> _Winner | None:
+def _or_faster(
+    risks: Risks, scores: Score, weighted_s: Floats, group: Indices, winner: _Winner | None
+) -> _Winner | None:
     """Return the winner, or a faster safe layout of the group that was not compared because memory is short.
 
     Only layouts on the Pareto front of time and memory at mid are considered. The fastest safe one is found by
@@ -229,11 +232,11 @@ def _or_faster(risks: Risks, scores: Score, pace_s: Floats, group: Indices, winn
     """
     if winner is None:
         return None
-    faster = group[SIMPLER * pace_s[group] < pace_s[winner.best]]
+    faster = group[SIMPLER * weighted_s[group] < weighted_s[winner.best]]
     if not len(faster):
         return winner
-    front = _pareto_front(scores, pace_s, faster)
-    in_group = np.zeros(len(pace_s), dtype=np.bool_)
+    front = _pareto_front(scores, weighted_s, faster)
+    in_group = np.zeros(len(weighted_s), dtype=np.bool_)
     in_group[group] = True
     too_much_bytes = min((scores.memory_bytes[i] for i in risks.unsafe if in_group[i]), default=np.inf)
     low, high = 0, int(np.searchsorted(scores.memory_bytes[front], too_much_bytes))
@@ -241,31 +244,31 @@ def _or_faster(risks: Risks, scores: Score, pace_s: Floats, group: Indices, winn
         middle = (low + high) // 2
         low, high = (middle + 1, high) if risks.is_safe(int(front[middle])) else (low, middle)
     other = int(front[low - 1]) if low else winner.best
-    if other in risks.needed:  # it was already compared
+    if other in risks.peak_bytes:  # it was already compared
         return winner
-    both = risks.layouts.take(np.array([winner.best, other], dtype=np.intp))
-    expected_s = expected_paces(risks.case, both) * tokens_ratio(both, risks.case.recipe)
+    pair = risks.layouts.take(np.array([winner.best, other], dtype=np.intp))
+    expected_s = expected_s_per_sequence(risks.case, pair) * tokens_ratio(pair, risks.case.recipe)
     return _Winner(best=other, fastest=other) if SIMPLER * expected_s[1] < expected_s[0] else winner
 
 
-def _pareto_front(scores: Score, pace_s: Floats, group: Indices) -> Indices:
+def _pareto_front(scores: Score, weighted_s: Floats, group: Indices) -> Indices:
     """Return the layouts of a group that are faster at mid than all that need less memory, by rising memory."""
-    order = group[np.lexsort((pace_s[group], scores.memory_bytes[group]))]
-    return np.asarray(order[pace_s[order] < np.minimum.accumulate(np.append(np.inf, pace_s[order]))[:-1]])
+    order = group[np.lexsort((weighted_s[group], scores.memory_bytes[group]))]
+    return np.asarray(order[weighted_s[order] < np.minimum.accumulate(np.append(np.inf, weighted_s[order]))[:-1]])
 
 
 def _least_risky(
-    case: Case, layouts: Layouts, scores: Score, pace_s: Floats, complexities: Floats, group: Indices
+    case: Case, layouts: Layouts, scores: Score, weighted_s: Floats, complexities: Floats, group: Indices
 ) -> int | None:
     """Return, where no layout is safe, the simplest of the fastest layouts whose risk is close to the lowest.
 
     Only layouts on the Pareto front of time and memory at mid are considered. None where no layout fits.
     """
-    leanest = _pareto_front(scores, pace_s, group)[:MOST_LEAN]
+    leanest = _pareto_front(scores, weighted_s, group)[:MOST_LEAN]
     risks = {i: risk_of(case, layouts.only(i)) for i in leanest.tolist()}
     most = min(min(risks.values(), default=0.0) + LITTLE_RISKIER, MOST_RISK)
     able = [i for i, risk in risks.items() if risk <= most]
-    return _simplest_of_the_best(able, complexities, {i: float(pace_s[i]) for i in able}).best if able else None
+    return _simplest_of_the_best(able, complexities, {i: float(weighted_s[i]) for i in able}).best if able else None
 
 
 def _choice(layouts: Layouts, scores: Score, winner: _Winner | None, risky: int | None, evaluated: int) -> Choice:
@@ -316,7 +319,7 @@ def splits_of(layouts: Layouts) -> Indices:
     return np.asarray(numbers, dtype=np.intp)
 
 
-def _shortlist(pace_s: Floats, complexities: Floats, splits: Indices, filling: Floats, group: Indices) -> Indices:
+def _shortlist(weighted_s: Floats, complexities: Floats, splits: Indices, filling: Floats, group: Indices) -> Indices:
     """Return the layouts of a group to compare under draws, the fastest at mid first.
 
     A layout that is fast at mid may be slow on average: communication that is just hidden at mid is often exposed under
@@ -324,7 +327,7 @@ def _shortlist(pace_s: Floats, complexities: Floats, splits: Indices, filling: F
     the simplest of those that are nearly as fast are compared as well.
 
     Args:
-        pace_s: seconds of the run at mid, weighted by `tokens_ratio`, `[layout]`.
+        weighted_s: seconds of the run at mid, weighted by `tokens_ratio`, `[layout]`.
         complexities: result of `complexity`, `[layout]`.
         splits: result of `splits_of`, `[layout]`.
         filling: share of the memory that each layout takes at mid, `[layout]`.
@@ -332,17 +335,17 @@ def _shortlist(pace_s: Floats, complexities: Floats, splits: Indices, filling: F
     """
     if not len(group):
         return group
-    order = group[np.argsort(pace_s[group], kind="stable")]
+    order = group[np.argsort(weighted_s[group], kind="stable")]
     lean = order[filling[order] <= LEAN]
-    slowest_s = NEAR * pace_s[lean[0] if len(lean) else order[0]]
-    near = order[pace_s[order] <= slowest_s]
+    slowest_s = NEAR * weighted_s[lean[0] if len(lean) else order[0]]
+    near = order[weighted_s[order] <= slowest_s]
     fast = np.zeros(len(near), dtype=np.bool_)
     compared = {*_first_splits(splits[near]), *_first_splits(splits[near[filling[near] <= LEAN]])}
     for split in compared:
         members = np.flatnonzero(splits[near] == split)
         for most in FILLINGS:
             fast[members[filling[near[members]] <= most][:1]] = True
-    close = np.flatnonzero(pace_s[near] <= SIMPLE_NEAR * pace_s[near[0]])
+    close = np.flatnonzero(weighted_s[near] <= SIMPLE_NEAR * weighted_s[near[0]])
     fast[close[np.argsort(complexities[near[close]], kind="stable")][:MOST_SIMPLE]] = True
     return np.asarray(near[fast])
 
@@ -373,16 +376,16 @@ def _expected(risks: Risks, compared: list[int]) -> dict[int, float]:
     if not compared:
         return {}
     layouts = risks.layouts.take(np.array(compared, dtype=np.intp))
-    paces = _paces(risks.case, layouts, np.stack([risks.needed[i] for i in compared]))
-    return dict(zip(compared, (paces * tokens_ratio(layouts, risks.case.recipe)).tolist(), strict=True))
+    s_per_sequence = _mean_s_per_sequence(risks.case, layouts, np.stack([risks.peak_bytes[i] for i in compared]))
+    return dict(zip(compared, (s_per_sequence * tokens_ratio(layouts, risks.case.recipe)).tolist(), strict=True))
 
 
-def expected_paces(case: Case, layouts: Layouts) -> Floats:
+def expected_s_per_sequence(case: Case, layouts: Layouts) -> Floats:
     """Return the mean seconds per sequence over the draws of the choice, `[layout]`."""
-    return _paces(case, layouts, drawn_bytes(case, layouts))
+    return _mean_s_per_sequence(case, layouts, drawn_bytes(case, layouts))
 
 
-def _paces(case: Case, layouts: Layouts, memory_bytes: Floats) -> Floats:
+def _mean_s_per_sequence(case: Case, layouts: Layouts, memory_bytes: Floats) -> Floats:
     """Return mean seconds per sequence over draws, `[layout]`, with peak memory `memory_bytes`, `[layout, draw]`."""
     steps_s = step_of(case.recipe, case.cluster, layouts.column, memory_bytes, case.rates.sample(CHOICE_DRAWS)).total
     mean_s = np.broadcast_to(steps_s, memory_bytes.shape).mean(axis=1)

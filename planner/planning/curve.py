@@ -163,9 +163,9 @@ def _point(case: Case, choice: Choice, targets: Targets, draws: Draws) -> CurveP
     )
 
 
-def _met(drawn: Evaluation, targets: Targets, which: str) -> bool | None:
+def _met(drawn: Evaluation, targets: Targets, target: str) -> bool | None:
     """Return whether one of the targets is met at the confidence; None where that target is not set."""
-    values, limit = (drawn.wall_s, targets.deadline_s) if which == "deadline" else (drawn.cost_usd, targets.budget_usd)
+    values, limit = (drawn.wall_s, targets.deadline_s) if target == "deadline" else (drawn.cost_usd, targets.budget_usd)
     return None if limit is None else probability(values, limit) >= targets.confidence_ratio
 
 
@@ -184,14 +184,14 @@ def _of_plan(plan: Plan, targets: Targets) -> CurvePoint:
 
 def _with_knee(points: list[CurvePoint]) -> Iterator[CurvePoint]:
     """Yield the points with the knee marked: the first from which every larger number is dear, if there is one."""
-    dear = (n for n, here in enumerate(points[:-1]) if all(_is_dear(here, more) for more in points[n + 1 :]))
+    dear = (n for n, point in enumerate(points[:-1]) if all(_is_dear(point, more) for more in points[n + 1 :]))
     knee = next(dear, None)
     for number, point in enumerate(points):
         yield replace(point, knee=number == knee)
 
 
-def _is_dear(here: CurvePoint, more: CurvePoint) -> bool:
+def _is_dear(fewer_gpus: CurvePoint, more_gpus: CurvePoint) -> bool:
     """Return whether more GPUs save time only at a markedly higher cost, or save none at all."""
-    saved = math.log(here.duration_days.mid / more.duration_days.mid)
-    added = math.log(more.gpus / here.gpus) - saved
+    saved = math.log(fewer_gpus.duration_days.mid / more_gpus.duration_days.mid)
+    added = math.log(more_gpus.gpus / fewer_gpus.gpus) - saved
     return saved <= 0.0 or added / saved > KNEE

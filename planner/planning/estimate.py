@@ -43,7 +43,7 @@ from planner.units import DAY_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _UserRates:
     """The user's own evidence about the rates."""
 
     measured: Measured
@@ -53,7 +53,7 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
+class _GpuResult:
     """All precisions on one kind of GPU."""
 
     cluster: Cluster
@@ -90,7 +90,7 @@ def estimate(
     parameters: Parameters | None = None,
     ledgers: Mapping[str, Ledger] | None = None,
     limits: tuple[LimitSearch, ...] = (),
-    whole: bool = True,
+    detailed: bool = True,
     version: str = "",
     command: tuple[str, ...] = (),
     created_at: str | None = None,
@@ -105,8 +105,8 @@ def estimate(
         parameters: those of a calibration; None: the shipped ones.
         ledgers: costs of a GPU's hours beyond their price, by GPU id; a GPU that is left out has none.
         limits: results of the power-limit search, which the question's clusters already use; for the document.
-        whole: whether to compute what the short answer leaves out, a third of the time: the fewest GPUs of each
-            precision by one deadline (else `same_deadline` is empty), and the details of plans (`Case.whole`).
+        detailed: whether to compute what the short answer leaves out, a third of the time: the fewest GPUs of each
+            precision by one deadline (else `same_deadline` is empty), and the details of plans (`Case.detailed`).
         version: mpplan's version, for the document.
         command: the command line, for the document.
         created_at: ISO time, for the document; None: now.
@@ -115,56 +115,56 @@ def estimate(
         NoPlanError: the requested precision fits nowhere, or misses the deadline or budget with every number of GPUs.
         UsageError: no requested GPU supports the requested precision, or the layout is inconsistent.
     """
-    unsupported, known = unsupported_by(question), _Known(measured=measured or {}, parameters=parameters)
-    sides = _sides(question, unsupported, prices, site, known, ledgers or {}, whole)
-    deadline_s = next(side.deadline_s for side in sides if side.deadline_s)
-    plans = tuple(r.plan for s in sides for r in s.same_gpus)
-    cases = tuple(c for s in sides for c in s.cases)
-    caps = tuple(s.cap for s in sides if s.cap is not None)
-    shown = without_default_deadline(question) if any(cap.binding for cap in caps) else question
-    inputs = shown_inputs(
-        shown, plans, prices, site, billed=any(case.electricity_on for case in cases), why_so_many=_why_so_many(sides)
-    )
+    unsupported, user_rates = unsupported_by(question), _UserRates(measured=measured or {}, parameters=parameters)
+    results = _results(question, unsupported, prices, site, user_rates, ledgers or {}, detailed)
+    deadline_s = next(result.deadline_s for result in results if result.deadline_s)
+    plans = tuple(ranged.plan for result in results for ranged in result.same_gpus)
+    cases = tuple(c for result in results for c in result.cases)
+    caps = tuple(result.cap for result in results if result.cap is not None)
+    shown_question = without_default_deadline(question) if any(cap.binding for cap in caps) else question
+    billed = any(case.electricity_on for case in cases)
+    inputs = shown_inputs(shown_question, plans, prices, site, billed=billed, why_so_many=_why_so_many(results))
     return Answer(
         question=inputs, model=question.model, plans=plans,
-        same_deadline=tuple(r.plan for s in sides for r in s.same_deadline),
+        same_deadline=tuple(ranged.plan for result in results for ranged in result.same_deadline),
         deadline_days=deadline_s / DAY_S,
-        savings=tuple(saving for side in sides for saving in side.savings),
+        savings=tuple(saving for result in results for saving in result.savings),
         unsupported=tuple(unsupported),
-        assumptions=collect_assumptions(shown, inputs, cases, plans),
+        assumptions=collect_assumptions(shown_question, inputs, cases, plans),
         gaps=(*lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
-        warnings=_warnings(sides, warnings_of(question, prices, plans, caps, cases)),
+        warnings=_warnings(results, warnings_of(question, prices, plans, caps, cases)),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
-        curve=tuple(point for side in sides for point in side.curve), run_totals=_run_totals(question, known),
+        curve=tuple(point for result in results for point in result.curve),
+        run_totals=_run_totals(question, user_rates),
         tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
 
 
-def _warnings(sides: list[_Side], warnings: list[Message]) -> tuple[Message, ...]:
+def _warnings(results: list[_GpuResult], warnings: list[Message]) -> tuple[Message, ...]:
     """Return all warnings in reading order: urgent ones, those about the whole answer, then better plans close by."""
-    urgent = (message for side in sides for message in side.urgent)
-    return (*urgent, *warnings, *(message for side in sides for message in side.advice))
+    urgent = (message for result in results for message in result.urgent)
+    return (*urgent, *warnings, *(message for result in results for message in result.advice))
 
 
-def _why_so_many(sides: Iterable[_Side]) -> str:
+def _why_so_many(results: Iterable[_GpuResult]) -> str:
     """Return the key of the note that says what decided the number of GPUs, where the user did not."""
-    if any(side.cap is not None and side.cap.binding for side in sides):
+    if any(result.cap is not None and result.cap.binding for result in results):
         return "note.fastest_under_cap"
-    reasons = (ranged.why_so_many for side in sides for ranged in side.same_gpus)
+    reasons = (ranged.why_so_many for result in results for ranged in result.same_gpus)
     return next((reason for reason in reasons if reason is not None), "note.sold_alone")
 
 
-def _sides(
+def _results(
     question: Question,
     unsupported: list[Unsupported],
     prices: Mapping[str, GpuPrice],
     site: SiteFacts,
-    known: _Known,
+    user_rates: _UserRates,
     ledgers: Mapping[str, Ledger],
-    whole: bool,
-) -> list[_Side]:
+    detailed: bool,
+) -> list[_GpuResult]:
     """Plan every GPU in turn; the first that has the requested precision and a plan sets the deadline.
 
     A GPU that lacks the requested precision is planned after the others, in its best one; a GPU that runs none is left
@@ -178,7 +178,7 @@ def _sides(
     draws = Draws(count=DRAWS, seed=question.seed)
     instead = {u.gpu: u.instead for u in unsupported if u.precision == question.asked.precision}
     policies = {policy.precision: policy for policy in question.policies}
-    sides: dict[str, _Side] = {}
+    results: dict[str, _GpuResult] = {}
     failed: dict[str, tuple[Question, Cluster, tuple[Case, ...], NoPlanError | UnpricedError]] = {}
     deadline_s: float | None = None
     for cluster in sorted(question.clusters, key=lambda cluster: cluster.gpu.id in instead):
@@ -186,23 +186,23 @@ def _sides(
         asked = policies.get(instead[gpu] or "") if gpu in instead else question.asked
         if asked is None:
             continue
-        if gpu in instead and not sides:
+        if gpu in instead and not results:
             break  # no GPU with the requested precision has a plan
         ledger = ledgers.get(gpu, NO_LEDGER)
-        case_of = partial(_asked_case, cluster, prices[gpu], site, known, ledger)
-        cases = _cases(question, cluster, prices[gpu], site, known, ledger, whole)
-        here = replace(question, asked=asked)
+        case_of = partial(_asked_case, cluster, prices[gpu], site, user_rates, ledger)
+        cases = _cases(question, cluster, prices[gpu], site, user_rates, ledger, detailed)
+        gpu_question = replace(question, asked=asked)
         try:
-            sides[gpu] = _side(here, cluster, cases, case_of, draws, deadline_s)
+            results[gpu] = _result_on(gpu_question, cluster, cases, case_of, draws, deadline_s)
         except (NoPlanError, UnpricedError) as error:
-            failed[gpu] = here, cluster, cases, error
+            failed[gpu] = gpu_question, cluster, cases, error
         else:
-            deadline_s = deadline_s or sides[gpu].deadline_s
-    if not sides:
+            deadline_s = deadline_s or results[gpu].deadline_s
+    if not results:
         raise _refusal([why for *_, why in failed.values()])
-    for gpu, (here, cluster, cases, why) in failed.items():
-        sides[gpu] = _failed_side(here, cluster, cases, why, draws, question.deadline_s or deadline_s)
-    return [sides[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in sides]
+    for gpu, (gpu_question, cluster, cases, why) in failed.items():
+        results[gpu] = _failed_result(gpu_question, cluster, cases, why, draws, question.deadline_s or deadline_s)
+    return [results[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in results]
 
 
 def _refusal(failures: Sequence[NoPlanError | UnpricedError]) -> NoPlanError | UnpricedError:
@@ -212,13 +212,13 @@ def _refusal(failures: Sequence[NoPlanError | UnpricedError]) -> NoPlanError | U
     return short[min(short)] if short else next(iter(refusals), failures[0])
 
 
-def _run_totals(question: Question, known: _Known) -> RunTotals | None:
+def _run_totals(question: Question, user_rates: _UserRates) -> RunTotals | None:
     """Return how published runs compare with their predicted high ends, where that applies to this question.
 
     All of these runs pre-train language models and were predicted without the user's own evidence; the well-known ones
     were asked without any details of their setup.
     """
-    if question.fine_tunes or question.model.has_network or known.measured or known.parameters is not None:
+    if question.fine_tunes or question.model.has_network or user_rates.measured or user_rates.parameters is not None:
         return None
     totals = load_run_totals()
     as_asked = replace(question.fixed, on_given_gpus=False) == FixedLayout() and question.framework is None
@@ -279,36 +279,44 @@ def _cases(
     cluster: Cluster,
     price: GpuPrice,
     site: SiteFacts,
-    known: _Known,
+    user_rates: _UserRates,
     ledger: Ledger,
-    whole: bool,
+    detailed: bool,
 ) -> tuple[Case, ...]:
-    measured = known.measured.get(cluster.gpu.id, {})
+    measured = user_rates.measured.get(cluster.gpu.id, {})
     return tuple(
         make_case(
-            question, p, cluster, price, site, measured.get(p.id), ledger, parameters=known.parameters, whole=whole
+            question,
+            policy,
+            cluster,
+            price,
+            site,
+            measured.get(policy.id),
+            ledger,
+            parameters=user_rates.parameters,
+            detailed=detailed,
         )
-        for p in question.policies
-        if why_unable(question.model, p, cluster.gpu, question.method) is None
+        for policy in question.policies
+        if why_unable(question.model, policy, cluster.gpu, question.method) is None
     )
 
 
 def _asked_case(
-    cluster: Cluster, price: GpuPrice, site: SiteFacts, known: _Known, ledger: Ledger, question: Question
+    cluster: Cluster, price: GpuPrice, site: SiteFacts, user_rates: _UserRates, ledger: Ledger, question: Question
 ) -> Case | None:
     """Return the case of the requested precision alone; None where the GPU cannot run it."""
     alone = replace(question, policies=(question.asked,))
-    return next(iter(_cases(alone, cluster, price, site, known, ledger, whole=False)), None)
+    return next(iter(_cases(alone, cluster, price, site, user_rates, ledger, detailed=False)), None)
 
 
-def _side(
+def _result_on(
     question: Question,
     cluster: Cluster,
     cases: tuple[Case, ...],
     case_of: Callable[[Question], Case | None],
     draws: Draws,
     earlier_s: float | None,
-) -> _Side:
+) -> _GpuResult:
     """Plan all precisions on one GPU; `earlier_s` is the deadline by which the GPUs before it are compared.
 
     Raises:
@@ -325,23 +333,23 @@ def _side(
     assert anchor.plan.duration_days is not None
     limit_s = deadline_s or at_confidence(anchor.draws["duration_days"], question.confidence_ratio) * DAY_S
 
-    def as_soon(case: Case) -> float:
+    def deadline_of(case: Case) -> float:
         """Return the deadline of a case; one that was planned rather than requested is slightly looser."""
         return limit_s if case is asked or question.deadline_s is not None else limit_s / SOONER_RATIO
 
-    kept = question.gpus is None and (question.deadline_s is not None or deadline_s is None)
+    keeps_anchor = question.gpus is None and (question.deadline_s is not None or deadline_s is None)
     same_deadline = tuple(
         anchor
-        if c is asked and kept
+        if c is asked and keeps_anchor
         else in_time(
-            _with_batch_of(anchor, c), question, as_soon(c), draws, on_same, question.batch_band, shown_s=limit_s
+            _with_batch_of(anchor, c), question, deadline_of(c), draws, on_same, question.batch_band, shown_s=limit_s
         )
         for c, on_same in zip(cases, same_gpus, strict=True)
-        if c.whole
+        if c.detailed
     )
     curve = curve_around(asked, question.fixed, anchor.plan, targets_of(question), draws)
     advice = (*held_back(asked, cases, same_gpus), *advice_on(question, asked, anchor, curve, case_of, draws))
-    return _Side(
+    return _GpuResult(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
         cap=cap, curve=curve, advice=advice,
         urgent=(*far_dearer(question, asked, anchor.plan, curve, draws), *anchor.more),
@@ -356,14 +364,14 @@ def _with_batch_of(anchor: Ranged, case: Case) -> Case:
     return replace(case, recipe=recipe)
 
 
-def _failed_side(
+def _failed_result(
     question: Question,
     cluster: Cluster,
     cases: tuple[Case, ...],
     error: NoPlanError | UnpricedError,
     draws: Draws,
     deadline_s: float | None,
-) -> _Side:
+) -> _GpuResult:
     """Show a GPU on which the requested precision has no plan, with the reason, beside the other GPUs."""
     gpus = question.gpus
 
@@ -382,10 +390,10 @@ def _failed_side(
             return infeasible(case, 0, 0, why(case))
         return in_time(case, question, deadline_s, draws)
 
-    return _Side(
+    return _GpuResult(
         cluster=cluster,
         cases=cases,
         same_gpus=tuple(on_same(c) for c in cases),
-        same_deadline=tuple(by_deadline(c) for c in cases if c.whole),
+        same_deadline=tuple(by_deadline(c) for c in cases if c.detailed),
         deadline_s=None,
     )

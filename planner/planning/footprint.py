@@ -65,12 +65,12 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
     carbon_kg = _drawn(evaluation.carbon_kg, n)
     grid = case.site.grid_kg_co2e_per_kwh
     carbon = Estimate.of_draws(carbon_kg, mid=float(operation_kg(energy_mid, grid.mid)))
-    made_kg, made = _embodied(case, run.gpu_h, draws)
+    embodied_draws_kg, embodied = _embodied(case, run.gpu_h, draws)
     flop = case.tokens * flop_of(case.recipe)
     score = Estimate.of_draws(
-        sci_kg_per_run(carbon_kg, made_kg),
-        mid=carbon.mid + (0.0 if made is None else made.mid),
-        at_least=made is None,
+        sci_kg_per_run(carbon_kg, embodied_draws_kg),
+        mid=carbon.mid + (0.0 if embodied is None else embodied.mid),
+        at_least=embodied is None,
     )
     market = case.site.market_kg_co2e_per_kwh
     return Booked(
@@ -80,7 +80,7 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
         mean_power_mw=Estimate.of_draws(mean_power(energy, wall_h).mw, mid=float(power_mid.mw)),
         carbon_tco2e=scaled(carbon, 1 / TONNE_KG),
         carbon_market_tco2e=None if market is None else float(operation_kg(energy_mid, market)) / TONNE_KG,
-        embodied_tco2e=scaled(made, 1 / TONNE_KG) if made is not None and case.embodied_on else None,
+        embodied_tco2e=scaled(embodied, 1 / TONNE_KG) if embodied is not None and case.embodied_on else None,
         carbon_with_embodied_tco2e=scaled(score, 1 / TONNE_KG) if case.embodied_on else None,
         model_flop=flop,
         sci_kg_per_run=score,
@@ -113,9 +113,9 @@ def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate 
     if rate is None:
         return 0.0, None
     per_gpu_h = rate.kg_co2e_per_gpu_h
-    made_kg = embodied_kg(gpu_h, drawn(per_gpu_h, "embodied", draws))
+    embodied_draws_kg = embodied_kg(gpu_h, drawn(per_gpu_h, "embodied", draws))
     mid = float(embodied_kg(middle(gpu_h), per_gpu_h.mid))
-    return made_kg, Estimate.of_draws(made_kg, mid=mid)
+    return embodied_draws_kg, Estimate.of_draws(embodied_draws_kg, mid=mid)
 
 
 def node_power(case: Case) -> NodePower:
@@ -123,7 +123,7 @@ def node_power(case: Case) -> NodePower:
     return NodePower(gpu_limit=Power(w=case.cluster.limit_w), host=Power(w=float(beside_w(case.mid))))
 
 
-def peak_pue(case: Case, draws: Draws) -> float:
+def peak_factor(case: Case, draws: Draws) -> float:
     """Return the factor from the peak at mid, without PUE, to the peak that the facility is built for.
 
     It combines the PUE with the high end of host and network power, since a facility is built for the high end of what
@@ -139,7 +139,7 @@ def peak_pue(case: Case, draws: Draws) -> float:
 
 def peak_of(case: Case, gpus: int, draws: Draws) -> Power:
     """Return the power that the facility must deliver for a number of GPUs, at the high end."""
-    return peak_power(gpus, node_power(case), peak_pue(case, draws))
+    return peak_power(gpus, node_power(case), peak_factor(case, draws))
 
 
 def gpus_allowed(case: Case, cap_w: float, draws: Draws) -> int:
@@ -151,7 +151,7 @@ def gpus_allowed(case: Case, cap_w: float, draws: Draws) -> int:
     """
     node = case.cluster.gpus_per_node
     try:
-        return gpus_under_cap(Power(w=cap_w), node_power(case), peak_pue(case, draws), node)
+        return gpus_under_cap(Power(w=cap_w), node_power(case), peak_factor(case, draws), node)
     except NoPlanError as error:
         limit_w = limit_under_cap(case, cap_w, node, draws)
         if limit_w is None:

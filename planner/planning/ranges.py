@@ -255,7 +255,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     ranges = _ranges(case, drawn, arrays)
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
-    unseen = case.recipe.model.has_network or not case.whole
+    unseen = case.recipe.model.has_network or not case.detailed
     products = () if unseen else products_used(case.recipe, at, case.mid)
     plan = Plan(
         precision=case.policy.precision,
@@ -292,10 +292,10 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         sci_kg_per_1e21_flop=book.sci_kg_per_1e21_flop,
         products=products,
         attention_kernel=None if unseen else attention_used(case.recipe, at, case.mid),
-        narrow_gain=gain_of_narrow(case.recipe, case.mid, products) if case.whole else None,
-        collectives=collectives_used(case.recipe, case.cluster, at, case.rates) if case.whole else (),
-        uncertainty=_contributions(case, drawn.wall_s, draws) if case.whole else (),
-        lost_layouts=_lost(case, choice, step_range_s.mid) if case.whole else (),
+        narrow_gain=gain_of_narrow(case.recipe, case.mid, products) if case.detailed else None,
+        collectives=collectives_used(case.recipe, case.cluster, at, case.rates) if case.detailed else (),
+        uncertainty=_contributions(case, drawn.wall_s, draws) if case.detailed else (),
+        lost_layouts=_lost(case, choice, step_range_s.mid) if case.detailed else (),
         layouts_evaluated=choice.evaluated,
         **ranges,
     )

@@ -51,23 +51,23 @@ class Risks:
         self.case, self.layouts = case, layouts
         self.allowed = min(case.memory_risk, MOST_RISK)
         """The highest risk of a safe layout."""
-        self.needed: dict[int, Floats] = {}
+        self.peak_bytes: dict[int, Floats] = {}
         """Peak memory in bytes under the draws of the choice, by index of the layouts drawn so far, `[draw]`."""
         self._likely: dict[int, bool] = {}
         self._safe: dict[int, bool] = {}
 
     def draw(self, indices: Iterable[int]) -> None:
         """Draw the memory of some layouts in one pass."""
-        new = [i for i in dict.fromkeys(indices) if i not in self.needed]
+        new = [i for i in dict.fromkeys(indices) if i not in self.peak_bytes]
         needed_bytes = drawn_bytes(self.case, self.layouts.take(np.array(new, dtype=np.intp)))
-        self.needed.update(zip(new, needed_bytes, strict=True))
+        self.peak_bytes.update(zip(new, needed_bytes, strict=True))
         may = memory_risks(needed_bytes, self.case.cluster.gpu) <= self.allowed + UNSURE
         self._likely.update(zip(new, may.tolist(), strict=True))
 
-    def ask(self, indices: Iterable[int]) -> None:
+    def draw_ahead(self, indices: Iterable[int]) -> None:
         """Draw the memory of some layouts many times, in one pass, where `is_safe` will need that."""
         open_ = [i for i in dict.fromkeys(indices) if i not in self._safe and not self._is_surely_safe(i)]
-        self.case.need_ahead(self.layouts.take(np.array(open_, dtype=np.intp)), RISK_DRAWS)
+        self.case.memory_ahead(self.layouts.take(np.array(open_, dtype=np.intp)), RISK_DRAWS)
 
     def is_likely_safe(self, i: int) -> bool:
         """Return whether a layout that was drawn may be safe, as far as the few draws show."""
@@ -82,7 +82,7 @@ class Risks:
     def _is_surely_safe(self, i: int) -> bool:
         """Return whether all of the few draws stay so far below the memory limit that more would change nothing."""
         room_bytes = SURELY * usable_bytes(self.case.cluster.gpu)
-        return i in self.needed and float(self.needed[i].max()) <= room_bytes
+        return i in self.peak_bytes and float(self.peak_bytes[i].max()) <= room_bytes
 
     @property
     def unsafe(self) -> list[int]:

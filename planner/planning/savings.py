@@ -40,6 +40,6 @@ def _saving(view: str, gpu: str, metric: str, base: Ranged, target: Ranged) -> S
     ratio = Estimate.of_draws(less / base.draws[metric], mid=1.0 - after.mid / before.mid)
     amount = Estimate.of_draws(less, mid=before.mid - after.mid) if metric in AMOUNT_OF else None
     return Saving(
-        view=view, gpu=gpu, metric=metric, frm=base.plan.precision, to=target.plan.precision,
+        view=view, gpu=gpu, metric=metric, from_=base.plan.precision, to=target.plan.precision,
         low=ratio.low, mid=ratio.mid, high=ratio.high, amount=amount,
     )  # fmt: skip

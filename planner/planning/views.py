@@ -60,7 +60,7 @@ def in_time(
     part = _part_of_a_node(case, question, deadline_s, draws)
     if part is not None:
         return part
-    targets = _by(question, deadline_s)
+    targets = _deadline_targets(question, deadline_s)
     at_least = _surely_needed(on_same, targets)
     choice: Choice | None = None
     refused: Message | None = None
@@ -124,10 +124,10 @@ def _in_proportion(on_same: Ranged, targets: Targets) -> float:
 
 def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged | None:
     """Return the plan on the fewest GPUs of one node that is in time, if the question is about part of a node."""
-    whole = case.cluster.gpus_per_node
-    if (question.gpus or whole) >= whole and not (question.fine_tunes and question.gpus is None):
+    node = case.cluster.gpus_per_node
+    if (question.gpus or node) >= node and not (question.fine_tunes and question.gpus is None):
         return None
-    targets = _by(question, deadline_s)
+    targets = _deadline_targets(question, deadline_s)
     for gpus in sorted({*parts_of_a_node(case.cluster), question.gpus or 1}):
         try:
             ranged = on_same_gpus(case.on(gpus), question, gpus, draws)
@@ -145,7 +145,7 @@ def _surely_needed(on_same: Ranged | None, targets: Targets) -> int:
     return max(1, int(BETTER_THAN_PROPORTION * _in_proportion(on_same, targets)))
 
 
-def _by(question: Question, deadline_s: float) -> Targets:
+def _deadline_targets(question: Question, deadline_s: float) -> Targets:
     """Return the targets of the second view: its deadline at any cost, on no more GPUs than the user allows."""
     most = question.max_gpus or MAX_GPUS
     return Targets(deadline_s=deadline_s, confidence_ratio=question.confidence_ratio, most_gpus=most)

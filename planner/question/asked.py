@@ -55,7 +55,7 @@ class Ask:
         for name in self.texts:
             item = find_input(name)
             if item.parse is parse_text and not self.text(item):
-                raise UsageError(f"{self.called(item)}: no {_wanted(item)} given", hint=_listed(item))
+                raise UsageError(f"{self.called(item)}: no {_kind_of_text(item)} given", hint=_empty_text_hint(item))
 
     def text(self, item: Input[object]) -> str | None:
         """Return the text that was typed for an input; None where there is none."""
@@ -75,15 +75,15 @@ class Ask:
 _NOT_TYPED = {"file": "the configuration file", "environment": "the environment"}
 """The place that an error names instead of a flag that the user did not type, by the source of the text."""
 
-_WANTED = {"FILE": "file", "N|FILE": "number or file", "PATH": "path", "RATE": "rate", "ZONE|G": "zone or number"}
+_KIND_OF_TEXT = {"FILE": "file", "N|FILE": "number or file", "PATH": "path", "RATE": "rate", "ZONE|G": "zone or number"}
 """The kind of text that an input takes, by its metavar, where that is not a name."""
 
 
-def _wanted(item: Input[object]) -> str:
-    return _WANTED.get(item.metavar or "", "name")
+def _kind_of_text(item: Input[object]) -> str:
+    return _KIND_OF_TEXT.get(item.metavar or "", "name")
 
 
-def _listed(item: Input[object]) -> str:
+def _empty_text_hint(item: Input[object]) -> str:
     """Return the hint for an input whose text is empty."""
     listing = {GPU.name: "gpus", PRICE_LIKE.name: "gpus", MODEL.name: "models"}.get(item.name)
     return "leave it out where there is none" if listing is None else f"`mpplan {listing}` lists the catalogue"
@@ -157,7 +157,7 @@ def text_of(item: Input[object], value: object) -> str:
     hint = f"give what you would write after {item.flag}"
     if isinstance(value, bytes | bytearray):
         raise UsageError(f"{item.name}: bytes are no text", hint=f"decode them: {hint}")
-    raise UsageError(f"{item.name}: {_shown(value)} is neither text nor a number", hint=hint)
+    raise UsageError(f"{item.name}: {_quoted(value)} is neither text nor a number", hint=hint)
 
 
 def _plain(value: Any) -> Any:
@@ -203,7 +203,7 @@ def _text_of_several(item: Input[object], values: Iterable[object]) -> str | Non
     return None if None in texts else ",".join(filter(None, texts))
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     """Return a value as an error shows it; its class where it has no text."""
     try:
         return f"`{shortened(str(value))}`"

@@ -141,9 +141,9 @@ def read_one_copy(read: Reader, model: ModelShape) -> FixedLayout:
     planned: tuple[tuple[Input[object], tuple[object, ...]], ...] = (
         (ZERO, (None, 0)), (ACT_CKPT, (None, "none")), (OFFLOAD, (None, "none")), (METHOD, (None, "pretrain", "sft")),
     )  # fmt: skip
-    for wanted, allowed in planned:
-        if read.value(wanted) not in allowed:
-            raise UsageError(f"{wanted.flag}: `{read.text(wanted)}` is not planned for vision models", hint=alone)
+    for setting, allowed in planned:
+        if read.value(setting) not in allowed:
+            raise UsageError(f"{setting.flag}: `{read.text(setting)}` is not planned for vision models", hint=alone)
     return FixedLayout(
         tp=1, pp=1, vp=1, cp=1, ep=1, zero=0, micro_batch=read.value(MICRO_BATCH), act_ckpt="none"
     )  # fmt: skip

@@ -357,10 +357,14 @@ def check_grad_compression(
         return
     zero = read.value(ZERO)
     if zero is not None and zero > scheme.most_zero:
-        some = scheme.most_zero > 0
+        allows_some = scheme.most_zero > 0
         raise UsageError(
-            Message.of("error.compression_zero" if some else "error.compression_no_zero", name=scheme.name, zero=zero),
-            hint=Message.of("hint.compression_zero" if some else "hint.compression_no_zero", most=scheme.most_zero),
+            Message.of(
+                "error.compression_zero" if allows_some else "error.compression_no_zero", name=scheme.name, zero=zero
+            ),
+            hint=Message.of(
+                "hint.compression_zero" if allows_some else "hint.compression_no_zero", most=scheme.most_zero
+            ),
         )
     if scheme.optimizers and optimizer.id not in scheme.optimizers:
         raise UsageError(

@@ -55,8 +55,8 @@ def taken_for(kind: str, name: str, ids: Iterable[str]) -> tuple[str, Message] |
     if usual is None:
         return None
     others = [id_ for id_ in ids if id_.startswith(f"{usual.name}-") and id_ != usual.id]
-    told = tuple(others[:MOST_OTHERS])
-    more = Message.of("note.usual_other" if len(told) == 1 else "note.usual_others", others=told) if told else ""
+    named = tuple(others[:MOST_OTHERS])
+    more = Message.of("note.usual_other" if len(named) == 1 else "note.usual_others", others=named) if named else ""
     return usual.id, Message.of("note.usual", name=name, id=usual.id, others=more)
 
 

@@ -50,7 +50,7 @@ def placed(
     """
     fitting = {plan.precision: plan for plan in plans if plan.fits}
     gpus = {plan.gpu for plan in fitting.values()}
-    saved = {(row.frm, row.to): row for row in savings if row.metric == TIME and row.gpu in gpus}
+    saved = {(row.from_, row.to): row for row in savings if row.metric == TIME and row.gpu in gpus}
     timed = tuple(_timed(point, fitting.get(point.high), fitting.get(point.precision)) for point in points)
     return tuple(
         replace(point, on_front=_on_front(point, timed, saved.get((point.high, point.precision)))) for point in timed

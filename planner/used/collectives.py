@@ -27,7 +27,7 @@ from planner.performance.transfers import (
 from planner.rates.terms import RateSet
 from planner.training.recipe import Recipe
 from planner.units import GB
-from planner.used.kernels import only, shown
+from planner.used.kernels import only, six_digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +97,13 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
     work, shards = work_of(recipe, at, rates), shard_params(recipe, at)
     stage = slowest_stage(recipe, cluster, work, shards, at, rates)
     comm, layout, where = stage.comm, at.at(0), (recipe, cluster, work.tokens, at, rates)
-    passes, again = layout.grad_accum * only(stage.layers), FULL_SHARE[int(at.act_ckpt[0])]
+    passes, recomputed = layout.grad_accum * only(stage.layers), FULL_SHARE[int(at.act_ckpt[0])]
 
     def inside(transfers: Iterable[Transfer]) -> list[Transfer]:
-        return [replace(each, times=in_passes(recipe, again, each.forward_times, each.times)) for each in transfers]
+        return [
+            replace(transfer, times=in_passes(recipe, recomputed, transfer.forward_times, transfer.times))
+            for transfer in transfers
+        ]
 
     products_s = split_product_s(recipe, at, stage.layer)
     tensor = inside(tensor_transfers(recipe, cluster, work.tokens, at, products_s, rates))
@@ -136,9 +139,9 @@ def _use(axis: _Axis, transfer: Transfer, rates: RateSet) -> CollectiveUse:
     link = "nic_bytes_per_s" if bool(np.ravel(group.crosses)[0]) else "nvlink_bytes_per_s"
     return CollectiveUse(
         item=axis.item, operation=transfer.operation, carries=transfer.carries, gpus=int(gpus),
-        domains=int(np.ceil(gpus / only(group.inside))), message_bytes=shown(message_bytes),
-        per_step=shown(axis.times * only(transfer.times) * messages), message_s=shown(message_s),
-        bus_gb_per_s=shown(moved / message_s / GB), exposed_ratio=shown(exposed),
+        domains=int(np.ceil(gpus / only(group.inside))), message_bytes=six_digits(message_bytes),
+        per_step=six_digits(axis.times * only(transfer.times) * messages), message_s=six_digits(message_s),
+        bus_gb_per_s=six_digits(moved / message_s / GB), exposed_ratio=six_digits(exposed),
         share_ratio=round(only(transfer.busy_s) * exposed / axis.item_s, 11) if axis.item_s else 0.0,
         evidence=rates.terms[link].evidence.id,
     )  # fmt: skip

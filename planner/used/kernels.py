@@ -54,12 +54,12 @@ def products_used(recipe: Recipe, at: Layouts, rates: Rates) -> tuple[ProductUse
     """
     work, model = work_of(recipe, at, rates), recipe.model
     times = {"layer": model.layers - model.moe_layers, "moe_layer": model.moe_layers, "head": 1}
-    used = [_use(where, op, work, recipe, rates) for where, op in _listed(recipe, work)]
+    used = [_use(where, op, work, recipe, rates) for where, op in _matmuls(recipe, work)]
     total_s = sum(times[use.where] * use.step_s for use in used)
     return tuple(replace(use, share_ratio=round(times[use.where] * use.step_s / total_s, 11)) for use in used)
 
 
-def _listed(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
+def _matmuls(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
     if recipe.model.moe_layers < recipe.model.layers:
         yield from (("layer", op) for op in work.dense_layer)
     yield from (("moe_layer", op) for op in work.moe_layer)
@@ -76,12 +76,12 @@ def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> Pr
     return ProductUse(
         where=where, m=m, n=n, k=k, count=count,
         compute=recipe.policy.linear_compute if op.low_precision else recipe.policy.other_compute,
-        step_s=shown(step_s), tflops=shown(flop / step_s / TERA), share_ratio=0.0,
+        step_s=six_digits(step_s), tflops=six_digits(flop / step_s / TERA), share_ratio=0.0,
         evidence=None if surface is None else surface.evidence.id,
     )  # fmt: skip
 
 
-def shown(value: float) -> float:
+def six_digits(value: float) -> float:
     """Round to six digits, since a document holds many kernels."""
     return float(f"{value:.6g}")
 
@@ -120,7 +120,7 @@ def attention_used(recipe: Recipe, at: Layouts, rates: Rates) -> AttentionUse | 
     return AttentionUse(
         heads=only(work.attention_heads), head_dim=0.5 * (recipe.model.head_dim + recipe.model.value_dim),
         length=only(work.attention_length), chunks=only(work.attention_chunks),
-        compute=recipe.policy.other_compute, step_s=shown(step_s), tflops=shown(flop / step_s / TERA),
+        compute=recipe.policy.other_compute, step_s=six_digits(step_s), tflops=six_digits(flop / step_s / TERA),
         evidence=None if surface is None else surface.evidence.id,
     )  # fmt: skip
 

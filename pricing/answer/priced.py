@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from planner.costs.prices import Beside, EmbodiedRate, GpuPrice, Ledger, OwnedPrice, Quote, SiteFacts
+from planner.costs.prices import EmbodiedRate, GpuPrice, Ledger, OtherCosts, OwnedPrice, Quote, SiteFacts
 from planner.errors import Message, UsageError
 from planner.hardware.gpu import Gpu
 from planner.lazy import dataclass
@@ -63,7 +63,7 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
     region = money.region if money.region is not None or quote is None else quote.price.region
     site = _site(money, region, tariff)
     owned = {gpu.id: _owned(gpu, money, site) for gpu in gpus} if money.own is not None else {}
-    beside = _beside(money)
+    other_costs = _other_costs(money)
     prices = {gpu.id: owned[gpu.id].price if gpu.id in owned else _price(gpu.id, money, quote) for gpu in gpus}
     if len(gpus) > 1:
         prices |= _told_for_all(prices[gpus[0].id], tuple(gpu.id for gpu in gpus), money)
@@ -72,7 +72,7 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
         ledgers[gpu.id] = Ledger(
             quote=quote if quote is not None and quote.price.gpu == gpu.id else None,
             owned=owned.get(gpu.id),
-            beside=beside,
+            other_costs=other_costs,
             embodied=_embodied(gpu, owned.get(gpu.id)),
         )
     return Priced(prices=prices, site=site, ledgers=ledgers, region=region, tariff=tariff)
@@ -147,7 +147,7 @@ def _embodied(gpu: Gpu, owned: OwnedPrice | None) -> EmbodiedRate | None:
     return embodied.per_gpu_h() if owned is None or owned.life_years is None else embodied.per_gpu_h(owned.life_years)
 
 
-def _beside(money: MoneyInputs) -> Beside | None:
+def _other_costs(money: MoneyInputs) -> OtherCosts | None:
     if money.beside is None:
         return None
     from pricing.contracts.beside import read_beside

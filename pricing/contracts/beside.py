@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.costs.prices import Beside
+from planner.costs.prices import OtherCosts
 from planner.costs.quantity import DataSize
 from planner.evidence import Evidence, EvidenceKind
 from planner.units import parse_bytes
@@ -25,7 +25,7 @@ _KEYS = (
 )
 
 
-def read_beside(path: Path) -> Beside:
+def read_beside(path: Path) -> OtherCosts:
     """Read beside.toml.
 
     Raises:
@@ -40,7 +40,7 @@ def read_beside(path: Path) -> Beside:
     for key in ("storage.data", "storage.checkpoints_kept"):
         if file.get(key) is not None and file.get("storage.usd_per_gb_month") is None:
             raise file.fail("storage.usd_per_gb_month", f"expected a price, since {key} is stated")
-    return Beside(
+    return OtherCosts(
         storage_usd_per_gb_month=file.number("storage.usd_per_gb_month", 0, 10, 0),
         checkpoints_kept=file.number("storage.checkpoints_kept", 0, 100_000, 0),
         data=_size(file, "storage.data"),

@@ -142,7 +142,7 @@ def parts(message: str | Message | None) -> dict[str, object]:
     return {"key": message.key, **dict(message.values)}
 
 
-def question(**asked: str) -> Question:
+def make_question(**asked: str) -> Question:
     """A question as typed, resolved; `as_of` is fixed, and without a model it is an 8B."""
     model = {} if "model" in asked else {"params": "8B"}
     return resolve(Ask(texts=model | {"as_of": TODAY.isoformat()} | asked))
@@ -150,7 +150,7 @@ def question(**asked: str) -> Question:
 
 def prices(asked: Question) -> dict[str, GpuPrice]:
     """The same price for every GPU of a question."""
-    return {one.gpu.id: price(one.gpu.id) for one in asked.clusters}
+    return {machine.gpu.id: price(machine.gpu.id) for machine in asked.clusters}
 
 
 GPUS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb", "b200-sxm-180gb", "l40s", "mi300x-192gb")

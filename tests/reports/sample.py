@@ -137,12 +137,12 @@ def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, p
 def savings(plans: tuple[Plan, ...], view: str = "same_gpus") -> tuple[Saving, ...]:
     """Savings of each plan against each other one."""
     found = []
-    for frm in plans:
+    for base in plans:
         for to in plans:
-            if frm is to or not (frm.fits and to.fits) or frm.gpu != to.gpu:
+            if base is to or not (base.fits and to.fits) or base.gpu != to.gpu:
                 continue
             for metric in ("cost_usd", "duration_days", "gpu_hours", "energy_mwh", "carbon_tco2e"):
-                before, after = getattr(frm, metric), getattr(to, metric)
+                before, after = getattr(base, metric), getattr(to, metric)
                 if before is None or after is None:
                     continue
                 mid, less = 1 - after.mid / before.mid, before.mid - after.mid
@@ -150,7 +150,7 @@ def savings(plans: tuple[Plan, ...], view: str = "same_gpus") -> tuple[Saving, .
                 amount = Estimate(low=less - wide, mid=less, high=less + wide)
                 found.append(
                     Saving(
-                        view=view, gpu=to.gpu, metric=metric, frm=frm.precision, to=to.precision,
+                        view=view, gpu=to.gpu, metric=metric, from_=base.precision, to=to.precision,
                         low=mid - 0.03, mid=mid, high=mid + 0.03,
                         amount=amount if metric in ("cost_usd", "gpu_hours") else None,
                     )

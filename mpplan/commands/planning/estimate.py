@@ -118,8 +118,8 @@ def _answer(ask: Ask, delivery: _Delivery) -> None:
 
     brief = delivery.form == "terminal" and not delivery.full
     with working("planning", quiet=delivery.quiet):
-        whole = not brief or delivery.page is not None
-        result = answer_question(ask, command=("mpplan", *sys.argv[1:]), whole=whole)
+        detailed = not brief or delivery.page is not None
+        result = answer_question(ask, command=("mpplan", *sys.argv[1:]), detailed=detailed)
     document = to_document(result.answer)
     content = _rendered(document, delivery.form, brief=brief)
     page = _rendered(document, delivery.page_form, color=False) if delivery.page is not None else ""

@@ -69,7 +69,7 @@ class Known:
         """Return the saving of one precision over another on the same GPUs, with its range."""
         savings = self.answer(precision=to, **inputs).savings
         asked = ("same_gpus", metric, frm, to)
-        saving = next((s for s in savings if (s.view, s.metric, s.frm, s.to) == asked), None)
+        saving = next((s for s in savings if (s.view, s.metric, s.from_, s.to) == asked), None)
         if saving is None:
             raise unanswered(f"no saving of {metric} from {frm} to {to}", precision=to, **inputs)
         return saving

@@ -46,10 +46,10 @@ def quickest_safe_way(
         least_ratio: the ratio of the plan's time to a way's below which the way is not worth mentioning.
     """
     tried = (_safely(way, plan.gpus, case_of) for way in _ways(question, case))
-    safe = [each for each in tried if each is not None]
+    safe = [candidate for candidate in tried if candidate is not None]
     if not safe:
         return
-    way, other, choice = min(safe, key=lambda each: float(each[2].scores.wall_s[each[2].best]))
+    way, other, choice = min(safe, key=lambda candidate: float(candidate[2].scores.wall_s[candidate[2].best]))
     assert plan.duration_days is not None
     days = Estimate.of_draws(other.evaluate(choice.winner, draws).wall_s).mid / DAY_S
     if plan.duration_days.mid >= least_ratio * days:
@@ -75,7 +75,7 @@ def _ways(question: Question, case: Case) -> Iterator[_Way]:
     """Yield the memory-saving ways that a refusal offers where nothing fits, if they train the same weights."""
     for way in leaner(case, question.fixed):
         change = way.flag if way.value is None else Message.of("hint.with", flags=(way.flag,))
-        yield _Way(change=change, question=way.asked(question))
+        yield _Way(change=change, question=way.apply(question))
     if not question.fine_tunes:
         return
     for variant in variants_of(question):

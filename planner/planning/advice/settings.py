@@ -16,10 +16,10 @@ CHECKPOINTING = {
 """Messages of the activation-checkpointing modes."""
 
 
-def differences(one: Layout, other: Layout) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+def differences(layout: Layout, other: Layout) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """Return the settings in which two layouts differ, as the first has them and as the second has them."""
-    names = [name for name in (*SHORT, *LONG, "act_ckpt") if getattr(one, name) != getattr(other, name)]
-    return tuple(_setting(one, name) for name in names), tuple(_setting(other, name) for name in names)
+    names = [name for name in (*SHORT, *LONG, "act_ckpt") if getattr(layout, name) != getattr(other, name)]
+    return tuple(_setting(layout, name) for name in names), tuple(_setting(other, name) for name in names)
 
 
 def _setting(layout: Layout, name: str) -> Message:

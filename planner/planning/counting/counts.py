@@ -18,7 +18,7 @@ from planner.planning.choice import AT_ONCE, Choice
 from planner.planning.counting.fewer import fewer
 from planner.planning.counting.more_money import much_sooner
 from planner.planning.counting.search import Bools, CountSearch
-from planner.planning.fitting.shortage import nothing
+from planner.planning.fitting.shortage import refusal
 from planner.planning.targets import NO_TARGETS, Targets
 from planner.rates.terms import Draws
 
@@ -39,9 +39,9 @@ within what the layouts that a search over GPU counts leaves out may change."""
 def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_TARGETS, *, at_least: int = 1) -> Choice:
     """Return the best layout on the fewest whole nodes that meet the targets safely.
 
-    At least `at_least` GPUs are known to be needed. Where somewhat more GPUs finish sooner and cost less (`_cheaper`),
-    the fewest of these close to the cheapest are taken. Where no number of GPUs has a safe layout that meets the
-    targets, the result is the fewest on which a layout meets them that is more likely to fit than not.
+    At least `at_least` GPUs are known to be needed. Where somewhat more GPUs finish sooner and cost less
+    (`_cheaper_on_more`), the fewest of these close to the cheapest are taken. Where no number of GPUs has a safe layout
+    that meets the targets, the result is the fewest on which a layout meets them that is more likely to fit than not.
 
     Raises:
         NoPlanError: no number of GPUs meets the targets; the error says by how much, and what would.
@@ -52,9 +52,9 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     first = max(at_least, least)
     too_few, empty = first - 1, 0
     for window in _windows(case, search.targets, first):
-        layouts, scores, fits = search.look_between(window)
+        layouts, scores, fits = search.score_between(window)
         empty = 0 if len(layouts) else empty + 1
-        if search.near.evaluated and empty == MOST_EMPTY:
+        if search.near_misses.evaluated and empty == MOST_EMPTY:
             break
         if not len(layouts):
             continue
@@ -63,15 +63,15 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
         if choice is not None:
             too_few = int(layouts.gpus[layouts.gpus < choice.gpus].max(initial=too_few))
             choice = _finer(search, too_few, choice)
-            return _cheaper(search, fewer(search, choice, layouts.take(fits), scores.wall_s[fits]))
+            return _cheaper_on_more(search, fewer(search, choice, layouts.take(fits), scores.wall_s[fits]))
         too_few = int(layouts.gpus.max())
-        if search.near.wall_s and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
+        if search.near_misses.wall_s and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
             break  # more GPUs only add cost
     if risky is not None:
         return risky
     if targets.advised:
-        _look_below(search, least)
-        _look_in_time(search)
+        _score_below(search, least)
+        _keep_costs_in_time(search)
     return _met_or_refused(search)
 
 
@@ -80,7 +80,7 @@ def fewest_between(
 ) -> Choice | None:
     """Return the best layout on the fewest round number of GPUs in a range that meets the targets safely, or None."""
     search = CountSearch(case=case, fixed=fixed, draws=draws, targets=targets)
-    layouts, scores, fits = search.look_between(between)
+    layouts, scores, fits = search.score_between(between)
     return search.first_met(layouts, scores, fits)[0] if len(layouts) else None
 
 
@@ -146,13 +146,13 @@ def _finer(search: CountSearch, too_few: int, enough: Choice) -> Choice:
     counts = counts_between(search.case.cluster, too_few, enough.gpus)
     if not len(counts):
         return enough
-    layouts, scores, fits = search.look_on(counts)
+    layouts, scores, fits = search.score_on(counts)
     if not len(layouts):  # none of these counts splits the model
         return enough
     return search.first_met(layouts, scores, fits)[0] or enough
 
 
-def _cheaper(search: CountSearch, enough: Choice) -> Choice:
+def _cheaper_on_more(search: CountSearch, enough: Choice) -> Choice:
     """Return the choice on somewhat more GPUs where these finish sooner and are cheaper: the fewest near the cheapest.
 
     Half as many GPUs again are considered, twice as many for fine-tuning, and `MORE_NODES` more nodes in any case. The
@@ -164,7 +164,7 @@ def _cheaper(search: CountSearch, enough: Choice) -> Choice:
     within = CHEAPER_WITHIN if case.recipe.method == "pretrain" else TUNING_CHEAPER_WITHIN
     most = max(within * enough.gpus, enough.gpus + MORE_NODES * case.cluster.gpus_per_node)
     most = min(most, search.targets.most_gpus)
-    layouts, scores, fits = search.look_between((enough.gpus + 1, most))
+    layouts, scores, fits = search.score_between((enough.gpus + 1, most))
     if not len(layouts):
         return enough
     counts, inverse = np.unique(layouts.gpus[fits], return_inverse=True)
@@ -173,7 +173,7 @@ def _cheaper(search: CountSearch, enough: Choice) -> Choice:
     cheapest = least_gpu_s.argsort()[:MOST_CHEAPER]
     promising = counts[cheapest[least_gpu_s[cheapest] < enough.gpus * _wall_s(enough)]]
     more = [choice for choice in search.choices(layouts, scores, fits, sorted(promising.tolist())) if choice.safe]
-    able = [enough, *(choice for choice in search.foreseen(more) if search.meets(choice))]
+    able = [enough, *(choice for choice in search.evaluated_ahead(more) if search.meets(choice))]
     return first_cheap(case, able, search.draws)
 
 
@@ -226,9 +226,9 @@ def _falling(
     high = search.targets.most_gpus
     while high >= at_least:
         low = max(at_least, high // 2 + 1 if high > 8 * search.case.cluster.gpus_per_node else 1)
-        yield search.look_between((low, high))
+        yield search.score_between((low, high))
         high = low - 1
-    yield search.look_on(np.array([gpus for gpus in parts_of_a_node if gpus <= search.targets.most_gpus], np.int64))
+    yield search.score_on(np.array([gpus for gpus in parts_of_a_node if gpus <= search.targets.most_gpus], np.int64))
 
 
 def _soonest_of(
@@ -237,14 +237,14 @@ def _soonest_of(
     """Return the choices that finish soonest within the budget: the safe one, and the risky one."""
     safe: Choice | None = None
     risky: Choice | None = None
-    looked_at: list[int] = []
+    tried: list[int] = []
     while True:
-        open_ = fits & search.within(scores) & ~np.isin(layouts.gpus, looked_at)
+        open_ = fits & search.within(scores) & ~np.isin(layouts.gpus, tried)
         able = np.flatnonzero(open_ if safe is None else open_ & (scores.wall_s < _wall_s(safe)))
         counts = list(dict.fromkeys(int(gpus) for gpus in layouts.gpus[able[np.argsort(scores.wall_s[able])]]))
         if not counts:
             return safe, risky
-        looked_at += counts[:AT_ONCE]
+        tried += counts[:AT_ONCE]
         for choice in search.choices(layouts, scores, fits, counts[:AT_ONCE]):
             best = safe if choice.safe else risky
             if (best is None or _wall_s(choice) < _wall_s(best)) and search.meets(choice):
@@ -265,13 +265,13 @@ def _met_or_refused(search: CountSearch) -> Choice:
     if search.is_out_of_reach and not search.targets.advised:
         # A caller without advice compares GPUs and does not read the message.
         raise NoPlanError(Message.of("error.no_offer", gpus=1), hint=Message.of("hint.no_offer", flags=()))
-    error = nothing(search.case, search.fixed, search.near, search.draws, search.targets)
-    if search.near.met is None:
+    error = refusal(search.case, search.fixed, search.near_misses, search.draws, search.targets)
+    if search.near_misses.met is None:
         raise error
-    return search.near.met
+    return search.near_misses.met
 
 
-def _look_in_time(search: CountSearch) -> None:
+def _keep_costs_in_time(search: CountSearch) -> None:
     """Keep only the costs of plans that meet the deadline at the confidence, where both targets exclude each other."""
     if search.targets.deadline_s is None or search.targets.budget_usd is None:
         return
@@ -279,14 +279,14 @@ def _look_in_time(search: CountSearch) -> None:
         choice = fewest(search.case, search.fixed, search.draws, replace(search.targets, budget_usd=None))
     except NoPlanError:
         return
-    in_time = {gpus: usd for gpus, usd in search.near.cost_usd.items() if gpus >= choice.gpus}
-    search.near.cost_usd = {choice.gpus: float(choice.scores.cost_usd[choice.best])} | in_time
+    in_time = {gpus: usd for gpus, usd in search.near_misses.cost_usd.items() if gpus >= choice.gpus}
+    search.near_misses.cost_usd = {choice.gpus: float(choice.scores.cost_usd[choice.best])} | in_time
 
 
-def _look_below(search: CountSearch, least: int) -> None:
+def _score_below(search: CountSearch, least: int) -> None:
     """Score fewer GPUs than a deadline needs at best: where the batch cannot feed more, fewer may finish sooner.
 
     The search itself starts at the least number that the deadline needs.
     """
     for window in _windows(search.case, Targets(most_gpus=min(least - 1, search.targets.most_gpus))):
-        search.look_between(window)
+        search.score_between(window)

@@ -43,18 +43,18 @@ def fewer(search: CountSearch, enough: Choice, layouts: Layouts, wall_s: Floats)
     if search.targets.deadline_s is None or search.case.recipe.batch_band is None:
         return enough
     least = _least_gpus(search, enough)
-    alike = [_split_as(search, enough, split, least) for split in _splits(layouts, wall_s)]
-    layouts = Layouts.joined([some for some in alike if some is not None])
+    same_splits = [_split_as(search, enough, split, least) for split in _splits(layouts, wall_s)]
+    layouts = Layouts.joined([same_split for same_split in same_splits if same_split is not None])
     if len(layouts):
-        scores, fits = search.look(layouts)
+        scores, fits = search.score(layouts)
         enough = search.first_met(layouts, scores, fits, EXACT)[0] or enough
-    return _again(search, enough)
+    return _retry_all_layouts(search, enough)
 
 
 def _least_gpus(search: CountSearch, enough: Choice) -> int:
     """Return the number of GPUs below which only far fewer GPU-hours would meet the deadline."""
     assert search.targets.deadline_s is not None
-    share = search.walls_s.get(enough.gpus, search.targets.deadline_s) / search.targets.deadline_s
+    share = search.wall_s_by_gpus.get(enough.gpus, search.targets.deadline_s) / search.targets.deadline_s
     return math.ceil(LEAST_SHARE * share * enough.gpus)
 
 
@@ -72,19 +72,21 @@ def _split_as(search: CountSearch, enough: Choice, split: tuple[int, int, int], 
     tp, cp, pp = split
     step = math.lcm(tp * cp * pp, search.case.cluster.gpus_per_node)
     counts = np.arange(-(-least // step) * step, enough.gpus, step, dtype=np.int64)[-MOST_COUNTS:]
-    counts = counts[~np.isin(counts, list(search.walls_s))]
+    counts = counts[~np.isin(counts, list(search.wall_s_by_gpus))]
     if not len(counts):
         return None
     fixed = replace(search.fixed, tp=tp, cp=cp, pp=pp)
     return enumerate_layouts(search.case.recipe, search.case.cluster, fixed, gpus=counts)
 
 
-def _again(search: CountSearch, enough: Choice) -> Choice:
+def _retry_all_layouts(search: CountSearch, enough: Choice) -> Choice:
     """Try all layouts of a given number on the fastest smaller number of GPUs that just missed the deadline."""
     assert search.targets.deadline_s is not None
     most_s = HARDLY_MISSED * search.targets.deadline_s
-    near = {wall_s: gpus for gpus, wall_s in search.walls_s.items() if gpus < enough.gpus and wall_s <= most_s}
-    if not near:
+    just_missed = {
+        wall_s: gpus for gpus, wall_s in search.wall_s_by_gpus.items() if gpus < enough.gpus and wall_s <= most_s
+    }
+    if not just_missed:
         return enough
-    again = best_given(search.case, search.fixed, near[min(near)])
-    return again if again.best is not None and again.safe and search.meets(again) else enough
+    retried = best_given(search.case, search.fixed, just_missed[min(just_missed)])
+    return retried if retried.best is not None and retried.safe and search.meets(retried) else enough

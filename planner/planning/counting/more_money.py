@@ -26,7 +26,7 @@ def much_sooner(search: CountSearch, chosen: Choice) -> Message | None:
         search: the search for the soonest end within the budget, with the figures of the other numbers of GPUs it saw.
         chosen: the choice that it found.
     """
-    budget, case, near = search.targets.budget_usd, search.case, search.near
+    budget, case, near_misses = search.targets.budget_usd, search.case, search.near_misses
     mid_usd, mid_s = float(chosen.scores.cost_usd[chosen.best]), float(chosen.scores.wall_s[chosen.best])
     if budget is None or not mid_usd:  # a run that costs nothing already ends as soon as it can
         return None
@@ -34,8 +34,8 @@ def much_sooner(search: CountSearch, chosen: Choice) -> Message | None:
     ratio = at_confidence(plan.cost_usd, search.targets.confidence_ratio) / mid_usd
     soon = [
         gpus
-        for gpus, wall_s in sorted(near.wall_s.items(), key=lambda item: item[1])
-        if wall_s <= MUCH_SOONER * mid_s and near.cost_usd[gpus] * ratio <= LITTLE_MORE * budget
+        for gpus, wall_s in sorted(near_misses.wall_s.items(), key=lambda item: item[1])
+        if wall_s <= MUCH_SOONER * mid_s and near_misses.cost_usd[gpus] * ratio <= LITTLE_MORE * budget
     ]
     planned_days = _days(plan.wall_s)
     for gpus in soon[:MOST_TRIED]:

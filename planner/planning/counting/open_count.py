@@ -63,9 +63,9 @@ def counted(question: Question, case: Case, targets: Targets, draws: Draws) -> C
 
 def _as_given(question: Question, case: Case, chosen: Choice, targets: Targets, draws: Draws) -> Choice:
     """Return the best layout on the chosen number of GPUs as if that had been given: more layouts are tried then."""
-    again = best_given(case, question.fixed, chosen.gpus)
-    sure = again.best is not None and again.safe >= chosen.safe
-    return again if sure and targets.met_by(case.evaluate(again.winner, draws)) else chosen
+    as_given = best_given(case, question.fixed, chosen.gpus)
+    sure = as_given.best is not None and as_given.safe >= chosen.safe
+    return as_given if sure and targets.met_by(case.evaluate(as_given.winner, draws)) else chosen
 
 
 def _is_sold_alone(question: Question, case: Case) -> bool:
@@ -75,8 +75,8 @@ def _is_sold_alone(question: Question, case: Case) -> bool:
 
 def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
     """Return the numbers of GPUs below a whole node that a plan may have: powers of two, which divide a node's GPUs."""
-    whole = cluster.gpus_per_node
-    return tuple(2**power for power in range(whole.bit_length()) if 2**power < whole)
+    node = cluster.gpus_per_node
+    return tuple(2**power for power in range(node.bit_length()) if 2**power < node)
 
 
 def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Counted | None:
@@ -89,17 +89,17 @@ def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draw
         return None
     why = "note.within_the_hour" if targets.budget_alone else "note.fewest_gpus"
     targets = _soon_enough(targets)
-    whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
-    counts = [gpus for gpus in parts_of_a_node(case.cluster) + whole if gpus <= targets.most_gpus]
+    full_machine = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
+    counts = [gpus for gpus in parts_of_a_node(case.cluster) + full_machine if gpus <= targets.most_gpus]
     for number, gpus in enumerate(counts):
         choice = best_on(case, question.fixed, gpus)
         enough = choice.safe or (gpus == 1 and case.cluster.gpu.gpus_per_node == 1)  # a single card may be risky
         if choice.best is not None and enough and targets.met_by(case.evaluate(choice.winner, draws)):
-            return Counted(choice=_cheaper(question, case, choice, counts[number + 1 :], draws), why=why)
+            return Counted(choice=_cheapest_in_node(question, case, choice, counts[number + 1 :], draws), why=why)
     return None
 
 
-def _cheaper(question: Question, case: Case, fewest_gpus: Choice, more: Sequence[int], draws: Draws) -> Choice:
+def _cheapest_in_node(question: Question, case: Case, fewest_gpus: Choice, more: Sequence[int], draws: Draws) -> Choice:
     """Return the choice on the fewest GPUs of a node that is close to the cheapest.
 
     A run that is short of memory may finish sooner, and for less money, on more GPUs. Larger numbers are considered

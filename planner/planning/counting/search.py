@@ -14,7 +14,7 @@ from planner.parallelism.search import FixedLayout, enumerate_layouts, round_cou
 from planner.performance.evaluation import Score
 from planner.planning.case import Case
 from planner.planning.choice import AT_ONCE, Choice, choose_each
-from planner.planning.fitting.shortage import Nearest
+from planner.planning.fitting.shortage import NearMisses
 from planner.planning.targets import Targets, at_confidence
 from planner.rates.terms import Draws
 
@@ -38,7 +38,7 @@ class CountSearch:
     fixed: FixedLayout
     draws: Draws
     targets: Targets
-    near: Nearest = field(default_factory=Nearest)
+    near_misses: NearMisses = field(default_factory=NearMisses)
     wall_ratio: float = 0.0
     """Duration at the confidence over that at mid, of the layout evaluated last."""
     usd_ratio: float = 0.0
@@ -46,7 +46,7 @@ class CountSearch:
     least_wall_ratio: float = math.inf
     """Least `wall_ratio` so far; infinite where nothing was evaluated. `least_usd_ratio` is the least `usd_ratio`."""
     least_usd_ratio: float = math.inf
-    walls_s: dict[int, float] = field(default_factory=dict)
+    wall_s_by_gpus: dict[int, float] = field(default_factory=dict)
     """Duration at the confidence by number of GPUs, where one was evaluated."""
 
     def __post_init__(self) -> None:
@@ -57,28 +57,28 @@ class CountSearch:
         """Reset the ratios to a lower bound: above the median, a figure at the confidence is not below that at mid."""
         self.wall_ratio = self.usd_ratio = 1.0 if self.targets.confidence_ratio >= 0.5 else LEAST_RATIO
 
-    def look(self, layouts: Layouts) -> tuple[Score, Bools]:
+    def score(self, layouts: Layouts) -> tuple[Score, Bools]:
         """Return the scores of some layouts, and which of them fit."""
         scores = self.case.score(layouts)
-        return scores, self._seen(layouts, scores)
+        return scores, self._record(layouts, scores)
 
-    def look_on(self, counts: Ints) -> tuple[Layouts, Score, Bools]:
+    def score_on(self, counts: Ints) -> tuple[Layouts, Score, Bools]:
         """Return every layout on some numbers of GPUs, their scores, and which of them fit."""
         layouts, scores = self.case.score_on(self.fixed, counts.tolist())
-        return layouts, scores, self._seen(layouts, scores)
+        return layouts, scores, self._record(layouts, scores)
 
-    def look_between(self, window: tuple[float, float]) -> tuple[Layouts, Score, Bools]:
-        """As `look_on`, for the numbers of GPUs in a range: round ones, or those over which a given batch divides."""
+    def score_between(self, window: tuple[float, float]) -> tuple[Layouts, Score, Bools]:
+        """As `score_on`, for the numbers of GPUs in a range: round ones, or those over which a given batch divides."""
         recipe, cluster = self.case.recipe, self.case.cluster
         if recipe.batch_band is not None:
-            return self.look_on(round_counts(cluster, *window))
+            return self.score_on(round_counts(cluster, *window))
         layouts = enumerate_layouts(recipe, cluster, self.fixed, gpus_between=window)
-        return layouts, *self.look(layouts)
+        return layouts, *self.score(layouts)
 
-    def _seen(self, layouts: Layouts, scores: Score) -> Bools:
+    def _record(self, layouts: Layouts, scores: Score) -> Bools:
         """Record the figures of some layouts that a refusal would report, and return which of the layouts fit."""
         if len(layouts):
-            self.near.look(self.case, layouts, scores, self.targets.deadline_s)
+            self.near_misses.record(self.case, layouts, scores, self.targets.deadline_s)
         return self.case.fits(scores)
 
     def within(self, scores: Score, slack: float = SLACK) -> Bools:
@@ -98,7 +98,7 @@ class CountSearch:
         """Return whether a choice meets the targets at the confidence, and update the ratios."""
         drawn, confidence = self.case.evaluate(choice.winner, self.draws), self.targets.confidence_ratio
         wall_s = at_confidence(drawn.wall_s, confidence)
-        self.walls_s[choice.gpus] = wall_s
+        self.wall_s_by_gpus[choice.gpus] = wall_s
         self.wall_ratio = wall_s / float(choice.scores.wall_s[choice.best])
         mid_usd = float(choice.scores.cost_usd[choice.best])
         self.usd_ratio = at_confidence(drawn.cost_usd, confidence) / mid_usd if mid_usd else 0.0
@@ -112,8 +112,8 @@ class CountSearch:
         return any(
             limit is not None and min(figures.values(), default=math.inf) * ratio > limit * OUT_OF_REACH
             for figures, ratio, limit in (
-                (self.near.wall_s, self.least_wall_ratio, self.targets.deadline_s),
-                (self.near.cost_usd, self.least_usd_ratio, self.targets.budget_usd),
+                (self.near_misses.wall_s, self.least_wall_ratio, self.targets.deadline_s),
+                (self.near_misses.cost_usd, self.least_usd_ratio, self.targets.budget_usd),
             )
         )
 
@@ -123,29 +123,29 @@ class CountSearch:
         while waiting:
             now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
             groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in now]
-            chosen = choose_each(self.case, layouts, scores, groups, self.near.evaluated)
+            chosen = choose_each(self.case, layouts, scores, groups, self.near_misses.evaluated)
             yield from (choice for choice in chosen if choice.best is not None)
 
-    def foreseen(self, choices: Iterable[Choice]) -> list[Choice]:
+    def evaluated_ahead(self, choices: Iterable[Choice]) -> list[Choice]:
         """Return the choices, after evaluating those that could meet the targets under the draws in one pass."""
-        listed = list(choices)
-        able = [choice.winner for choice in listed if self.could_meet(choice)]
-        self.case.evaluate_ahead(Layouts.joined(able), self.draws)
-        return listed
+        evaluated = list(choices)
+        winners = [choice.winner for choice in evaluated if self.could_meet(choice)]
+        self.case.evaluate_ahead(Layouts.joined(winners), self.draws)
+        return evaluated
 
     def first_met(
         self, layouts: Layouts, scores: Score, fits: Bools, slack: float = SLACK
     ) -> tuple[Choice | None, Choice | None]:
         """Return the choice on the fewest GPUs that meets the targets safely, and the one that does so at a risk."""
         risky: Choice | None = None
-        looked_at: set[int] = set()
+        tried: set[int] = set()
         while True:
             able = fits & self.within(scores, slack)
-            counts = [count for count in sorted(set(layouts.gpus[able].tolist())) if count not in looked_at][:AT_ONCE]
+            counts = [count for count in sorted(set(layouts.gpus[able].tolist())) if count not in tried][:AT_ONCE]
             if not counts:
                 return None, risky
-            looked_at.update(counts)
-            for choice in self.foreseen(self.choices(layouts, scores, fits, counts)):
+            tried.update(counts)
+            for choice in self.evaluated_ahead(self.choices(layouts, scores, fits, counts)):
                 if (choice.safe or risky is None) and self.could_meet(choice) and self.meets(choice):
                     if choice.safe:
                         return choice, risky

@@ -39,8 +39,8 @@ def helpful(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int]) -> tupl
             lower.append((need, way))
         elif need is not None:
             others.append(way)
-    lower.sort(key=lambda each: each[0].bytes)
-    enough = tuple(_told(case, way.flag, need) for need, way in lower if need.is_worth_trying(case))
+    lower.sort(key=lambda entry: entry[0].bytes)
+    enough = tuple(_way_with_needs(case, way.flag, need) for need, way in lower if need.is_worth_trying(case))
     return (*(enough or _together(case, fixed, gpus, [*(way for _, way in lower), *others])), MORE_MEMORY)
 
 
@@ -57,13 +57,13 @@ class _Need:
         return self.risk <= max(case.memory_risk, WORTH_TRYING) and self.host_bytes <= MOST_HOST_BYTES
 
 
-def _told(case: Case, way: Message, need: _Need) -> Message:
+def _way_with_needs(case: Case, way: Message, need: _Need) -> Message:
     """Return a way, with the host memory that it needs and its risk."""
-    needs = told_needs(case, need.host_bytes, need.risk)
+    needs = needs_messages(case, need.host_bytes, need.risk)
     return Message.of("hint.option", option=way, needs=needs) if needs else way
 
 
-def told_needs(case: Case, host_bytes: float, risk: float) -> tuple[Message, ...]:
+def needs_messages(case: Case, host_bytes: float, risk: float) -> tuple[Message, ...]:
     """Return the host memory that a way takes, if any, and its risk where that is above the limit."""
     on_host = (Message.of("hint.on_host", host_gib=host_bytes / GIB),) if host_bytes else ()
     return on_host if risk <= case.memory_risk else (*on_host, Message.of("hint.running_out", risk=risk))
@@ -77,7 +77,7 @@ def with_risk(case: Case, option: Message, risk: float | None) -> Message:
         option: what to do.
         risk: memory risk of the plan under that option; None where it is safe.
     """
-    needs = () if risk is None else told_needs(case, 0.0, risk)
+    needs = () if risk is None else needs_messages(case, 0.0, risk)
     return Message.of("hint.option", option=option, needs=needs) if needs else option
 
 
@@ -101,7 +101,7 @@ def _together(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], ways:
         enough = _needed_with(case, fixed, gpus, others)
         if enough is not None:
             ways, need = others, enough
-    return (_told(case, Message.of("hint.together", ways=tuple(way.flag for way in ways)), need),)
+    return (_way_with_needs(case, Message.of("hint.together", ways=tuple(way.flag for way in ways)), need),)
 
 
 def _needed_with(case: Case, fixed: FixedLayout, gpus: int | tuple[int, int], ways: list[Way]) -> _Need | None:

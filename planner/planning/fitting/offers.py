@@ -13,7 +13,7 @@ from planner.lazy import dataclass
 from planner.parallelism.search import enumerate_layouts
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.planning.fitting.lean import told_needs
+from planner.planning.fitting.lean import needs_messages
 from planner.planning.fitting.neighbours import next_above
 from planner.planning.fitting.one_node import LEAN_LOSS, held_by_a_node, with_its_losses
 from planner.planning.fitting.variants import Variant, asked_as, changes, given_loss, variants_of
@@ -30,7 +30,7 @@ class _Change:
     """A way to train, and the flags that turn the question into it."""
 
     flags: tuple[Message, ...]
-    asked: Callable[[Question], Question]
+    apply: Callable[[Question], Question]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,47 +44,47 @@ class _Search:
     fitting: list[frozenset[Message]]
     """Flags of the ways that fit."""
 
-    def look(self, some: Iterable[_Change]) -> bool:
+    def try_changes(self, candidates: Iterable[_Change]) -> bool:
         """Try some changes, except those that include one that is enough; return whether any way fits by now."""
-        for change in some:
+        for change in candidates:
             flags = frozenset(change.flags)
             if flags and not any(enough <= flags for enough in self.fitting):
-                way = self._told(change)
+                way = self._fitting_way(change)
                 if way is not None:
                     self.ways.append(way)
                     self.fitting.append(flags)
         return bool(self.ways)
 
-    def _told(self, change: _Change) -> Message | None:
+    def _fitting_way(self, change: _Change) -> Message | None:
         """Return a change with its needs and risk; None where it does not fit, or its risk is not worth a try."""
-        asked, cluster = self._as_planned(change.asked), self.case.cluster
-        if why_unable(asked.model, asked.asked, cluster.gpu, asked.method) is not None:
+        changed, cluster = self._as_planned(change.apply), self.case.cluster
+        if why_unable(changed.model, changed.asked, cluster.gpu, changed.method) is not None:
             return None
-        other = self.case.trained_as(asked.recipe(asked.asked, cluster))
+        changed_case = self.case.trained_as(changed.recipe(changed.asked, cluster))
         try:
-            layouts = enumerate_layouts(other.recipe, cluster, asked.fixed, gpus=self.gpus)
+            layouts = enumerate_layouts(changed_case.recipe, cluster, changed.fixed, gpus=self.gpus)
         except UsageError:  # the fixed parts of the layout exclude it
             return None
         if not len(layouts):
             return None
-        needed_bytes = other.score(layouts).memory_bytes
+        needed_bytes = changed_case.score(layouts).memory_bytes
         leanest = int(np.argmin(needed_bytes))
         if needed_bytes[leanest] > usable_bytes(cluster.gpu):
             return None
-        risk, host_bytes = risk_of(other, layouts.only(leanest)), other.host_bytes(layouts.only(leanest))
+        risk, host_bytes = risk_of(changed_case, layouts.only(leanest)), changed_case.host_bytes(layouts.only(leanest))
         if risk > max(self.case.memory_risk, WORTH_TRYING) or host_bytes > MOST_HOST_BYTES:
             return None
         needed = Message.of("hint.needs_gib", needed_gib=float(needed_bytes[leanest]) / GIB)
         key = "hint.way_without" if change.flags[0].key == "hint.without" else "hint.way"
-        return Message.of(key, flags=change.flags, needs=(needed, *told_needs(self.case, host_bytes, risk)))
+        return Message.of(key, flags=change.flags, needs=(needed, *needs_messages(self.case, host_bytes, risk)))
 
-    def _as_planned(self, asked: Callable[[Question], Question]) -> Question:
+    def _as_planned(self, apply: Callable[[Question], Question]) -> Question:
         """Return the question of a way as planned: with the stack and loss of one node, where a node holds it."""
         if self.question.on_a_node is not None:
-            for alone in with_its_losses(asked(self.question.on_a_node)):
-                if held_by_a_node(alone, self.case.cluster, parameters=self.case.rates.parameters):
-                    return alone
-        return asked(self.question)
+            for with_loss in with_its_losses(apply(self.question.on_a_node)):
+                if held_by_a_node(with_loss, self.case.cluster, parameters=self.case.rates.parameters):
+                    return with_loss
+        return apply(self.question)
 
 
 def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
@@ -95,33 +95,37 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
     for, methods that train adapters come first among these, and the rest is tried only if none of them fits.
     """
     search = _Search(question=question, case=case, gpus=gpus, ways=[], fitting=[])
-    ways = [_taking(way) for way in leaner(case, question.fixed)]
-    if not search.look(ways):
-        search.look(_both(*pair) for pair in combinations(ways, 2))
+    ways = [_way_change(way) for way in leaner(case, question.fixed)]
+    if not search.try_changes(ways):
+        search.try_changes(_combined(*pair) for pair in combinations(ways, 2))
     variants = list(_with_losses(question, case))
-    search.look(_put(question, variant) for variant in variants if variant.method == question.method)
-    others = [variant for variant in variants if variant.method != question.method]
+    search.try_changes(_variant_change(question, variant) for variant in variants if variant.method == question.method)
+    other_methods = [variant for variant in variants if variant.method != question.method]
     if find_method(question.method).adapts:
-        kin = [_put(question, variant) for variant in others if find_method(variant.method).adapts]
+        adapter_changes = [
+            _variant_change(question, variant) for variant in other_methods if find_method(variant.method).adapts
+        ]
         left_out = [way for way in ways if way.flags[0].key == "hint.without"]
-        if search.look(kin) or search.look(_both(one, way) for one in kin for way in left_out):
+        if search.try_changes(adapter_changes) or search.try_changes(
+            _combined(change, way) for change in adapter_changes for way in left_out
+        ):
             return tuple(search.ways)
-    search.look(_put(question, variant) for variant in others)
+    search.try_changes(_variant_change(question, variant) for variant in other_methods)
     return tuple(search.ways)
 
 
-def _taking(way: Way) -> _Change:
-    return _Change(flags=(way.flag,), asked=way.asked)
+def _way_change(way: Way) -> _Change:
+    return _Change(flags=(way.flag,), apply=way.apply)
 
 
-def _put(question: Question, variant: Variant) -> _Change:
-    return _Change(flags=changes(question, variant), asked=lambda one: asked_as(one, variant))
+def _variant_change(question: Question, variant: Variant) -> _Change:
+    return _Change(flags=changes(question, variant), apply=lambda original: asked_as(original, variant))
 
 
-def _both(first: _Change, second: _Change) -> _Change:
+def _combined(first: _Change, second: _Change) -> _Change:
     """Combine two changes into one, with removed flags after added ones."""
     flags = sorted((*first.flags, *second.flags), key=lambda flag: flag.key == "hint.without")
-    return _Change(flags=tuple(flags), asked=lambda one: second.asked(first.asked(one)))
+    return _Change(flags=tuple(flags), apply=lambda original: second.apply(first.apply(original)))
 
 
 def _with_losses(question: Question, case: Case) -> Iterator[Variant]:

@@ -41,7 +41,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(slots=True, kw_only=True)
-class Nearest:
+class NearMisses:
     """The plans that came closest to the targets, for the message when nothing meets them."""
 
     evaluated: int = 0
@@ -53,7 +53,7 @@ class Nearest:
     met: Choice | None = None
     """A plan that meets the targets after all: the search took it for too slow or too dear by another plan's ratio."""
 
-    def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
+    def record(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
         """Take some layouts into account."""
         fits = case.fits(scores)
         in_time = fits if deadline_s is None else fits & (scores.wall_s <= deadline_s)
@@ -65,31 +65,31 @@ class Nearest:
 
 def _keep_least(least: dict[int, float], gpus: Ints, values: Floats) -> None:
     """Keep the least of the values for each number of GPUs."""
-    counts, which = np.unique(gpus, return_inverse=True)
-    here = np.full(len(counts), np.inf)
-    np.minimum.at(here, which, values)
-    for count, value in zip(counts.tolist(), here.tolist(), strict=True):
+    counts, groups = np.unique(gpus, return_inverse=True)
+    lowest = np.full(len(counts), np.inf)
+    np.minimum.at(lowest, groups, values)
+    for count, value in zip(counts.tolist(), lowest.tolist(), strict=True):
         least[count] = min(value, least.get(count, math.inf))
 
 
-def nothing(case: Case, fixed: FixedLayout, near: Nearest, draws: Draws, targets: Targets) -> NoPlanError:
+def refusal(case: Case, fixed: FixedLayout, near_misses: NearMisses, draws: Draws, targets: Targets) -> NoPlanError:
     """Return the error for targets that no number of GPUs meets (memory, time or money), with a sufficient change."""
-    if not near.wall_s:
-        return _too_big(case, fixed, near, targets)
-    nearest = _Closest(case=case, fixed=fixed, draws=draws, near=near, targets=targets)
-    fastest = nearest.least(near.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
+    if not near_misses.wall_s:
+        return _too_big(case, fixed, near_misses, targets)
+    evaluator = _PlanEvaluator(case=case, fixed=fixed, draws=draws, near_misses=near_misses, targets=targets)
+    fastest = evaluator.least(near_misses.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
     fastest_s = fastest.figure
     if not math.isfinite(fastest_s):  # layouts that fit at mid do not under most draws
-        return _too_big(case, fixed, near, targets)
+        return _too_big(case, fixed, near_misses, targets)
     late = targets.deadline_s is not None and fastest_s > targets.deadline_s
-    if late or targets.budget_usd is None or not near.cost_usd:
-        return _too_slow(nearest, fastest)
+    if late or targets.budget_usd is None or not near_misses.cost_usd:
+        return _too_slow(evaluator, fastest)
 
     def usd_in_time(drawn: Evaluation) -> float:
         in_time = replace(targets, budget_usd=None).met_by(drawn)
         return at_confidence(drawn.cost_usd, targets.confidence_ratio) if in_time else math.inf
 
-    return _too_dear(case, nearest.least(near.cost_usd, usd_in_time), targets, draws)
+    return _too_dear(case, evaluator.least(near_misses.cost_usd, usd_in_time), targets, draws)
 
 
 MOST_TRIED = 16
@@ -103,7 +103,7 @@ factor."""
 
 
 @dataclass(slots=True, kw_only=True)
-class _Least:
+class _LeastFigure:
     """The least figure of a plan under draws, with its number of GPUs and its choice."""
 
     gpus: int
@@ -112,7 +112,7 @@ class _Least:
     safe_figure: float = math.inf
     """The least figure of the safe plans."""
 
-    def look(self, choice: Choice, figure: float) -> None:
+    def record(self, choice: Choice, figure: float) -> None:
         """Take a plan into account."""
         if figure < self.figure:
             self.figure, self.gpus, self.choice = figure, choice.gpus, choice
@@ -127,16 +127,16 @@ class _Least:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Closest:
+class _PlanEvaluator:
     """Evaluates the plans on the most promising numbers of GPUs under draws."""
 
     case: Case
     fixed: FixedLayout
     draws: Draws
-    near: Nearest
+    near_misses: NearMisses
     targets: Targets
 
-    def least(self, at_mid: dict[int, float], figure: Callable[[Evaluation], float]) -> _Least:
+    def least(self, at_mid: dict[int, float], figure: Callable[[Evaluation], float]) -> _LeastFigure:
         """Return the least figure of a plan under draws.
 
         Args:
@@ -144,7 +144,7 @@ class _Closest:
             figure: takes an evaluation under draws; infinite where that does not count.
         """
         order = sorted(at_mid, key=lambda gpus: (at_mid[gpus], gpus))
-        best, least_ratio = _Least(gpus=order[0]), math.inf
+        best, least_ratio = _LeastFigure(gpus=order[0]), math.inf
         for start in range(0, len(order), TRIED_AT_ONCE):
             now = order[start : start + TRIED_AT_ONCE]
             enough = start >= MOST_TRIED or at_mid[now[0]] * least_ratio > best.figure * RATIO_SLACK
@@ -153,10 +153,10 @@ class _Closest:
             for choice in self._choices(now):
                 drawn = self.case.evaluate(choice.winner, self.draws)
                 value = figure(drawn)
-                if choice.safe and self.near.met is None and self.targets.met_by(drawn):
-                    self.near.met = choice
+                if choice.safe and self.near_misses.met is None and self.targets.met_by(drawn):
+                    self.near_misses.met = choice
                 least_ratio = min(least_ratio, value / at_mid[choice.gpus])
-                best.look(choice, value)
+                best.record(choice, value)
         return best
 
     def _choices(self, counts: list[int]) -> Iterator[Choice]:
@@ -165,13 +165,13 @@ class _Closest:
         return (choice for choice in choices if choice.best is not None)
 
 
-def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:
-    case, targets = nearest.case, nearest.targets
+def _too_slow(evaluator: _PlanEvaluator, fastest: _LeastFigure) -> NoPlanError:
+    case, targets = evaluator.case, evaluator.targets
     gpus, fastest_s = fastest.gpus, fastest.figure
     later_days = fastest_s * ROOM_RATIO / DAY_S
     hint = Message.of("hint.later_deadline_or_gpus", deadline_days=later_days)
     if not _at_most_allowed(case, gpus, targets):
-        batch = _batch_in_time(nearest)
+        batch = _batch_in_time(evaluator)
         key = "hint.later_deadline" if batch is None else "hint.later_deadline_or_batch"
         hint = Message.of(key, deadline_days=later_days, global_batch=batch or 0)
     values: dict[str, str | int | float] = {
@@ -186,31 +186,33 @@ def _too_slow(nearest: _Closest, fastest: _Least) -> NoPlanError:
         message = Message.of("error.too_slow", **values)
     else:
         message = Message.of("error.too_slow_within", **values, most=targets.most_gpus)
-    return NoPlanError(message, hint=at_risk(case, _and_budget(nearest, fastest, hint), fastest.risk(case)))
+    return NoPlanError(message, hint=at_risk(case, _and_budget(evaluator, fastest, hint), fastest.risk(case)))
 
 
-def _and_budget(nearest: _Closest, fastest: _Least, hint: Message) -> Message:
+def _and_budget(evaluator: _PlanEvaluator, fastest: _LeastFigure, hint: Message) -> Message:
     """Return a hint about the deadline, with the money that it takes where that is above the budget."""
-    targets, choice = nearest.targets, fastest.choice
+    targets, choice = evaluator.targets, fastest.choice
     if targets.budget_usd is None or choice is None:
         return hint
-    usd = at_confidence(nearest.case.evaluate(choice.winner, nearest.draws).cost_usd, targets.confidence_ratio)
+    usd = at_confidence(evaluator.case.evaluate(choice.winner, evaluator.draws).cost_usd, targets.confidence_ratio)
     return hint if usd <= targets.budget_usd else Message.of("hint.and_budget", hint=hint, budget_usd=enough_usd(usd))
 
 
-def _batch_in_time(nearest: _Closest) -> int | None:
+def _batch_in_time(evaluator: _PlanEvaluator) -> int | None:
     """Return the smallest of `_larger_batches` with which more GPUs meet the targets safely, or None."""
-    targets = nearest.targets
-    for batch in _larger_batches(nearest.case, nearest.fixed):
-        case, near = _with_batch(nearest.case, batch), Nearest()
-        layouts = enumerate_layouts(case.recipe, case.cluster, nearest.fixed, gpus_between=(1, targets.most_gpus))
+    targets = evaluator.targets
+    for batch in _larger_batches(evaluator.case, evaluator.fixed):
+        case, near_misses = _with_batch(evaluator.case, batch), NearMisses()
+        layouts = enumerate_layouts(case.recipe, case.cluster, evaluator.fixed, gpus_between=(1, targets.most_gpus))
         if not len(layouts):
             continue
-        near.look(case, layouts, case.score(layouts), targets.deadline_s)
-        if near.wall_s and min(near.wall_s.values()) <= (targets.deadline_s or math.inf):
-            again = replace(nearest, case=case, near=near)
-            again.least(near.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio))
-        if near.met is not None:
+        near_misses.record(case, layouts, case.score(layouts), targets.deadline_s)
+        if near_misses.wall_s and min(near_misses.wall_s.values()) <= (targets.deadline_s or math.inf):
+            batch_evaluator = replace(evaluator, case=case, near_misses=near_misses)
+            batch_evaluator.least(
+                near_misses.wall_s, lambda drawn: at_confidence(drawn.wall_s, targets.confidence_ratio)
+            )
+        if near_misses.met is not None:
             return batch
     return None
 
@@ -253,7 +255,7 @@ def fits_on(case: Case, keys: tuple[str, str], gpus: int, risk: float | None, wa
     return Message.of(keys[1], gpus=gpus, risk=risk, ways=ways)
 
 
-def _too_dear(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> NoPlanError:
+def _too_dear(case: Case, cheapest: _LeastFigure, targets: Targets, draws: Draws) -> NoPlanError:
     in_time = "" if targets.deadline_s is None else Message.of("error.within_days", days=targets.deadline_s / DAY_S)
     budget_usd = targets.budget_usd or 0.0
     return NoPlanError(
@@ -277,12 +279,12 @@ def _too_dear(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> N
 
 def _cents(budget_usd: float, cheapest_usd: float) -> int:
     """Return the decimals that show a small budget as given, and tell a budget from the cheapest option's cost."""
-    told = f"{budget_usd:.0f}"
-    small = budget_usd < CENTS_BELOW_USD and float(told) != budget_usd
-    return 2 if small or told == f"{cheapest_usd:.0f}" else 0
+    as_shown = f"{budget_usd:.0f}"
+    small = budget_usd < CENTS_BELOW_USD and float(as_shown) != budget_usd
+    return 2 if small or as_shown == f"{cheapest_usd:.0f}" else 0
 
 
-def _surer_or_dearer(case: Case, cheapest: _Least, targets: Targets, draws: Draws) -> Message:
+def _surer_or_dearer(case: Case, cheapest: _LeastFigure, targets: Targets, draws: Draws) -> Message:
     """Suggest a budget that is enough, or the confidence at which this one is, if that is more likely than not."""
     hint = larger_budget(case, cheapest.figure)
     if cheapest.choice is None or targets.budget_usd is None:
@@ -292,31 +294,31 @@ def _surer_or_dearer(case: Case, cheapest: _Least, targets: Targets, draws: Draw
     return Message.of("hint.or_confidence", hint=hint, confidence=percent / 100) if percent >= 50 else hint
 
 
-def _too_big(case: Case, fixed: FixedLayout, near: Nearest, targets: Targets) -> NoPlanError:
+def _too_big(case: Case, fixed: FixedLayout, near_misses: NearMisses, targets: Targets) -> NoPlanError:
     gpu, node = case.cluster.gpu, case.cluster.gpus_per_node
     if targets.most_gpus < node:
         why = Message.of("error.less_than_a_node", most=targets.most_gpus, node=node, gpu=gpu.id)
         return NoPlanError(why, hint=Message.of("hint.part_of_a_node", most=targets.most_gpus, node=node))
-    if not near.evaluated:
+    if not near_misses.evaluated:
         recipe = case.recipe
         key = of_samples(recipe, "error.no_even_split", "error.no_even_split_images")
         why = Message.of(key, global_batch=recipe.global_batch)
         return NoPlanError(why, hint=_more_divisors(case, fixed))
-    need, room = near.smallest_bytes / GIB, usable_bytes(gpu) / GIB
-    more = None if targets.most_gpus == MAX_GPUS else next_above(case, fixed, targets.most_gpus, MAX_GPUS)
+    need, room = near_misses.smallest_bytes / GIB, usable_bytes(gpu) / GIB
+    next_fit = None if targets.most_gpus == MAX_GPUS else next_above(case, fixed, targets.most_gpus, MAX_GPUS)
     ways = helpful(case, fixed, (1, targets.most_gpus))
     hint = Message.of("hint.try_ways", ways=ways)
-    if more is not None:
-        hint = fits_on(case, ("hint.fits_above", "hint.fits_above_at_risk"), more.gpus, more.risk, ways)
-    elif (larger := _batch_that_fits(case, fixed)) is not None:
-        hint = Message.of("hint.larger_batch", global_batch=larger[0], gpus=larger[1], ways=ways)
+    if next_fit is not None:
+        hint = fits_on(case, ("hint.fits_above", "hint.fits_above_at_risk"), next_fit.gpus, next_fit.risk, ways)
+    elif (batch_and_gpus := _batch_that_fits(case, fixed)) is not None:
+        hint = Message.of("hint.larger_batch", global_batch=batch_and_gpus[0], gpus=batch_and_gpus[1], ways=ways)
     values: dict[str, str | int | float] = {"precision": case.policy.precision, "gpu": gpu.id}
-    if more is not None:
+    if next_fit is not None:
         values["most"] = targets.most_gpus
     if need <= room:
-        key = "error.likely_fits_nowhere" if more is None else "error.likely_fits_not_within"
+        key = "error.likely_fits_nowhere" if next_fit is None else "error.likely_fits_not_within"
     else:
-        key = "error.fits_nowhere" if more is None else "error.fits_not_within"
+        key = "error.fits_nowhere" if next_fit is None else "error.fits_not_within"
         values |= {"needed_gib": need, "short_gib": shortfall_gib(need, room), "capacity_gib": room}
     return NoPlanError(Message.of(key, **values), hint=hint)
 

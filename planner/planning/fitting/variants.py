@@ -59,16 +59,20 @@ def variants_of(question: Question) -> tuple[Variant, ...]:
     states to the host saves almost nothing; frozen weights move there with their shards, but one GPU has no shards.
     """
     precision = question.asked.precision
-    able = [each for each in VARIANTS if each.policy is None or find_policy(each.policy).precision == precision]
+    variants = [
+        variant for variant in VARIANTS if variant.policy is None or find_policy(variant.policy).precision == precision
+    ]
     if not question.model.experts:
-        able = [each for each in able if each.lora_targets is None]
+        variants = [variant for variant in variants if variant.lora_targets is None]
         if (question.gpus or 1) == 1:
-            able = [each for each in able if each.offload is None or not find_method(each.method).adapts]
+            variants = [
+                variant for variant in variants if variant.offload is None or not find_method(variant.method).adapts
+            ]
     if find_method(question.method).pairs:
-        able = [replace(each, method=PAIRED[each.method]) for each in able if each.method in PAIRED]
-    if question.method not in {each.method for each in able}:
-        able.append(Variant(method=question.method))
-    return tuple(dict.fromkeys(able))
+        variants = [replace(variant, method=PAIRED[variant.method]) for variant in variants if variant.method in PAIRED]
+    if question.method not in {variant.method for variant in variants}:
+        variants.append(Variant(method=question.method))
+    return tuple(dict.fromkeys(variants))
 
 
 def asked_as(question: Question, variant: Variant) -> Question:
@@ -108,7 +112,7 @@ def _trained_layers(question: Question) -> int:
 
 
 def _with(policies: tuple[PrecisionPolicy, ...], policy: PrecisionPolicy) -> tuple[PrecisionPolicy, ...]:
-    return tuple(policy if each.precision == policy.precision else each for each in policies)
+    return tuple(policy if other.precision == policy.precision else other for other in policies)
 
 
 def given_loss(question: Question) -> str | None:

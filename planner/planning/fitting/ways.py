@@ -44,7 +44,7 @@ class Way:
             return case.trained_as(replace(recipe, offload=value)), fixed
         return case, self._fixing(fixed)
 
-    def asked(self, question: Question) -> Question:
+    def apply(self, question: Question) -> Question:
         """Return a question with this way taken."""
         if self.input == "loss":
             return replace(question, tuning=replace(question.tuning, loss=str(self.value)))

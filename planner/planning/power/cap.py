@@ -46,13 +46,13 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     targets = targets_of(question)
     if targets.budget_alone:  # the cap is a further limit on the number of GPUs
         return replace(question, max_gpus=min(most, targets.most_gpus)), free
-    wanted = counted(question, case, targets, draws)
-    if wanted is None or wanted.choice.gpus <= most:
+    uncapped = counted(question, case, targets, draws)
+    if uncapped is None or uncapped.choice.gpus <= most:
         return question, free
     try:  # the plan may take more GPUs than needed because that is cheaper
         fewest(case, question.fixed, draws, replace(targets, most_gpus=min(most, targets.most_gpus)))
     except NoPlanError:
-        return _capped(question, case, draws, wanted.choice, free)
+        return _capped(question, case, draws, uncapped.choice, free)
     return replace(question, max_gpus=min(most, targets.most_gpus)), free
 
 

@@ -135,8 +135,8 @@ class _Candidates:
             met &= scores.cost_usd * self.usd_ratio <= question.budget_usd
         if not met.any():
             return math.inf, math.inf
-        wanted = self.layouts.gpus if question.budget_usd is None or question.deadline_s else scores.wall_s
-        at = int(np.flatnonzero(met)[np.argmin(wanted[met])])
+        objective = self.layouts.gpus if question.budget_usd is None or question.deadline_s else scores.wall_s
+        at = int(np.flatnonzero(met)[np.argmin(objective[met])])
         return float(scores.cost_usd[at]), float(scores.energy_j[at])
 
 

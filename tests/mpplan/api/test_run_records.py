@@ -74,7 +74,7 @@ def test_a_record_and_own_runs_that_say_the_same_say_it_once(home, record):
 
 def warnings(calibration: str, **texts: str) -> list[str]:
     asked = {"model": "llama-3.1-8b", "gpu": GPU, "gpus": "8", "tokens": "1B", "calibration": calibration} | texts
-    answer = answer_question(Ask(texts=asked), whole=False).answer
+    answer = answer_question(Ask(texts=asked), detailed=False).answer
     return [warning.key for warning in answer.warnings if warning.key.startswith("warning.calibration_")]
 
 

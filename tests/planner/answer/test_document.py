@@ -10,9 +10,9 @@ from planner.answer.document import ESTIMATE_SCHEMA, Document, parse_document, r
 from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
 from planner.errors import InputFileError, Message, UsageError
 from planner.planning.estimate import estimate
-from tests.planner.build import prices, question, site
+from tests.planner.build import make_question, prices, site
 
-ASKED = question(params="8B", gpus="8", gpu="a100-sxm4-80gb")
+ASKED = make_question(params="8B", gpus="8", gpu="a100-sxm4-80gb")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_it_has_the_keys_of_the_design(document):
     assert document["schema"] == ESTIMATE_SCHEMA == "mpplan.estimate/2"
     for name in ("question", "plans", "same_deadline", "savings", "assumptions", "gaps", "evidence", "unsupported"):
         assert name in document
-    plan = next(one for one in document["plans"] if one["precision"] == "bf16")
+    plan = next(plan for plan in document["plans"] if plan["precision"] == "bf16")
     for name in ("policy", "gpu", "gpus", "layout", "fits", "why_not", "memory_gib", "step_s", *METRICS):
         assert name in plan
     assert set(plan["layout"]) >= {
@@ -51,7 +51,7 @@ def test_it_has_the_keys_of_the_design(document):
 
 
 def test_a_plan_that_does_not_fit_has_null_figures():
-    adapters = question(params="8B", method="lora", gpus="1", gpu="rtx-4090")
+    adapters = make_question(params="8B", method="lora", gpus="1", gpu="rtx-4090")
     answer = to_document(estimate(adapters, prices(adapters), site(), version="0.1"))
     lacking = [plan for plan in answer["plans"] if not plan["fits"]]
 

@@ -81,8 +81,8 @@ def planner(
 
         to = str(inputs["precision"])
         savings = [
-            Saving(view="same_gpus", gpu="a100-sxm4-80gb", metric=metric, frm=frm, to=to, low=saved - width, mid=saved,
-                   high=saved + width)
+            Saving(view="same_gpus", gpu="a100-sxm4-80gb", metric=metric, from_=frm, to=to, low=saved - width,
+                   mid=saved, high=saved + width)
             for metric in LOWER_IS_BETTER for frm in PRECISIONS if frm != to
         ]  # fmt: skip
         return SimpleNamespace(plans=[plan(name) for name in PRECISIONS], savings=savings)

@@ -20,7 +20,7 @@ from planner.models.catalogue import load_models
 from planner.models.shape import ModelShape
 from planner.performance.evaluation import flop_of
 from planner.planning.estimate import estimate
-from tests.planner.build import prices, question, site
+from tests.planner.build import make_question, prices, site
 from tests.planner.comparison.runs import log_of
 from tests.planner.comparison.test_gap import answer
 from tests.planner.planning.test_estimate import briefly
@@ -184,8 +184,8 @@ NOT_OF_A_PLAN = ("batch_band", "critical_batch", "keeps_batch", "lengths_assumed
     ids=lambda asked: " ".join(asked.values()),
 )  # fmt: skip
 def test_a_plan_is_read_back_with_the_recipe_that_was_planned(asked):
-    one = question(**{"precision": "bf16", "gpus": "8"} | asked)
-    answered = estimate(one, prices(one), site(), whole=False)
+    one = make_question(**{"precision": "bf16", "gpus": "8"} | asked)
+    answered = estimate(one, prices(one), site(), detailed=False)
     found = planned_of(json.loads(json.dumps(to_document(answered))), one.asked.precision, None).recipe
     (cluster,) = one.clusters
     expected = one.recipe(one.asked, cluster)
@@ -199,8 +199,8 @@ def test_a_plan_is_read_back_with_the_recipe_that_was_planned(asked):
 
 
 def test_adapters_of_fused_weights_are_counted_as_they_were_planned():
-    one = question(model="llama-3.1-8b", method="lora", gpus="1", precision="bf16", packed="yes", lora_rank="64")
-    answered = estimate(one, prices(one), site(), whole=False)
+    one = make_question(model="llama-3.1-8b", method="lora", gpus="1", precision="bf16", packed="yes", lora_rank="64")
+    answered = estimate(one, prices(one), site(), detailed=False)
     (plan,) = (plan for plan in answered.plans if plan.precision == "bf16")
     document = json.loads(json.dumps(to_document(answered)))
     assert plan.step_s is not None

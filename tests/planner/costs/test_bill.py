@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.costs.bill import BillPrices, RunDraws, run_bill, total_draws_usd
-from planner.costs.prices import Beside, GpuPrice, Ledger, OwnedPrice, Quote
+from planner.costs.prices import GpuPrice, Ledger, OtherCosts, OwnedPrice, Quote
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from tests.planner.build import ROUNDING
@@ -23,7 +23,7 @@ PRICE = GpuPrice(
     basis=Message.of("price.basis.given"),
     evidence=(Evidence(id="price:given", kind=EvidenceKind.GIVEN, what="2 USD", source="--price"),),
 )
-BESIDE = Beside(
+OTHER_COSTS = OtherCosts(
     storage_usd_per_gb_month=0.023,
     checkpoints_kept=5,
     data=gigabytes(40_000),
@@ -63,7 +63,7 @@ def test_without_more_a_bill_is_the_gpu_line():
 
 
 def test_every_line_beside_the_gpus_is_visible_and_written_out():
-    total, lines = bill(run_of(730.0), PRICE, beside=BESIDE)
+    total, lines = bill(run_of(730.0), PRICE, other_costs=OTHER_COSTS)
 
     gpu = 256 * 730 * 2.0
     assert by_id(lines) == pytest.approx({
@@ -79,19 +79,19 @@ def test_every_line_beside_the_gpus_is_visible_and_written_out():
 
 
 def test_storage_says_what_grows_with_the_run_and_what_does_not():
-    _, lines = bill(run_of(730.0), PRICE, beside=BESIDE)
+    _, lines = bill(run_of(730.0), PRICE, other_costs=OTHER_COSTS)
     (storage,) = (line for line in lines if line.id == "storage")
 
     assert {part.id: (part.quantity, part.usd.mid) for part in storage.children} == {
         "storage_run": (45_000.0, 45_000 * 0.023),
         "storage_after": (45_000.0 * 12, 45_000 * 12 * 0.023),
     }
-    _, lines = bill(run_of(730.0), PRICE, beside=replace(BESIDE, months_after=0.0))
+    _, lines = bill(run_of(730.0), PRICE, other_costs=replace(OTHER_COSTS, months_after=0.0))
     assert next((line.quantity, line.children) for line in lines if line.id == "storage") == (45_000.0, ())
 
 
 def test_what_is_not_stated_has_no_line():
-    _, lines = bill(run_of(730.0), PRICE, beside=Beside(failed_ratio=0.1))
+    _, lines = bill(run_of(730.0), PRICE, other_costs=OtherCosts(failed_ratio=0.1))
 
     assert list(by_id(lines)) == ["gpu_rental", "failed_work"]
 
@@ -162,7 +162,7 @@ def test_every_line_without_lines_of_its_own_is_a_quantity_at_a_price_to_the_cen
         energy = kilowatt_hours(np.full(301, 473_233.7521))
         run = replace(run, energy=energy, usd_per_kwh=np.full(301, 0.0837))
 
-    total, lines = bill(run, PRICE, usd_per_kwh, beside=BESIDE, quote=QUOTE)
+    total, lines = bill(run, PRICE, usd_per_kwh, other_costs=OTHER_COSTS, quote=QUOTE)
 
     assert {"network", "storage", "failed_work", "setup_fee", "minimum_term"} <= set(by_id(lines))
     for line in leaves(lines):
@@ -181,7 +181,7 @@ def test_electricity_is_what_a_reader_multiplies():
 
 
 def test_a_fee_is_one_lump_sum_and_the_network_a_price_per_hour():
-    _, lines = bill(run_of(1000.0), PRICE, beside=Beside(network_ratio=0.05), quote=QUOTE)
+    _, lines = bill(run_of(1000.0), PRICE, other_costs=OtherCosts(network_ratio=0.05), quote=QUOTE)
     bought = {line.id: (line.quantity, line.unit, line.unit_price_usd.mid) for line in lines}
 
     assert bought["setup_fee"] == (1.0, "lump sum", 25_000.0)
@@ -189,7 +189,7 @@ def test_a_fee_is_one_lump_sum_and_the_network_a_price_per_hour():
 
 
 def test_work_besides_the_run_takes_electricity_too_where_that_is_paid_apart():
-    _, lines = bill(apart(), PRICE, beside=Beside(experiments_ratio=0.5, failed_ratio=0.1, network_ratio=0.05))
+    _, lines = bill(apart(), PRICE, other_costs=OtherCosts(experiments_ratio=0.5, failed_ratio=0.1, network_ratio=0.05))
 
     worked = 256_000 * 2.0 + 20_000.0
     assert by_id(lines)["experiments"] == pytest.approx(0.5 * worked)
@@ -236,7 +236,10 @@ def leaves(lines):
 
 @pytest.mark.parametrize(
     ("price", "booked"),
-    [(PRICE, {"beside": BESIDE, "quote": QUOTE}), (OWNED.without_energy, {"owned": OWNED, "beside": BESIDE})],
+    [
+        (PRICE, {"other_costs": OTHER_COSTS, "quote": QUOTE}),
+        (OWNED.without_energy, {"owned": OWNED, "other_costs": OTHER_COSTS}),
+    ],
 )
 def test_a_line_with_a_quantity_and_a_price_is_their_product(price, booked):
     run = run_of(730.0)
@@ -253,7 +256,7 @@ def test_a_line_with_a_quantity_and_a_price_is_their_product(price, booked):
 def test_a_bill_over_layouts_is_the_bill_of_each():
     gpus, hours = np.array([64.0, 256.0, 1024.0]), np.array([3000.0, 800.0, 210.0])
     run = RunDraws(gpus=gpus, gpu_h=gpus * hours, usd_per_gpu_h=np.full(3, 2.0), checkpoint=gigabytes(1_000))
-    prices = BillPrices(gpu=PRICE, ledger=Ledger(beside=BESIDE, quote=QUOTE))
+    prices = BillPrices(gpu=PRICE, ledger=Ledger(other_costs=OTHER_COSTS, quote=QUOTE))
 
     totals = total_draws_usd(run, prices)
 
@@ -272,7 +275,7 @@ def test_without_a_price_of_the_gpus_what_else_is_known_is_no_total():
     nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis=Message.of("price.basis.none"), evidence=())
     run = replace(run_of(1000.0), usd_per_gpu_h=None)
 
-    assert bill(run, nothing, beside=BESIDE) == (None, ())
+    assert bill(run, nothing, other_costs=OTHER_COSTS) == (None, ())
 
 
 def test_a_price_that_is_itself_a_lower_bound_makes_the_bill_one():
@@ -287,7 +290,7 @@ def test_a_bill_of_uncertain_draws_sums_at_low_mid_and_high(seed, hours, spread)
     run = run_of(hours * rng.lognormal(0.0, spread, 200))
     run = replace(run, usd_per_gpu_h=rng.lognormal(0.7, 0.3, 200))
 
-    total, lines = bill(run, PRICE, beside=BESIDE, quote=QUOTE)
+    total, lines = bill(run, PRICE, other_costs=OTHER_COSTS, quote=QUOTE)
 
     for end in ("low", "mid", "high"):
         assert abs(sum(getattr(line.usd, end) for line in lines) - getattr(total, end)) < 0.005
@@ -295,7 +298,7 @@ def test_a_bill_of_uncertain_draws_sums_at_low_mid_and_high(seed, hours, spread)
 
 @given(st.floats(1.0, 5000.0), st.floats(0.0, 5000.0))
 def test_more_hours_never_cost_less_whatever_lines_are_on(hours, more):
-    less = bill(run_of(hours), PRICE, beside=BESIDE, quote=QUOTE)[0]
-    longer = bill(run_of(hours + more), PRICE, beside=BESIDE, quote=QUOTE)[0]
+    less = bill(run_of(hours), PRICE, other_costs=OTHER_COSTS, quote=QUOTE)[0]
+    longer = bill(run_of(hours + more), PRICE, other_costs=OTHER_COSTS, quote=QUOTE)[0]
 
     assert less.mid <= longer.mid * ROUNDING

@@ -39,7 +39,7 @@ def test_the_sci_score_per_1e21_flop():
 
 
 def test_every_function_takes_draws():
-    made = embodied_kg(np.array([1000.0, 2000.0]), np.array([0.01, 0.02]))
+    embodied = embodied_kg(np.array([1000.0, 2000.0]), np.array([0.01, 0.02]))
 
-    assert made.tolist() == [10.0, 40.0]
-    assert sci_kg_per_run(operation_kg(kilowatt_hours(100.0), 0.1), made).tolist() == [20.0, 50.0]
+    assert embodied.tolist() == [10.0, 40.0]
+    assert sci_kg_per_run(operation_kg(kilowatt_hours(100.0), 0.1), embodied).tolist() == [20.0, 50.0]

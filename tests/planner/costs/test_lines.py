@@ -36,11 +36,11 @@ def line(name, usd, children=()):
 
 
 def leaves(lines):
-    for one in lines:
-        if one.children:
-            yield from leaves(one.children)
+    for line in lines:
+        if line.children:
+            yield from leaves(line.children)
         else:
-            yield one
+            yield line
 
 
 @given(st.lists(nps.arrays(np.float64, 31, elements=AMOUNTS), min_size=1, max_size=6))
@@ -48,7 +48,7 @@ def test_lines_sum_to_the_total_at_low_mid_and_high(parts):
     total, lines = cost_tree([line(f"l{i}", part) for i, part in enumerate(parts)])
 
     for end in ("low", "mid", "high"):
-        assert sum(getattr(one.usd, end) for one in lines) == pytest.approx(getattr(total, end), rel=1e-9, abs=1e-3)
+        assert sum(getattr(line.usd, end) for line in lines) == pytest.approx(getattr(total, end), rel=1e-9, abs=1e-3)
     cents = 0.005 * (len(parts) + 1)
     mids = sum(middle(part) for part in parts)
     low, high = np.percentile(np.sum(parts, axis=0), [5, 95])
@@ -62,8 +62,8 @@ def test_a_tree_sums_at_every_level(parts):
     children = [line(f"c{i}", part) for i, part in enumerate(parts)]
     total, lines = cost_tree([line("whole", np.zeros(17), children), line("fee", np.full(17, 250.0))])
 
-    assert sum(one.usd.mid for one in leaves(lines)) == pytest.approx(total.mid, rel=1e-9, abs=1e-3)
-    assert sum(one.usd.high for one in lines[0].children) == pytest.approx(lines[0].usd.high, rel=1e-9, abs=1e-3)
+    assert sum(line.usd.mid for line in leaves(lines)) == pytest.approx(total.mid, rel=1e-9, abs=1e-3)
+    assert sum(line.usd.high for line in lines[0].children) == pytest.approx(lines[0].usd.high, rel=1e-9, abs=1e-3)
 
 
 def test_a_fixed_fee_stays_exact_beside_an_uncertain_line():
@@ -104,8 +104,8 @@ def test_lines_that_move_against_each_other_narrow_the_total():
     assert lines[0].usd.high - lines[0].usd.low < 1
 
 
-def ends(one):
-    return one.usd.low, one.usd.mid, one.usd.high
+def ends(line):
+    return line.usd.low, line.usd.mid, line.usd.high
 
 
 def held(draws, price=2.0, term_h=2000.0):
@@ -149,7 +149,9 @@ def test_a_run_that_may_outlast_its_term_pays_rental_for_the_hours_beyond_it():
     assert rental.usd.high + unused.usd.high == pytest.approx(5800, abs=0.02)
     assert electricity.usd.high == pytest.approx(290, abs=0.02)
     for end in ("low", "mid", "high"):
-        assert sum(getattr(one.usd, end) for one in (rental, unused, electricity)) == pytest.approx(getattr(total, end))
+        assert sum(getattr(line.usd, end) for line in (rental, unused, electricity)) == pytest.approx(
+            getattr(total, end)
+        )
 
 
 @pytest.mark.parametrize("wrong", [[-1.0, 2.0], [np.nan, 1.0], [np.inf, 1.0]])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.costs.prices import NO_LEDGER, Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
+from planner.costs.prices import NO_LEDGER, EmbodiedRate, Ledger, OtherCosts, OwnedPrice, Quote
 from planner.evidence import Estimate
 from tests.planner.build import SAID, price, unknown_price
 
@@ -22,31 +22,31 @@ OWNED = OwnedPrice(
 
 
 def test_the_electricity_of_working_hours_is_taken_out_at_each_end():
-    rest = OWNED.without_energy.usd_per_gpu_h
-    assert rest is not None
+    price_left = OWNED.without_energy.usd_per_gpu_h
+    assert price_left is not None
 
-    assert (rest.low, rest.mid, rest.high) == pytest.approx((1.13, 1.34, 1.65))
-    assert not rest.at_least
+    assert (price_left.low, price_left.mid, price_left.high) == pytest.approx((1.13, 1.34, 1.65))
+    assert not price_left.at_least
     assert OWNED.without_energy.commitment == "owned"
 
 
 def test_where_electricity_alone_makes_the_range_rounding_does_not_put_its_ends_in_disorder():
     # 0.93 + 0.07, 0.1 and 0.15: 1.0 - 0.07 = 0.9299999999999999, 1.03 - 0.1 = 0.93, 1.08 - 0.15 = 0.93
     own = replace(OWNED, price=price(low=0.93 + 0.07, mid=0.93 + 0.1, high=0.93 + 0.15))
-    same = replace(OWNED, price=price(low=1.3, mid=1.3, high=1.3))
+    exact = replace(OWNED, price=price(low=1.3, mid=1.3, high=1.3))
 
-    for one in (own, replace(own, busy_usd_per_gpu_h=Estimate(low=0.06, mid=0.11, high=0.1499)), same):
-        rest = one.without_energy.usd_per_gpu_h
-        assert rest is not None
-        assert rest.low <= rest.mid <= rest.high
+    for owned in (own, replace(own, busy_usd_per_gpu_h=Estimate(low=0.06, mid=0.11, high=0.1499)), exact):
+        price_left = owned.without_energy.usd_per_gpu_h
+        assert price_left is not None
+        assert price_left.low <= price_left.mid <= price_left.high
 
 
 def test_a_lower_bound_stays_one_without_its_energy():
     bound = replace(OWNED, price=replace(OWNED.price, usd_per_gpu_h=Estimate(low=1, mid=1.2, high=1.4, at_least=True)))
-    rest = bound.without_energy.usd_per_gpu_h
-    assert rest is not None
+    price_left = bound.without_energy.usd_per_gpu_h
+    assert price_left is not None
 
-    assert rest.at_least
+    assert price_left.at_least
 
 
 def test_a_price_that_is_unknown_stays_unknown_without_its_energy():
@@ -75,7 +75,7 @@ MADE = EmbodiedRate(kg_co2e_per_gpu_h=Estimate.exactly(0.0084), evidence=replace
     [
         (NO_LEDGER, False),
         (Ledger(quote=QUOTE), True),
-        (Ledger(beside=Beside(failed_ratio=0.1)), True),
+        (Ledger(other_costs=OtherCosts(failed_ratio=0.1)), True),
         (Ledger(owned=OWNED), False),  # the price of an hour is another one, the lines are the same
         (Ledger(embodied=MADE), False),  # carbon, not money
     ],
@@ -87,9 +87,11 @@ def test_an_offer_and_lines_beside_the_gpus_make_a_bill_longer(ledger, more):
 def test_a_ledger_rests_on_who_states_it_and_on_the_prices_it_compares_with():
     rented = replace(SAID, id="price:p085", used_in=("cost_usd",))
     ledger = Ledger(
-        beside=Beside(failed_ratio=0.1, evidence=STATED), embodied=MADE, owned=replace(OWNED, rental_evidence=(rented,))
+        other_costs=OtherCosts(failed_ratio=0.1, evidence=STATED),
+        embodied=MADE,
+        owned=replace(OWNED, rental_evidence=(rented,)),
     )
 
-    assert [one.id for one in ledger.evidence] == ["beside:file", "embodied:m008", "price:p085"]
+    assert [source.id for source in ledger.evidence] == ["beside:file", "embodied:m008", "price:p085"]
     assert ledger.evidence[-1].used_in == ("rental_usd_per_gpu_h",)  # no figure of the plan's own cost
-    assert Ledger(beside=Beside(failed_ratio=0.1)).evidence == ()
+    assert Ledger(other_costs=OtherCosts(failed_ratio=0.1)).evidence == ()

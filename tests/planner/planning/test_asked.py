@@ -13,7 +13,7 @@ from planner.errors import Message, NoPlanError, UsageError
 from planner.parallelism.search import FixedLayout
 from planner.planning.asked import asked_plan
 from planner.planning.case import Case, make_case
-from planner.planning.choice import best_on, expected_paces, tokens_ratio
+from planner.planning.choice import best_on, expected_s_per_sequence, tokens_ratio
 from planner.planning.estimate import estimate
 from planner.planning.fitting.lean import MORE_MEMORY
 from planner.planning.fitting.shortage import fits_on
@@ -23,16 +23,16 @@ from planner.question.batch import batch_band
 from planner.rates.terms import Draws
 from planner.training.recipe import Recipe
 from reports.text.messages import word
-from tests.planner.build import parts, price, prices, question, site, unknown_price
+from tests.planner.build import make_question, parts, price, prices, site, unknown_price
 
 CLOSE = 0.03
 """What simpler layouts and fewer GPUs may cost: 2 % each at the mean over draws, rarely both."""
 
 
 def planned(**asked: str) -> tuple[Case, Ranged]:
-    one = question(**asked)
-    case = make_case(one, one.asked, one.clusters[0], price(), site())
-    return case, asked_plan(one, case, Draws(count=101, seed=0))
+    question = make_question(**asked)
+    case = make_case(question, question.asked, question.clusters[0], price(), site())
+    return case, asked_plan(question, case, Draws(count=101, seed=0))
 
 
 def figures(case: Case, gpus: int, recipe: Recipe) -> tuple[float, float, bool]:
@@ -43,7 +43,7 @@ def figures(case: Case, gpus: int, recipe: Recipe) -> tuple[float, float, bool]:
     choice = best_on(case, FixedLayout(), gpus)
     if choice.best is None:
         return np.inf, np.inf, False
-    pace_s = float((expected_paces(case, choice.winner) * tokens_ratio(choice.winner, recipe))[0])
+    pace_s = float((expected_s_per_sequence(case, choice.winner) * tokens_ratio(choice.winner, recipe))[0])
     return pace_s, pace_s * gpus, choice.safe
 
 
@@ -91,7 +91,7 @@ def tuned(**asked: str) -> tuple[Case, Ranged]:
 def test_to_fine_tune_a_budget_buys_an_end_within_the_hour_or_the_soonest_as_it_does_to_pre_train(budget, tokens):
     asked = TUNED | {"budget": str(budget), "tokens": tokens, "gpu": "h100-sxm5-80gb"}
     case, plan = planned(**asked)
-    fixed, draws = question(**asked).fixed, Draws(count=101, seed=0)
+    fixed, draws = make_question(**asked).fixed, Draws(count=101, seed=0)
     choices = [best_on(case, fixed, gpus) for gpus in (1, 2, 4, 8, 16, 32, 64)]
     drawn = {choice.gpus: case.evaluate(choice.winner, draws) for choice in choices if choice.safe}
     paid = [gpus for gpus, figures in drawn.items() if at_confidence(figures.cost_usd, 0.8) <= budget]
@@ -120,9 +120,13 @@ def test_to_fine_tune_within_a_deadline_the_fewest_gpus_are_taken_and_never_more
 
 
 def with_unpriced(unpriced: tuple[str, ...], **asked: str) -> Answer:
-    one = question(params="8B", **asked)
+    question = make_question(params="8B", **asked)
     return estimate(
-        one, prices(one) | {gpu: unknown_price(gpu) for gpu in unpriced}, site(), created_at="2026-11-20", whole=False
+        question,
+        prices(question) | {gpu: unknown_price(gpu) for gpu in unpriced},
+        site(),
+        created_at="2026-11-20",
+        detailed=False,
     )
 
 
@@ -170,10 +174,10 @@ def test_a_plan_that_misses_a_target_of_two_is_told_what_holds_both(asked, error
     given = {"params": "13B", "gpus": "64"} | asked
     with pytest.raises(NoPlanError) as caught:
         planned(**given)
-    told = parts(caught.value.hint)
+    hint_parts = parts(caught.value.hint)
 
-    assert (caught.value.message.key, told["key"], len(told["ways"])) == (error, hint, ways)
-    for way in told["ways"]:
+    assert (caught.value.message.key, hint_parts["key"], len(hint_parts["ways"])) == (error, hint, ways)
+    for way in hint_parts["ways"]:
         assert flags(way)
         planned(**(given | flags(way)))  # holds both, or raises
 
@@ -192,7 +196,7 @@ def test_a_number_of_gpus_that_does_not_split_is_refused_with_the_next_that_do()
 def pace_s(case: Case, plan: Ranged) -> float:
     """Expected seconds per sequence of a plan."""
     assert plan.choice is not None
-    return float(expected_paces(case, plan.choice.winner)[0])
+    return float(expected_s_per_sequence(case, plan.choice.winner)[0])
 
 
 @pytest.mark.parametrize(
@@ -217,11 +221,11 @@ def test_the_batch_and_the_gpus_of_a_plan_asked_for_give_that_plan_again(asked, 
 
 def test_a_published_batch_is_left_where_another_is_much_faster():
     asked = {"model": "llama-3.1-405b", "gpus": "12288", "tokens": "15.6T"}
-    kept = planned(**asked, global_batch="2048")
-    left = planned(**asked)
+    published = planned(**asked, global_batch="2048")
+    chosen = planned(**asked)
 
-    assert left[1].plan.layout.global_batch != 2048
-    assert pace_s(*left) < 0.9 * pace_s(*kept)
+    assert chosen[1].plan.layout.global_batch != 2048
+    assert pace_s(*chosen) < 0.9 * pace_s(*published)
     assert planned(**asked | {"gpus": "8192"})[1].plan.layout.global_batch == 2048
 
 
@@ -294,13 +298,13 @@ def test_of_ways_to_hold_deadline_and_budget_only_the_risky_one_has_a_risk():
 
 
 def test_a_number_of_gpus_that_holds_a_run_at_a_risk_has_its_own_beside_other_ways():
-    asked = question(params="70B", gpu="rtx-4090")
-    one = make_case(asked, asked.asked, asked.clusters[0], price(), site())
+    asked = make_question(params="70B", gpu="rtx-4090")
+    case = make_case(asked, asked.asked, asked.clusters[0], price(), site())
     keys, ways = ("hint.fits_on", "hint.fits_on_at_risk"), (MORE_MEMORY,)
 
-    assert parts(fits_on(one, keys, 16, 0.46, ways)) == {"key": keys[1], "gpus": 16, "risk": 0.46, "ways": ways}
-    for risk in (None, one.memory_risk):
-        assert parts(fits_on(one, keys, 16, risk, ways)) == {"key": keys[0], "gpus": 16, "ways": ways}
+    assert parts(fits_on(case, keys, 16, 0.46, ways)) == {"key": keys[1], "gpus": 16, "risk": 0.46, "ways": ways}
+    for risk in (None, case.memory_risk):
+        assert parts(fits_on(case, keys, 16, risk, ways)) == {"key": keys[0], "gpus": 16, "ways": ways}
 
 
 def test_a_fine_tuning_that_does_not_fit_is_offered_a_loss_with_its_own_risk_and_not_that_of_more_gpus():

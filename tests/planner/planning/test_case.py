@@ -15,14 +15,14 @@ from planner.planning.case import drawn, make_case
 from planner.rates.terms import Draws
 from planner.training.policies import find_policy
 from planner.units import GIB
-from tests.planner.build import layout, price, question, site, unknown_price
+from tests.planner.build import layout, make_question, price, site, unknown_price
 
 DRAWS = Draws(count=20_001, seed=5)
 
 
-def make(**asked: str):
-    one = question(**asked)
-    return make_case(one, one.asked, one.clusters[0], price(one.clusters[0].gpu.id), site())
+def case_of(**asked: str):
+    question = make_question(**asked)
+    return make_case(question, question.asked, question.clusters[0], price(question.clusters[0].gpu.id), site())
 
 
 def test_the_draws_of_an_estimate_have_its_percentiles():
@@ -45,77 +45,82 @@ def test_an_estimate_that_may_be_nothing_still_has_its_upper_half():
 
 
 def test_no_facility_draws_less_than_its_machines():
-    one = make()
-    tight = replace(one, site=site(pue=Estimate(low=1.02, mid=1.1, high=1.3)))
+    case = case_of()
+    tight = replace(case, site=site(pue=Estimate(low=1.02, mid=1.1, high=1.3)))
 
     assert np.min(tight.unit_prices(DRAWS).pue) >= 1
 
 
 def test_electricity_is_a_line_only_where_the_user_pays_it():
-    assert make().unit_prices().usd_per_kwh is None
-    assert make(electricity="0.08").unit_prices().usd_per_kwh == 0.08
-    one = question()
-    unknown = make_case(one, one.asked, one.clusters[0], unknown_price(), site())
+    assert case_of().unit_prices().usd_per_kwh is None
+    assert case_of(electricity="0.08").unit_prices().usd_per_kwh == 0.08
+    question = make_question()
+    unknown = make_case(question, question.asked, question.clusters[0], unknown_price(), site())
     assert unknown.unit_prices().usd_per_gpu_h is None
     assert unknown.unit_prices().usd_per_kwh is None
 
 
 def test_one_input_of_the_same_name_is_drawn_alike_everywhere():
-    first, second = make(precision="bf16"), make(precision="fp8")
+    first, second = case_of(precision="bf16"), case_of(precision="fp8")
 
     assert np.array_equal(first.unit_prices(DRAWS).usd_per_gpu_h, second.unit_prices(DRAWS).usd_per_gpu_h)
 
 
 def test_what_is_evaluated_ahead_is_what_each_layout_gives_alone():
-    one, other = make(params="1B"), make(params="1B")
-    some = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=8).take(slice(0, 40, 13))
-    one.need_ahead(some.take(slice(0, 3)), DRAWS)
-    one.evaluate_ahead(some, DRAWS)
+    case, other = case_of(params="1B"), case_of(params="1B")
+    layouts = enumerate_layouts(case.recipe, case.cluster, FixedLayout(), gpus=8).take(slice(0, 40, 13))
+    case.memory_ahead(layouts.take(slice(0, 3)), DRAWS)
+    case.evaluate_ahead(layouts, DRAWS)
 
-    assert len(one.drawn) == len(one.needed) == len(some)
-    for i in range(len(some)):
-        ahead, alone = one.evaluate(some.only(i), DRAWS), other.evaluate(some.only(i), DRAWS)
-        assert ahead is one.drawn[some.at(i), DRAWS]
+    assert len(case.evaluation_cache) == len(case.memory_cache) == len(layouts)
+    for i in range(len(layouts)):
+        ahead, alone = case.evaluate(layouts.only(i), DRAWS), other.evaluate(layouts.only(i), DRAWS)
+        assert ahead is case.evaluation_cache[layouts.at(i), DRAWS]
         assert ahead.wall_s == pytest.approx(alone.wall_s, rel=1e-12)
         assert ahead.cost_usd == pytest.approx(alone.cost_usd, rel=1e-12)
-        assert one.memory(some.only(i), DRAWS).total == pytest.approx(
-            other.memory(some.only(i), DRAWS).total, rel=1e-12
+        assert case.memory(layouts.only(i), DRAWS).total == pytest.approx(
+            other.memory(layouts.only(i), DRAWS).total, rel=1e-12
         )
 
 
 def test_scores_are_the_figures_of_the_evaluation():
-    one = make(params="1B")
-    some = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=8)
-    scores, whole = one.score(some, energy=True), one.evaluate(some)
+    case = case_of(params="1B")
+    layouts = enumerate_layouts(case.recipe, case.cluster, FixedLayout(), gpus=8)
+    scores, evaluation = case.score(layouts, energy=True), case.evaluate(layouts)
 
     timed = np.isfinite(scores.step_s)
-    assert np.array_equal(scores.memory_bytes, whole.memory_bytes)
-    assert np.array_equal(timed, scores.memory_bytes <= 1.25 * usable_bytes(one.cluster.gpu))
-    assert 0 < timed.sum() < len(some)
-    assert np.array_equal(scores.step_s[timed], whole.step_s[timed])
-    assert np.array_equal(scores.energy_j[timed], whole.energy.total[timed])
-    assert np.array_equal(scores.cost_usd[timed], whole.cost_usd[timed])
-    assert one.score(some).energy_j is None
-    brief = replace(one, whole=False).score(some)
-    assert np.array_equal(np.isfinite(brief.wall_s), one.fits(scores))
-    assert np.array_equal(brief.wall_s[one.fits(scores)], scores.wall_s[one.fits(scores)])
+    assert np.array_equal(scores.memory_bytes, evaluation.memory_bytes)
+    assert np.array_equal(timed, scores.memory_bytes <= 1.25 * usable_bytes(case.cluster.gpu))
+    assert 0 < timed.sum() < len(layouts)
+    assert np.array_equal(scores.step_s[timed], evaluation.step_s[timed])
+    assert np.array_equal(scores.energy_j[timed], evaluation.energy.total[timed])
+    assert np.array_equal(scores.cost_usd[timed], evaluation.cost_usd[timed])
+    assert case.score(layouts).energy_j is None
+    brief = replace(case, detailed=False).score(layouts)
+    assert np.array_equal(np.isfinite(brief.wall_s), case.fits(scores))
+    assert np.array_equal(brief.wall_s[case.fits(scores)], scores.wall_s[case.fits(scores)])
 
 
 def test_one_layout_under_draws_gives_as_many_figures():
-    one = make(params="1B")
-    at = Layouts.of(layout(dp=8, zero=1, grad_accum=one.recipe.global_batch // 8))
-    few = one.evaluate(at, Draws(count=11, seed=0))
+    case = case_of(params="1B")
+    at = Layouts.of(layout(dp=8, zero=1, grad_accum=case.recipe.global_batch // 8))
+    drawn_evaluation = case.evaluate(at, Draws(count=11, seed=0))
 
-    assert np.shape(few.step_s) == np.shape(few.cost_usd) == np.shape(few.wall_s) == (11,)
-    assert one.policy.id == "bf16"
+    assert (
+        np.shape(drawn_evaluation.step_s)
+        == np.shape(drawn_evaluation.cost_usd)
+        == np.shape(drawn_evaluation.wall_s)
+        == (11,)
+    )
+    assert case.policy.id == "bf16"
 
 
 def test_what_was_measured_of_a_gpu_still_holds_where_the_recipe_changes_and_not_in_another_precision():
-    one = question(params="8B")
-    (cluster,) = one.clusters
-    plain = make(params="8B")
+    question = make_question(params="8B")
+    (cluster,) = question.clusters
+    plain = case_of(params="8B")
     term = replace(plain.rates.terms["context_bytes"], value=10 * GIB, rests_on=())
-    known = make_case(one, one.asked, cluster, price(cluster.gpu.id), site(), {"context_bytes": term})
+    known = make_case(question, question.asked, cluster, price(cluster.gpu.id), site(), {"context_bytes": term})
     offloaded = known.trained_as(replace(known.recipe, offload="optimizer"))
     other = known.trained_as(replace(known.recipe, policy=find_policy("fp16")))
 
@@ -125,20 +130,23 @@ def test_what_was_measured_of_a_gpu_still_holds_where_the_recipe_changes_and_not
 
 
 def test_layouts_that_were_scored_before_have_the_figures_of_a_search_that_scores_all():
-    one, counts = make(deadline="30d"), [64, 96, 128, 160]
-    one.score_on(FixedLayout(), [96, 128])
+    case, counts = case_of(deadline="30d"), [64, 96, 128, 160]
+    case.score_on(FixedLayout(), [96, 128])
     fixed = FixedLayout(tp=8)
-    one.score_on(fixed, [64])  # of other layouts on the same number
-    layouts, scores = one.score_on(FixedLayout(), counts)
-    every = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=np.array(counts))
-    whole = one.score(every)
+    case.score_on(fixed, [64])  # of other layouts on the same number
+    layouts, scores = case.score_on(FixedLayout(), counts)
+    all_layouts = enumerate_layouts(case.recipe, case.cluster, FixedLayout(), gpus=np.array(counts))
+    all_scores = case.score(all_layouts)
 
-    def by_layout(some, figures):
-        return {some.at(i): (figures.wall_s[i], figures.memory_bytes[i], figures.cost_usd[i]) for i in range(len(some))}
+    def by_layout(some_layouts, figures):
+        return {
+            some_layouts.at(i): (figures.wall_s[i], figures.memory_bytes[i], figures.cost_usd[i])
+            for i in range(len(some_layouts))
+        }
 
-    assert len(layouts) == len(every) > 0
-    assert by_layout(layouts, scores) == by_layout(every, whole)
-    again, _ = one.score_on(FixedLayout(), counts)
-    assert len(again) == len(every)
-    assert set(one.score_on(fixed, [64])[0].tp.tolist()) == {8}
-    assert one.score_on(FixedLayout(), [])[1].wall_s.shape == (0,)
+    assert len(layouts) == len(all_layouts) > 0
+    assert by_layout(layouts, scores) == by_layout(all_layouts, all_scores)
+    rescored, _ = case.score_on(FixedLayout(), counts)
+    assert len(rescored) == len(all_layouts)
+    assert set(case.score_on(fixed, [64])[0].tp.tolist()) == {8}
+    assert case.score_on(FixedLayout(), [])[1].wall_s.shape == (0,)

@@ -25,7 +25,7 @@ from planner.planning.choice import (
     best_on,
     choose_each,
     complexity,
-    expected_paces,
+    expected_s_per_sequence,
     tokens_ratio,
 )
 from planner.planning.counting.counts import fewest
@@ -37,24 +37,24 @@ from planner.training.recipe import ACT_CKPT
 from tests.examples import examples
 from tests.planner.brute_force_search import fastest
 from tests.planner.build import layouts as layouts_of
-from tests.planner.build import price, question, recipe, shape, site
+from tests.planner.build import make_question, price, recipe, shape, site
 
 DRAWS = Draws(count=101, seed=0)
 FREE = FixedLayout()
 
 
-def case(**asked: str) -> Case:
-    one = question(**asked)
-    machine = one.clusters[0]
-    return make_case(one, one.asked, machine, price(machine.gpu.id), site())
+def case_of(**asked: str) -> Case:
+    question = make_question(**asked)
+    machine = question.clusters[0]
+    return make_case(question, question.asked, machine, price(machine.gpu.id), site())
 
 
 def small(memory_gib: float = 79.6, layers: int = 8, batch: int = 24, **changes: object) -> Case:
     """A case with a small model, whose GPU has just this much memory."""
-    base = case(params="1B", gpu="h100-sxm5-80gb")
-    one = recipe(shape(layers=layers), seq_len=2048, global_batch=batch, **changes)
+    base = case_of(params="1B", gpu="h100-sxm5-80gb")
+    small_recipe = recipe(shape(layers=layers), seq_len=2048, global_batch=batch, **changes)
     gpu = replace(base.cluster.gpu, memory_bytes=memory_gib * 2**30)
-    return replace(base, recipe=one, cluster=replace(base.cluster, gpu=gpu))
+    return replace(base, recipe=small_recipe, cluster=replace(base.cluster, gpu=gpu))
 
 
 @examples(25)
@@ -63,15 +63,15 @@ def small(memory_gib: float = 79.6, layers: int = 8, batch: int = 24, **changes:
     memory_gib=st.sampled_from((3.0, 4.0, 6.0, 80.0)),
 )  # fmt: skip
 def test_the_best_layout_is_the_one_that_nested_loops_find(layers, batch, gpus, memory_gib):
-    one = small(memory_gib, layers, batch)
-    choice = best_on(one, FREE, gpus)
+    case = small(memory_gib, layers, batch)
+    choice = best_on(case, FREE, gpus)
     kinds = tuple(ACT_CKPT[code] for code in np.unique(choice.layouts.act_ckpt))
-    least_s, best = fastest(one.recipe, one.cluster, gpus, one.mid, kinds)
+    least_s, best = fastest(case.recipe, case.cluster, gpus, case.mid, kinds)
 
-    fits = choice.scores.memory_bytes <= usable_bytes(one.cluster.gpu)
+    fits = choice.scores.memory_bytes <= usable_bytes(case.cluster.gpu)
     if choice.best is None:
         assert fits.any() == bool(best)
-        assert all(drawn_risk(one, choice.layouts, int(i)) > 0.5 for i in np.flatnonzero(fits))
+        assert all(drawn_risk(case, choice.layouts, int(i)) > 0.5 for i in np.flatnonzero(fits))
     else:
         fastest_fitting = float(choice.scores.step_s[fits].min())
         assert fastest_fitting == pytest.approx(least_s, rel=1e-9)
@@ -79,50 +79,50 @@ def test_the_best_layout_is_the_one_that_nested_loops_find(layers, batch, gpus, 
             choice.layouts.at(int(i)) for i in np.flatnonzero(fits & (choice.scores.step_s == fastest_fitting))
         } <= {*best}
         # of the safe ones near the fastest of them at mid the one that is the fastest over draws is taken
-        risks = {int(i): risk(one, choice.layouts, int(i)) for i in np.flatnonzero(fits)}
+        risks = {int(i): risk(case, choice.layouts, int(i)) for i in np.flatnonzero(fits)}
         safe = [i for i in risks if risks[i] <= 0.05]
         assert choice.safe == bool(safe)
         if safe:
             assert risks[choice.best] <= 0.05
             assert choice.scores.step_s[choice.best] <= NEAR * choice.scores.step_s[safe].min()
-            least_s = expected_paces(one, choice.layouts.take(np.array(safe))).min()
-            (taken_s,) = expected_paces(one, choice.winner)
+            least_s = expected_s_per_sequence(case, choice.layouts.take(np.array(safe))).min()
+            (taken_s,) = expected_s_per_sequence(case, choice.winner)
             assert taken_s <= SIMPLER * least_s * (1 + 1e-12)
         else:
-            assert drawn_risk(one, choice.layouts, choice.best) <= 0.5
+            assert drawn_risk(case, choice.layouts, choice.best) <= 0.5
 
 
-def drawn_risk(one: Case, layouts: Layouts, index: int) -> float:
+def drawn_risk(case: Case, layouts: Layouts, index: int) -> float:
     """The same over the many draws that a plan states."""
-    return risk_of(one, layouts.take(slice(index, index + 1)))
+    return risk_of(case, layouts.take(slice(index, index + 1)))
 
 
-def risk(one: Case, layouts: Layouts, index: int) -> float:
+def risk(case: Case, layouts: Layouts, index: int) -> float:
     """Share of the draws in which a layout needs more than a process gets."""
     at = layouts.take(slice(index, index + 1))
-    needed = memory_of(one.recipe, at, one.rates.sample(CHOICE_DRAWS)).total
-    return float(np.mean(np.ravel(needed) > one.cluster.gpu.memory_bytes - 0.55 * 2**30))
+    needed = memory_of(case.recipe, at, case.rates.sample(CHOICE_DRAWS)).total
+    return float(np.mean(np.ravel(needed) > case.cluster.gpu.memory_bytes - 0.55 * 2**30))
 
 
 def test_layouts_compared_in_one_pass_take_what_each_takes_alone():
-    one = case(params="8B", gpus="16")
-    layouts = enumerate_layouts(one.recipe, one.cluster, FREE, gpus=16).take(slice(0, 400, 20))
-    rates = one.rates.sample(CHOICE_DRAWS)
+    case = case_of(params="8B", gpus="16")
+    layouts = enumerate_layouts(case.recipe, case.cluster, FREE, gpus=16).take(slice(0, 400, 20))
+    rates = case.rates.sample(CHOICE_DRAWS)
     alone = [
-        np.mean(step_of(one.recipe, one.cluster, at, memory_of(one.recipe, at, rates).total, rates).total)
+        np.mean(step_of(case.recipe, case.cluster, at, memory_of(case.recipe, at, rates).total, rates).total)
         for at in (layouts.take(slice(i, i + 1)) for i in range(len(layouts)))
     ]
 
-    assert expected_paces(one, layouts) == pytest.approx(alone / layouts.global_batch, rel=1e-12)
+    assert expected_s_per_sequence(case, layouts) == pytest.approx(alone / layouts.global_batch, rel=1e-12)
 
 
 @pytest.mark.parametrize("memory_gib", [5.0, 8.0, 10.0])
 def test_allowing_more_risk_never_makes_the_plan_slower(memory_gib):
-    one = small(memory_gib)
+    case = small(memory_gib)
     steps = []
     for allowed in (0.01, 0.05, 0.2, 0.5):
-        choice = best_on(replace(one, memory_risk=allowed), FREE, 8)
-        assert choice.safe == (risk_of(one, choice.winner) <= allowed)
+        choice = best_on(replace(case, memory_risk=allowed), FREE, 8)
+        assert choice.safe == (risk_of(case, choice.winner) <= allowed)
         if choice.safe:  # else the plan is a riskier one than was allowed, and may be faster than a safe one
             steps.append(float(choice.scores.step_s[choice.best]))
 
@@ -132,12 +132,12 @@ def test_allowing_more_risk_never_makes_the_plan_slower(memory_gib):
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_where_no_layout_is_safe_the_fastest_of_the_least_risky_is_planned(precision):
-    one = case(params="70B", gpu="b200", gpus="8", precision=precision)
-    choice = best_on(one, FREE, 8)
-    pace_s = choice.scores.wall_s * tokens_ratio(choice.layouts, one.recipe)
-    fits = np.flatnonzero(choice.scores.memory_bytes <= usable_bytes(one.cluster.gpu))
-    risks = {int(i): drawn_risk(one, choice.layouts, int(i)) for i in fits}
-    able = [i for i, each in risks.items() if each <= min(risks.values()) + 0.03]
+    case = case_of(params="70B", gpu="b200", gpus="8", precision=precision)
+    choice = best_on(case, FREE, 8)
+    pace_s = choice.scores.wall_s * tokens_ratio(choice.layouts, case.recipe)
+    fits = np.flatnonzero(choice.scores.memory_bytes <= usable_bytes(case.cluster.gpu))
+    risks = {int(i): drawn_risk(case, choice.layouts, int(i)) for i in fits}
+    able = [i for i, layout_risk in risks.items() if layout_risk <= min(risks.values()) + 0.03]
     leanest = int(np.argmin(choice.scores.memory_bytes))
 
     assert not choice.safe
@@ -147,26 +147,26 @@ def test_where_no_layout_is_safe_the_fastest_of_the_least_risky_is_planned(preci
 
 
 def test_a_layout_that_more_likely_runs_out_of_memory_than_not_does_not_fit():
-    one = case(model="llama-3.1-8b", gpu="rtx-4090", gpus="8", tokens="1B")
-    split, bold = FixedLayout(tp=4), replace(one, memory_risk=0.9)
-    choice = best_on(one, split, 8)
-    values = dict(why_not(one, choice).values)
+    case = case_of(model="llama-3.1-8b", gpu="rtx-4090", gpus="8", tokens="1B")
+    split, bold = FixedLayout(tp=4), replace(case, memory_risk=0.9)
+    choice = best_on(case, split, 8)
+    values = dict(why_not(case, choice).values)
 
-    assert (choice.scores.memory_bytes <= usable_bytes(one.cluster.gpu)).any()  # at mid it does
+    assert (choice.scores.memory_bytes <= usable_bytes(case.cluster.gpu)).any()  # at mid it does
     assert choice.best is None
     assert best_on(bold, split, 8).best is None
     assert values["risk"] > 0.5
-    assert best_on(one, FREE, 8).best is not None
+    assert best_on(case, FREE, 8).best is not None
     with pytest.raises(NoPlanError) as refused:
-        fewest(one, split, DRAWS, replace(NO_TARGETS, most_gpus=8))
+        fewest(case, split, DRAWS, replace(NO_TARGETS, most_gpus=8))
     assert refused.value.message.key == "error.likely_fits_not_within"
 
 
 def test_more_gpus_are_taken_where_fewer_have_no_safe_layout():
-    one = case(params="8B")
-    on_8 = float(best_on(one, FREE, 8).scores.memory_bytes.min())
-    gpu = replace(one.cluster.gpu, memory_bytes=on_8 * 1.05 + 0.55 * 2**30)
-    tight = replace(one, cluster=replace(one.cluster, gpu=gpu))
+    case = case_of(params="8B")
+    on_8 = float(best_on(case, FREE, 8).scores.memory_bytes.min())
+    gpu = replace(case.cluster.gpu, memory_bytes=on_8 * 1.05 + 0.55 * 2**30)
+    tight = replace(case, cluster=replace(case.cluster, gpu=gpu))
 
     assert not best_on(tight, FREE, 8).safe
     chosen = fewest(tight, FREE, DRAWS)
@@ -177,14 +177,14 @@ def test_more_gpus_are_taken_where_fewer_have_no_safe_layout():
 def test_of_layouts_within_two_per_cent_the_simplest_is_taken_and_the_best_is_named():
     simpler = []
     for asked in ({"params": "8B", "gpus": "64"}, {"params": "7B", "gpus": "64"}, {"params": "13B", "gpus": "128"}):
-        one = case(**asked)
-        choice = best_on(one, FREE, int(asked["gpus"]))
+        case = case_of(**asked)
+        choice = best_on(case, FREE, int(asked["gpus"]))
         if choice.fastest is None:
             assert choice.slower_ratio == 0.0
             continue
         pair = choice.layouts.take(np.array([choice.best, choice.fastest]))
-        chosen, best = complexity(pair, one.recipe)
-        chosen_s, best_s = expected_paces(one, pair) * tokens_ratio(pair, one.recipe)
+        chosen, best = complexity(pair, case.recipe)
+        chosen_s, best_s = expected_s_per_sequence(case, pair) * tokens_ratio(pair, case.recipe)
         assert chosen < best
         assert choice.slower_ratio == pytest.approx(chosen_s / best_s - 1)
         assert 0 <= choice.slower_ratio <= 0.02
@@ -206,24 +206,26 @@ def test_a_layout_is_the_simpler_the_fewer_ways_it_splits_a_model():
 
 
 def test_groups_chosen_together_have_the_winners_that_each_has_alone():
-    one = case(params="8B")
-    layouts = enumerate_layouts(one.recipe, one.cluster, FREE, gpus=np.array([8, 16, 24, 64]))
-    scores = one.score(layouts)
-    fits = scores.memory_bytes <= usable_bytes(one.cluster.gpu)
+    case = case_of(params="8B")
+    layouts = enumerate_layouts(case.recipe, case.cluster, FREE, gpus=np.array([8, 16, 24, 64]))
+    scores = case.score(layouts)
+    fits = scores.memory_bytes <= usable_bytes(case.cluster.gpu)
     together = choose_each(
-        one, layouts, scores, [np.flatnonzero(fits & (layouts.gpus == n)) for n in (8, 16, 24, 64)], len(layouts)
+        case, layouts, scores, [np.flatnonzero(fits & (layouts.gpus == n)) for n in (8, 16, 24, 64)], len(layouts)
     )
 
-    assert [choice.winner.at(0) for choice in together] == [best_on(one, FREE, n).winner.at(0) for n in (8, 16, 24, 64)]
+    assert [choice.winner.at(0) for choice in together] == [
+        best_on(case, FREE, n).winner.at(0) for n in (8, 16, 24, 64)
+    ]
 
 
 @pytest.mark.parametrize(
     "asked", [{"params": "8B"}, {"model": "llama-3.1-8b", "gpu": "l40s"}], ids=["8B", "full memory"]
 )
 def test_numbers_of_gpus_that_are_given_have_together_the_choices_that_each_has_alone(asked: dict[str, str]):
-    one, counts = case(**asked), [8, 12, 16, 96, 8192]
-    together = best_given_each(one, FREE, counts)
-    alone = [best_given(one, FREE, gpus) for gpus in counts]
+    case, counts = case_of(**asked), [8, 12, 16, 96, 8192]
+    together = best_given_each(case, FREE, counts)
+    alone = [best_given(case, FREE, gpus) for gpus in counts]
 
     assert len({choice.winner.global_batch[0] for choice in alone if choice.best is not None}) > 1
     for choice, other in zip(together, alone, strict=True):
@@ -234,12 +236,12 @@ def test_numbers_of_gpus_that_are_given_have_together_the_choices_that_each_has_
 
 
 def test_layouts_of_an_expert_model_are_compared_in_one_pass_too():
-    one = case(model="deepseek-v3", precision="fp8")
-    layouts = enumerate_layouts(one.recipe, one.cluster, FREE, gpus=512)
-    some = layouts.take(slice(0, len(layouts), len(layouts) // 20))
-    alone = [expected_paces(one, some.take(slice(i, i + 1)))[0] for i in range(len(some))]
+    case = case_of(model="deepseek-v3", precision="fp8")
+    layouts = enumerate_layouts(case.recipe, case.cluster, FREE, gpus=512)
+    sampled = layouts.take(slice(0, len(layouts), len(layouts) // 20))
+    alone = [expected_s_per_sequence(case, sampled.take(slice(i, i + 1)))[0] for i in range(len(sampled))]
 
-    assert expected_paces(one, some) == pytest.approx(alone, rel=1e-12)
+    assert expected_s_per_sequence(case, sampled) == pytest.approx(alone, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -256,13 +258,15 @@ def test_layouts_of_an_expert_model_are_compared_in_one_pass_too():
     ],
 )
 def test_no_flag_finds_a_clearly_better_layout_than_the_search_does(asked, flag):
-    one = case(**asked)
+    case = case_of(**asked)
     gpus = int(asked["gpus"])
     paces = []
     for fixed in (FREE, FixedLayout(**flag)):
-        choice = best_on(one, fixed, gpus)
+        choice = best_on(case, fixed, gpus)
         assert choice.safe
-        paces.append(float((expected_paces(one, choice.winner) * tokens_ratio(choice.winner, one.recipe))[0]))
+        paces.append(
+            float((expected_s_per_sequence(case, choice.winner) * tokens_ratio(choice.winner, case.recipe))[0])
+        )
 
     assert paces[0] <= paces[1] * SIMPLER
 

@@ -24,7 +24,7 @@ def plan(gpu, gpus, fits=True):
     return SimpleNamespace(gpu=gpu, gpus=gpus, fits=fits)
 
 
-def told(prices, plans=(), ledgers=None, lang="en"):
+def warning_texts(prices, plans=(), ledgers=None, lang="en"):
     return [word(message, lang) for message in dict.fromkeys(commitment_warnings(prices, ledgers or {}, plans))]
 
 
@@ -32,7 +32,7 @@ def told(prices, plans=(), ledgers=None, lang="en"):
     ("commitment", "years", "usd"), [("1y", "one-year", "$8.97 million"), ("3y", "three-year", "$26.9 million")]
 )
 def test_a_reserved_price_says_what_the_whole_term_costs(commitment, years, usd):
-    (warning,) = told([priced(H100, commitment)], [plan(H100, 512)])  # 512 x 8,760 h x $2 = $8,970,240 a year
+    (warning,) = warning_texts([priced(H100, commitment)], [plan(H100, 512)])  # 512 x 8,760 h x $2 = $8,970,240 a year
 
     assert warning.startswith(f"This price requires a {years} commitment; the cost does not include the rest of ")
     assert warning.endswith(f"; the whole commitment costs about {usd} for 512 × H100 SXM5 80\u00a0GB")
@@ -40,7 +40,7 @@ def test_a_reserved_price_says_what_the_whole_term_costs(commitment, years, usd)
 
 def test_gpus_with_the_same_commitment_share_a_warning_with_an_amount_each():
     prices = [priced(H100, "1y"), priced(H200, "1y", 3.0)]
-    (warning,) = told(prices, [plan(H100, 512), plan(H200, 256)])
+    (warning,) = warning_texts(prices, [plan(H100, 512), plan(H200, 256)])
 
     assert warning.endswith(
         "about $8.97 million for 512 × H100 SXM5 80\u00a0GB and $6.73 million for 256 × H200 SXM 141\u00a0GB"
@@ -49,7 +49,7 @@ def test_gpus_with_the_same_commitment_share_a_warning_with_an_amount_each():
 
 def test_a_gpu_that_others_are_not_priced_like_is_named_with_its_own_amount():
     plans = [plan(H100, 512), plan(H200, 256)]
-    (warning,) = told([priced(H100, "on-demand"), priced(H200, "1y", 3.0)], plans)
+    (warning,) = warning_texts([priced(H100, "on-demand"), priced(H200, "1y", 3.0)], plans)
 
     assert "H200" in warning
     assert "$6.73 million for 256" in warning
@@ -57,22 +57,22 @@ def test_a_gpu_that_others_are_not_priced_like_is_named_with_its_own_amount():
 
 
 def test_without_a_plan_or_a_price_no_amount_is_told():
-    (unfit,) = told([priced(H100, "1y")], [plan(H100, 512, fits=False)])
-    (unknown,) = told([replace(unknown_price(), commitment="1y")], [plan(H100, 512)])
+    (unfit,) = warning_texts([priced(H100, "1y")], [plan(H100, 512, fits=False)])
+    (unknown,) = warning_texts([replace(unknown_price(), commitment="1y")], [plan(H100, 512)])
 
     assert unfit == unknown
     assert unfit.endswith("the rest of the year after this run")
 
 
 def test_it_is_said_in_chinese():
-    (warning,) = told([priced(H100, "1y")], [plan(H100, 512)], lang="zh")
+    (warning,) = warning_texts([priced(H100, "1y")], [plan(H100, 512)], lang="zh")
 
     assert warning.endswith("；整个承诺期的费用约为 897 万美元（512 张 H100 SXM5 80\u00a0GB）")
 
 
 def test_spot_leaves_out_interruptions_and_on_demand_nothing():
-    assert told([priced(H100, "on-demand")], [plan(H100, 8)]) == []
-    (warning,) = told([priced(H100, "spot")], [plan(H100, 8)])
+    assert warning_texts([priced(H100, "on-demand")], [plan(H100, 8)]) == []
+    (warning,) = warning_texts([priced(H100, "spot")], [plan(H100, 8)])
     assert warning.startswith("Spot instances can be reclaimed")
 
 
@@ -82,4 +82,4 @@ def test_an_offer_that_bills_its_term_leaves_nothing_out():
 
     assert bills_the_rest(yearly, billed)
     assert not bills_the_rest(yearly, Ledger())
-    assert told([yearly], [plan(H100, 8)], {H100: billed}) == []
+    assert warning_texts([yearly], [plan(H100, 8)], {H100: billed}) == []

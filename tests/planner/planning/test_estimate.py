@@ -18,19 +18,19 @@ from planner.rates.ladder import resolve_rates
 from planner.training.policies import find_policy
 from planner.training.recipe import Recipe
 from reports.text.messages import word
-from tests.planner.build import cluster, parts, prices, question, recipe, site
+from tests.planner.build import cluster, make_question, parts, prices, recipe, site
 
 ALL = ("fp32", "tf32", "fp16", "bf16", "fp8")
 
 
-def answer(*, whole: bool = True, **asked: str) -> Answer:
-    one = question(**asked)
-    return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00", whole=whole)
+def answer_of(*, detailed: bool = True, **asked: str) -> Answer:
+    question = make_question(**asked)
+    return estimate(question, prices(question), site(), created_at="2026-11-20T00:00:00+00:00", detailed=detailed)
 
 
 def briefly(**asked: str) -> Answer:
     """Without the view by one deadline."""
-    return answer(whole=False, **asked)
+    return answer_of(detailed=False, **asked)
 
 
 def by_precision(plans: tuple[Plan, ...], gpu: str = "h100-sxm5-80gb") -> dict[str, Plan]:
@@ -44,18 +44,18 @@ def mid_days(plan: Plan) -> float:
 
 @cache
 def main_job() -> Answer:
-    return answer(params="70B", precision="fp8")
+    return answer_of(params="70B", precision="fp8")
 
 
 def test_a_budget_that_takes_as_many_gpus_as_a_default_allows_says_so():
-    def told(**asked: str) -> bool:
-        one = question(params="7B", **asked)
-        warnings = estimate(one, prices(one), site(), whole=False).warnings
+    def names_most_gpus(**asked: str) -> bool:
+        question = make_question(params="7B", **asked)
+        warnings = estimate(question, prices(question), site(), detailed=False).warnings
         return "warning.most_gpus" in {warning.key for warning in warnings}
 
-    assert told(budget="100k")
-    assert not told(budget="100k", max_gpus="512")
-    assert not told(budget="20k")
+    assert names_most_gpus(budget="100k")
+    assert not names_most_gpus(budget="100k", max_gpus="512")
+    assert not names_most_gpus(budget="20k")
 
 
 def test_the_main_job_compares_five_precisions_on_the_same_gpus_and_for_the_same_deadline():
@@ -84,39 +84,39 @@ def test_strict_fp32_takes_longest_and_fp8_least_on_the_same_gpus_with_more_gpus
 
 
 def test_savings_are_computed_draw_by_draw():
-    savings = {(s.view, s.frm, s.to, s.metric): s for s in main_job().savings}
+    savings = {(s.view, s.from_, s.to, s.metric): s for s in main_job().savings}
 
     assert {s.metric for s in main_job().savings} == set(LOWER_IS_BETTER)
-    assert all(s.frm != s.to for s in main_job().savings)
-    one = savings["same_gpus", "bf16", "fp8", "cost_usd"]
+    assert all(s.from_ != s.to for s in main_job().savings)
+    saving = savings["same_gpus", "bf16", "fp8", "cost_usd"]
     plans = by_precision(main_job().plans)
     bf16, fp8 = plans["bf16"].cost_usd, plans["fp8"].cost_usd
     assert bf16 is not None
     assert fp8 is not None
-    assert one.mid == pytest.approx(1 - fp8.mid / bf16.mid, abs=0.02)
+    assert saving.mid == pytest.approx(1 - fp8.mid / bf16.mid, abs=0.02)
     # from two ranges the saving would lie anywhere between these; with common draws it is known far better
-    assert one.high - one.low < 0.5 * ((1 - fp8.low / bf16.high) - (1 - fp8.high / bf16.low))
-    assert one.low <= one.mid <= one.high < 1
+    assert saving.high - saving.low < 0.5 * ((1 - fp8.low / bf16.high) - (1 - fp8.high / bf16.low))
+    assert saving.low <= saving.mid <= saving.high < 1
 
 
 def test_a_precision_saves_nothing_against_itself():
-    twin = question(params="8B", gpus="64")
-    same = replace(find_policy("bf16"), precision="twin", id="twin")
-    twin = replace(twin, policies=(*twin.policies, same))
+    twin = make_question(params="8B", gpus="64")
+    policy = replace(find_policy("bf16"), precision="twin", id="twin")
+    twin = replace(twin, policies=(*twin.policies, policy))
     # what the equations leave out of a precision is drawn apart for each: the twin shares its brother's
     shared = resolve_rates(twin.clusters[0], twin.recipe(twin.asked, twin.clusters[0])).terms["precision_error_ratio"]
     estimated = estimate(twin, prices(twin), site(), {"h100-sxm5-80gb": {"twin": {"precision_error_ratio": shared}}})
 
-    ours = [s for s in estimated.savings if s.frm == "bf16" and s.to == "twin"]
+    ours = [s for s in estimated.savings if s.from_ == "bf16" and s.to == "twin"]
     assert len(ours) == 2 * len(LOWER_IS_BETTER)
     assert all(s.low == s.mid == s.high == 0 for s in ours if s.view == "same_gpus")
 
 
 def test_the_same_question_with_the_same_seed_gives_the_same_document():
-    first, again = (to_document(answer(params="8B", seed="3")) for _ in range(2))
-    other = to_document(answer(params="8B", seed="4"))
+    first, second = (to_document(answer_of(params="8B", seed="3")) for _ in range(2))
+    other = to_document(answer_of(params="8B", seed="4"))
 
-    assert first == again
+    assert first == second
     assert first["plans"][3]["cost_usd"] != other["plans"][3]["cost_usd"]
     # the choice rests on mids of draws: another seed may move a mid by a little, not the layout
     assert first["plans"][3]["layout"] == other["plans"][3]["layout"]
@@ -129,7 +129,7 @@ def test_the_same_question_with_the_same_seed_gives_the_same_document():
 def test_a_precision_that_the_gpu_lacks_is_named_and_left_out(gpu, lacking):
     estimated = briefly(params="1B", gpu=gpu, gpus="8", precision="fp16")
 
-    assert {one.precision for one in estimated.unsupported} == lacking
+    assert {row.precision for row in estimated.unsupported} == lacking
     assert {plan.precision for plan in estimated.plans} == set(ALL) - lacking
     assert all(row.gpu == gpu and row.reason.key == "why.no_matrix_path" for row in estimated.unsupported)
 
@@ -154,7 +154,7 @@ def test_no_other_gpu_is_proposed_where_the_model_is_what_lacks_a_precision(gpu)
 
 def test_several_gpus_give_one_comparison():
     names = ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb")
-    estimated = answer(params="70B", gpu=",".join(names))
+    estimated = answer_of(params="70B", gpu=",".join(names))
 
     assert {plan.gpu for plan in estimated.plans} == set(names)
     bf16 = {plan.gpu: plan for plan in estimated.plans if plan.precision == "bf16"}
@@ -174,7 +174,9 @@ def test_one_of_several_gpus_without_a_plan_does_not_end_the_comparison():
 
 
 def test_a_gpu_without_a_plan_has_the_same_rows_wherever_it_stands():
-    orders = [answer(params="8B", gpu=f"{a},{b}", precision="fp16", gpus="8") for a, b in permutations(("h100", "t4"))]
+    orders = [
+        answer_of(params="8B", gpu=f"{a},{b}", precision="fp16", gpus="8") for a, b in permutations(("h100", "t4"))
+    ]
     rows = [[by_precision(plans, "t4") for plans in (order.plans, order.same_deadline)] for order in orders]
 
     assert not rows[0][0]["fp16"].fits
@@ -217,7 +219,7 @@ def test_a_gpu_that_lacks_the_asked_precision_does_not_rescue_an_answer_without_
 
 
 def test_a_question_about_one_gpu_gets_the_same_deadline_on_as_few_and_not_on_a_whole_node():
-    estimated = answer(params="1B", gpus="1", precision="bf16")
+    estimated = answer_of(params="1B", gpus="1", precision="bf16")
     counts = {plan.precision: plan.gpus for plan in estimated.same_deadline if plan.fits}
 
     assert counts["bf16"] == counts["fp8"] == 1
@@ -226,9 +228,9 @@ def test_a_question_about_one_gpu_gets_the_same_deadline_on_as_few_and_not_on_a_
 
 
 def test_gpus_with_a_deadline_is_a_check():
-    ok = answer(params="8B", gpus="64", deadline="30d")
+    ok = answer_of(params="8B", gpus="64", deadline="30d")
     with pytest.raises(NoPlanError) as caught:
-        answer(params="8B", gpus="64", deadline="1d")
+        answer_of(params="8B", gpus="64", deadline="1d")
 
     assert ok.deadline_days == 30
     assert by_precision(ok.plans)["bf16"].gpus == 64
@@ -256,7 +258,7 @@ def test_a_budget_alone_is_spent_on_the_soonest_end_up_to_the_most_gpus_and_is_k
         briefly(params="8B", budget="1M"),
         briefly(params="8B", budget="1M", max_gpus="128"),
     )
-    bf16, on_fewer = (by_precision(one.plans)["bf16"] for one in (estimated, fewer))
+    bf16, on_fewer = (by_precision(answer.plans)["bf16"] for answer in (estimated, fewer))
 
     assert bf16.probability.budget >= 0.8
     assert bf16.cost_usd.mid <= 1e6
@@ -267,7 +269,7 @@ def test_a_budget_alone_is_spent_on_the_soonest_end_up_to_the_most_gpus_and_is_k
 
 
 def test_without_a_deadline_the_asked_precision_s_own_duration_at_the_confidence_is_the_deadline():
-    estimated = answer(params="8B", gpus="64")
+    estimated = answer_of(params="8B", gpus="64")
     asked = by_precision(estimated.plans)["bf16"]
 
     assert mid_days(asked) < estimated.deadline_days < asked.duration_days.high
@@ -289,12 +291,12 @@ def test_deadline_and_budget_are_met_at_the_confidence_and_every_plan_says_how_l
 
 def test_where_a_deadline_and_a_budget_cannot_both_be_met_the_deadline_that_the_budget_allows_is_named():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="8B", deadline="1d", budget="26k")
+        answer_of(params="8B", deadline="1d", budget="26k")
     days = parts(caught.value.hint)["deadline_days"]
 
     assert caught.value.message.key == "error.too_dear"
     assert days > 1
-    assert by_precision(answer(params="8B", deadline=f"{days:.3f}d", budget="26k").plans)["bf16"].fits
+    assert by_precision(answer_of(params="8B", deadline=f"{days:.3f}d", budget="26k").plans)["bf16"].fits
 
 
 def test_all_precisions_are_compared_with_one_batch_near_the_default():
@@ -309,13 +311,13 @@ def test_all_precisions_are_compared_with_one_batch_near_the_default():
 
 
 def test_a_catalogue_model_keeps_its_published_batch_unless_that_leaves_the_count_undivided():
-    kept, left = (briefly(model="opt-175b", gpu="a100-sxm4-80gb", gpus=gpus) for gpus in ("1024", "992"))
+    published, adjusted = (briefly(model="opt-175b", gpu="a100-sxm4-80gb", gpus=gpus) for gpus in ("1024", "992"))
 
-    assert kept.question["global_batch"].value == 1024  # 2M tokens in sequences of 2,048 (arXiv 2205.01068)
-    assert kept.question["global_batch"].source == "catalogue"
-    assert left.question["global_batch"].value == 992
-    assert left.question["global_batch"].source == "derived"
-    notes = [word(estimated.question["global_batch"].note) for estimated in (kept, left)]
+    assert published.question["global_batch"].value == 1024  # 2M tokens in sequences of 2,048 (arXiv 2205.01068)
+    assert published.question["global_batch"].source == "catalogue"
+    assert adjusted.question["global_batch"].value == 992
+    assert adjusted.question["global_batch"].source == "derived"
+    notes = [word(estimated.question["global_batch"].note) for estimated in (published, adjusted)]
     assert "the model's published batch, kept unless it does not divide evenly over the GPUs or a batch of" in notes[0]
     assert "on 992 GPUs the model's published batch of 1,024 does not divide evenly, fits less safely" in notes[1]
 
@@ -347,7 +349,7 @@ def test_a_fixed_layout_is_never_faster_than_the_planner_s_own():
 @pytest.mark.parametrize(("model", "gpus"), [("llama-3.1-8b", "64"), ("mixtral-8x7b", "256"), ("deepseek-v3", "2048")])
 def test_more_tokens_are_never_cheaper(model, gpus):
     asked = {"model": model, "gpus": gpus}
-    small, large = (by_precision(answer(**asked, tokens=t, whole=False).plans) for t in ("1e11", "2e11"))
+    small, large = (by_precision(answer_of(**asked, tokens=t, detailed=False).plans) for t in ("1e11", "2e11"))
 
     for name in ALL:
         if small[name].fits:
@@ -363,18 +365,18 @@ def test_lora_takes_less_time_and_memory_than_full_fine_tuning():
 
 
 def test_every_figure_says_what_it_rests_on():
-    kinds = {one.kind for one in main_job().evidence}
-    ids = [one.id for one in main_job().evidence]
+    kinds = {source.kind for source in main_job().evidence}
+    ids = [source.id for source in main_job().evidence]
 
     assert {EvidenceKind.PUBLISHED, EvidenceKind.DATASHEET, EvidenceKind.ASSUMED} <= kinds
     assert len(ids) == len(set(ids))
-    assert all(one.used_in and one.source for one in main_job().evidence)
+    assert all(source.used_in and source.source for source in main_job().evidence)
     for metric in ("step_s", "memory_gib", "cost_usd", "energy_mwh", "carbon_tco2e"):
-        assert any(metric in one.used_in for one in main_job().evidence)
+        assert any(metric in source.used_in for source in main_job().evidence)
 
 
 def test_a_measured_rate_takes_precedence_and_hardly_widens_a_range():
-    asked = question(params="8B", gpus="64")
+    asked = make_question(params="8B", gpus="64")
     term = resolve_rates(cluster(), recipe("llama-3.1-8b")).terms["linear_flop_per_s"]
     evidence = replace(term.evidence, id="measured:linear", kind=EvidenceKind.MEASURED)
     own = replace(term, value=term.value, own_sd=0.005, rests_on=(), evidence=evidence)
@@ -389,7 +391,7 @@ def test_a_measured_rate_takes_precedence_and_hardly_widens_a_range():
     assert after is not None
     # the fit ties a rate to what stands against it: one that is measured alone may leave a range a hair wider
     assert after.high / after.low < 1.02 * before.high / before.low
-    assert any(one.id == "measured:linear" for one in better.evidence)
+    assert any(source.id == "measured:linear" for source in better.evidence)
 
 
 @pytest.mark.parametrize("seed", ["0", "1"])
@@ -414,9 +416,9 @@ def test_a_run_of_years_is_warned_of():
     [({"budget": "100M", "max_gpus": "24"}, "warning.years_capped"), ({"deadline": "1200d"}, "warning.years_asked")],
 )
 def test_a_run_of_years_on_gpus_that_nobody_gave_is_not_told_to_leave_them_out(asked, key):
-    told = {row.key for row in briefly(params="70B", **asked).warnings if row.key.startswith("warning.years")}
+    keys = {row.key for row in briefly(params="70B", **asked).warnings if row.key.startswith("warning.years")}
 
-    assert told == {key}
+    assert keys == {key}
 
 
 def test_a_model_that_fits_nowhere_says_what_is_short():
@@ -428,7 +430,7 @@ def test_a_model_that_fits_nowhere_says_what_is_short():
 
 
 def test_the_recipe_of_every_precision_trains_the_same_tokens_and_batch():
-    asked = question(params="8B")
+    asked = make_question(params="8B")
     recipes: list[Recipe] = [asked.recipe(policy, asked.clusters[0]) for policy in asked.policies]
 
-    assert len({(one.seq_len, one.global_batch, one.method, one.optimizer.id) for one in recipes}) == 1
+    assert len({(recipe.seq_len, recipe.global_batch, recipe.method, recipe.optimizer.id) for recipe in recipes}) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.answer.plan import Answer
-from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
+from planner.costs.prices import EmbodiedRate, Ledger, OtherCosts, OwnedPrice, Quote
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.planning.case import Case, make_case
@@ -16,12 +16,12 @@ from planner.planning.estimate import estimate
 from planner.planning.footprint import gpus_allowed, node_power, peak_of
 from planner.rates.terms import Draws
 from planner.units import DAY_S, HOUR_S
-from tests.planner.build import SAID, price, prices, question, site, unknown_price
+from tests.planner.build import SAID, make_question, price, prices, site, unknown_price
 from tests.planner.costs.amounts import gigabytes
 
 H100 = "h100-sxm5-80gb"
 MADE = EmbodiedRate(kg_co2e_per_gpu_h=Estimate(low=0.0037, mid=0.0084, high=0.0131), evidence=SAID)
-BESIDE = Beside(
+OTHER_COSTS = OtherCosts(
     storage_usd_per_gb_month=0.023, checkpoints_kept=3, months_after=6, egress_usd_per_gb=0.09,
     egress=gigabytes(500), hosts=4, usd_per_host_h=1.5, experiments_ratio=0.5, failed_ratio=0.05,
     evidence=Evidence(id="beside:file", kind=EvidenceKind.GIVEN, what="", source="beside.toml", used_in=("cost_usd",)),
@@ -39,20 +39,20 @@ ANSWERS: dict[str, Answer] = {}
 """Each question is answered once: answers are frozen."""
 
 
-def answer(ledger=None, here=None, price_of=price, alone=False, **asked):
+def answer_of(ledger=None, site_facts=None, price_of=price, alone=False, **asked):
     """The answer to a question; `alone`: without the precisions that nobody asked for, which take most of the time."""
-    key = repr((ledger, here, price_of, alone, sorted(asked.items())))
+    key = repr((ledger, site_facts, price_of, alone, sorted(asked.items())))
     if key not in ANSWERS:
-        one = question(**({"params": "7B", "gpus": "8"} | asked))
-        one = replace(one, policies=(one.asked,)) if alone else one
-        ledgers = {} if ledger is None else dict.fromkeys(prices(one), ledger)
-        price_by_gpu = {gpu: price_of(gpu) for gpu in prices(one)}
-        ANSWERS[key] = estimate(one, price_by_gpu, here or site(), ledgers=ledgers)
+        question = make_question(**({"params": "7B", "gpus": "8"} | asked))
+        question = replace(question, policies=(question.asked,)) if alone else question
+        ledgers = {} if ledger is None else dict.fromkeys(prices(question), ledger)
+        price_by_gpu = {gpu: price_of(gpu) for gpu in prices(question)}
+        ANSWERS[key] = estimate(question, price_by_gpu, site_facts or site(), ledgers=ledgers)
     return ANSWERS[key]
 
 
-def plan(*args, **kwargs):
-    return next(one for one in answer(*args, alone=True, **kwargs).plans if one.precision == "bf16")
+def plan_of(*args, **kwargs):
+    return next(plan for plan in answer_of(*args, alone=True, **kwargs).plans if plan.precision == "bf16")
 
 
 def leaves(lines):
@@ -62,34 +62,34 @@ def leaves(lines):
 
 LEDGERS = {
     "nothing": Ledger(),
-    "beside": Ledger(beside=BESIDE),
+    "other costs": Ledger(other_costs=OTHER_COSTS),
     "an offer": Ledger(quote=Quote(vendor="A", price=price(), minimum_term_h=2000, minimum_gpus=16, setup_fee_usd=7e3)),
-    "own": Ledger(owned=OWNED, beside=BESIDE),
+    "own": Ledger(owned=OWNED, other_costs=OTHER_COSTS),
 }
 
 
 @pytest.mark.parametrize("ledger", LEDGERS.values(), ids=LEDGERS)
 def test_the_lines_of_every_plan_sum_to_its_cost_at_low_mid_and_high(ledger):
-    estimated = answer(ledger)
-    fitting = [one for one in (*estimated.plans, *estimated.same_deadline) if one.fits]
+    estimated = answer_of(ledger)
+    fitting = [plan for plan in (*estimated.plans, *estimated.same_deadline) if plan.fits]
 
     assert len(fitting) > 5
-    for one in fitting:
+    for plan in fitting:
         for end in ("low", "mid", "high"):
-            total = getattr(one.cost_usd, end)
-            assert abs(sum(getattr(line.usd, end) for line in leaves(one.cost_lines)) - total) < 0.005
+            total = getattr(plan.cost_usd, end)
+            assert abs(sum(getattr(line.usd, end) for line in leaves(plan.cost_lines)) - total) < 0.005
 
 
 def test_mean_power_times_the_hours_is_the_energy():
-    one = plan()
-    hours = one.duration_days.mid * DAY_S / HOUR_S
+    plan = plan_of()
+    hours = plan.duration_days.mid * DAY_S / HOUR_S
 
-    assert one.mean_power_mw.mid * hours == pytest.approx(one.energy_mwh.mid, rel=1e-12)
-    assert one.mean_power_mw.low < one.mean_power_mw.mid < one.peak_power_mw
+    assert plan.mean_power_mw.mid * hours == pytest.approx(plan.energy_mwh.mid, rel=1e-12)
+    assert plan.mean_power_mw.low < plan.mean_power_mw.mid < plan.peak_power_mw
 
 
 def test_the_sci_score_is_location_based_carbon_plus_the_embodied_share():
-    without, with_made = plan(), plan(Ledger(embodied=MADE))
+    without, with_made = plan_of(), plan_of(Ledger(embodied=MADE))
 
     assert without.sci_kg_per_run.at_least  # the share is not known
     assert without.sci_kg_per_run.mid == pytest.approx(without.carbon_tco2e.mid * 1000)
@@ -102,13 +102,13 @@ def test_the_sci_score_is_location_based_carbon_plus_the_embodied_share():
 
 
 def test_model_flop_of_a_run_are_six_per_parameter_and_token_and_the_attention():
-    one = plan(tokens="140B")
+    plan = plan_of(tokens="140B")
 
-    assert 6 * 6.5e9 * 140e9 < one.model_flop < 1.2 * 6 * 7.5e9 * 140e9
+    assert 6 * 6.5e9 * 140e9 < plan.model_flop < 1.2 * 6 * 7.5e9 * 140e9
 
 
 def test_embodied_carbon_is_shown_only_where_it_is_asked_for_and_never_in_the_location_based_figure():
-    silent, asked = plan(Ledger(embodied=MADE)), plan(Ledger(embodied=MADE), embodied="yes")
+    silent, asked = plan_of(Ledger(embodied=MADE)), plan_of(Ledger(embodied=MADE), embodied="yes")
 
     assert (silent.embodied_tco2e, silent.carbon_with_embodied_tco2e) == (None, None)
     assert asked.carbon_tco2e == silent.carbon_tco2e
@@ -118,16 +118,16 @@ def test_embodied_carbon_is_shown_only_where_it_is_asked_for_and_never_in_the_lo
 
 
 def test_embodied_carbon_that_is_asked_for_and_not_known_is_a_gap_and_a_lower_bound():
-    estimated = answer(embodied="yes")
-    one = next(one for one in estimated.plans if one.precision == "bf16")
+    estimated = answer_of(embodied="yes")
+    bf16 = next(plan for plan in estimated.plans if plan.precision == "bf16")
 
     assert [gap.key for gap in estimated.gaps] == ["embodied"]
-    assert one.embodied_tco2e is None
-    assert one.carbon_with_embodied_tco2e.at_least
+    assert bf16.embodied_tco2e is None
+    assert bf16.carbon_with_embodied_tco2e.at_least
 
 
 def test_market_based_carbon_is_a_second_number_and_the_score_never_holds_it():
-    plain, green = plan(), plan(here=site(market_kg_co2e_per_kwh=0.0))
+    plain, green = plan_of(), plan_of(site_facts=site(market_kg_co2e_per_kwh=0.0))
 
     assert (plain.carbon_market_tco2e, green.carbon_market_tco2e) == (None, 0.0)
     assert green.carbon_tco2e == plain.carbon_tco2e
@@ -135,64 +135,66 @@ def test_market_based_carbon_is_a_second_number_and_the_score_never_holds_it():
 
 
 def test_own_machines_are_billed_by_the_plans_own_energy():
-    one = plan(Ledger(owned=OWNED))
-    own, power = one.cost_lines
+    plan = plan_of(Ledger(owned=OWNED))
+    own, power = plan.cost_lines
 
     assert (own.id, power.id) == ("gpu_owned", "electricity")
     assert sum(child.unit_price_usd.mid for child in own.children) == pytest.approx(2.0 - 0.08)
-    assert power.quantity == pytest.approx(one.energy_mwh.mid * 1000)
+    assert power.quantity == pytest.approx(plan.energy_mwh.mid * 1000)
 
 
 def test_a_saving_in_energy_is_a_saving_in_money_only_where_power_is_paid_apart():
     def saving(estimated):
         return next(
-            s for s in estimated.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "bf16", "fp8")
+            s
+            for s in estimated.savings
+            if (s.view, s.metric, s.from_, s.to) == ("same_gpus", "cost_usd", "bf16", "fp8")
         )
 
-    rented, paid = saving(answer()), saving(answer(electricity="0.3"))
+    rented, paid = saving(answer_of()), saving(answer_of(electricity="0.3"))
 
     assert rented.mid != paid.mid
     hours = next(
-        s for s in answer().savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "gpu_hours", "bf16", "fp8")
+        s for s in answer_of().savings if (s.view, s.metric, s.from_, s.to) == ("same_gpus", "gpu_hours", "bf16", "fp8")
     )
     assert rented.mid == pytest.approx(hours.mid, abs=1e-5)  # of whole cents
 
 
 def test_without_any_price_there_is_no_cost_rather_than_0():
     dark = site(electricity_usd_per_kwh=None)
-    estimated = answer(price_of=unknown_price, here=dark)
-    one = next(one for one in estimated.plans if one.precision == "bf16")
+    estimated = answer_of(price_of=unknown_price, site_facts=dark)
+    bf16 = next(plan for plan in estimated.plans if plan.precision == "bf16")
 
-    assert (one.cost_usd, one.cost_lines) == (None, ())
+    assert (bf16.cost_usd, bf16.cost_lines) == (None, ())
 
 
 def test_without_a_gpu_price_the_electricity_alone_is_no_cost():
-    one = plan(price_of=unknown_price, electricity="0.08")
+    plan = plan_of(price_of=unknown_price, electricity="0.08")
 
-    assert (one.cost_usd, one.cost_lines) == (None, ())
-    assert one.energy_mwh.mid > 0
+    assert (plan.cost_usd, plan.cost_lines) == (None, ())
+    assert plan.energy_mwh.mid > 0
 
 
 def test_a_budget_holds_the_whole_bill():
-    lean = answer(gpus=None, budget="2M", params="70B", tokens="100B", precision="bf16")
-    dear = answer(Ledger(beside=replace(BESIDE, experiments_ratio=3.0)), gpus=None, budget="2M", params="70B",
-                  tokens="100B", precision="bf16")  # fmt: skip
+    lean = answer_of(gpus=None, budget="2M", params="70B", tokens="100B", precision="bf16")
+    ledger = Ledger(other_costs=replace(OTHER_COSTS, experiments_ratio=3.0))
+    dear = answer_of(ledger, gpus=None, budget="2M", params="70B", tokens="100B", precision="bf16")
 
     for estimated in (lean, dear):
-        one = next(one for one in estimated.plans if one.precision == "bf16")
-        assert one.cost_usd.mid <= 2e6
+        bf16 = next(plan for plan in estimated.plans if plan.precision == "bf16")
+        assert bf16.cost_usd.mid <= 2e6
     assert (
-        next(one for one in dear.plans if one.precision == "bf16").cost_usd.mid
-        > 1.5 * next(one for one in lean.plans if one.precision == "bf16").cost_usd.mid
+        next(plan for plan in dear.plans if plan.precision == "bf16").cost_usd.mid
+        > 1.5 * next(plan for plan in lean.plans if plan.precision == "bf16").cost_usd.mid
     )
 
 
 def test_precisions_are_compared_with_the_same_draws_whatever_is_booked():
-    estimated = answer(Ledger(beside=BESIDE, embodied=MADE))
+    estimated = answer_of(Ledger(other_costs=OTHER_COSTS, embodied=MADE))
     saved = next(
-        s for s in estimated.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "tf32", "bf16")
+        s for s in estimated.savings if (s.view, s.metric, s.from_, s.to) == ("same_gpus", "cost_usd", "tf32", "bf16")
     )
-    by_ranges = {one.precision: one.cost_usd for one in estimated.plans}
+    by_ranges = {plan.precision: plan.cost_usd for plan in estimated.plans}
 
     wide = 1 - by_ranges["bf16"].low / by_ranges["tf32"].high - (1 - by_ranges["bf16"].high / by_ranges["tf32"].low)
     assert saved.high - saved.low < 0.5 * wide
@@ -200,7 +202,7 @@ def test_precisions_are_compared_with_the_same_draws_whatever_is_booked():
 
 def metered(host_w: float, network_w: float, **asked: str) -> Case:
     """A case whose hosts and switches take so much per GPU."""
-    asked_for = question(**({"params": "7B", "gpus": "8"} | asked))
+    asked_for = make_question(**({"params": "7B", "gpus": "8"} | asked))
     case = make_case(asked_for, asked_for.asked, asked_for.clusters[0], price(), site())
     return replace(case, mid=case.mid.replaced(host_power_w=host_w, host_least_w=0.0, network_power_w=network_w))
 
@@ -231,9 +233,9 @@ def exact_site(**pue):
     return site(pue=Estimate(**pue) if pue else Estimate.exactly(1.25))
 
 
-def case_at(here, **more: str) -> Case:
-    asked = question(params="7B", gpus="8", **more)
-    return make_case(asked, asked.asked, asked.clusters[0], price(), here)
+def case_at(site_facts, **more: str) -> Case:
+    asked = make_question(params="7B", gpus="8", **more)
+    return make_case(asked, asked.asked, asked.clusters[0], price(), site_facts)
 
 
 def test_a_peak_counts_hosts_and_switches_at_their_high_end():
@@ -255,40 +257,40 @@ def test_a_facility_of_unknown_pue_has_a_higher_peak_than_one_whose_pue_is_known
 
 @pytest.mark.parametrize("more", [{}, {"params": "70B", "gpus": "512"}, {"gpu": "gb200-nvl72-186gb", "gpus": "72"}])
 def test_no_mean_power_lies_above_its_peak_at_its_high_end(more):
-    for found in answer(**more).plans:
-        assert found.mean_power_mw is None or found.mean_power_mw.high <= found.peak_power_mw
+    for plan in answer_of(**more).plans:
+        assert plan.mean_power_mw is None or plan.mean_power_mw.high <= plan.peak_power_mw
 
 
 def test_an_exact_rate_of_embodied_carbon_is_multiplied_with_every_draw_of_the_hours():
     exact = replace(MADE, kg_co2e_per_gpu_h=Estimate.exactly(0.0084))
-    one = plan(Ledger(embodied=exact), embodied="yes")
+    plan = plan_of(Ledger(embodied=exact), embodied="yes")
 
     for end in ("low", "mid", "high"):
-        assert getattr(one.embodied_tco2e, end) == pytest.approx(getattr(one.gpu_hours, end) * 0.0084 / 1000)
+        assert getattr(plan.embodied_tco2e, end) == pytest.approx(getattr(plan.gpu_hours, end) * 0.0084 / 1000)
     # Both follow the hours, not wholly: the ends of the sum lie inside the sums of the ends, but for the draws' noise.
-    assert one.carbon_with_embodied_tco2e.low >= 0.99 * (one.carbon_tco2e.low + one.embodied_tco2e.low)
-    assert one.carbon_with_embodied_tco2e.high <= 1.01 * (one.carbon_tco2e.high + one.embodied_tco2e.high)
+    assert plan.carbon_with_embodied_tco2e.low >= 0.99 * (plan.carbon_tco2e.low + plan.embodied_tco2e.low)
+    assert plan.carbon_with_embodied_tco2e.high <= 1.01 * (plan.carbon_tco2e.high + plan.embodied_tco2e.high)
 
 
 def test_market_based_carbon_is_the_energy_at_the_factor_of_the_contracts():
     # 1 MWh at 0.1 kg per kWh is 0.1 t
-    one = plan(here=site(market_kg_co2e_per_kwh=0.1))
+    plan = plan_of(site_facts=site(market_kg_co2e_per_kwh=0.1))
 
-    assert one.carbon_market_tco2e == pytest.approx(0.1 * one.energy_mwh.mid)
+    assert plan.carbon_market_tco2e == pytest.approx(0.1 * plan.energy_mwh.mid)
 
 
 def test_the_sci_score_per_1e21_flop_divides_each_draw_by_the_same_flop():
-    one = plan(Ledger(embodied=MADE))
+    plan = plan_of(Ledger(embodied=MADE))
 
     for end in ("low", "mid", "high"):
-        assert getattr(one.sci_kg_per_1e21_flop, end) == pytest.approx(
-            getattr(one.sci_kg_per_run, end) / one.model_flop * 1e21
+        assert getattr(plan.sci_kg_per_1e21_flop, end) == pytest.approx(
+            getattr(plan.sci_kg_per_run, end) / plan.model_flop * 1e21
         )
 
 
 def test_the_gpus_that_an_offer_bills_anyway_are_on_the_curve():
     offer = Quote(vendor="A", price=price(), minimum_term_h=2000, minimum_gpus=48, setup_fee_usd=0.0)
-    points = {point.gpus: point for point in answer(Ledger(quote=offer)).curve}
+    points = {point.gpus: point for point in answer_of(Ledger(quote=offer)).curve}
 
     assert points[48].cost_usd.mid == pytest.approx(points[8].cost_usd.mid, rel=1e-6)
     assert points[48].duration_days.mid < points[32].duration_days.mid

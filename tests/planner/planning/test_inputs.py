@@ -13,7 +13,7 @@ from planner.planning.basis import collect_assumptions
 from planner.planning.estimate import estimate
 from planner.planning.inputs import shown_inputs
 from reports.text.messages import word
-from tests.planner.build import parts, price, prices, question, site
+from tests.planner.build import make_question, parts, price, prices, site
 
 H100 = "h100-sxm5-80gb"
 GRID = Evidence(id="grid:US-TX", kind=EvidenceKind.PUBLISHED, what="Texas: 377 g of 2023, direct", source="EIA")
@@ -21,19 +21,24 @@ PUE = Evidence(id="pue:u001", kind=EvidenceKind.ASSUMED, what="PUE 1.25 (1.1 to 
 MARKET = Evidence(id="grid:market", kind=EvidenceKind.GIVEN, what="market-based 0 g", source="--market-grid")
 
 
-def shown(prices=None, here=None, billed=False, **asked):
-    one = question(**asked)
+def inputs_of(prices=None, site_facts=None, billed=False, **asked):
+    question = make_question(**asked)
     return shown_inputs(
-        one, (), prices or {H100: price(H100)}, here or site(), billed=billed, why_so_many="note.fewest_nodes"
+        question,
+        (),
+        prices or {H100: price(H100)},
+        site_facts or site(),
+        billed=billed,
+        why_so_many="note.fewest_nodes",
     )
 
 
 def test_the_price_found_is_shown_with_what_it_rests_on():
     book = replace(price(H100), evidence=())
-    found = shown({H100: book})["price"]
+    price_input = inputs_of({H100: book})["price"]
 
-    assert (found.value, found.source) == (2.5, "default")
-    assert parts(found.note) == {"key": "note.price", "basis": book.basis}
+    assert (price_input.value, price_input.source) == (2.5, "default")
+    assert parts(price_input.note) == {"key": "note.price", "basis": book.basis}
 
 
 def test_a_price_of_an_offer_is_of_a_file_and_one_of_own_machines_worked_out():
@@ -42,49 +47,54 @@ def test_a_price_of_an_offer_is_of_a_file_and_one_of_own_machines_worked_out():
         gpu=H100, usd_per_gpu_h=Estimate.exactly(2.0), basis=Message.of("test.own"), evidence=(PUE,), commitment="owned"
     )
 
-    assert shown({H100: offer})["price"].source == "file"
-    assert (shown({H100: offer})["commitment"].value, shown({H100: offer})["commitment"].source) == ("1y", "file")
-    assert shown({H100: own})["price"].source == "derived"
+    assert inputs_of({H100: offer})["price"].source == "file"
+    assert (inputs_of({H100: offer})["commitment"].value, inputs_of({H100: offer})["commitment"].source) == (
+        "1y",
+        "file",
+    )
+    assert inputs_of({H100: own})["price"].source == "derived"
 
 
 def test_each_of_several_gpus_has_its_own_price():
-    found = shown({H100: price(H100), "b200-sxm-180gb": price("b200-sxm-180gb", 3, 4, 5)})
+    inputs = inputs_of({H100: price(H100), "b200-sxm-180gb": price("b200-sxm-180gb", 3, 4, 5)})
 
-    assert (found[f"price {H100}"].value, found["price b200-sxm-180gb"].value) == (2.5, 4)
+    assert (inputs[f"price {H100}"].value, inputs["price b200-sxm-180gb"].value) == (2.5, 4)
 
 
 def test_facts_of_the_place_say_their_row_and_whether_it_is_of_that_place():
-    found = shown(here=replace(site(), market_evidence=MARKET, grid_evidence=GRID, pue_evidence=PUE))
+    inputs = inputs_of(site_facts=replace(site(), market_evidence=MARKET, grid_evidence=GRID, pue_evidence=PUE))
 
-    assert (found["grid"].source, found["grid"].note) == ("catalogue", Message.of("note.grid", what=GRID.what))
-    assert (found["pue"].source, found["pue"].note) == ("default", Message.of("note.pue", what=PUE.what))
+    assert (inputs["grid"].source, inputs["grid"].note) == ("catalogue", Message.of("note.grid", what=GRID.what))
+    assert (inputs["pue"].source, inputs["pue"].note) == ("default", Message.of("note.pue", what=PUE.what))
 
 
 def test_what_was_said_is_not_overwritten():
-    found = shown(pue="1.1", grid="120", price="3", commitment="spot")
+    inputs = inputs_of(pue="1.1", grid="120", price="3", commitment="spot")
 
-    assert [found[name].source for name in ("pue", "grid", "price", "commitment")] == ["flag"] * 4
-    assert found["price"].value == 3.0
+    assert [inputs[name].source for name in ("pue", "grid", "price", "commitment")] == ["flag"] * 4
+    assert inputs["price"].value == 3.0
 
 
 def test_electricity_is_shown_where_it_is_billed():
-    assert "electricity" not in shown()
-    assert shown(billed=True)["electricity"].value == 0.08
+    assert "electricity" not in inputs_of()
+    assert inputs_of(billed=True)["electricity"].value == 0.08
 
 
 @pytest.mark.parametrize("b200", [96, 120])
 def test_where_each_gpu_has_its_own_batch_the_question_keeps_its_own_and_the_assumption_names_each(b200):
-    one = question(params="8B", gpu=f"{H100},b200-sxm-180gb", gpus="8")
-    found = estimate(one, prices(one), site(), whole=False).plans
+    question = make_question(params="8B", gpu=f"{H100},b200-sxm-180gb", gpus="8")
+    answered = estimate(question, prices(question), site(), detailed=False).plans
     groups = {H100: 96, "b200-sxm-180gb": b200}
-    plans = tuple(replace(p, layout=replace(p.layout, dp=groups[p.gpu], micro_batch=1, grad_accum=2)) for p in found)
+    plans = tuple(replace(p, layout=replace(p.layout, dp=groups[p.gpu], micro_batch=1, grad_accum=2)) for p in answered)
 
-    inputs = shown_inputs(one, plans, prices(one), site(), billed=False, why_so_many="note.fewest_nodes")
-    (told,) = (word(row.message) for row in collect_assumptions(one, inputs, (), plans) if row.id == "global_batch")
+    inputs = shown_inputs(question, plans, prices(question), site(), billed=False, why_so_many="note.fewest_nodes")
+    (text,) = (
+        word(row.message) for row in collect_assumptions(question, inputs, (), plans) if row.id == "global_batch"
+    )
 
-    assert inputs["global_batch"].value == (192 if b200 == 96 else one.global_batch)
-    assert told.startswith("Each step trains on 192 sequences (") == (b200 == 96)
-    assert ("192 sequences on 8 × H100 SXM5 80\u00a0GB and 240 sequences on 8 × B200" in told) == (b200 == 120)
+    assert inputs["global_batch"].value == (192 if b200 == 96 else question.global_batch)
+    assert text.startswith("Each step trains on 192 sequences (") == (b200 == 96)
+    assert ("192 sequences on 8 × H100 SXM5 80\u00a0GB and 240 sequences on 8 × B200" in text) == (b200 == 120)
 
 
 @pytest.mark.parametrize("method", ["sft", "lora"])
@@ -93,8 +103,8 @@ def test_to_fine_tune_the_usual_batch_is_kept_unless_another_is_a_tenth_faster_a
     method, gpus
 ):
     asked = {"model": "llama-3.1-8b", "params": None, "method": method, "gpus": gpus}
-    one = question(**asked)
-    entry = estimate(one, prices(one), site(), whole=False).question["global_batch"]
+    question = make_question(**asked)
+    entry = estimate(question, prices(question), site(), detailed=False).question["global_batch"]
     note = parts(entry.note)
 
     assert (note["least"], note["most"]) == (16, 64)
@@ -104,7 +114,11 @@ def test_to_fine_tune_the_usual_batch_is_kept_unless_another_is_a_tenth_faster_a
     assert note["default"] == 32
     if 32 % int(gpus) == 0:
         taken, usual = (
-            next(plan for plan in estimate(fixed, prices(fixed), site(), whole=False).plans if plan.precision == "bf16")
-            for fixed in (question(**asked, global_batch=str(batch)) for batch in (entry.value, 32))
+            next(
+                plan
+                for plan in estimate(fixed, prices(fixed), site(), detailed=False).plans
+                if plan.precision == "bf16"
+            )
+            for fixed in (make_question(**asked, global_batch=str(batch)) for batch in (entry.value, 32))
         )
         assert taken.gpu_hours.mid < usual.gpu_hours.mid / 1.05

@@ -14,31 +14,31 @@ from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on
 from planner.planning.ranges import DRAWS, infeasible, ranged_plan, why_not
 from planner.rates.terms import Draws
-from tests.planner.build import SAID, parts, price, question, site, unknown_price
+from tests.planner.build import SAID, make_question, parts, price, site, unknown_price
 
 DRAWN = Draws(count=DRAWS, seed=0)
 
 
-def case(given_price=None, **asked: str) -> Case:
-    one = question(**asked)
-    machine = one.clusters[0]
-    return make_case(one, one.asked, machine, given_price or price(machine.gpu.id), site())
+def case_of(given_price=None, **asked: str) -> Case:
+    question = make_question(**asked)
+    machine = question.clusters[0]
+    return make_case(question, question.asked, machine, given_price or price(machine.gpu.id), site())
 
 
-def ranged(one: Case, gpus: int = 64, drawn: Draws = DRAWN, **fixed: object):
-    return ranged_plan(one, best_on(one, FixedLayout(**fixed), gpus), drawn)  # type: ignore[arg-type]
+def ranged(case: Case, gpus: int = 64, drawn: Draws = DRAWN, **fixed: object):
+    return ranged_plan(case, best_on(case, FixedLayout(**fixed), gpus), drawn)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16", "fp8"])
 def test_a_plan_s_figures_are_ordered_and_its_items_sum(precision):
-    plan = ranged(case(params="8B", precision=precision)).plan
+    plan = ranged(case_of(params="8B", precision=precision)).plan
 
     assert plan.layout is not None
     assert plan.layout.gpus == plan.gpus == 64
     assert 205 <= plan.layout.dp * plan.layout.micro_batch * plan.layout.grad_accum <= 320  # a quarter around 256
     for name in METRICS:
-        found = getattr(plan, name)
-        assert 0 < found.low < found.mid < found.high
+        figure = getattr(plan, name)
+        assert 0 < figure.low < figure.mid < figure.high
     assert plan.memory_gib is not None
     assert plan.step_s is not None
     for items, names in ((plan.memory_gib, MEMORY_ITEMS), (plan.step_s, STEP_ITEMS)):
@@ -54,27 +54,27 @@ def test_a_plan_s_figures_are_ordered_and_its_items_sum(precision):
 
 
 def test_what_the_machines_take_does_not_depend_on_the_building():
-    one = case(params="8B")
-    wide, given, none = (
-        ranged(replace(one, site=replace(one.site, pue=pue))).plan.energy_items_mwh
+    case = case_of(params="8B")
+    wide, given, exactly_one = (
+        ranged(replace(case, site=replace(case.site, pue=pue))).plan.energy_items_mwh
         for pue in (Estimate(low=1.1, mid=1.25, high=1.5), Estimate.exactly(1.25), Estimate.exactly(1.0))
     )
     assert wide
     assert given
-    assert none
+    assert exactly_one
 
     for name in ("gpu", "host", "network"):
-        assert wide[name] == pytest.approx(none[name], rel=1e-9)
-        assert given[name] == pytest.approx(none[name], rel=1e-9)
-    assert none["pue_overhead"] == pytest.approx(0.0, abs=1e-9)
-    assert given["pue_overhead"] == pytest.approx(0.25 * none["total"], rel=1e-9)
+        assert wide[name] == pytest.approx(exactly_one[name], rel=1e-9)
+        assert given[name] == pytest.approx(exactly_one[name], rel=1e-9)
+    assert exactly_one["pue_overhead"] == pytest.approx(0.0, abs=1e-9)
+    assert given["pue_overhead"] == pytest.approx(0.25 * exactly_one["total"], rel=1e-9)
     assert wide["pue_overhead"] == pytest.approx(given["pue_overhead"], rel=1e-9)  # of the PUE that the plan states
 
 
 def test_a_lopsided_pue_counts_with_its_mid_in_energy_carbon_power_and_the_bill():
-    one = case(params="8B")
-    hyper = replace(one, site=replace(one.site, pue=Estimate(low=1.07, mid=1.1, high=1.5)))  # pue.csv u002
-    plan, bare = ranged(hyper).plan, ranged(replace(one, site=replace(one.site, pue=Estimate.exactly(1.0)))).plan
+    case = case_of(params="8B")
+    hyper = replace(case, site=replace(case.site, pue=Estimate(low=1.07, mid=1.1, high=1.5)))  # pue.csv u002
+    plan, bare = ranged(hyper).plan, ranged(replace(case, site=replace(case.site, pue=Estimate.exactly(1.0)))).plan
     assert plan.energy_mwh
     assert bare.energy_mwh
 
@@ -86,7 +86,7 @@ def test_a_lopsided_pue_counts_with_its_mid_in_energy_carbon_power_and_the_bill(
 
 @pytest.mark.parametrize("limit", ["200", "400", ""])
 def test_a_gpu_that_is_held_takes_no_more_over_the_run_than_while_it_trains(limit):
-    plan = ranged(case(params="8B", **({"power_limit": limit} if limit else {}))).plan
+    plan = ranged(case_of(params="8B", **({"power_limit": limit} if limit else {}))).plan
     items = plan.energy_items_mwh
     assert items
 
@@ -96,27 +96,27 @@ def test_a_gpu_that_is_held_takes_no_more_over_the_run_than_while_it_trains(limi
 
 
 def test_the_figures_of_a_plan_follow_from_each_other():
-    one = case(params="8B")
-    plan = ranged(one).plan
+    case = case_of(params="8B")
+    plan = ranged(case).plan
 
     assert plan.tflops_per_gpu.mid == pytest.approx(plan.mfu.mid * 989)
     assert plan.gpu_hours.mid == pytest.approx(plan.duration_days.mid * 24 * 64, rel=1e-9)
     # steady state: goodput lengthens the run, not the step; the last step is rounded up
-    wall_s = one.tokens / plan.tokens_per_s_per_gpu.mid / 64 / plan.goodput_ratio.mid
+    wall_s = case.tokens / plan.tokens_per_s_per_gpu.mid / 64 / plan.goodput_ratio.mid
     assert plan.duration_days.mid == pytest.approx(wall_s / 86400, rel=1e-4)
     assert plan.mfu_full_attention > plan.mfu.mid
     assert plan.hfu >= plan.mfu.mid
-    node_w = 700 + float(one.mid.host_power_w) + float(one.mid.network_power_w)
+    node_w = 700 + float(case.mid.host_power_w) + float(case.mid.network_power_w)
     assert plan.peak_power_mw > 64e-6 * node_w * 1.25  # at the high end of hosts, switches and PUE
     assert plan.peak_power_mw >= plan.mean_power_mw.high
 
 
 def test_no_gpu_draws_more_than_its_board_s_limit_on_average():
-    assert ranged(case(params="8B")).plan.gpu_power_w.high <= 700
+    assert ranged(case_of(params="8B")).plan.gpu_power_w.high <= 700
 
 
 def test_hfu_counts_what_is_recomputed_and_mfu_does_not():
-    plan, bare = (ranged(case(params="8B"), act_ckpt=kind).plan for kind in ("full", "none"))
+    plan, bare = (ranged(case_of(params="8B"), act_ckpt=kind).plan for kind in ("full", "none"))
 
     assert bare.hfu == pytest.approx(bare.mfu.mid)
     # four thirds on layers and attention, nothing on the output layer
@@ -124,8 +124,8 @@ def test_hfu_counts_what_is_recomputed_and_mfu_does_not():
 
 
 def test_the_mid_of_a_cost_is_gpu_hours_times_the_price_however_far_its_ends_are():
-    narrow = ranged(case(given_price=price(low=2.5, mid=2.5, high=2.5))).plan
-    wide = ranged(case(given_price=price(low=1.5, mid=2.5, high=5.0))).plan
+    narrow = ranged(case_of(given_price=price(low=2.5, mid=2.5, high=2.5))).plan
+    wide = ranged(case_of(given_price=price(low=1.5, mid=2.5, high=5.0))).plan
 
     assert wide.cost_usd.high / wide.cost_usd.low > narrow.cost_usd.high / narrow.cost_usd.low
     for plan in (narrow, wide):
@@ -134,21 +134,21 @@ def test_the_mid_of_a_cost_is_gpu_hours_times_the_price_however_far_its_ends_are
 
 
 def test_a_price_that_is_given_leaves_the_cost_only_the_range_of_the_gpu_hours():
-    plan = ranged(case(given_price=price(low=2.5, mid=2.5, high=2.5))).plan
+    plan = ranged(case_of(given_price=price(low=2.5, mid=2.5, high=2.5))).plan
 
     for end in ("low", "mid", "high"):
         assert getattr(plan.cost_usd, end) == pytest.approx(2.5 * getattr(plan.gpu_hours, end), abs=0.01)
 
 
 def test_carbon_and_mean_power_follow_from_the_energy_at_mid():
-    plan = ranged(case()).plan
+    plan = ranged(case_of()).plan
 
     assert plan.carbon_tco2e.mid == pytest.approx(plan.energy_mwh.mid * 0.37, rel=1e-12)  # the test site's kg per kWh
     assert plan.mean_power_mw.mid == pytest.approx(plan.energy_mwh.mid / plan.duration_days.mid / 24, rel=1e-12)
 
 
 def test_without_a_price_the_cost_is_unknown():
-    result = ranged(case(given_price=unknown_price()))
+    result = ranged(case_of(given_price=unknown_price()))
 
     assert (result.plan.cost_usd, result.plan.cost_lines) == (None, ())
     assert "cost_usd" not in result.draws
@@ -156,26 +156,26 @@ def test_without_a_price_the_cost_is_unknown():
 
 
 def test_lines_of_the_bill_sum_to_the_cost():
-    both = ranged(case(electricity="0.1")).plan
+    plan = ranged(case_of(electricity="0.1")).plan
 
-    assert [line.id for line in both.cost_lines] == ["gpu_rental", "electricity"]
-    assert sum(line.usd.mid for line in both.cost_lines) == pytest.approx(both.cost_usd.mid, rel=0.01)
-    assert both.cost_lines[0].quantity == pytest.approx(both.gpu_hours.mid)
-    assert both.cost_lines[0].evidence_ids == (SAID.id,)
+    assert [line.id for line in plan.cost_lines] == ["gpu_rental", "electricity"]
+    assert sum(line.usd.mid for line in plan.cost_lines) == pytest.approx(plan.cost_usd.mid, rel=0.01)
+    assert plan.cost_lines[0].quantity == pytest.approx(plan.gpu_hours.mid)
+    assert plan.cost_lines[0].evidence_ids == (SAID.id,)
 
 
 def test_market_based_carbon_is_a_second_number():
-    one = case()
-    market = ranged(replace(one, site=site(market_kg_co2e_per_kwh=0.05))).plan
+    case = case_of()
+    market = ranged(replace(case, site=site(market_kg_co2e_per_kwh=0.05))).plan
 
-    assert ranged(one).plan.carbon_market_tco2e is None
+    assert ranged(case).plan.carbon_market_tco2e is None
     assert market.carbon_market_tco2e == pytest.approx(market.energy_mwh.mid * 0.05)
-    assert market.carbon_tco2e.mid == pytest.approx(ranged(one).plan.carbon_tco2e.mid)
+    assert market.carbon_tco2e.mid == pytest.approx(ranged(case).plan.carbon_tco2e.mid)
 
 
 def test_the_inputs_that_make_the_range_are_named_largest_first():
-    plan = ranged(case(params="8B")).plan
-    shares = [one.share_ratio for one in plan.uncertainty]
+    plan = ranged(case_of(params="8B")).plan
+    shares = [contribution.share_ratio for contribution in plan.uncertainty]
 
     assert shares == sorted(shares, reverse=True)
     assert all(0 < share <= 1 for share in shares)
@@ -184,29 +184,29 @@ def test_the_inputs_that_make_the_range_are_named_largest_first():
 
 
 def test_the_runners_up_are_slower_and_one_that_is_too_big_says_by_how_much():
-    plan = ranged(case(params="70B"), gpus=64).plan
-    slower = [one for one in plan.lost_layouts if one.why.key == "why.slower"]
+    plan = ranged(case_of(params="70B"), gpus=64).plan
+    slower = [lost for lost in plan.lost_layouts if lost.why.key == "why.slower"]
 
     assert len(slower) >= 2
-    assert len({one.layout for one in plan.lost_layouts}) == len(plan.lost_layouts)
-    assert plan.layout not in {one.layout for one in plan.lost_layouts}
-    slower_ratios = [dict(one.why.values)["slower_ratio"] for one in slower]
+    assert len({lost.layout for lost in plan.lost_layouts}) == len(plan.lost_layouts)
+    assert plan.layout not in {lost.layout for lost in plan.lost_layouts}
+    slower_ratios = [dict(lost.why.values)["slower_ratio"] for lost in slower]
     assert slower_ratios == sorted(slower_ratios)
-    big = [one for one in plan.lost_layouts if one.why.key == "why.too_big"]
-    assert all(one.memory_gib > plan.memory_capacity_gib for one in big)
+    big = [lost for lost in plan.lost_layouts if lost.why.key == "why.too_big"]
+    assert all(lost.memory_gib > plan.memory_capacity_gib for lost in big)
 
 
 def test_a_layout_that_was_too_big_to_be_timed_is_not_shown_as_a_runner_up():
-    plan = ranged(case(params="1B", precision="fp32", gpu="h200-sxm-141gb"), gpus=32).plan
+    plan = ranged(case_of(params="1B", precision="fp32", gpu="h200-sxm-141gb"), gpus=32).plan
 
     assert plan.lost_layouts
     assert all(np.isfinite(lost.step_s) for lost in plan.lost_layouts)
 
 
 def test_what_does_not_fit_has_no_figures_and_says_why():
-    one = case(params="70B", precision="fp32")
-    choice = best_on(one, FixedLayout(), 8)
-    plan = infeasible(one, 8, 1, why_not(one, choice), choice).plan
+    case = case_of(params="70B", precision="fp32")
+    choice = best_on(case, FixedLayout(), 8)
+    plan = infeasible(case, 8, 1, why_not(case, choice), choice).plan
 
     assert choice.best is None
     assert not plan.fits
@@ -218,45 +218,45 @@ def test_what_does_not_fit_has_no_figures_and_says_why():
 
 
 def test_gpus_that_divide_into_no_layout_are_said_so():
-    one = case(params="8B", global_batch="2")
-    choice = best_on(one, FixedLayout(tp=1, pp=1, cp=1), 1)
-    nothing = best_on(one, FixedLayout(pp=1), 1024)
+    case = case_of(params="8B", global_batch="2")
+    choice = best_on(case, FixedLayout(tp=1, pp=1, cp=1), 1)
+    nothing = best_on(case, FixedLayout(pp=1), 1024)
 
     assert len(choice.layouts)
-    assert parts(why_not(one, nothing)) == {"key": "why.no_even_split", "global_batch": 2}
+    assert parts(why_not(case, nothing)) == {"key": "why.no_even_split", "global_batch": 2}
 
 
 def test_what_sets_a_precision_apart_is_named_among_the_inputs():
     # its spread is that of published pairs: of FP16 against the others too large to be missed (`precision_error_ratio`)
-    plan = ranged(case(params="8B", precision="fp16")).plan
+    plan = ranged(case_of(params="8B", precision="fp16")).plan
 
-    assert "precision_error_ratio" in {one.term for one in plan.uncertainty}
+    assert "precision_error_ratio" in {contribution.term for contribution in plan.uncertainty}
 
 
 def test_an_input_that_rests_on_what_another_does_is_named_by_how_far_it_moves_the_duration():
-    one = case(params="8B")
-    plan = ranged(one).plan
+    case = case_of(params="8B")
+    plan = ranged(case).plan
     shares = {entry.term: entry.share_ratio for entry in plan.uncertainty}
-    log_sd = {name: term.log_sd for name, term in one.rates.terms.items()}
+    log_sd = {name: term.log_sd for name, term in case.rates.terms.items()}
 
     # the length of a whole run against its steps is a plain factor of the duration: its share is that of its variance
-    drawn = np.log(np.ravel(one.evaluate(best_on(one, FixedLayout(), 64).winner, Draws(count=20_001, seed=0)).wall_s))
+    drawn = np.log(np.ravel(case.evaluate(best_on(case, FixedLayout(), 64).winner, Draws(count=20_001, seed=0)).wall_s))
     assert shares["run_error_ratio"] == pytest.approx(log_sd["run_error_ratio"] ** 2 / np.var(drawn), rel=0.05)
     assert 0.5 < sum(shares.values()) <= 1.1
     assert list(shares.values()) == sorted(shares.values(), reverse=True)
 
 
 def test_the_middle_of_a_figure_hardly_depends_on_the_seed():
-    one = case(params="8B")
-    mids = [ranged(one, drawn=Draws(count=DRAWS, seed=seed)).plan.gpu_hours.mid for seed in range(10)]
+    case = case_of(params="8B")
+    mids = [ranged(case, drawn=Draws(count=DRAWS, seed=seed)).plan.gpu_hours.mid for seed in range(10)]
 
     assert max(mids) / min(mids) < 1.01
 
 
 def test_what_a_device_of_unknown_watts_uses_and_emits_is_unknown_in_every_figure():
-    one = case(params="8B")
-    dark = replace(one, cluster=replace(one.cluster, gpu=replace(one.cluster.gpu, tdp_w=0.0)))
-    known, unknown = (ranged(which).plan for which in (one, dark))
+    case = case_of(params="8B")
+    dark = replace(case, cluster=replace(case.cluster, gpu=replace(case.cluster.gpu, tdp_w=0.0)))
+    known, unknown = (ranged(machine_case).plan for machine_case in (case, dark))
     figures = [
         "energy_mwh", "energy_items_mwh", "gpu_power_w", "peak_power_mw", "mean_power_mw", "carbon_tco2e",
         "sci_kg_per_run", "sci_kg_per_1e21_flop",

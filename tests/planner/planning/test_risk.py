@@ -10,12 +10,12 @@ import pytest
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.planning.case import Case, make_case
 from planner.planning.risk import CHOICE_DRAWS, RISK_DRAWS, Risks, drawn_bytes, risk_of
-from tests.planner.build import price, question, site
+from tests.planner.build import make_question, price, site
 
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    asked = question(params="8B", gpus="8")
+    asked = make_question(params="8B", gpus="8")
     machine = asked.clusters[0]
     return make_case(asked, asked.asked, machine, price(machine.gpu.id), site())
 
@@ -26,9 +26,9 @@ def risks(case: Case) -> Risks:
     layouts = enumerate_layouts(case.recipe, case.cluster, FixedLayout(), gpus=8)
     scores = case.score(layouts)
     by_need = np.argsort(scores.memory_bytes)
-    made = Risks(case, layouts.take(by_need[:: len(by_need) // 24]))
-    made.draw(range(len(made.layouts)))
-    return made
+    risks = Risks(case, layouts.take(by_need[:: len(by_need) // 24]))
+    risks.draw(range(len(risks.layouts)))
+    return risks
 
 
 def test_what_is_safe_by_few_draws_is_safe_by_many(risks: Risks) -> None:
@@ -47,20 +47,20 @@ def test_what_may_not_be_safe_is_not_and_is_listed(risks: Risks) -> None:
 
 
 def test_each_layout_is_drawn_once(risks: Risks) -> None:
-    before = dict(risks.needed)
+    before = dict(risks.peak_bytes)
     risks.draw([0, 1, 1])
 
-    assert all(risks.needed[i] is before[i] for i in before)
-    assert len(risks.needed) == len(before)
+    assert all(risks.peak_bytes[i] is before[i] for i in before)
+    assert len(risks.peak_bytes) == len(before)
 
 
 def test_one_pass_over_draws_gives_each_layout_its_own(risks: Risks, case: Case) -> None:
-    some = risks.layouts.take(slice(0, 3))
-    together = drawn_bytes(case, some)
+    first_three = risks.layouts.take(slice(0, 3))
+    together = drawn_bytes(case, first_three)
 
     assert together.shape == (3, CHOICE_DRAWS.count)
     for i in range(3):
-        alone = np.broadcast_to(case.memory(some.only(i), CHOICE_DRAWS).total, CHOICE_DRAWS.count)
+        alone = np.broadcast_to(case.memory(first_three.only(i), CHOICE_DRAWS).total, CHOICE_DRAWS.count)
         assert together[i] == pytest.approx(alone, rel=1e-12)
     assert drawn_bytes(case, risks.layouts.take(slice(0, 0))).shape == (0, CHOICE_DRAWS.count)
 

@@ -9,9 +9,9 @@ import pytest
 
 from planner.answer.plan import LOWER_IS_BETTER, Answer, Plan, Saving
 from planner.planning.estimate import estimate
-from tests.planner.build import prices, question, site, unknown_price
+from tests.planner.build import make_question, prices, site, unknown_price
 
-ASKED = question(params="8B", precision="bf16", gpus="64")
+ASKED = make_question(params="8B", precision="bf16", gpus="64")
 
 
 @cache
@@ -24,11 +24,11 @@ def plans() -> dict[str, Plan]:
 
 
 def savings() -> dict[tuple[str, str, str], Saving]:
-    return {(s.metric, s.frm, s.to): s for s in answered().savings if s.view == "same_gpus"}
+    return {(s.metric, s.from_, s.to): s for s in answered().savings if s.view == "same_gpus"}
 
 
 def test_every_pair_of_precisions_has_its_saving_in_every_figure_and_view():
-    pairs = {(s.view, s.metric, s.frm, s.to) for s in answered().savings}
+    pairs = {(s.view, s.metric, s.from_, s.to) for s in answered().savings}
     fitting = [plan.precision for plan in answered().plans if plan.fits]
 
     assert len(fitting) == 5
@@ -39,11 +39,11 @@ def test_every_pair_of_precisions_has_its_saving_in_every_figure_and_view():
 
 def test_there_and_back_is_the_same_saving():
     # to = (1 - s) from, so that from = to / (1 - s): the other way round it is 1 - 1 / (1 - s), draw by draw
-    there, back = savings()["cost_usd", "bf16", "fp8"], savings()["cost_usd", "fp8", "bf16"]
+    forward, back = savings()["cost_usd", "bf16", "fp8"], savings()["cost_usd", "fp8", "bf16"]
 
-    assert there.low > 0
-    assert back.mid == pytest.approx(1 - 1 / (1 - there.mid), rel=1e-9)
-    assert back.low == pytest.approx(1 - 1 / (1 - there.high), rel=1e-3)  # between two draws
+    assert forward.low > 0
+    assert back.mid == pytest.approx(1 - 1 / (1 - forward.mid), rel=1e-9)
+    assert back.low == pytest.approx(1 - 1 / (1 - forward.high), rel=1e-3)  # between two draws
 
 
 def test_an_amount_is_the_difference_of_the_two_plans_and_its_range_is_that_of_common_draws():
@@ -66,12 +66,12 @@ def test_without_a_price_the_saving_is_that_of_gpu_hours():
 
 
 def test_a_run_of_seconds_whose_cost_rounds_to_nothing_has_a_plan_and_no_share_of_it():
-    one = question(params="100M", gpus="1", tokens="1M")
-    answer = estimate(one, prices(one), site())
+    question = make_question(params="100M", gpus="1", tokens="1M")
+    answer = estimate(question, prices(question), site())
     plan = next(plan for plan in answer.plans if plan.precision == "bf16")
 
     assert plan.cost_usd is not None
     assert plan.cost_usd.mid == 0
     assert plan.gpu_hours.mid > 0
-    assert "bf16" not in {s.frm for s in answer.savings if s.metric == "cost_usd"}
-    assert "bf16" in {s.frm for s in answer.savings if s.metric == "gpu_hours"}
+    assert "bf16" not in {s.from_ for s in answer.savings if s.metric == "cost_usd"}
+    assert "bf16" in {s.from_ for s in answer.savings if s.metric == "gpu_hours"}

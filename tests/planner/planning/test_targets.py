@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.planning.targets import MAX_GPUS, at_confidence, digits_apart, probability, targets_of
-from tests.planner.build import question
+from tests.planner.build import make_question
 
 
 def test_a_limit_is_met_as_often_as_draws_lie_within_it():
@@ -24,8 +24,11 @@ def test_the_figure_at_a_confidence_is_the_least_that_as_many_draws_do_not_excee
 
 
 def test_a_question_says_what_is_to_be_met_and_how_surely():
-    plain, asked = targets_of(question(params="8B", gpus="8")), targets_of(question(params="8B", deadline="2d"))
-    spent = targets_of(question(params="8B", budget="1M", confidence="90%"))
+    plain, asked = (
+        targets_of(make_question(params="8B", gpus="8")),
+        targets_of(make_question(params="8B", deadline="2d")),
+    )
+    spent = targets_of(make_question(params="8B", budget="1M", confidence="90%"))
 
     assert (plain.deadline_s, plain.budget_usd, plain.most_gpus) == (None, None, MAX_GPUS)
     assert (asked.deadline_s, asked.confidence_ratio, asked.most_gpus) == (172_800, 0.8, MAX_GPUS)

@@ -6,7 +6,7 @@ import pytest
 
 from planner.hardware.catalogue import find_gpu
 from planner.question.question import default_attention, overlaps_tensor_parallel
-from tests.planner.build import cluster, question
+from tests.planner.build import cluster, make_question
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ from tests.planner.build import cluster, question
 )
 def test_attention_is_fused_from_ampere_on_and_before_where_pytorch_s_kernel_runs(gpu, asked, kind):
     # FlashAttention-2's README: Ampere, Ada and Hopper; PyTorch's memory-efficient kernel: older parts as well
-    one = question(**asked)
+    question = make_question(**asked)
 
-    assert default_attention(one.stack, find_gpu(gpu), fine_tunes=one.fine_tunes) == kind
-    assert one.recipe(one.asked, cluster(gpu)).attention == kind
+    assert default_attention(question.stack, find_gpu(gpu), fine_tunes=question.fine_tunes) == kind
+    assert question.recipe(question.asked, cluster(gpu)).attention == kind
 
 
 def test_what_the_user_said_wins():
-    asked = question(attention="naive")
+    asked = make_question(attention="naive")
 
     assert asked.recipe(asked.asked, asked.clusters[0]).attention == "naive"
 
@@ -43,7 +43,7 @@ def test_tuned_stacks_hide_tensor_parallel_traffic_from_hopper_on():
 
 
 def test_only_encoders_drop_out():
-    bert, llama = (question(model=name) for name in ("bert-large", "llama-3.1-8b"))
+    bert, llama = (make_question(model=name) for name in ("bert-large", "llama-3.1-8b"))
 
     assert bert.recipe(bert.asked, bert.clusters[0]).dropout
     assert not llama.recipe(llama.asked, llama.clusters[0]).dropout

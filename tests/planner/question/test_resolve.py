@@ -13,7 +13,7 @@ from planner.question.inputs import INPUTS
 from planner.question.question import Question
 from planner.question.resolve import resolve
 from reports.text.messages import word
-from tests.planner.build import parts, question
+from tests.planner.build import make_question, parts
 
 
 def ask(**texts: str) -> Question:
@@ -163,7 +163,7 @@ def test_tokens_are_sent_to_experts_as_asked_or_as_is_usual():
     h100, mi300x = (ask(model="mixtral-8x7b", gpu=gpu) for gpu in ("h100-sxm5-80gb", "mi300x-192gb"))
     asked = ask(model="mixtral-8x7b", moe_dispatcher="AllToAll")
 
-    sent = [one.recipe(one.asked, one.clusters[0]).moe_dispatcher for one in (h100, mi300x, asked)]
+    sent = [question.recipe(question.asked, question.clusters[0]).moe_dispatcher for question in (h100, mi300x, asked)]
     assert sent == ["deepep", "alltoall", "alltoall"]
     with pytest.raises(UsageError, match=r"error\.dispatcher_without_experts"):
         ask(params="8B", moe_dispatcher="deepep")
@@ -247,9 +247,9 @@ def test_a_mistake_gets_one_sentence_a_hint_and_exit_code_2(asked, message, hint
         ask(**asked)
 
     message_text = word(caught.value.message)
-    said = f"{message_text} {word(caught.value.hint or '')}"
-    assert message in said
-    assert hint in said
+    words = f"{message_text} {word(caught.value.hint or '')}"
+    assert message in words
+    assert hint in words
     assert caught.value.hint
     assert caught.value.exit_code == 2
     assert "\n" not in message_text
@@ -338,7 +338,7 @@ def test_an_unknown_compression_is_refused():
 @pytest.mark.parametrize(("network", "sized"), [("", True), ("100Gb/s", True), ("ib-ndr", True), ("8x400Gb/s", False)])
 def test_a_network_of_each_card_leaves_its_machines_to_their_number(network, sized):
     given = {"network": network} if network else {}
-    (cluster,) = question(params="1B", gpu="rtx-4090", gpus="3", **given).clusters
+    (cluster,) = make_question(params="1B", gpu="rtx-4090", gpus="3", **given).clusters
 
     assert cluster.gpus_per_node == 3
     assert cluster.sized_by_number is sized
@@ -346,6 +346,6 @@ def test_a_network_of_each_card_leaves_its_machines_to_their_number(network, siz
 
 @pytest.mark.parametrize("gpus", ["rtx-4090,h100-sxm5-80gb", "h100-sxm5-80gb,rtx-4090"])
 def test_the_size_of_a_machine_of_cards_is_noted_wherever_they_stand(gpus):
-    noted = question(params="1B", gpu=gpus, gpus="3").inputs["gpus_per_node"]
+    noted = make_question(params="1B", gpu=gpus, gpus="3").inputs["gpus_per_node"]
 
     assert (noted.value, noted.source) == (3, "default")

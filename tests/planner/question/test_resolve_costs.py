@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import Message, UsageError
-from tests.planner.build import question
+from tests.planner.build import make_question
 
 
 def money(**asked):
-    return question(**asked).money
+    return make_question(**asked).money
 
 
 def test_without_more_everything_is_left_to_the_pricing_room():
@@ -59,10 +59,10 @@ def test_two_flags_that_state_the_same_thing_are_refused(asked, message):
 
 
 def test_the_gpu_that_stands_in_for_a_price_is_one_of_the_catalogue():
-    asked = question(price_like="H100 SXM5 80GB")
+    asked = make_question(price_like="H100 SXM5 80GB")
 
     assert asked.money.price_like == "h100-sxm5-80gb"
-    short = question(price_like="h100")
+    short = make_question(price_like="h100")
     assert short.money.price_like == "h100-sxm5-80gb"
     assert short.inputs["price_like"].note.key == "note.usual"
     assert asked.inputs["price_like"].value == "h100-sxm5-80gb"
@@ -76,10 +76,10 @@ def test_own_machines_may_be_compared_with_a_commitment_of_choice():
 
 @pytest.mark.parametrize(("text", "asked"), [("yes", True), ("no", False), ("true", True)])
 def test_embodied_carbon_is_a_switch(text, asked):
-    one = question(embodied=text)
+    question = make_question(embodied=text)
 
-    assert one.money.embodied is asked
-    assert one.inputs["embodied"].value is asked
+    assert question.money.embodied is asked
+    assert question.inputs["embodied"].value is asked
 
 
 def test_electricity_is_paid_apart_where_its_price_is_given_in_either_way():
@@ -88,9 +88,9 @@ def test_electricity_is_paid_apart_where_its_price_is_given_in_either_way():
 
 
 def test_every_given_value_is_noted_with_its_unit_where_it_is_a_bare_number():
-    inputs = question(grid="385", market_grid="0", power_cap="2MW", beside="b.toml").inputs
+    inputs = make_question(grid="385", market_grid="0", power_cap="2MW", beside="b.toml").inputs
 
     assert (inputs["grid"].value, inputs["grid"].note) == ("385", Message.of("note.grid_given"))
     assert (inputs["market_grid"].value, inputs["market_grid"].note) == (0.0, Message.of("note.grid_market"))
     assert [inputs[name].source for name in ("power_cap", "beside")] == ["flag", "flag"]
-    assert question(grid="DEU").inputs["grid"].note is None
+    assert make_question(grid="DEU").inputs["grid"].note is None

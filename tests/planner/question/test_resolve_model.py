@@ -12,7 +12,7 @@ from planner.question.question import Question
 from planner.question.resolve import resolve
 from planner.question.resolve_model import describe
 from reports.text.messages import word
-from tests.planner.build import question, shape
+from tests.planner.build import make_question, shape
 
 
 def ask(**texts: str) -> Question:
@@ -96,7 +96,7 @@ def test_a_config_in_no_encoding_is_an_invalid_file_and_a_missing_one_a_mistake(
 
 
 def test_a_shape_is_described_in_one_line():
-    text = word(describe(question(model="mixtral-8x7b").model))
+    text = word(describe(make_question(model="mixtral-8x7b").model))
 
     assert "46.7B parameters" in text
     assert "8 experts of 14336, top 2" in text

@@ -147,7 +147,9 @@ def test_a_model_predicts_further_tokens_as_it_was_trained_unless_one_says_other
     published, without, own = (
         ask(model="deepseek-v3", **more) for more in ({}, {"mtp_layers": "0"}, {"mtp_layers": "2"})
     )
-    layers = [one.recipe(one.asked, one.clusters[0]).model.layers for one in (published, without, own)]
+    layers = [
+        question.recipe(question.asked, question.clusters[0]).model.layers for question in (published, without, own)
+    ]
 
     assert layers == [62, 61, 63]
     assert (published.model.layers, published.model.mtp_layers) == (61, 1)

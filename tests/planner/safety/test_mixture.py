@@ -96,7 +96,7 @@ def test_a_policy_and_schedules_are_not_held_against_each_other():
 def test_where_it_is_not_sure_that_the_lower_plan_is_sooner_time_decides_nothing():
     gpu = sample.answer().plans[0].gpu
     unsure = Saving(
-        view="same_gpus", gpu=gpu, metric="duration_days", frm="bf16", to="fp8", low=-0.1, mid=0.2, high=0.4
+        view="same_gpus", gpu=gpu, metric="duration_days", from_="bf16", to="fp8", low=-0.1, mid=0.2, high=0.4
     )
     points = (point("all_low", 1.0, 0.0), point("high_first", 0.8, 0.0))
 

@@ -142,8 +142,8 @@ def test_lines_beside_are_the_same_for_every_gpu_and_name_their_file(money, file
     beside = file("beside.toml", "[failed]\nratio = 0.1\n")
     priced = price_question([H100, B200], money(beside=beside))
 
-    assert priced.ledgers[H100.id].beside.failed_ratio == 0.1
-    assert priced.ledgers[H100.id].beside is priced.ledgers[B200.id].beside
+    assert priced.ledgers[H100.id].other_costs.failed_ratio == 0.1
+    assert priced.ledgers[H100.id].other_costs is priced.ledgers[B200.id].other_costs
     assert priced.ledgers[H100.id].evidence[0].source == beside
 
 

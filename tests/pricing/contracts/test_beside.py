@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.costs.prices import Beside
+from planner.costs.prices import OtherCosts
 from planner.errors import InputFileError
 from pricing.contracts.beside import read_beside
 
@@ -20,7 +20,7 @@ def beside(tmp_path):
 
 
 def test_an_empty_file_charges_nothing(beside):
-    assert beside("") == Beside()
+    assert beside("") == OtherCosts()
 
 
 def test_a_full_file_is_read(beside):

@@ -9,8 +9,8 @@ import pytest
 from planner.planning.advice.dearer import FAR_DEARER, far_dearer
 from planner.planning.estimate import estimate
 from planner.rates.terms import Draws
-from tests.planner.build import parts, price, prices, question, site
-from tests.planner.planning.advice.test_warnings import case
+from tests.planner.build import make_question, parts, price, prices, site
+from tests.planner.planning.advice.test_warnings import case_of
 
 DRAWS = Draws(count=101, seed=0)
 
@@ -18,8 +18,8 @@ DRAWS = Draws(count=101, seed=0)
 @pytest.mark.parametrize("dearer", [1.0, 1.9, 2.2, 8.0])
 def test_a_plan_of_more_than_twice_the_cost_names_a_number_that_is_planned_for_less_than_half(dearer):
     asked = {"params": "8B", "gpus": "96"}
-    one = question(**asked)
-    answer = estimate(one, prices(one), site(), whole=False)
+    question = make_question(**asked)
+    answer = estimate(question, prices(question), site(), detailed=False)
     (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
     cost, days = plan.cost_usd, plan.duration_days
     worse = replace(
@@ -28,21 +28,21 @@ def test_a_plan_of_more_than_twice_the_cost_names_a_number_that_is_planned_for_l
         duration_days=replace(days, mid=days.mid * dearer, high=days.high * dearer),
     )
 
-    said = far_dearer(one, case(**asked), worse, answer.curve, DRAWS)
+    warnings = far_dearer(question, case_of(**asked), worse, answer.curve, DRAWS)
 
     cheapest = min(point.cost_usd.mid for point in answer.curve if not point.chosen)
-    assert bool(said) is (worse.cost_usd.mid >= FAR_DEARER * cheapest)
-    for message in map(parts, said):
-        there = question(**asked | {"gpus": str(message["gpus"])})
-        plans = estimate(there, {one.clusters[0].gpu.id: price()}, site(), whole=False).plans
+    assert bool(warnings) is (worse.cost_usd.mid >= FAR_DEARER * cheapest)
+    for message in map(parts, warnings):
+        named_question = make_question(**asked | {"gpus": str(message["gpus"])})
+        plans = estimate(named_question, {question.clusters[0].gpu.id: price()}, site(), detailed=False).plans
         (other,) = (plan for plan in plans if plan.precision == "bf16")
         assert other.cost_usd.mid < 0.55 * worse.cost_usd.mid
         assert message["share"] == pytest.approx(other.cost_usd.mid / worse.cost_usd.mid, rel=0.1)
 
 
 def test_it_is_the_first_that_an_answer_warns_of():
-    one = question(model="deepseek-v3", params=None, gpus="240")
-    answer = estimate(one, prices(one), site(), whole=False)
+    question = make_question(model="deepseek-v3", params=None, gpus="240")
+    answer = estimate(question, prices(question), site(), detailed=False)
     (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
     cheaper = [point for point in answer.curve if point.cost_usd.mid * FAR_DEARER < plan.cost_usd.mid]
 

@@ -14,17 +14,17 @@ from planner.planning.estimate import estimate
 from planner.planning.ranges import Ranged, ranged_plan
 from planner.rates.terms import Draws
 from reports.text.messages import word
-from tests.planner.build import prices, question, site
-from tests.planner.planning.advice.test_warnings import RISKY, case
+from tests.planner.build import make_question, prices, site
+from tests.planner.planning.advice.test_warnings import RISKY, case_of
 
 DRAWS = Draws(count=101, seed=0)
 
 
 def planned(memory_risk: str) -> tuple[list[Case], list[Ranged]]:
     asked = {name: value for name, value in RISKY[1].items() if name != "precision"}
-    cases = [case(**asked, precision=name, memory_risk=memory_risk) for name in ("fp8", "bf16")]
+    cases = [case_of(**asked, precision=name, memory_risk=memory_risk) for name in ("fp8", "bf16")]
     fixed, gpus = FixedLayout(on_given_gpus=True), int(asked["gpus"])
-    return cases, [ranged_plan(one, best_on(one, fixed, gpus), DRAWS) for one in cases]
+    return cases, [ranged_plan(case, best_on(case, fixed, gpus), DRAWS) for case in cases]
 
 
 @pytest.mark.parametrize("asked", [0, 1])
@@ -48,13 +48,13 @@ def test_nothing_is_said_where_the_lower_precision_has_the_faster_layout():
 
 
 def test_so_it_is_where_memory_is_so_short_that_no_layout_of_the_lower_one_is_safe():
-    one = question(
+    question = make_question(
         model="mixtral-8x7b", params=None, method="sft", stack="hf", gpu="h200-sxm-141gb", gpus="8", examples="5000"
     )
-    answer = estimate(one, prices(one), site(), whole=False)
+    answer = estimate(question, prices(question), site(), detailed=False)
     fp8, bf16 = (next(plan for plan in answer.plans if plan.precision == name) for name in ("fp8", "bf16"))
     (message,) = (warning for warning in answer.warnings if warning.key == "warning.held_back")
 
-    assert fp8.memory_risk > one.memory_risk
+    assert fp8.memory_risk > question.memory_risk
     assert fp8.duration_days.mid > 2 * bf16.duration_days.mid
     assert float(str(dict(message.values)["risk"])) > fp8.memory_risk

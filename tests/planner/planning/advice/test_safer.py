@@ -12,11 +12,13 @@ from planner.planning.case import make_case
 from planner.planning.estimate import estimate
 from planner.question.question import Question
 from reports.text.messages import word
-from tests.planner.build import parts, price, question, site
+from tests.planner.build import make_question, parts, price, site
 
 
-def answered(one: Question) -> Answer:
-    return estimate(one, {gpu.id: price(gpu.id) for gpu in (c.gpu for c in one.clusters)}, site(), whole=False)
+def answered(question: Question) -> Answer:
+    return estimate(
+        question, {gpu.id: price(gpu.id) for gpu in (c.gpu for c in question.clusters)}, site(), detailed=False
+    )
 
 
 def offered(answer: Answer) -> list[dict[str, object]]:
@@ -40,43 +42,47 @@ CARDS = {"model": "llama-3.1-8b", "gpu": "rtx-4090", "gpus": "8", "tokens": "1B"
     ],
 )
 def test_the_way_named_takes_the_time_and_risk_that_the_flag_gives(asked, flag):
-    answer = answered(question(**asked))
+    answer = answered(make_question(**asked))
     (way,) = offered(answer)
-    (plan,) = (p for p in answered(question(**asked, **flag)).plans if p.precision == question(**asked).asked.precision)
+    (plan,) = (
+        p
+        for p in answered(make_question(**asked, **flag)).plans
+        if p.precision == make_question(**asked).asked.precision
+    )
 
     ((name, value),) = flag.items()
-    said = f"with --{name} {value}"
-    assert word(next(m for m in answer.warnings if m.key == "warning.safe_way")).count(said) == 1
+    words = f"with --{name} {value}"
+    assert word(next(m for m in answer.warnings if m.key == "warning.safe_way")).count(words) == 1
     assert way["days"] == pytest.approx(plan.duration_days.mid)
     assert way["risk"] == plan.memory_risk <= 0.05
     assert way["time_ratio"] < 1.0
 
 
 def test_every_way_is_the_question_with_its_flag_put_in_or_left_out():
-    one = question(**CARDS, tp="4", zero="1", act_ckpt="none", micro_batch="2")
-    (cluster,) = one.clusters
-    case = make_case(one, one.asked, cluster, price(cluster.gpu.id), site())
-    ways = {word(way.change): way.question for way in _ways(one, case)}
+    question = make_question(**CARDS, tp="4", zero="1", act_ckpt="none", micro_batch="2")
+    (cluster,) = question.clusters
+    case = make_case(question, question.asked, cluster, price(cluster.gpu.id), site())
+    ways = {word(way.change): way.question for way in _ways(question, case)}
 
     assert list(ways) == [
         "with --loss fused", "without --tp 4", "without --zero 1", "without --act-ckpt none", "with --micro-batch 1",
         "with --offload optimizer", "with --optimizer adamw-8bit",
     ]  # fmt: skip
-    fixed = one.fixed
-    assert ways["without --tp 4"] == replace(one, fixed=replace(fixed, tp=None))
-    assert ways["with --micro-batch 1"] == replace(one, fixed=replace(fixed, micro_batch=1))
-    assert ways["without --act-ckpt none"] == replace(one, fixed=replace(fixed, act_ckpt=None))
-    assert ways["with --loss fused"] == replace(one, tuning=replace(one.tuning, loss="fused"))
+    fixed = question.fixed
+    assert ways["without --tp 4"] == replace(question, fixed=replace(fixed, tp=None))
+    assert ways["with --micro-batch 1"] == replace(question, fixed=replace(fixed, micro_batch=1))
+    assert ways["without --act-ckpt none"] == replace(question, fixed=replace(fixed, act_ckpt=None))
+    assert ways["with --loss fused"] == replace(question, tuning=replace(question.tuning, loss="fused"))
     assert ways["with --optimizer adamw-8bit"].optimizer.id == "adamw-8bit"
 
 
 def test_to_fine_tune_all_weights_no_way_trains_fewer_of_them():
-    one = question(model="qwen2.5-0.5b", gpu="t4", gpus="1", method="sft", precision="fp16")
-    case = make_case(one, one.asked, one.clusters[0], price("t4"), site())
+    question = make_question(model="qwen2.5-0.5b", gpu="t4", gpus="1", method="sft", precision="fp16")
+    case = make_case(question, question.asked, question.clusters[0], price("t4"), site())
 
-    assert {way.question.method for way in _ways(one, case)} == {"sft"}
+    assert {way.question.method for way in _ways(question, case)} == {"sft"}
 
 
 @pytest.mark.parametrize("asked", [{"params": "1B", "gpus": "8"}, {"params": "7B", "gpus": "64"}])
 def test_a_plan_that_is_safe_and_not_short_of_memory_has_no_other_way_named(asked):
-    assert offered(answered(question(**asked))) == []
+    assert offered(answered(make_question(**asked))) == []

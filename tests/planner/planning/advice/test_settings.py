@@ -27,14 +27,14 @@ PLAN = Layout(
     ],
 )
 def test_only_what_differs_is_named(changes, new, old):
-    found = differences(replace(PLAN, **changes), PLAN)
+    settings = differences(replace(PLAN, **changes), PLAN)
 
-    assert [[word(each) for each in some] for some in found] == [new, old]
+    assert [[word(setting) for setting in side] for side in settings] == [new, old]
 
 
 @pytest.mark.parametrize("way", ACT_CKPT[1:])
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_way_to_checkpoint_has_words(way, lang):
-    ((said,), _) = differences(replace(PLAN, act_ckpt=way), PLAN)
+    ((setting,), _) = differences(replace(PLAN, act_ckpt=way), PLAN)
 
-    assert word(said, lang)
+    assert word(setting, lang)

@@ -24,22 +24,22 @@ from planner.planning.risk import risk_of
 from planner.planning.targets import NO_TARGETS, digits_apart
 from planner.rates.terms import Draws
 from reports.text.messages import word
-from tests.planner.build import price, question, site
+from tests.planner.build import make_question, price, site
 
 DRAWS = Draws(count=101, seed=0)
 
 
-def case(**asked: str) -> Case:
-    one = question(**asked)
-    return make_case(one, one.asked, one.clusters[0], price(one.clusters[0].gpu.id), site())
+def case_of(**asked: str) -> Case:
+    question = make_question(**asked)
+    return make_case(question, question.asked, question.clusters[0], price(question.clusters[0].gpu.id), site())
 
 
 @pytest.mark.parametrize(("gpus", "expected"), [(752, [640, 704, 736]), (96, []), (8, []), (4, [])])
 def test_rounder_numbers_of_nodes_below_the_one_given_are_looked_at(gpus, expected):
-    one, fixed = case(params="8B", gpus=str(gpus)), FixedLayout()
-    plan = ranged_plan(one, best_on(one, fixed, gpus), DRAWS).plan
+    case, fixed = case_of(params="8B", gpus=str(gpus)), FixedLayout()
+    plan = ranged_plan(case, best_on(case, fixed, gpus), DRAWS).plan
 
-    points = rounder_below(one, fixed, plan, NO_TARGETS, DRAWS)
+    points = rounder_below(case, fixed, plan, NO_TARGETS, DRAWS)
 
     # 94 nodes: 92, 88 and 80, each with more factors of two; 12 nodes: 8 are too few
     assert [point.gpus for point in points] == expected
@@ -55,80 +55,82 @@ RISKY = (
 
 @pytest.mark.parametrize("asked", RISKY)
 def test_a_much_faster_layout_at_a_somewhat_higher_risk_is_named_with_the_flag_that_plans_it(asked):
-    one, about = case(**asked), question(**asked)
-    choice = best_given(one, about.fixed, about.gpus)
-    found = faster_at_a_risk(about, one, choice)
-    assert found is not None
-    values = dict(found.values)
+    case, about = case_of(**asked), make_question(**asked)
+    choice = best_given(case, about.fixed, about.gpus)
+    warning = faster_at_a_risk(about, case, choice)
+    assert warning is not None
+    values = dict(warning.values)
 
-    assert one.memory_risk < values["risk"] <= 0.15
-    just_above = Message.of(found.key, **(values | {"risk": 0.0504, "digits": digits_apart(0.0504, 0.05)}))
+    assert case.memory_risk < values["risk"] <= 0.15
+    just_above = Message.of(warning.key, **(values | {"risk": 0.0504, "digits": digits_apart(0.0504, 0.05)}))
     assert "probability of 5.04%, above the 5.00% allowed" in word(just_above)
-    assert values["digits"] == digits_apart(values["risk"], one.memory_risk)
-    (flag,) = (dict(each.values) for each in values["flags"])
-    allowed = question(**asked, **{flag["input"]: flag["value"]})
-    bolder = best_given(replace(one, memory_risk=allowed.memory_risk), allowed.fixed, allowed.gpus)
+    assert values["digits"] == digits_apart(values["risk"], case.memory_risk)
+    (flag,) = (dict(flag_message.values) for flag_message in values["flags"])
+    allowed = make_question(**asked, **{flag["input"]: flag["value"]})
+    bolder = best_given(replace(case, memory_risk=allowed.memory_risk), allowed.fixed, allowed.gpus)
     pace_s = [float(np.min(c.scores.wall_s[c.best])) for c in (choice, bolder)]
     assert pace_s[1] * RISKY_SOONER <= pace_s[0]
     assert pace_s[1] == pytest.approx(pace_s[0] * (1 - values["sooner"]))
-    assert values["risk"] == risk_of(one, bolder.winner)
+    assert values["risk"] == risk_of(case, bolder.winner)
 
 
 def test_what_is_named_of_a_faster_layout_is_what_differs_from_the_plan():
-    about = question(**RISKY[1])
-    one = case(**RISKY[1])
-    found = faster_at_a_risk(about, one, best_given(one, about.fixed, about.gpus))
+    about = make_question(**RISKY[1])
+    case = case_of(**RISKY[1])
+    warning = faster_at_a_risk(about, case, best_given(case, about.fixed, about.gpus))
 
-    assert found is not None
-    assert "TP2 instead of TP4 on the same GPUs" in word(found)
-    assert word(found).endswith("plan it with --memory-risk 15%")
-    open_one = question(**{name: value for name, value in RISKY[1].items() if name != "gpus"})
-    elsewhere = faster_at_a_risk(open_one, one, best_given(one, about.fixed, about.gpus))
+    assert warning is not None
+    assert "TP2 instead of TP4 on the same GPUs" in word(warning)
+    assert word(warning).endswith("plan it with --memory-risk 15%")
+    open_one = make_question(**{name: value for name, value in RISKY[1].items() if name != "gpus"})
+    elsewhere = faster_at_a_risk(open_one, case, best_given(case, about.fixed, about.gpus))
     assert elsewhere is not None
     assert word(elsewhere).endswith("plan it with --gpus 64 --memory-risk 15%")
 
 
-@pytest.mark.parametrize(("gpus", "said"), [("37", True), ("40", False), ("36", False)])
-def test_all_gpus_of_the_nodes_are_named_where_they_end_sooner_and_cost_less(gpus, said):
+@pytest.mark.parametrize(("gpus", "is_named"), [("37", True), ("40", False), ("36", False)])
+def test_all_gpus_of_the_nodes_are_named_where_they_end_sooner_and_cost_less(gpus, is_named):
     asked = {"params": "13B", "tokens": "300B", "gpus": gpus, "precision": "bf16"}
-    about, one = question(**asked), case(**asked)
-    plan = ranged_plan(one, best_given(one, about.fixed, about.gpus), DRAWS).plan
+    about, case = make_question(**asked), case_of(**asked)
+    plan = ranged_plan(case, best_given(case, about.fixed, about.gpus), DRAWS).plan
 
-    told = list(on_whole_nodes(one, about.fixed, plan, (), NO_TARGETS, DRAWS))
+    messages = list(on_whole_nodes(case, about.fixed, plan, (), NO_TARGETS, DRAWS))
 
-    assert len(told) == said
-    for text in map(word, told):
+    assert len(messages) == is_named
+    for text in map(word, messages):
         assert text.startswith("40 × H100 SXM5 80\N{NO-BREAK SPACE}GB, which fill the 5 nodes that the 37 requested ")
         assert "% sooner and cost " in text
 
 
 @pytest.mark.parametrize(
-    ("risk", "said"),
+    ("risk", "comparison"),
     [(0.12, "above 5%; for the planned one it is 12%"), (0.0546, "above 5.0%; for the planned one it is 5.5%")],
 )
-def test_a_risk_just_above_the_one_allowed_does_not_read_like_it(risk, said):
-    asked, one = question(params="8B", gpus="8"), case(params="8B", gpus="8")
-    plan = replace(ranged_plan(one, best_on(one, FixedLayout(), 8), DRAWS).plan, memory_risk=risk)
+def test_a_risk_just_above_the_one_allowed_does_not_read_like_it(risk, comparison):
+    asked, case = make_question(params="8B", gpus="8"), case_of(params="8B", gpus="8")
+    plan = replace(ranged_plan(case, best_on(case, FixedLayout(), 8), DRAWS).plan, memory_risk=risk)
 
-    told = [word(row) for row in warnings_of(asked, {plan.gpu: price()}, (plan,), (), (one,))]
+    texts = [word(row) for row in warnings_of(asked, {plan.gpu: price()}, (plan,), (), (case,))]
 
-    assert [said in text for text in told if "out of memory" in text] == [True]
+    assert [comparison in text for text in texts if "out of memory" in text] == [True]
 
 
 def test_where_memory_is_no_limit_nothing_is_said_of_risk():
-    one = case(params="1B", gpus="8")
-    choice = best_on(one, FixedLayout(), 8)
+    case = case_of(params="1B", gpus="8")
+    choice = best_on(case, FixedLayout(), 8)
 
-    assert risk_of(one, choice.winner) <= one.memory_risk
-    assert faster_at_a_risk(question(params="1B", gpus="8"), one, choice) is None
+    assert risk_of(case, choice.winner) <= case.memory_risk
+    assert faster_at_a_risk(make_question(params="1B", gpus="8"), case, choice) is None
 
 
 @pytest.mark.parametrize(("seq_len", "warns"), [("512", False), ("4096", True)])
 def test_sequences_beyond_the_positions_that_a_model_learned_are_told(seq_len, warns):
-    one = question(params=None, model="bert-base", gpu="a100-sxm4-80gb", gpus="8", seq_len=seq_len, tokens="1B")
+    question = make_question(
+        params=None, model="bert-base", gpu="a100-sxm4-80gb", gpus="8", seq_len=seq_len, tokens="1B"
+    )
     keys = [
         message.key
-        for message in warnings_of(one, {gpu.id: price(gpu.id) for gpu in [one.clusters[0].gpu]}, [], [], [])
+        for message in warnings_of(question, {gpu.id: price(gpu.id) for gpu in [question.clusters[0].gpu]}, [], [], [])
     ]
 
     assert ("warning.positions" in keys) is warns
@@ -139,17 +141,19 @@ def test_sequences_beyond_the_positions_that_a_model_learned_are_told(seq_len, w
     [("131072", 1, None), ("131073", 1, 131072), ("131076", 4, 131072), ("131088", 16, None), ("8193", 1, None)],
 )
 def test_a_rounder_sequence_is_named_where_its_length_keeps_it_from_being_split(seq_len, split, near):
-    one = case(model="llama-3.1-8b", gpus="64", seq_len=seq_len, tokens="1B")
-    plan = ranged_plan(one, best_given(one, FixedLayout(cp=split), 64), DRAWS).plan
+    case = case_of(model="llama-3.1-8b", gpus="64", seq_len=seq_len, tokens="1B")
+    plan = ranged_plan(case, best_given(case, FixedLayout(cp=split), 64), DRAWS).plan
 
-    told = uneven_sequence(one, plan)
+    warning = uneven_sequence(case, plan)
 
-    assert (told and dict(told.values)["near"]) == near
+    assert (warning and dict(warning.values)["near"]) == near
 
 
 def test_a_gpu_that_cannot_have_the_power_limit_of_the_others_is_told():
-    one = question(gpu="h100-sxm5-80gb,a100-sxm4-80gb", gpus="8", power_limit="500", tokens="1B")
-    told = warnings_of(one, {cluster.gpu.id: price(cluster.gpu.id) for cluster in one.clusters}, [], [], [])
+    question = make_question(gpu="h100-sxm5-80gb,a100-sxm4-80gb", gpus="8", power_limit="500", tokens="1B")
+    warnings = warnings_of(
+        question, {cluster.gpu.id: price(cluster.gpu.id) for cluster in question.clusters}, [], [], []
+    )
 
-    limits = [dict(message.values) for message in told if message.key == "warning.limit_as_sold"]
+    limits = [dict(message.values) for message in warnings if message.key == "warning.limit_as_sold"]
     assert limits == [{"gpu": "a100-sxm4-80gb", "sold_w": 400.0, "asked_w": 500.0}]

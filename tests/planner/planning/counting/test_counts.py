@@ -19,7 +19,7 @@ from planner.planning.counting.search import CountSearch
 from planner.planning.targets import MAX_GPUS, Targets, at_confidence, probability
 from tests.examples import examples
 from tests.planner.build import parts
-from tests.planner.planning.test_choice import DRAWS, FREE, case, small
+from tests.planner.planning.test_choice import DRAWS, FREE, case_of, small
 
 
 def by(
@@ -41,24 +41,24 @@ def gpu_s(choice: Choice) -> float:
     hours=st.floats(0.5, 200), tokens=st.sampled_from((1e9, 2e10)), confidence=st.sampled_from((0.3, 0.5, 0.8, 0.95))
 )
 def test_the_plan_meets_the_deadline_at_the_confidence_and_no_fewer_nodes_would(hours, tokens, confidence):
-    one = replace(small(), tokens=tokens)
+    case = replace(small(), tokens=tokens)
     targets = by(hours * 3600, confidence=confidence)
     try:
-        choice = fewest(one, FREE, DRAWS, targets)
+        choice = fewest(case, FREE, DRAWS, targets)
     except NoPlanError:
-        everything = enumerate_layouts(one.recipe, one.cluster, FREE, gpus_between=(1, 10_000))
-        scores = one.score(everything)
+        everything = enumerate_layouts(case.recipe, case.cluster, FREE, gpus_between=(1, 10_000))
+        scores = case.score(everything)
         best = everything.take(np.array([np.argmin(scores.wall_s)]))
-        assert probability(one.evaluate(best, DRAWS).wall_s, hours * 3600) < confidence
+        assert probability(case.evaluate(best, DRAWS).wall_s, hours * 3600) < confidence
         return
-    assert choice.gpus % one.cluster.gpus_per_node == 0
-    assert probability(one.evaluate(choice.winner, DRAWS).wall_s, hours * 3600) >= confidence
-    below = enumerate_layouts(one.recipe, one.cluster, FREE, gpus_between=(1, choice.gpus - 1))
+    assert choice.gpus % case.cluster.gpus_per_node == 0
+    assert probability(case.evaluate(choice.winner, DRAWS).wall_s, hours * 3600) >= confidence
+    below = enumerate_layouts(case.recipe, case.cluster, FREE, gpus_between=(1, choice.gpus - 1))
     gpu_hours = choice.gpus * float(choice.scores.wall_s[choice.best])
-    fits = one.score(below).memory_bytes <= one.cluster.gpu.memory_bytes
+    fits = case.score(below).memory_bytes <= case.cluster.gpu.memory_bytes
     for gpus in np.unique(below.gpus[fits]):
-        fewer = best_on(one, FREE, int(gpus))
-        in_time = probability(one.evaluate(fewer.winner, DRAWS).wall_s, hours * 3600) >= confidence
+        fewer = best_on(case, FREE, int(gpus))
+        in_time = probability(case.evaluate(fewer.winner, DRAWS).wall_s, hours * 3600) >= confidence
         # fewer that meet it are passed over only for up to a quarter or two nodes more that are sooner and cheaper
         if fewer.safe and in_time:
             assert choice.gpus <= max(1.25 * gpus, gpus + 16)
@@ -75,45 +75,45 @@ def test_the_plan_meets_the_deadline_at_the_confidence_and_no_fewer_nodes_would(
     ],
 )
 def test_the_fewest_gpus_looked_at_leave_no_plan_out(asked, days, monkeypatch):
-    one, targets = case(**asked), by(days * 86400)
-    search = CountSearch(case=one, fixed=FREE, draws=DRAWS, targets=targets)
+    case, targets = case_of(**asked), by(days * 86400)
+    search = CountSearch(case=case, fixed=FREE, draws=DRAWS, targets=targets)
     least = _least_needed(search)
-    choice = fewest(one, FREE, DRAWS, targets)
+    choice = fewest(case, FREE, DRAWS, targets)
     monkeypatch.setattr(counts, "MANY_NODES", 1 << 20)  # what the dense peak alone would take
 
     assert 1.2 * _least_needed(search) < least <= choice.gpus
-    assert fewest(one, FREE, DRAWS, targets).winner.at(0) == choice.winner.at(0)
+    assert fewest(case, FREE, DRAWS, targets).winner.at(0) == choice.winner.at(0)
 
 
 def test_a_plan_s_own_duration_is_a_deadline_that_it_meets():
     for params in ("1B", "8B", "70B"):
-        one = case(params=params)
-        chosen = fewest(one, FREE, DRAWS)
-        duration = at_confidence(one.evaluate(chosen.winner, DRAWS).wall_s, 0.8)
-        again = fewest(one, FREE, DRAWS, by(duration / 86400 * 86400))
+        case = case_of(params=params)
+        chosen = fewest(case, FREE, DRAWS)
+        duration = at_confidence(case.evaluate(chosen.winner, DRAWS).wall_s, 0.8)
+        choice = fewest(case, FREE, DRAWS, by(duration / 86400 * 86400))
 
-        assert again.gpus <= max(1.25 * chosen.gpus, chosen.gpus + 16)
-        assert again.gpus == chosen.gpus or gpu_s(again) < gpu_s(chosen)
+        assert choice.gpus <= max(1.25 * chosen.gpus, chosen.gpus + 16)
+        assert choice.gpus == chosen.gpus or gpu_s(choice) < gpu_s(chosen)
 
 
 def test_a_budget_is_spent_on_the_soonest_end_that_it_pays_for_at_the_confidence():
-    one = case(params="8B")
+    case = case_of(params="8B")
     targets = by(budget_usd=60_000, most_gpus=512)
-    chosen = soonest(one, FREE, DRAWS, targets)
+    chosen = soonest(case, FREE, DRAWS, targets)
     chosen_s = float(chosen.scores.wall_s[chosen.best])
 
-    assert probability(one.evaluate(chosen.winner, DRAWS).cost_usd, 60_000) >= 0.8
+    assert probability(case.evaluate(chosen.winner, DRAWS).cost_usd, 60_000) >= 0.8
     for gpus in (8, 64, 128, 256, 384, 448, 512):
-        other = best_on(one, FREE, gpus)
+        other = best_on(case, FREE, gpus)
         sooner = float(other.scores.wall_s[other.best]) < chosen_s
-        assert not (sooner and other.safe and probability(one.evaluate(other.winner, DRAWS).cost_usd, 60_000) >= 0.8)
+        assert not (sooner and other.safe and probability(case.evaluate(other.winner, DRAWS).cost_usd, 60_000) >= 0.8)
 
 
 def test_a_larger_budget_never_ends_later_and_a_smaller_most_never_takes_more_gpus():
-    one = case(params="8B")
+    case = case_of(params="8B")
 
     def days(budget_usd: float, most_gpus: int = 1024) -> float:
-        choice = soonest(one, FREE, DRAWS, by(budget_usd=budget_usd, most_gpus=most_gpus))
+        choice = soonest(case, FREE, DRAWS, by(budget_usd=budget_usd, most_gpus=most_gpus))
         assert choice.gpus <= most_gpus
         return float(choice.scores.wall_s[choice.best]) / 86400
 
@@ -124,10 +124,10 @@ def test_a_larger_budget_never_ends_later_and_a_smaller_most_never_takes_more_gp
 
 
 def test_a_higher_confidence_never_takes_fewer_gpus_for_a_deadline_nor_ends_sooner_for_a_budget():
-    one = case(params="8B")
+    case = case_of(params="8B")
     confidences = (0.2, 0.5, 0.8, 0.95)
-    counts = [fewest(one, FREE, DRAWS, by(10 * 86400, confidence=ratio)).gpus for ratio in confidences]
-    ends = [soonest(one, FREE, DRAWS, by(budget_usd=70_000, most_gpus=512, confidence=ratio)) for ratio in confidences]
+    counts = [fewest(case, FREE, DRAWS, by(10 * 86400, confidence=ratio)).gpus for ratio in confidences]
+    ends = [soonest(case, FREE, DRAWS, by(budget_usd=70_000, most_gpus=512, confidence=ratio)) for ratio in confidences]
 
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
@@ -136,22 +136,22 @@ def test_a_higher_confidence_never_takes_fewer_gpus_for_a_deadline_nor_ends_soon
 
 
 def test_a_budget_that_pays_for_no_number_of_gpus_says_what_the_cheapest_costs():
-    one = case(params="8B")
+    case = case_of(params="8B")
     with pytest.raises(NoPlanError) as caught:
-        soonest(one, FREE, DRAWS, by(budget_usd=1000, most_gpus=1024))
+        soonest(case, FREE, DRAWS, by(budget_usd=1000, most_gpus=1024))
 
     dear = parts(caught.value.message)
     assert (dear["key"], dear["budget_usd"], dear["in_time"]) == ("error.too_dear", 1000, "")
     assert dear["cheapest_usd"] > 1000
     assert caught.value.exit_code == 8
     enough = parts(caught.value.hint)["budget_usd"]
-    assert soonest(one, FREE, DRAWS, by(budget_usd=enough, most_gpus=1024)).best is not None
+    assert soonest(case, FREE, DRAWS, by(budget_usd=enough, most_gpus=1024)).best is not None
 
 
 def test_counts_in_between_are_planned_with_a_batch_near_the_default():
-    one = case(params="70B", precision="fp8")
+    case = case_of(params="70B", precision="fp8")
     for gpus in (416, 448, 480, 100):
-        choice = best_on(one, FREE, gpus)
+        choice = best_on(case, FREE, gpus)
         batch = int(choice.winner.global_batch[0])
         assert choice.safe
         assert choice.gpus == gpus
@@ -159,15 +159,15 @@ def test_counts_in_between_are_planned_with_a_batch_near_the_default():
 
 
 def test_a_longer_deadline_never_takes_more_gpus():
-    one = case(params="8B")
-    counts = [fewest(one, FREE, DRAWS, by(d * 86400)).gpus for d in (1, 3, 10, 30, 100)]
+    case = case_of(params="8B")
+    counts = [fewest(case, FREE, DRAWS, by(d * 86400)).gpus for d in (1, 3, 10, 30, 100)]
 
     assert counts == sorted(counts, reverse=True)
 
 
 def test_more_gpus_never_take_markedly_longer():
-    for one in (case(params="8B"), case(params="70B", precision="fp8")):
-        choices = [best_on(one, FREE, gpus) for gpus in (64, 128, 192, 256, 384, 512, 768, 1024)]
+    for case in (case_of(params="8B"), case_of(params="70B", precision="fp8")):
+        choices = [best_on(case, FREE, gpus) for gpus in (64, 128, 192, 256, 384, 512, 768, 1024)]
         walls = [float(choice.scores.wall_s[choice.best]) for choice in choices]
         # numbers that divide badly may be a little slower than fewer that divide well
         assert all(more <= 1.05 * fewer for fewer, more in pairwise(walls))

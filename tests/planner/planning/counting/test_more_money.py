@@ -15,16 +15,16 @@ ASKED = {"params": "70B", "precision": "fp8"}
 def test_a_little_more_money_that_ends_a_run_much_sooner_is_named_with_its_amount_count_and_days():
     _, most = planned(**ASKED, gpus="1024")
     needed = at_confidence(most.draws["cost_usd"], 0.8)
-    told = 0
+    message_count = 0
     for share in (0.97, 0.98, 0.99):
         _, chosen = planned(**ASKED, budget=str(round(share * needed)))
         for message in map(parts, chosen.more):
-            told += 1
+            message_count += 1
             assert share * needed < message["budget_usd"] <= LITTLE_MORE * share * needed
             assert message["days"] <= MUCH_SOONER * chosen.plan.duration_days.mid
             _, larger = planned(**ASKED, budget=str(message["budget_usd"]))
             assert larger.plan.duration_days.mid <= message["days"] * 1.05
-    assert told
+    assert message_count
 
 
 @pytest.mark.parametrize("budget", ["10M", "100M"])

@@ -18,27 +18,27 @@ from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from reports.text.messages import word
 from tests.planner.build import parts
 from tests.planner.planning.counting.test_counts import by
-from tests.planner.planning.test_choice import DRAWS, FREE, case, small
+from tests.planner.planning.test_choice import DRAWS, FREE, case_of, small
 
 OFFLOAD = Message.of("flag.with_value", input="offload", value="optimizer")
 RECOMPUTE = Message.of("hint.without", input="act_ckpt", value="none")
 
 
 def test_a_deadline_that_no_number_meets_says_what_the_fastest_takes_and_that_hint_works():
-    one = case(params="8B")
+    case = case_of(params="8B")
     with pytest.raises(NoPlanError) as caught:
-        fewest(one, FREE, DRAWS, by(3600))
+        fewest(case, FREE, DRAWS, by(3600))
 
     assert caught.value.exit_code == 8
     slow, hint = parts(caught.value.message), parts(caught.value.hint)
     assert (slow["key"], slow["gpu"], slow["precision"]) == ("error.too_slow", "h100-sxm5-80gb", "bf16")
     assert slow["deadline_days"] == pytest.approx(1 / 24)
-    assert fewest(one, FREE, DRAWS, by(hint["deadline_days"] * 86400)).best is not None
+    assert fewest(case, FREE, DRAWS, by(hint["deadline_days"] * 86400)).best is not None
 
 
 def test_a_deadline_beyond_what_the_batch_can_keep_busy_names_the_fastest_too():
     with pytest.raises(NoPlanError) as caught:
-        fewest(case(params="1T", global_batch="8"), FREE, DRAWS, by(86400))
+        fewest(case_of(params="1T", global_batch="8"), FREE, DRAWS, by(86400))
 
     assert parts(caught.value.message)["fastest_days"] > 1
     assert caught.value.hint.key == "hint.later_deadline"  # nor do larger batches keep enough busy for a day
@@ -47,30 +47,30 @@ def test_a_deadline_beyond_what_the_batch_can_keep_busy_names_the_fastest_too():
 def test_a_larger_batch_that_is_named_is_the_smallest_that_meets_the_deadline():
     asked, month_s = {"params": "1T", "gpu": "gb200"}, 30 * 86400
     with pytest.raises(NoPlanError) as caught:
-        fewest(case(**asked), FREE, DRAWS, by(month_s))
+        fewest(case_of(**asked), FREE, DRAWS, by(month_s))
     batch = parts(caught.value.hint)["global_batch"]
 
-    assert fewest(case(**asked, global_batch=str(batch)), FREE, DRAWS, by(month_s)).safe
+    assert fewest(case_of(**asked, global_batch=str(batch)), FREE, DRAWS, by(month_s)).safe
     with pytest.raises(NoPlanError):
-        fewest(case(**asked, global_batch=str(batch // 2)), FREE, DRAWS, by(month_s))
+        fewest(case_of(**asked, global_batch=str(batch // 2)), FREE, DRAWS, by(month_s))
 
 
 def test_a_batch_that_fits_on_more_gpus_is_named_with_their_number():
     asked = {"params": "1T", "gpu": "rtx-4090", "tokens": "1B"}
     with pytest.raises(NoPlanError) as caught:
-        fewest(case(**asked, global_batch="1"), FREE, DRAWS)
+        fewest(case_of(**asked, global_batch="1"), FREE, DRAWS)
     hint = parts(caught.value.hint)
 
     assert hint["key"] == "hint.larger_batch"
-    assert fewest(case(**asked, global_batch=str(hint["global_batch"])), FREE, DRAWS).gpus <= hint["gpus"]
+    assert fewest(case_of(**asked, global_batch=str(hint["global_batch"])), FREE, DRAWS).gpus <= hint["gpus"]
 
 
 def test_with_a_deadline_and_a_budget_the_one_that_is_missed_is_named():
-    one = case(params="8B")
+    case = case_of(params="8B")
     with pytest.raises(NoPlanError) as money:
-        fewest(one, FREE, DRAWS, by(30 * 86400, budget_usd=1000))
+        fewest(case, FREE, DRAWS, by(30 * 86400, budget_usd=1000))
     with pytest.raises(NoPlanError) as time:
-        fewest(one, FREE, DRAWS, by(3600, budget_usd=1e9))
+        fewest(case, FREE, DRAWS, by(3600, budget_usd=1e9))
 
     dear = parts(money.value.message)
     assert (dear["key"], dear["budget_usd"], parts(dear["in_time"])["days"]) == ("error.too_dear", 1000, 30)
@@ -78,12 +78,14 @@ def test_with_a_deadline_and_a_budget_the_one_that_is_missed_is_named():
     assert time.value.message.key == "error.too_slow"
 
 
-@pytest.mark.parametrize(("budget_usd", "told"), [(0.5, "$0.50"), (1.5, "$1.50"), (20.0, "$20"), (1000.4, "$1,000")])
-def test_a_small_budget_is_told_with_its_cents(budget_usd, told):
+@pytest.mark.parametrize(
+    ("budget_usd", "shown_usd"), [(0.5, "$0.50"), (1.5, "$1.50"), (20.0, "$20"), (1000.4, "$1,000")]
+)
+def test_a_small_budget_is_told_with_its_cents(budget_usd, shown_usd):
     with pytest.raises(NoPlanError) as caught:
-        fewest(case(params="8B"), FREE, DRAWS, Targets(budget_usd=budget_usd))
+        fewest(case_of(params="8B"), FREE, DRAWS, Targets(budget_usd=budget_usd))
 
-    assert f"does not fit a budget of {told} with" in word(caught.value.message)
+    assert f"does not fit a budget of {shown_usd} with" in word(caught.value.message)
 
 
 def test_a_run_told_in_examples_is_made_cheaper_by_fewer_of_them_in_whole_dollars():
@@ -91,7 +93,7 @@ def test_a_run_told_in_examples_is_made_cheaper_by_fewer_of_them_in_whole_dollar
     hints = []
     for asked in (tuned, tuned | {"tokens": "10M"}):
         with pytest.raises(NoPlanError) as caught:
-            fewest(case(**asked), FREE, DRAWS, by(30 * 86400, budget_usd=0.01))
+            fewest(case_of(**asked), FREE, DRAWS, by(30 * 86400, budget_usd=0.01))
         least = parts(caught.value.message)["cheapest_usd"]
         hints.append(parts(caught.value.hint))
         assert hints[-1]["budget_usd"] == math.ceil(least * ROOM_RATIO)
@@ -112,27 +114,27 @@ def test_a_model_that_fits_nowhere_says_what_is_short():
 
 
 def test_a_model_that_fits_on_more_gpus_than_are_allowed_names_the_fewest_that_hold_it():
-    one = case(params="70B", precision="fp8", tokens="1B")
+    case = case_of(params="70B", precision="fp8", tokens="1B")
     with pytest.raises(NoPlanError) as caught:
-        fewest(one, FREE, DRAWS, by(most_gpus=8))
+        fewest(case, FREE, DRAWS, by(most_gpus=8))
 
     short, hint = parts(caught.value.message), parts(caught.value.hint)
     assert (short["key"], short["most"]) == ("error.fits_not_within", 8)
     assert (hint["key"], hint["gpus"]) == ("hint.fits_above", 32)
-    assert fewest(one, FREE, DRAWS, by(most_gpus=32)).safe
-    assert not best_on(one, FREE, 24).safe
+    assert fewest(case, FREE, DRAWS, by(most_gpus=32)).safe
+    assert not best_on(case, FREE, 24).safe
 
 
 def test_a_hint_that_leads_to_a_plan_at_a_risk_names_it():
-    one = case(params="7B", gpu="l4", tokens="1B")  # 8 of them hold it with a probability of running out of 17%
+    case = case_of(params="7B", gpu="l4", tokens="1B")  # 8 of them hold it with a probability of running out of 17%
     with pytest.raises(NoPlanError) as caught:
-        fewest(one, FREE, DRAWS, by(2 * 86400, most_gpus=8))
+        fewest(case, FREE, DRAWS, by(2 * 86400, most_gpus=8))
     with pytest.raises(NoPlanError) as safe:
-        fewest(one, FREE, DRAWS, by(3600, most_gpus=64))
+        fewest(case, FREE, DRAWS, by(3600, most_gpus=64))
 
     hint = parts(caught.value.hint)
     assert (hint["key"], parts(hint["hint"])["key"]) == ("hint.at_risk", "hint.later_deadline_or_gpus")
-    assert hint["risk"] > one.memory_risk == hint["allowed"]
+    assert hint["risk"] > case.memory_risk == hint["allowed"]
     assert safe.value.hint.key == "hint.later_deadline_or_gpus"
 
 
@@ -148,69 +150,69 @@ def flags(case: Case, fixed: FixedLayout) -> list[Message]:
 
 
 def test_only_ways_that_are_not_taken_yet_are_offered():
-    one = small()
-    assert RECOMPUTE not in flags(one, FREE)
-    assert RECOMPUTE in flags(one, FixedLayout(act_ckpt="none"))
-    assert Message.of("hint.without", input="tp", value=2) in flags(one, FixedLayout(tp=2))
-    assert OFFLOAD not in flags(replace(one, recipe=replace(one.recipe, offload="optimizer")), FREE)
+    case = small()
+    assert RECOMPUTE not in flags(case, FREE)
+    assert RECOMPUTE in flags(case, FixedLayout(act_ckpt="none"))
+    assert Message.of("hint.without", input="tp", value=2) in flags(case, FixedLayout(tp=2))
+    assert OFFLOAD not in flags(replace(case, recipe=replace(case.recipe, offload="optimizer")), FREE)
 
 
 def test_the_cheapest_that_is_named_is_the_cheapest_at_the_confidence_and_a_budget_that_is_met():
-    one, counts = case(params="70B", precision="fp8"), (64, 96, 128, 144, 160, 256)
+    case, counts = case_of(params="70B", precision="fp8"), (64, 96, 128, 144, 160, 256)
     with pytest.raises(NoPlanError) as caught:
-        soonest(one, FREE, DRAWS, by(budget_usd=1e6, most_gpus=512))
+        soonest(case, FREE, DRAWS, by(budget_usd=1e6, most_gpus=512))
 
     dear = parts(caught.value.message)
-    planned = {gpus: one.evaluate(best_on(one, FREE, gpus).winner, DRAWS) for gpus in (*counts, dear["gpus"])}
+    planned = {gpus: case.evaluate(best_on(case, FREE, gpus).winner, DRAWS) for gpus in (*counts, dear["gpus"])}
     usd = {gpus: at_confidence(drawn.cost_usd, 0.8) for gpus, drawn in planned.items()}
     assert dear["cheapest_usd"] == pytest.approx(usd[dear["gpus"]])
     assert dear["cheapest_usd"] <= 1.005 * min(usd.values())  # the few that are the cheapest at mid are drawn
-    at_mid = {gpus: best_on(one, FREE, gpus).scores.cost_usd.min() for gpus in counts}
+    at_mid = {gpus: best_on(case, FREE, gpus).scores.cost_usd.min() for gpus in counts}
     assert min(at_mid, key=lambda gpus: at_mid[gpus]) != dear["gpus"]  # at mid another one is the cheapest
-    assert soonest(one, FREE, DRAWS, by(budget_usd=dear["cheapest_usd"], most_gpus=512)).best is not None
+    assert soonest(case, FREE, DRAWS, by(budget_usd=dear["cheapest_usd"], most_gpus=512)).best is not None
 
 
 @pytest.mark.parametrize(("budget_usd", "holds_at"), [(0.97, 0.7), (0.3, None)])
 def test_the_confidence_at_which_the_budget_holds_is_named_where_that_is_more_likely_than_not(budget_usd, holds_at):
-    one = case(params="30B")
+    case = case_of(params="30B")
     with pytest.raises(NoPlanError) as first:
-        soonest(one, FREE, DRAWS, by(budget_usd=1.0, most_gpus=512))
+        soonest(case, FREE, DRAWS, by(budget_usd=1.0, most_gpus=512))
     budget = budget_usd * parts(first.value.message)["cheapest_usd"]
     with pytest.raises(NoPlanError) as caught:
-        soonest(one, FREE, DRAWS, by(budget_usd=budget, most_gpus=512))
+        soonest(case, FREE, DRAWS, by(budget_usd=budget, most_gpus=512))
 
     hint = parts(caught.value.hint)
     assert (hint["key"] == "hint.or_confidence") == (holds_at is not None)
     if holds_at is not None:
         assert holds_at <= hint["confidence"] < 0.8
         less = Targets(budget_usd=budget, most_gpus=512, confidence_ratio=hint["confidence"])
-        assert soonest(one, FREE, DRAWS, less).best is not None
+        assert soonest(case, FREE, DRAWS, less).best is not None
         larger = parts(hint["hint"])["budget_usd"]
         assert larger % 1000 == 0
-        assert soonest(one, FREE, DRAWS, by(budget_usd=larger, most_gpus=512)).best is not None
+        assert soonest(case, FREE, DRAWS, by(budget_usd=larger, most_gpus=512)).best is not None
 
 
 @pytest.mark.parametrize("deadline_days", [20, 40, 80])
 def test_the_soonest_that_is_named_is_the_soonest_of_fewer_gpus_too(deadline_days):
-    one = case(params="1T")
+    case = case_of(params="1T")
     with pytest.raises(NoPlanError) as caught:
-        fewest(one, FREE, DRAWS, by(deadline_days * 86400))
+        fewest(case, FREE, DRAWS, by(deadline_days * 86400))
 
     slow = parts(caught.value.message)
     assert slow["gpus"] < 100_000  # a batch of so many sequences feeds no more well
-    chosen = fewest(one, FREE, DRAWS, by(slow["fastest_days"] * 86400))
+    chosen = fewest(case, FREE, DRAWS, by(slow["fastest_days"] * 86400))
     assert chosen.gpus <= slow["gpus"]
 
 
 def test_the_cheapest_in_time_is_in_time_at_the_confidence():
-    one, deadline_s = case(params="8B"), 5 * 86400.0
+    case, deadline_s = case_of(params="8B"), 5 * 86400.0
     with pytest.raises(NoPlanError) as caught:
-        fewest(one, FREE, DRAWS, by(deadline_s, budget_usd=1000))
+        fewest(case, FREE, DRAWS, by(deadline_s, budget_usd=1000))
 
     dear = parts(caught.value.message)
-    drawn = one.evaluate(best_on(one, FREE, dear["gpus"]).winner, DRAWS)
+    drawn = case.evaluate(best_on(case, FREE, dear["gpus"]).winner, DRAWS)
     assert at_confidence(drawn.wall_s, 0.8) <= deadline_s
-    assert fewest(one, FREE, DRAWS, by(deadline_s, budget_usd=dear["cheapest_usd"])).best is not None
+    assert fewest(case, FREE, DRAWS, by(deadline_s, budget_usd=dear["cheapest_usd"])).best is not None
 
 
 @pytest.mark.parametrize(
@@ -218,10 +220,10 @@ def test_the_cheapest_in_time_is_in_time_at_the_confidence():
     [({"params": "13B", "global_batch": "512"}, 0.95), ({"params": "8B", "precision": "fp8"}, 0.8)],
 )
 def test_a_deadline_that_the_soonest_meets_is_met(asked, confidence):
-    one = case(**asked)
+    case = case_of(**asked)
     with pytest.raises(NoPlanError) as caught:
-        fewest(one, FREE, DRAWS, by(600, confidence=confidence))
+        fewest(case, FREE, DRAWS, by(600, confidence=confidence))
 
     for room in (1.0, 1.01, 1.05):  # what one layout's ratio to mid says of another's may mislead a search
         targets = by(room * parts(caught.value.message)["fastest_days"] * 86400, confidence=confidence)
-        assert targets.met_by(one.evaluate(fewest(one, FREE, DRAWS, targets).winner, DRAWS))
+        assert targets.met_by(case.evaluate(fewest(case, FREE, DRAWS, targets).winner, DRAWS))

@@ -7,20 +7,20 @@ import pytest
 from planner.planning.fitting.variants import VARIANTS, Variant, asked_as, changes, variants_of
 from planner.question.asked import Ask
 from planner.question.resolve import resolve
-from tests.planner.build import TODAY, parts, question
+from tests.planner.build import TODAY, make_question, parts
 
 
 def asked(**more: str):
-    return question(method="sft", gpu="rtx-4090", gpus="1", seq_len="2048", **more)
+    return make_question(method="sft", gpu="rtx-4090", gpus="1", seq_len="2048", **more)
 
 
 @pytest.mark.parametrize(
     "variant",
-    [each for each in VARIANTS if each.lora_targets is None],
+    [variant for variant in VARIANTS if variant.lora_targets is None],
     ids=lambda variant: "-".join(filter(None, (variant.method, variant.policy, variant.offload))),
 )
 def test_the_flags_of_a_variant_ask_for_what_it_is(variant):
-    one = asked()
+    question = asked()
     texts = {
         "params": "8B",
         "as_of": TODAY.isoformat(),
@@ -29,45 +29,48 @@ def test_the_flags_of_a_variant_ask_for_what_it_is(variant):
         "gpus": "1",
         "seq_len": "2048",
     }
-    for flag in map(parts, changes(one, variant)):
+    for flag in map(parts, changes(question, variant)):
         texts[str(flag["input"])] = str(flag.get("value", "yes"))
-    typed, put = resolve(Ask(texts=texts)), asked_as(one, variant)
+    typed, applied = resolve(Ask(texts=texts)), asked_as(question, variant)
 
-    assert typed.recipe(typed.asked, typed.clusters[0]) == put.recipe(put.asked, put.clusters[0])
+    assert typed.recipe(typed.asked, typed.clusters[0]) == applied.recipe(applied.asked, applied.clusters[0])
 
 
 def test_a_variant_keeps_what_the_question_says_of_its_adapters():
-    (lora,) = (each for each in VARIANTS if each == Variant(method="lora"))
-    one = question(method="qlora", lora_rank="64", gpus="1", gpu="rtx-4090")
+    (lora,) = (variant for variant in VARIANTS if variant == Variant(method="lora"))
+    question = make_question(method="qlora", lora_rank="64", gpus="1", gpu="rtx-4090")
 
-    assert asked_as(one, lora).tuning.lora_rank == 64
+    assert asked_as(question, lora).tuning.lora_rank == 64
     assert asked_as(asked(), lora).tuning.lora_rank == 16
 
 
 def test_pairs_of_answers_are_compared_with_ways_that_take_pairs():
-    methods = [each.method for each in variants_of(question(method="dpo", gpus="1"))]
+    methods = [variant.method for variant in variants_of(make_question(method="dpo", gpus="1"))]
 
     assert set(methods) == {"dpo", "dpo-lora", "dpo-qlora"}
-    assert set(variants_of(question(params=None, model="mixtral-8x7b", method="sft", gpus="2"))) == set(VARIANTS)
+    assert set(variants_of(make_question(params=None, model="mixtral-8x7b", method="sft", gpus="2"))) == set(VARIANTS)
     assert set(variants_of(asked())) < set(VARIANTS)  # one GPU has no shard of frozen weights to move
 
 
 def test_adapters_beside_attention_alone_are_a_way_where_each_expert_would_have_its_own():
-    mixture = question(params=None, model="gpt-oss-120b", method="qlora", stack="hf", gpus="1")
-    (way,) = (each for each in variants_of(mixture) if each == Variant(method="qlora", lora_targets="attention"))
+    mixture = make_question(params=None, model="gpt-oss-120b", method="qlora", stack="hf", gpus="1")
+    (way,) = (
+        variant for variant in variants_of(mixture) if variant == Variant(method="qlora", lora_targets="attention")
+    )
     all_layers, attention = (
-        asked_as(mixture, each).recipe(mixture.asked, mixture.clusters[0]) for each in (Variant(method="qlora"), way)
+        asked_as(mixture, variant).recipe(mixture.asked, mixture.clusters[0])
+        for variant in (Variant(method="qlora"), way)
     )
 
     assert [parts(flag) for flag in changes(mixture, way)] == [
         {"key": "flag.with_value", "input": "lora_targets", "value": "attention"}
     ]
     assert attention.adapter_params_per_layer < all_layers.adapter_params_per_layer / 100
-    assert not any(each.lora_targets for each in variants_of(question(method="qlora", gpus="2")))
+    assert not any(variant.lora_targets for variant in variants_of(make_question(method="qlora", gpus="2")))
 
 
 def test_what_was_given_for_adapters_is_left_out_where_all_weights_learn():
-    lora = question(method="lora", lora_rank="64", gpus="2")
+    lora = make_question(method="lora", lora_rank="64", gpus="2")
     keys = {
         variant.method: [(parts(flag)["key"], parts(flag)["input"]) for flag in changes(lora, variant)]
         for variant in (Variant(method="sft"), Variant(method="qlora"))
@@ -78,7 +81,7 @@ def test_what_was_given_for_adapters_is_left_out_where_all_weights_learn():
 
 
 def test_packed_weights_are_a_way_without_the_tensor_parallelism_that_was_asked_for():
-    lora = question(method="lora", gpu="rtx-4090", gpus="2", tp="2", stack="typical")
+    lora = make_question(method="lora", gpu="rtx-4090", gpus="2", tp="2", stack="typical")
     packed = Variant(method="qlora")
 
     assert [(parts(flag)["key"], parts(flag)["input"]) for flag in changes(lora, packed)] == [

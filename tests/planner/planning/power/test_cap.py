@@ -10,48 +10,48 @@ import pytest
 from planner.errors import NoPlanError
 from planner.planning.estimate import estimate
 from reports.text.messages import word
-from tests.planner.build import parts, prices, question, site
+from tests.planner.build import make_question, parts, prices, site
 
 
 @cache
-def answer(*, whole=False, **asked):
+def answer_of(*, detailed=False, **asked):
     """Each question is answered once, without the view by one deadline unless it is asked for: answers are frozen."""
-    one = question(**asked)
-    return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00", whole=whole)
+    question = make_question(**asked)
+    return estimate(question, prices(question), site(), created_at="2026-11-20T00:00:00+00:00", detailed=detailed)
 
 
-def of(found, precision="bf16", view="plans"):
-    return next(plan for plan in getattr(found, view) if plan.precision == precision)
+def plan_of(answer, precision="bf16", view="plans"):
+    return next(plan for plan in getattr(answer, view) if plan.precision == precision)
 
 
 def test_without_a_target_of_ones_own_the_fastest_plan_under_the_cap_is_taken():
-    free, capped = answer(params="70B"), answer(params="70B", power_cap="300kW")
+    free, capped = answer_of(params="70B"), answer_of(params="70B", power_cap="300kW")
     (effect,) = capped.power_caps
 
     assert effect.binding
-    assert of(capped).gpus <= effect.gpus_allowed < of(free).gpus == effect.gpus_wanted
-    assert of(capped).peak_power_mw <= 0.3
-    assert of(capped).duration_days.mid > of(free).duration_days.mid == pytest.approx(effect.days_wanted)
+    assert plan_of(capped).gpus <= effect.gpus_allowed < plan_of(free).gpus == effect.gpus_wanted
+    assert plan_of(capped).peak_power_mw <= 0.3
+    assert plan_of(capped).duration_days.mid > plan_of(free).duration_days.mid == pytest.approx(effect.days_wanted)
 
 
 def test_what_a_binding_cap_does_is_said_and_the_default_deadline_is_not():
-    found = answer(params="70B", power_cap="300kW")
+    answer = answer_of(params="70B", power_cap="300kW")
 
-    (warning,) = [parts(row) for row in found.warnings if row.key == "warning.cap"]
+    (warning,) = [parts(row) for row in answer.warnings if row.key == "warning.cap"]
     assert warning["cap_mw"] == pytest.approx(0.3)
     assert warning["gpus"] <= warning["gpus_allowed"] < warning["gpus_wanted"]
-    assert "deadline" not in found.question
-    assert found.question["gpus"].note.key == "note.fastest_under_cap"
-    assert all(one.id != "deadline" for one in found.assumptions)
+    assert "deadline" not in answer.question
+    assert answer.question["gpus"].note.key == "note.fastest_under_cap"
+    assert all(assumption.id != "deadline" for assumption in answer.assumptions)
 
 
 def test_the_mean_power_of_a_plan_stays_under_its_cap_at_its_high_end():
-    for plan in answer(params="70B", power_cap="1MW").plans:
+    for plan in answer_of(params="70B", power_cap="1MW").plans:
         assert plan.mean_power_mw.high <= plan.peak_power_mw <= 1.0
 
 
 def test_a_cap_that_nothing_reaches_changes_nothing():
-    free, wide = answer(params="7B"), answer(params="7B", power_cap="50MW")
+    free, wide = answer_of(params="7B"), answer_of(params="7B", power_cap="50MW")
 
     assert wide.plans == free.plans
     assert [effect.binding for effect in wide.power_caps] == [False]
@@ -59,8 +59,8 @@ def test_a_cap_that_nothing_reaches_changes_nothing():
 
 
 def test_a_precision_that_needs_more_gpus_by_the_deadline_than_the_cap_allows_says_so():
-    found = answer(params="70B", power_cap="300kW", precision="fp8", whole=True)
-    slow = of(found, "fp32", "same_deadline")
+    answer = answer_of(params="70B", power_cap="300kW", precision="fp8", detailed=True)
+    slow = plan_of(answer, "fp32", "same_deadline")
 
     assert not slow.fits
     assert parts(slow.why_not)["key"] == "why.over_cap"
@@ -69,7 +69,7 @@ def test_a_precision_that_needs_more_gpus_by_the_deadline_than_the_cap_allows_sa
 
 def test_a_deadline_of_ones_own_is_not_given_up():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="70B", deadline="30d", power_cap="300kW")
+        answer_of(params="70B", deadline="30d", power_cap="300kW")
 
     more, hint = parts(caught.value.message), parts(caught.value.hint)
     assert (more["key"], parts(more["over"])["cap_mw"]) == ("error.more_power", pytest.approx(0.3))
@@ -79,15 +79,15 @@ def test_a_deadline_of_ones_own_is_not_given_up():
 
 def test_the_cap_of_the_hint_is_enough():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="70B", gpus="512", power_cap="300kW")
+        answer_of(params="70B", gpus="512", power_cap="300kW")
     enough = f"{parts(parts(caught.value.hint)['wider'])['cap_kw']}kW"
 
-    assert of(answer(params="70B", gpus="512", power_cap=enough)).gpus == 512
+    assert plan_of(answer_of(params="70B", gpus="512", power_cap=enough)).gpus == 512
 
 
 def test_gpus_beyond_the_cap_are_refused_with_how_many_there_may_be():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="70B", gpus="512", power_cap="300kW")
+        answer_of(params="70B", gpus="512", power_cap="300kW")
 
     assert parts(caught.value.message)["gpus"] == 512
     assert parts(caught.value.hint)["key"] == "hint.fewer_gpus"
@@ -96,41 +96,41 @@ def test_gpus_beyond_the_cap_are_refused_with_how_many_there_may_be():
 
 def test_a_cap_below_one_server_is_refused():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="7B", power_cap="5kW")
+        answer_of(params="7B", power_cap="5kW")
 
     assert caught.value.message.key == "error.cap_below_server"
 
 
 def test_a_model_that_fits_on_nothing_under_the_cap_is_refused():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="405B", tokens="100B", power_cap="13kW")
+        answer_of(params="405B", tokens="100B", power_cap="13kW")
 
     assert parts(caught.value.message)["key"] == "error.fits_not_under_cap"
     assert parts(caught.value.message)["gpus"] == 8
 
 
 def test_a_lower_limit_per_gpu_lets_more_of_them_under_the_cap():
-    at_tdp, lower = (answer(params="70B", power_cap="300kW", **more) for more in ({}, {"power_limit": "400"}))
+    at_tdp, lower = (answer_of(params="70B", power_cap="300kW", **more) for more in ({}, {"power_limit": "400"}))
 
     assert lower.power_caps[0].gpus_allowed > at_tdp.power_caps[0].gpus_allowed
 
 
 def test_each_of_several_gpus_has_its_own_number_under_the_cap():
-    found = answer(params="70B", gpu="h100-sxm5-80gb,b200-sxm-180gb", power_cap="300kW")
-    allowed = {effect.gpu: effect.gpus_allowed for effect in found.power_caps}
+    answer = answer_of(params="70B", gpu="h100-sxm5-80gb,b200-sxm-180gb", power_cap="300kW")
+    allowed = {effect.gpu: effect.gpus_allowed for effect in answer.power_caps}
 
     assert allowed["b200-sxm-180gb"] < allowed["h100-sxm5-80gb"]
-    assert all(plan.gpus <= allowed[plan.gpu] for plan in found.plans)
+    assert all(plan.gpus <= allowed[plan.gpu] for plan in answer.plans)
 
 
 def test_the_deadline_of_the_hint_is_met_under_the_cap_and_not_much_later_than_need_be():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="70B", deadline="30d", power_cap="300kW")
+        answer_of(params="70B", deadline="30d", power_cap="300kW")
     offered = re.search(r"--deadline ([0-9.]+)d", word(caught.value.hint or ""))
     assert offered is not None
 
     later = {"deadline": f"{offered[1]}d"}
-    fastest, plan = (of(answer(params="70B", power_cap="300kW", **more)) for more in ({}, later))
+    fastest, plan = (plan_of(answer_of(params="70B", power_cap="300kW", **more)) for more in ({}, later))
     assert plan.peak_power_mw <= 0.3
     assert plan.probability.deadline >= 0.8
     assert fastest.duration_days.mid < float(offered[1]) < fastest.duration_days.high  # met at 80 %, not at mid
@@ -138,16 +138,16 @@ def test_the_deadline_of_the_hint_is_met_under_the_cap_and_not_much_later_than_n
 
 def test_a_power_limit_is_a_way_only_where_one_that_can_be_set_is_low_enough():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="8B", gpus="128", power_cap="110kW")
+        answer_of(params="8B", gpus="128", power_cap="110kW")
     hint = parts(caught.value.hint)
 
     assert hint["key"] == "hint.fewer_gpus_or_limit"
     limit_w = int(hint["limit_w"])
-    assert of(answer(params="8B", gpus="128", power_cap="110kW", power_limit=str(limit_w))).gpus == 128
+    assert plan_of(answer_of(params="8B", gpus="128", power_cap="110kW", power_limit=str(limit_w))).gpus == 128
     with pytest.raises(NoPlanError):
-        answer(params="8B", gpus="128", power_cap="110kW", power_limit=str(limit_w + 10))
+        answer_of(params="8B", gpus="128", power_cap="110kW", power_limit=str(limit_w + 10))
     with pytest.raises(NoPlanError) as caught:  # the lowest that an H100 takes is 200 W
-        answer(params="8B", gpus="128", power_cap="100kW")
+        answer_of(params="8B", gpus="128", power_cap="100kW")
     assert parts(caught.value.hint)["key"] == "hint.fewer_gpus"
 
 
@@ -155,22 +155,22 @@ def test_where_not_even_a_server_fits_the_limit_that_would_do_is_named():
     hints = []
     for cap in ("8kW", "5kW"):
         with pytest.raises(NoPlanError) as caught:
-            answer(params="8B", power_cap=cap)
+            answer_of(params="8B", power_cap=cap)
         hints.append(parts(caught.value.hint))
 
     assert [hint["key"] for hint in hints] == ["hint.raise_cap_or_limit", "hint.raise_cap"]
-    assert of(answer(params="8B", power_cap="8kW", power_limit=str(hints[0]["limit_w"]))).gpus == 8
+    assert plan_of(answer_of(params="8B", power_cap="8kW", power_limit=str(hints[0]["limit_w"]))).gpus == 8
 
 
 def test_gpus_given_are_held_against_the_cap_themselves_and_not_by_whole_servers():
-    assert of(answer(params="7B", tokens="20B", gpus="4", power_cap="7kW")).gpus == 4
+    assert plan_of(answer_of(params="7B", tokens="20B", gpus="4", power_cap="7kW")).gpus == 4
     with pytest.raises(NoPlanError) as caught:
-        answer(params="7B", tokens="20B", gpus="16", power_cap="12kW")  # 200 W each are still too much
+        answer_of(params="7B", tokens="20B", gpus="16", power_cap="12kW")  # 200 W each are still too much
     assert parts(caught.value.message)["gpus"] == 16
     assert parts(caught.value.hint)["key"] == "hint.allow"
     with pytest.raises(NoPlanError) as caught:
-        answer(params="7B", tokens="20B", gpus="8", power_cap="9kW")
+        answer_of(params="7B", tokens="20B", gpus="8", power_cap="9kW")
     hint = parts(caught.value.hint)
     assert hint["key"] == "hint.allow_or_limit"
-    limited = answer(params="7B", tokens="20B", gpus="8", power_cap="9kW", power_limit=str(hint["limit_w"]))
-    assert of(limited).gpus == 8
+    limited = answer_of(params="7B", tokens="20B", gpus="8", power_cap="9kW", power_limit=str(hint["limit_w"]))
+    assert plan_of(limited).gpus == 8

@@ -12,22 +12,22 @@ from planner.evidence import Estimate
 from planner.planning.estimate import estimate
 from planner.planning.power.limit import Market, limits_of, settle_limits
 from planner.question.question import Question
-from tests.planner.build import cluster, parts, price, question, site, unknown_price
+from tests.planner.build import cluster, make_question, parts, price, site, unknown_price
 
 
 def market(asked: Question, usd_per_gpu_h: float | None = 2.5) -> Market:
-    each = {one.gpu.id: unknown_price(one.gpu.id) for one in asked.clusters}
+    prices = {cluster.gpu.id: unknown_price(cluster.gpu.id) for cluster in asked.clusters}
     if usd_per_gpu_h is not None:
         ends = (0.9 * usd_per_gpu_h, usd_per_gpu_h, 1.1 * usd_per_gpu_h)
-        each = {gpu: price(gpu, *ends) for gpu in each}
+        prices = {gpu: price(gpu, *ends) for gpu in prices}
     dear = Estimate(low=0.9, mid=1.0, high=1.1)
     return Market(
-        prices=each, site=site(electricity_usd_per_kwh=dear), measured={}, ledgers={}, parameters=None
+        prices=prices, site=site(electricity_usd_per_kwh=dear), measured={}, ledgers={}, parameters=None
     )  # fmt: skip
 
 
 def settled(usd_per_gpu_h: float | None = 2.5, **asked: str) -> tuple[Question, LimitSearch]:
-    given = question(**({"params": "8B", "gpus": "64", "power_limit": "auto"} | asked))
+    given = make_question(**({"params": "8B", "gpus": "64", "power_limit": "auto"} | asked))
     answered, (search,) = settle_limits(given, market(given, usd_per_gpu_h))
     return answered, search
 
@@ -51,7 +51,7 @@ def test_a_rented_gpu_is_the_cheapest_as_sold_and_the_greenest_below():
     assert greenest.energy_mwh < sold.energy_mwh
     assert greenest.duration_days > sold.duration_days
     assert greenest.cost_usd > sold.cost_usd
-    assert [one.power_limit_w for one in RENTED.clusters] == [700]
+    assert [cluster.power_limit_w for cluster in RENTED.clusters] == [700]
 
 
 def test_where_hours_are_cheap_and_electricity_is_dear_the_cheapest_limit_is_lower():
@@ -59,7 +59,7 @@ def test_where_hours_are_cheap_and_electricity_is_dear_the_cheapest_limit_is_low
 
     assert search.cheapest.limit_w < 700
     assert search.cheapest.cost_usd < search.sold.cost_usd
-    assert [one.power_limit_w for one in answered.clusters] == [search.cheapest.limit_w]
+    assert [cluster.power_limit_w for cluster in answered.clusters] == [search.cheapest.limit_w]
 
 
 def test_without_a_price_the_plans_stand_at_the_least_energy():
@@ -67,11 +67,11 @@ def test_without_a_price_the_plans_stand_at_the_least_energy():
 
     assert search.cheapest is None
     assert search.sold.cost_usd is None
-    assert [one.power_limit_w for one in answered.clusters] == [search.greenest.limit_w]
+    assert [cluster.power_limit_w for cluster in answered.clusters] == [search.greenest.limit_w]
 
 
 def test_a_deadline_is_met_at_every_limit_that_is_shown():
-    given = question(params="8B", deadline="20d", power_limit="auto")
+    given = make_question(params="8B", deadline="20d", power_limit="auto")
     _, (search,) = settle_limits(given, market(given))
 
     assert search.cheapest is not None
@@ -80,27 +80,27 @@ def test_a_deadline_is_met_at_every_limit_that_is_shown():
 
 
 def test_the_plan_of_the_answer_is_the_one_that_the_search_shows():
-    found = estimate(
+    answer = estimate(
         RENTED, market(RENTED).prices, market(RENTED).site, limits=(RENTED_SEARCH,), created_at="2026-11-20"
     )
-    (plan,) = (plan for plan in found.plans if plan.precision == "bf16")
+    (plan,) = (plan for plan in answer.plans if plan.precision == "bf16")
 
     assert plan.duration_days.mid == pytest.approx(RENTED_SEARCH.cheapest.duration_days)
     assert plan.cost_usd.mid == pytest.approx(RENTED_SEARCH.cheapest.cost_usd)
-    assert found.power_limit_search == (RENTED_SEARCH,)
-    assert found.question["power_limit"].value == "auto"
+    assert answer.power_limit_search == (RENTED_SEARCH,)
+    assert answer.question["power_limit"].value == "auto"
 
 
 def test_a_question_without_the_search_stays_as_it_is():
-    given = question(params="8B", gpus="64", power_limit="500W")
+    given = make_question(params="8B", gpus="64", power_limit="500W")
 
     assert settle_limits(given, market(given)) == (given, ())
-    assert [one.power_limit_w for one in given.clusters] == [500]
+    assert [cluster.power_limit_w for cluster in given.clusters] == [500]
 
 
 def test_a_gpu_whose_least_limit_nobody_states_is_refused_by_name():
     with pytest.raises(UsageError) as caught:
-        question(params="8B", gpu="b200-sxm-180gb", power_limit="auto")
+        make_question(params="8B", gpu="b200-sxm-180gb", power_limit="auto")
 
     assert parts(caught.value.message) == {"key": "error.power_limits_unknown", "gpu": "b200-sxm-180gb"}
     assert "h100-sxm5-80gb" in str(parts(caught.value.hint)["known"])
@@ -108,13 +108,13 @@ def test_a_gpu_whose_least_limit_nobody_states_is_refused_by_name():
 
 def test_a_cap_and_a_search_cannot_both_decide():
     with pytest.raises(UsageError) as caught:
-        question(params="8B", power_limit="auto", power_cap="1MW")
+        make_question(params="8B", power_limit="auto", power_cap="1MW")
 
     assert parts(caught.value.message)["key"] == "error.auto_under_cap"
 
 
 def test_a_gpu_without_a_price_is_left_as_sold_beside_one_that_a_budget_holds():
-    given = question(params="8B", gpu="h100-sxm5-80gb,a100-sxm4-80gb", budget="1M", power_limit="auto")
+    given = make_question(params="8B", gpu="h100-sxm5-80gb,a100-sxm4-80gb", budget="1M", power_limit="auto")
     prices = market(given)
     prices = replace(prices, prices=dict(prices.prices) | {"a100-sxm4-80gb": unknown_price("a100-sxm4-80gb")})
 

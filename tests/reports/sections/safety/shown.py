@@ -19,7 +19,7 @@ def answer_shown(*, lower: str = "nvfp4", run: bool = True) -> Answer:
     """The answer with FP8's row as that of `lower`, so that the schedules of the run have a time."""
     plain = sample.answer()
     plans = tuple(replace(plan, precision=lower) if plan.precision == "fp8" else plan for plan in plain.plans)
-    savings = tuple(row for row in plain.savings if "fp8" not in (row.frm, row.to))
+    savings = tuple(row for row in plain.savings if "fp8" not in (row.from_, row.to))
     plain = replace(plain, plans=plans, savings=savings if lower != "fp8" else plain.savings)
     if not run:
         return with_safety(plain, (), "typical")
