@@ -100,7 +100,7 @@ def learned_records(*by_gpu: Mapping[str, StoredRecord]) -> tuple[LearnedRecord,
     return tuple(dict.fromkeys(entries))
 
 
-def told_twice(
+def record_mismatches(
     calibration: ReadCalibration, used: Sequence[LearnedRecord], gpus: Collection[str]
 ) -> tuple[Message, ...]:
     """Warn if a plan uses other records of a calibration's GPUs than those with which the calibration was learned.

@@ -233,10 +233,10 @@ def _layers(document: Plain) -> str:
             for layer in row["layers"][:MOST_LAYERS]
         ]  # fmt: skip
         headers = ("layer", "kind", "gradient error", "loss change, 90 %", "told apart")
-        rest = len(row["layers"]) - len(shown)
+        unshown = len(row["layers"]) - len(shown)
         title = (
             f"{row['task']}: the layers most sensitive to {row['precision']} ({mode_text(row)}), {row['method']}, "
-            f"{_runs(row)}{f'; {rest} more in --json' if rest > 0 else ''}"
+            f"{_runs(row)}{f'; {unshown} more in --json' if unshown > 0 else ''}"
         )
         told = [f"{row['task']}: {text}" for text in (row["words"], *row["notes"])]
         parts.append(_block(title, folding(headers, shown), told))

@@ -134,7 +134,7 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
     )
     if not entry.rows:
         return f"{wrapped(told)}\n"
-    rows = list(entry.rows) if full else _telling(_better(entry.rows))
+    rows = list(entry.rows) if full else _informative(_best_checkpointing(entry.rows))
     cells = [_cells(row) for row in rows]
     offloads = any(row.host_gib for row in rows)
     shown = [n for n in range(len(HEADERS)) if n != HOST or offloads]
@@ -172,7 +172,7 @@ def _verdict(entry: GpuFit) -> str:
     return f"at {shortest:,} tokens {', '.join(safe)} {'fits' if len(safe) == 1 else 'fit'} safely"
 
 
-def _better(rows: tuple[FitRow, ...]) -> list[FitRow]:
+def _best_checkpointing(rows: tuple[FitRow, ...]) -> list[FitRow]:
     """Keep one way of checkpointing per variant and length: the fastest safe one, else that with least memory."""
     best: dict[tuple[object, int], FitRow] = {}
     for row in rows:
@@ -182,7 +182,7 @@ def _better(rows: tuple[FitRow, ...]) -> list[FitRow]:
     return list(best.values())
 
 
-def _telling(rows: list[FitRow]) -> list[FitRow]:
+def _informative(rows: list[FitRow]) -> list[FitRow]:
     """Return the rows without uninformative ones.
 
     These are longer sequences of a variant that does not fit even at the shortest length, and offloading where the same
