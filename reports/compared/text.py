@@ -22,8 +22,8 @@ WIDTH = 100
 LEAST_SHOWN_S = 5e-4
 """Minimum difference that is shown, in seconds."""
 SHOWN_COUNTS = 6
-"""Number of ways of counting FLOP that are shown without recomputation; `SHOWN_AGAIN` are shown with it."""
-SHOWN_AGAIN = 2
+"""Number of ways of counting FLOP that are shown without recomputation; `SHOWN_RECOMPUTING` are shown with it."""
+SHOWN_RECOMPUTING = 2
 LEAST_USD = 0.01
 """One cent; smaller amounts are described as less than a cent."""
 UNITS = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S), ("seconds", 1.0))
@@ -67,9 +67,9 @@ def _texts(document: Document, name: str, lang: str) -> list[str]:
     return [sentence.text for sentence in sentences(document, name, lang)]
 
 
-def _wrapped(text: str, first: str, rest: str = "  ") -> str:
+def _wrapped(text: str, first: str, indent: str = "  ") -> str:
     lines = wrapped(text, WIDTH - columns_of(first))
-    return "\n".join(f"{rest if number else first}{line}" for number, line in enumerate(lines))
+    return "\n".join(f"{indent if number else first}{line}" for number, line in enumerate(lines))
 
 
 def _listed(head: str, texts: Sequence[str]) -> str:
@@ -121,9 +121,9 @@ def _utilisation(document: Document, say: Say, lang: str) -> str:
     method = rows[0]["count"]["method"]
     own = [row for row in rows if row["count"]["method"] == method]
     usual = [row for row in own if not row["count"]["recompute"]]
-    again = [row for row in own if row["count"]["recompute"] and row["count"]["parameters"] == "matrices"]
+    recomputing = [row for row in own if row["count"]["recompute"] and row["count"]["parameters"] == "matrices"]
     whole = [row for row in rows if method != PRETRAIN and row["count"]["method"] == PRETRAIN]
-    shown = usual[:SHOWN_COUNTS] + again[:SHOWN_AGAIN] + whole[:1]
+    shown = usual[:SHOWN_COUNTS] + recomputing[:SHOWN_RECOMPUTING] + whole[:1]
     head = tuple(say(f"compare.column.{name}") for name in ("counted", "tflops", "dense", "sparse"))
     cells = [
         (word(count_words(Count(**row["count"])), lang), _figure(row["tflops_per_gpu"]),

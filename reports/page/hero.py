@@ -10,7 +10,7 @@ from planner.question.asked import FROM_THE_USER
 from planner.training.method import PRETRAIN
 from reports.document.facts import COST, DURATION, ENERGY, QUANTITY, SHOWN, Doc, Facts, rung_of
 from reports.document.redact import left_out
-from reports.document.told import stand_ins
+from reports.document.text_facts import stand_ins
 from reports.document.units import ONE_UNIT, unit_of
 from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong

@@ -15,7 +15,7 @@ FIGURES = (("duration_days", "days"), ("energy_mwh", "energy"), ("cost_usd", "mo
 """Figures of a limit, with the ladders of their units."""
 NAMES = {"days": "limits.of_days", "energy": "limits.of_energy", "money": "limits.of_money"}
 """Keys of the figures' names in a sentence, by unit ladder."""
-HARDLY = 0.005
+LEAST_CHANGE_RATIO = 0.005
 """Changes below this share are not mentioned in the sentence."""
 
 
@@ -64,7 +64,7 @@ def _changes(point: Doc, sold: Doc, words: Words) -> str:
         if point.get(key) is None or not sold.get(key):
             continue
         change = point[key] / sold[key] - 1.0
-        if abs(change) >= HARDLY:
+        if abs(change) >= LEAST_CHANGE_RATIO:
             share = words.value("change", abs(change))
             what = words(NAMES[kind])
             parts.append(words("limits.less" if change < 0 else "limits.more", share=share, what=what))

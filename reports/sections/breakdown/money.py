@@ -15,8 +15,8 @@ from reports.text.numbers import Rung, grouped
 from reports.view import Block, Cell, Column, Prose, Section, Table, TableRow
 from reports.view.cells import figure_cell
 
-KG_PER_T = 1000.0
-"""Also converts t per MWh to kg per MWh, which equals g per kWh."""
+G_PER_KWH = 1000.0
+"""Grams per kWh in one tonne per MWh."""
 MACHINES = ("gpu", "host", "network")
 """Items of the energy other than the building's own loads."""
 
@@ -55,7 +55,7 @@ def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
     if answer["gpu_power_w"]:
         parts += words.spans("money.power", power=words.figure("power_w", answer["gpu_power_w"]) or "")
     if carbon and energy and energy.value:
-        factor = answer[CARBON]["mid"] * KG_PER_T / answer[ENERGY]["mid"]
+        factor = answer[CARBON]["mid"] * G_PER_KWH / answer[ENERGY]["mid"]
         parts += words.spans("money.carbon", factor=f"{factor:.4g}", carbon=carbon)
     if answer["carbon_market_tco2e"] is not None:
         parts += words.spans("money.market", carbon=words.value("carbon", answer["carbon_market_tco2e"]))

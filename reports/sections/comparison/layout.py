@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.document.facts import Doc, Facts, memory_items
-from reports.document.told import faster_but_less_simple
+from reports.document.text_facts import faster_but_less_simple
 from reports.text.language import Span, Words
 from reports.text.messages import sentence
 from reports.text.numbers import grouped, rung_for

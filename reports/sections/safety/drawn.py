@@ -97,8 +97,8 @@ def _share(ratio: float, words: Words) -> str:
 def _kept(row: Doc) -> tuple[int, list[int]]:
     """Return the first exponent to draw, and the counts from there to the last."""
     counts, least = row["counts"], OF_ALL * sum(row["counts"])
-    there = [place for place, count in enumerate(counts) if count >= least and count]
-    return row["least_exponent"] + there[0], counts[there[0] : there[-1] + 1]
+    kept = [place for place, count in enumerate(counts) if count >= least and count]
+    return row["least_exponent"] + kept[0], counts[kept[0] : kept[-1] + 1]
 
 
 def scale(shown: Doc, words: Words) -> TraceChart | None:
