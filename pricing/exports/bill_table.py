@@ -122,7 +122,7 @@ def one_plan(
     return min(chosen, key=lambda plan: plan.total.gpu != leading)
 
 
-def decent(value: object) -> object:
+def plain_decimal(value: object) -> object:
     """Return a cell without digits from floating-point arithmetic, and without an exponent."""
     if not isinstance(value, float):
         return value
