@@ -196,7 +196,8 @@ def beside_text(folder: Path, table: Callable[..., str]) -> str:
     sd = shipped_parameters().find("expert_load_sd_ratio").value
     return TEXT.format(
         points=sum(each.points for each in collectives),
-        sizes=table(["GPU", "left out", "nodes, median", "nodes, 90th percentile", "line", "curve"], size_rows(collectives)),
+        sizes=table(["GPU", "left out", "nodes, median", "nodes, 90th percentile", "line", "curve"],
+                    size_rows(collectives)),
         transfers=table(["GPU", "by", *dict.fromkeys(each.gpu for each in collectives)], transfer_rows(collectives)),
         routed=table(["GPU", "type", "law", "ratio alone", "by tokens", "ratio", "passes", "start", "per choice",
                       "median stack"], lines),

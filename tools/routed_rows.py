@@ -76,13 +76,13 @@ def _routed(gpu: str, compute: str, table: Floats) -> Routed:
     tokens, hidden, inner, top_k, experts, ep, best_us, median_us, ups = table.T
     chosen, local = tokens * top_k / experts, experts / ep
     surface = load_surface(f"matmul:{gpu}:{compute}")
-    product_time_s = product_s(surface, chosen, ups * inner * local, hidden) + product_s(
+    products_s = product_s(surface, chosen, ups * inner * local, hidden) + product_s(
         surface, chosen, hidden * local, inner
     )
     moved = (tokens + chosen * local) * hidden * BYTES
     _, shape = np.unique(table[:, 1:5], axis=0, return_inverse=True)
     return Routed(
-        gpu=gpu, compute=compute, shape=np.ravel(shape), tokens_per_expert=chosen, one_product_s=np.asarray(product_time_s),
+        gpu=gpu, compute=compute, shape=np.ravel(shape), tokens_per_expert=chosen, one_product_s=np.asarray(products_s),
         traffic_s=moved / load_gpus()[gpu].memory_bytes_per_s, choices=tokens * top_k,
         seconds=best_us * 1e-6, median_s=median_us * 1e-6,
     )  # fmt: skip
