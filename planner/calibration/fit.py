@@ -98,12 +98,12 @@ def judge(observations: Sequence[Observation], fitted: Parameters) -> Fit:
 
 
 def _judged(hierarchy: Hierarchy, parameters: Parameters) -> Fit:
-    given = leave_out(hierarchy)
+    held_out = leave_out(hierarchy)
     return Fit(
         parameters=parameters,
-        curve=tuple(learning_curve(hierarchy, given, repeats=JUDGED_REPEATS)),
-        drawn=tuple(drawn_left_out(hierarchy, given, most=MOST_ROWS)),
-        left_out=left_out_residuals(hierarchy, given),
+        curve=tuple(learning_curve(hierarchy, held_out, repeats=JUDGED_REPEATS)),
+        drawn=tuple(drawn_left_out(hierarchy, held_out, most=MOST_ROWS)),
+        left_out=left_out_residuals(hierarchy, held_out),
     )
 
 

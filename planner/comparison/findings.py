@@ -146,14 +146,14 @@ SETTLE = ("gpus", "global_batch", "seq_len")
 
 def _printed_rate(comparison: Comparison) -> list[Message]:
     """Return the message where the printed tokens per second contradict GPUs and batch; none where they agree."""
-    held, basis = comparison.printed_rate, comparison.basis
-    if held is None or held.verdict not in RATES or basis.gpus is None:
+    rate, basis = comparison.printed_rate, comparison.basis
+    if rate is None or rate.verdict not in RATES or basis.gpus is None:
         return []
-    names = ("model", *SETTLE) if held.verdict == "impossible" else SETTLE
+    names = ("model", *SETTLE) if rate.verdict == "impossible" else SETTLE
     return [
         Message.of(
-            RATES[held.verdict], printed=held.printed, expected=held.expected, all_gpus=held.expected * basis.gpus,
-            gpus=basis.gpus, batch=basis.global_batch or 0, planned=held.planned or 0,
+            RATES[rate.verdict], printed=rate.printed, expected=rate.expected, all_gpus=rate.expected * basis.gpus,
+            gpus=basis.gpus, batch=basis.global_batch or 0, planned=rate.planned or 0,
             used=comparison.tokens_per_s_per_gpu or 0.0,
             flags=tuple(Message.of("compare.flag", name=name) for name in names),
         )

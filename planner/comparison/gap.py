@@ -86,9 +86,9 @@ def parts_of(log: RunLog, pace: Pace | None, data_s: float | None) -> dict[str, 
     elif "data" in log.parts:
         parts["data"] = log.parts["data"].most_s
     if parts and pace is not None and log.durations_from != "timers":
-        rest = pace.step_s.mid - sum(parts.values())
-        if rest > 0:
-            parts["rest"] = rest
+        other_s = pace.step_s.mid - sum(parts.values())
+        if other_s > 0:
+            parts["rest"] = other_s
     return parts
 
 
