@@ -86,7 +86,9 @@ def _places(rows: list[Doc], words: Words) -> Table:
             costs, carbons = ((pair[0], none_cell(words)) for pair in (costs, carbons))
         return TableRow(cells=(head, provider, *costs, *carbons), strong=planned)
 
-    built = [row(Cell(text=words("places.here")), Cell(text=words("places.planned")), usd_here, carbon_here, here=True)]
+    built = [
+        row(Cell(text=words("places.here")), Cell(text=words("places.planned")), usd_here, carbon_here, planned=True)
+    ]
     for place in places:
         provider = Cell(text=clean(place["provider"]), detail=clean(place["region"]))
         built.append(row(Cell(text=clean(place["place"])), provider, place["usd"], place["carbon_tco2e"]))
