@@ -61,12 +61,12 @@ def make(asked: dict[str, str]) -> tuple[Case, Layouts]:
 
 def per_second(count: int, work: Callable[[], object], rounds: int) -> float:
     """Return items per second, as the median of some rounds."""
-    taken = []
+    durations_s = []
     for _ in range(rounds):
         start = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - start)
-    return count / statistics.median(taken)
+        durations_s.append(time.perf_counter() - start)
+    return count / statistics.median(durations_s)
 
 
 def plain(case: Case, layouts: Layouts) -> None:

@@ -172,10 +172,10 @@ def _with_lean_loss(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known
     outgrown = tuple(sorted(gpus))
     key = "warning.lean_loss" if len(outgrown) == len(on_a_node.clusters) else "warning.one_lean_loss"
     new, old = (Message.of("flag.with_value", input=LOSS.name, value=name) for name in (LEAN_LOSS, LOSSES[0]))
-    told = Message.of(key, gpus=outgrown, new=new, old=old)
+    warning = Message.of(key, gpus=outgrown, new=new, old=old)
     loss = InputValue(value=LEAN_LOSS, source="derived", note=Message.of("note.lean_loss", gpus=outgrown))
     question = replace(known.question, on_a_node=on_a_node, inputs={**known.question.inputs, LOSS.name: loss})
-    return replace(known, question=question, notices=(*known.notices, told))
+    return replace(known, question=question, notices=(*known.notices, warning))
 
 
 def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
@@ -191,9 +191,9 @@ def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
     outgrown = frozenset(gpus)
     key = "warning.stack_over_nodes" if len(outgrown) == len(on_a_node.clusters) else "warning.one_stack_over_nodes"
     new, old = (Message.of("flag.with_value", input="stack", value=name) for name in (DEFAULT_STACK, TUNING_STACK))
-    told = Message.of(key, gpus=tuple(sorted(outgrown)), new=new, old=old)
+    warning = Message.of(key, gpus=tuple(sorted(outgrown)), new=new, old=old)
     question = replace(known.question, over_nodes=outgrown, on_a_node=on_a_node)
-    return replace(known, question=question, notices=(*known.notices, told))
+    return replace(known, question=question, notices=(*known.notices, warning))
 
 
 def resolved(ask: Ask) -> Known:

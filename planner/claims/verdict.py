@@ -136,17 +136,17 @@ def _refuted(claim: Claim, outside: Sequence[Case], named: Naming) -> Message:
     low, high = figures(claim, outside[0])
     if own or low is None or high is None:
         return Message.of("claim.does_not_hold", cases=named(outside), **reach)
-    told = {
+    values = {
         "claimed": _from_to(quantity(low, claim.unit), quantity(high, claim.unit)),
         "reach": _from_to(reach["low"], reach["high"]), "cases": named(outside),
     }  # fmt: skip
     middles = [case.mid for case in outside if case.mid is not None]
     saving = claim.unit == "fraction_saved"
     if min(middles) > high:
-        return Message.of("claim.saving_larger", **told) if saving else Message.of("claim.cases_larger", **told)
+        return Message.of("claim.saving_larger", **values) if saving else Message.of("claim.cases_larger", **values)
     if max(middles) < low:
-        return Message.of("claim.saving_smaller", **told) if saving else Message.of("claim.cases_smaller", **told)
-    return Message.of("claim.cases_apart", **told)
+        return Message.of("claim.saving_smaller", **values) if saving else Message.of("claim.cases_smaller", **values)
+    return Message.of("claim.cases_apart", **values)
 
 
 def _from_to(low: Message, high: Message) -> Message:

@@ -142,8 +142,8 @@ def _inside(parts: dict[str, float], expected: dict[str, float], step_s: float, 
         return rows
     plan = {name: expected[name] for name in ("compute", "communication", "optimizer")} | {"data": 0.0}
     plan["rest"] = expected["bubble"] + expected["other"]
-    told = [name for name in parts if name != "rest"]
-    plan["rest"] += sum(plan[name] for name in ("compute", "communication", "optimizer") if name not in told)
+    timed = [name for name in parts if name != "rest"]
+    plan["rest"] += sum(plan[name] for name in ("compute", "communication", "optimizer") if name not in timed)
     return rows + [
         GapRow(part=name, outside=False, log_s=seconds, plan_s=plan[name]) for name, seconds in parts.items()
     ]

@@ -159,14 +159,16 @@ def _time(document: Document, say: Say) -> str:
     total = max(wall or 0.0, sum(row["seconds"] for row in use["spent"]))  # the clock begins after the first line
     unit, per = _unit(total)
     unit_word = say(f"compare.unit.{unit}")
-    told = say("compare.head.no_wall") if wall is None else say("compare.head.wall", time=wall / per, unit=unit_word)
+    wall_text = (
+        say("compare.head.no_wall") if wall is None else say("compare.head.wall", time=wall / per, unit=unit_word)
+    )
     head = (say("compare.column.part"), say("compare.column.count"), unit_word, say("compare.column.share"))
     cells = [
         (say(f"compare.part.{row['kind']}"), f"{row['count']:,}", _figure(row["seconds"] / per),
          _percent(row["seconds"] / total if total > 0 else None))
         for row in use["spent"]
     ]  # fmt: skip
-    return "\n".join([say("compare.head.time", wall=told), *_columns([head, *cells])])
+    return "\n".join([say("compare.head.time", wall=wall_text), *_columns([head, *cells])])
 
 
 def _unit(seconds: float) -> tuple[str, float]:
@@ -238,8 +240,10 @@ def _once(document: Document, say: Say, lang: str) -> list[tuple[str, str]]:
     costs = document.get("costs_once") or []
     if not costs:
         return []
-    told = say("list.semicolon").join(word(cost.get("words_message") or cost["words"], lang) for cost in costs)
-    return [("once", say("compare.ahead.once_costs", usd=_usd(sum(cost["usd"] for cost in costs), say), costs=told))]
+    costs_text = say("list.semicolon").join(word(cost.get("words_message") or cost["words"], lang) for cost in costs)
+    return [
+        ("once", say("compare.ahead.once_costs", usd=_usd(sum(cost["usd"] for cost in costs), say), costs=costs_text))
+    ]
 
 
 def _moment(seconds: float) -> str:

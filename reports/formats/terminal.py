@@ -73,9 +73,9 @@ def _section(pen: _Pen, section: Section) -> None:
 
 def _as_items(table: Table, words: Words) -> Items:
     """Convert a table to a list with one item per row, so that lines break between words."""
-    told = [[cell.plain for cell in row.cells if cell.text.strip("–")] for row in table.rows]
+    texts = [[cell.plain for cell in row.cells if cell.text.strip("–")] for row in table.rows]
     apart = words("list.semicolon")
-    lines = (Cell(text=words("list.told", name=row[0], text=apart.join(row[1:]))) for row in told)
+    lines = (Cell(text=words("list.told", name=row[0], text=apart.join(row[1:]))) for row in texts)
     notes = (Cell(text=note) for note in table.notes)
     return Items(items=(*lines, *notes), title=table.caption)
 

@@ -83,5 +83,5 @@ def _warnings(facts: Facts, words: Words) -> Items | None:
 
 def _short_names(facts: Facts, words: Words) -> Prose | None:
     """Say how short names of models and GPUs were resolved."""
-    told = [sentence(row, "text", words.lang).text for row in short_name_assumptions(facts.doc)]
-    return Prose(spans=(Span(text=" ".join(told)),), tone="quiet") if told else None
+    texts = [sentence(row, "text", words.lang).text for row in short_name_assumptions(facts.doc)]
+    return Prose(spans=(Span(text=" ".join(texts)),), tone="quiet") if texts else None

@@ -78,8 +78,8 @@ def check(
         for line in first_of((f"error  {row.error.message}" for row in bad.rows), bad.count):
             typer.echo(wrapped(line, 7))
         for kind, of_kind in (("error", wrong), ("warning", findings[len(wrong) :])):
-            told, grouped = finding_lines(of_kind, book, day)
-            lines = (f"{kind}  {line}" for line in told)
+            single, grouped = finding_lines(of_kind, book, day)
+            lines = (f"{kind}  {line}" for line in single)
             for line in [*first_of(lines, most=MOST_FINDINGS), *(f"{kind}  {line}" for line in grouped)]:
                 typer.echo(wrapped(line, len(kind) + 2))
         errors = len(wrong) + bad.count

@@ -128,12 +128,12 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
     from reports.text.names import pretty_gpu
 
     many = f"{entry.gpus} × " if entry.gpus > 1 else ""
-    told = (
+    summary = (
         f"{answer.model} on {many}{pretty_gpu(entry.gpu)}, {answer.precision.upper()}, stack {answer.stack}: "
         f"{_verdict(entry)}."
     )
     if not entry.rows:
-        return f"{wrapped(told)}\n"
+        return f"{wrapped(summary)}\n"
     rows = list(entry.rows) if full else _informative(_best_checkpointing(entry.rows))
     cells = [_cells(row) for row in rows]
     offloads = any(row.host_gib for row in rows)
@@ -145,7 +145,7 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
     )
     if offloads:
         end += " Host GiB: what lies in the memory of each machine; check that yours have that much."
-    return f"{wrapped(told)}\n\n{body}\n{wrapped(end)}\n"
+    return f"{wrapped(summary)}\n\n{body}\n{wrapped(end)}\n"
 
 
 def _verdict(entry: GpuFit) -> str:

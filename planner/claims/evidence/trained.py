@@ -187,5 +187,7 @@ def _task(part: Doc) -> str:
 def shipped_trained() -> Trained:
     """Return the results that ship."""
     document = json.loads(FILE.read_text(encoding="utf-8"))
-    taken = document["recorded"]
-    return trained_of(document, f"planner/catalog/{FILE.name}: `make claimnumerics`, {taken['cpu']}, {taken['date']}")
+    recorded = document["recorded"]
+    return trained_of(
+        document, f"planner/catalog/{FILE.name}: `make claimnumerics`, {recorded['cpu']}, {recorded['date']}"
+    )

@@ -35,7 +35,7 @@ def short_limits(facts: Facts, words: Words) -> Prose | None:
     if search is None:
         return None
     sold, planned, green = search["sold"], _planned(search), search["greenest"]
-    told = {
+    values = {
         "limit": strong(words.value("power_w", planned["limit_w"])),
         "goal": words("limits.costs_least" if search.get("cheapest") else "limits.uses_least"),
         "count": f"{search['limits']:,}",
@@ -43,8 +43,8 @@ def short_limits(facts: Facts, words: Words) -> Prose | None:
     }
     if planned != sold:
         as_sold = words.value("power_w", sold["limit_w"])
-        return Prose(spans=words.spans("limits.brief", **told, sold=as_sold, changes=_changes(planned, sold, words)))
-    spans = words.spans("limits.brief_sold", **told)
+        return Prose(spans=words.spans("limits.brief", **values, sold=as_sold, changes=_changes(planned, sold, words)))
+    spans = words.spans("limits.brief_sold", **values)
     if green != sold:
         limit, gpus = words.value("power_w", green["limit_w"]), f"{green['gpus']:,}"
         spans += words.spans("limits.brief_green", limit=limit, gpus=gpus, changes=_changes(green, sold, words))
