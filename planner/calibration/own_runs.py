@@ -134,9 +134,8 @@ def own_rows(
     """
     conflicts = _conflicts(observations, slower(observations) * before)
     figures = [o.figure for o in observations]
-    judgeable = np.array(
-        [figures.count(figure) > 2 for figure in figures]
-    )  # of two rows, neither can be called the outlier
+    # Of two rows, neither can be called the outlier.
+    judgeable = np.array([figures.count(figure) > 2 for figure in figures])
     far = (np.abs(apart) > CONFLICT_SD * np.sqrt(2.0)) & judgeable
     return tuple(
         OwnRow(
