@@ -241,9 +241,8 @@ def _once(document: Document, say: Say, lang: str) -> list[tuple[str, str]]:
     if not costs:
         return []
     costs_text = say("list.semicolon").join(word(cost.get("words_message") or cost["words"], lang) for cost in costs)
-    return [
-        ("once", say("compare.ahead.once_costs", usd=_usd(sum(cost["usd"] for cost in costs), say), costs=costs_text))
-    ]
+    usd = _usd(sum(cost["usd"] for cost in costs), say)
+    return [("once", say("compare.ahead.once_costs", usd=usd, costs=costs_text))]
 
 
 def _moment(seconds: float) -> str:

@@ -83,10 +83,8 @@ def building_node(label: str, items: Doc, pue: object, note: str, evidence: tupl
         Node(label="GPUs, hosts and network", value=machines, unit="MWh"),
         Node(label="PUE less 1", value=above, note=note, evidence=evidence),
     ]
-    formula, remainder_node = (
-        "machines × (PUE − 1)",
-        remainder("middle of the draws over this", size, children, "product"),
-    )
+    formula = "machines × (PUE − 1)"
+    remainder_node = remainder("middle of the draws over this", size, children, "product")
     if remainder_node is not None:  # answers of earlier versions used the middle of the drawn PUE
         formula, children = f"{formula} × remainder", [*children, remainder_node]
     return Node(label=label, value=size, unit="MWh", formula=formula, how="product", children=tuple(children))
