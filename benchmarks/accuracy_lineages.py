@@ -38,7 +38,7 @@ class WholeRun:
     """Standard deviation stated with the prediction, in its logarithm."""
 
     @property
-    def taken(self) -> float:
+    def actual_ratio(self) -> float:
         """GPU time of the run over the middle of its range."""
         return float(np.exp(-self.log_error))
 
@@ -162,7 +162,7 @@ def budget_text(whole: Sequence[WholeRun]) -> str:
     """Return, in words, how much to set aside."""
     below, teams = sum(run.below_high for run in whole), len({run.lineage for run in whole})
     high = float(np.median([run.high for run in whole]))
-    worst = max(run.taken for run in whole)
+    worst = max(run.actual_ratio for run in whole)
     share = f"All {below}" if below == len(whole) else f"{below} of them"
     return (
         f"**Set aside the high end of the range, about {high:.1f} times the central estimate.** "
@@ -175,13 +175,13 @@ def budget_text(whole: Sequence[WholeRun]) -> str:
 
 def budget_rows(whole: Sequence[WholeRun]) -> list[tuple[str, str]]:
     """Return, in words and dollars, the costs of whole runs if the plan of each had stated the same cost."""
-    taken = np.array([run.taken for run in whole])
+    ratios = np.array([run.actual_ratio for run in whole])
     return [
         ("the typical high end of such a plan: set this aside", _usd(float(np.median([run.high for run in whole])))),
-        ("half of the published runs would have cost no more than", _usd(float(np.quantile(taken, 0.5)))),
-        ("nine in ten no more than", _usd(float(np.quantile(taken, 0.9)))),
-        ("the most expensive", _usd(float(taken.max()))),
-        ("the cheapest", _usd(float(taken.min()))),
+        ("half of the published runs would have cost no more than", _usd(float(np.quantile(ratios, 0.5)))),
+        ("nine in ten no more than", _usd(float(np.quantile(ratios, 0.9)))),
+        ("the most expensive", _usd(float(ratios.max()))),
+        ("the cheapest", _usd(float(ratios.min()))),
     ]
 
 

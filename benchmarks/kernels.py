@@ -190,11 +190,11 @@ def attention_line(attention: Attention) -> list[str]:
 def gain_line(narrow: Products, wide: Products, misses: Mapping[str, Floats]) -> list[str]:
     """Return the error of the gain of a narrow type over BF16, by shape, with both held out."""
     places = {shape: place for place, shape in enumerate(map(tuple, wide.sizes))}
-    both = [(i, places[shape]) for i, shape in enumerate(map(tuple, narrow.sizes)) if shape in places]
-    here, there = np.array(both).T
-    training = narrow.m[here] >= TRAINING_ROWS
-    miss = (misses[wide.compute][there] - misses[narrow.compute][here])[training]
-    measured = (wide.product_s[there] / (narrow.product_s + narrow.cast_s)[here])[training]
+    pairs = [(i, places[shape]) for i, shape in enumerate(map(tuple, narrow.sizes)) if shape in places]
+    narrow_rows, wide_rows = np.array(pairs).T
+    training = narrow.m[narrow_rows] >= TRAINING_ROWS
+    miss = (misses[wide.compute][wide_rows] - misses[narrow.compute][narrow_rows])[training]
+    measured = (wide.product_s[wide_rows] / (narrow.product_s + narrow.cast_s)[narrow_rows])[training]
     return [narrow.gpu, f"{narrow.compute} over bf16", percent(error(miss)), f"{np.median(measured):.2f}x"]
 
 
@@ -259,21 +259,23 @@ def power_section(folder: Path) -> dict[str, str]:
 
 def page(folder: Path) -> str:
     """Return the page as Markdown."""
-    every, attentions = read_products(folder), read_attention(folder)
+    all_products, attentions = read_products(folder), read_attention(folder)
     lines, misses = [], dict[str, dict[str, Floats]]()
-    for products in every:
+    for products in all_products:
         line, miss = product_line(products, folder)
         lines.append(line)
         misses.setdefault(products.gpu, {})[products.compute] = miss
         sys.stderr.write(" ".join(line) + "\n")
-    wide = {products.gpu: products for products in every if products.compute == "bf16"}
-    gains = [gain_line(narrow, wide[narrow.gpu], misses[narrow.gpu]) for narrow in every if narrow.compute != "bf16"]
+    wide = {products.gpu: products for products in all_products if products.compute == "bf16"}
+    gains = [
+        gain_line(narrow, wide[narrow.gpu], misses[narrow.gpu]) for narrow in all_products if narrow.compute != "bf16"
+    ]
     curve = ", ".join(
         f"{ratio:.2f} at {us:g} us"
         for us, ratio in zip((10, 30, 100, 300, 1000), sustained_curve(folder), strict=False)
     )
     return TEXT.format(
-        points=sum(len(products.m) for products in every),
+        points=sum(len(products.m) for products in all_products),
         curve=curve,
         products=table(["GPU", "type", "pairs, median", "pairs, 90th percentile", "rows, median", "polynomial"], lines),
         attention_points=sum(len(attention.length) for attention in attentions),

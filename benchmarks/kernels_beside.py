@@ -107,10 +107,10 @@ def line_miss(collectives: Collectives, powers: Sequence[float]) -> Floats:
     return np.concatenate(misses)
 
 
-def size_rows(every: Sequence[Collectives]) -> Iterator[list[str]]:
+def size_rows(collectives: Sequence[Collectives]) -> Iterator[list[str]]:
     """Yield the errors of each GPU, over all operations and groups."""
-    for gpu in dict.fromkeys(each.gpu for each in every):
-        of_gpu = [each for each in every if each.gpu == gpu]
+    for gpu in dict.fromkeys(each.gpu for each in collectives):
+        of_gpu = [each for each in collectives if each.gpu == gpu]
 
         def over(miss: Callable[[Collectives], Floats], of_gpu: list[Collectives] = of_gpu) -> Floats:
             return np.concatenate([miss(each) for each in of_gpu])
@@ -123,18 +123,18 @@ def size_rows(every: Sequence[Collectives]) -> Iterator[list[str]]:
         ]  # fmt: skip
 
 
-def transfer_rows(every: Sequence[Collectives]) -> Iterator[list[str]]:
+def transfer_rows(collectives: Sequence[Collectives]) -> Iterator[list[str]]:
     """Yield the errors of each GPU's surface when transferred to the link of each other GPU."""
-    surfaces = {(each.gpu, each.operation): collective_surface(each) for each in every}
-    gpus = list(dict.fromkeys(each.gpu for each in every))
+    surfaces = {(each.gpu, each.operation): collective_surface(each) for each in collectives}
+    gpus = list(dict.fromkeys(each.gpu for each in collectives))
     for gpu in gpus:
         yield [gpu, "", *("" if other == gpu else _transfer(surfaces, other, gpu) for other in gpus)]
 
 
 def _transfer(surfaces: dict[tuple[str, str], Surface], source: str, target: str) -> str:
-    there: tuple[Link, Link] = (measured_link(source), measured_link(target))
+    links: tuple[Link, Link] = (measured_link(source), measured_link(target))
     misses = [
-        surfaces[target, operation].log_rate - transferred(surfaces[source, operation], operation, *there).log_rate
+        surfaces[target, operation].log_rate - transferred(surfaces[source, operation], operation, *links).log_rate
         for operation in COLLECTIVES
     ]
     return percent(error(np.stack(misses)[:, :, TRAINING_NODE : len(COLLECTIVE_SIZES)].ravel()))
@@ -186,7 +186,7 @@ def beside_text(folder: Path, table: Callable[..., str]) -> str:
         folder: folder of the raw files.
         table: writes headers and rows as a table.
     """
-    every, routed = read_collectives(folder), read_routed(folder)
+    collectives, routed = read_collectives(folder), read_routed(folder)
     lines, off = [], []
     for each in routed:
         line, law = routed_row(each)
@@ -195,9 +195,10 @@ def beside_text(folder: Path, table: Callable[..., str]) -> str:
         off += [float(np.median(law[octave == size])) for size in range(5, 10) if (octave == size).any()]
     sd = shipped_parameters().find("expert_load_sd_ratio").value
     return TEXT.format(
-        points=sum(each.points for each in every),
-        sizes=table(["GPU", "left out", "nodes, median", "nodes, 90th percentile", "line", "curve"], size_rows(every)),
-        transfers=table(["GPU", "by", *dict.fromkeys(each.gpu for each in every)], transfer_rows(every)),
+        points=sum(each.points for each in collectives),
+        sizes=table(["GPU", "left out", "nodes, median", "nodes, 90th percentile", "line", "curve"],
+                    size_rows(collectives)),
+        transfers=table(["GPU", "by", *dict.fromkeys(each.gpu for each in collectives)], transfer_rows(collectives)),
         routed=table(["GPU", "type", "law", "ratio alone", "by tokens", "ratio", "passes", "start", "per choice",
                       "median stack"], lines),
         by_tokens=percent(float(np.median(np.abs(off)))), sd=sd,

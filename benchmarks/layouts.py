@@ -61,19 +61,19 @@ def make(asked: dict[str, str]) -> tuple[Case, Layouts]:
 
 def per_second(count: int, work: Callable[[], object], rounds: int) -> float:
     """Return items per second, as the median of some rounds."""
-    taken = []
+    durations_s = []
     for _ in range(rounds):
         start = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - start)
-    return count / statistics.median(taken)
+        durations_s.append(time.perf_counter() - start)
+    return count / statistics.median(durations_s)
 
 
-def plain(case: Case, some: Layouts) -> None:
+def plain(case: Case, layouts: Layouts) -> None:
     """Compute the same figures in plain Python, one layout at a time."""
     prices = case.unit_prices()
-    for i in range(len(some)):
-        layout = OneLayout(case.recipe, case.cluster, some.at(i), case.mid)
+    for i in range(len(layouts)):
+        layout = OneLayout(case.recipe, case.cluster, layouts.at(i), case.mid)
         layout.memory()
         layout.run(prices, case.tokens)
 
@@ -98,8 +98,8 @@ def main(rounds: int) -> None:
         case, layouts = make(asked)
         everything(case, layouts)  # a first run without measuring
         ours = per_second(len(layouts), lambda case=case, layouts=layouts: everything(case, layouts), rounds)  # type: ignore[misc]
-        some = layouts.take(np.linspace(0, len(layouts) - 1, SAMPLE).astype(np.intp))
-        loop = per_second(SAMPLE, lambda case=case, some=some: plain(case, some), 3)  # type: ignore[misc]
+        sample = layouts.take(np.linspace(0, len(layouts) - 1, SAMPLE).astype(np.intp))
+        loop = per_second(SAMPLE, lambda case=case, sample=sample: plain(case, sample), 3)  # type: ignore[misc]
         copy = per_second(50 * len(layouts), lambda layouts=layouts: copied(50 * len(layouts)), rounds)  # type: ignore[misc]
         sys.stdout.write(
             f"{ours:12,.0f} layouts/s  {ours / loop:6.0f} x plain Python  {copy / ours:6,.0f} numbers of a numpy copy  "

@@ -22,12 +22,12 @@ def main() -> None:
     for fmt in ("html", "terminal", "markdown", "csv"):
         for lang in reports.LANGUAGES:
             content = str(reports.render(document, fmt, lang=lang))
-            taken = []
+            durations_s = []
             for _ in range(ROUNDS):
                 start = time.perf_counter()
                 reports.render(document, fmt, lang=lang)
-                taken.append(time.perf_counter() - start)
-            sys.stdout.write(f"{fmt:9} {lang}  {1e3 * median(taken):6.1f} ms  {len(content.encode()):7,} bytes\n")
+                durations_s.append(time.perf_counter() - start)
+            sys.stdout.write(f"{fmt:9} {lang}  {1e3 * median(durations_s):6.1f} ms  {len(content.encode()):7,} bytes\n")
 
 
 if __name__ == "__main__":

@@ -45,8 +45,8 @@ def main(rounds: int) -> None:
         for name, arguments in COMMANDS.items():
             times[name].append(seconds(arguments))
     base = statistics.median(times["import numpy"])
-    for name, taken in times.items():
-        median = statistics.median(taken)
+    for name, durations_s in times.items():
+        median = statistics.median(durations_s)
         aim = f"  aim {AIMS[name]:.0f}" if name in AIMS else ""
         sys.stdout.write(f"{median * 1e3:7.0f} ms  {median / base:5.2f} x{aim}  {name}\n")
 

@@ -97,8 +97,8 @@ class SectionedCommand(_LazyHelp, TyperCommand):
             if order.count(option) > 1 and str(option.metavar or "").endswith(LIST_METAVARS):
                 flag = option.opts[0]
                 raise UsageError(f"`{flag}` is given twice", hint=f"one list with commas: `{flag} A,B`")
-        rest: list[str] = super().parse_args(ctx, args)
-        return rest
+        remaining_args: list[str] = super().parse_args(ctx, args)
+        return remaining_args
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one list of flags per section, in the order of the command's parameters."""
@@ -140,10 +140,10 @@ class LazyCommands(_LazyHelp, TyperGroup):
         name = args[0]
         if name not in NAMES and not name.startswith("-"):
             raise UsageError(f"`mpplan` has no command `{name}`", hint=did_you_mean(name, NAMES, "see `mpplan --help`"))
-        resolved, command, rest = super().resolve_command(ctx, args)
-        if resolved is not None and "--help" not in rest:
+        resolved, command, remaining_args = super().resolve_command(ctx, args)
+        if resolved is not None and "--help" not in remaining_args:
             ctx.default_map = {resolved: defaults_for(read_config(config_paths()), NAMES, resolved, command)}
-        return resolved, command, rest
+        return resolved, command, remaining_args
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run the command; a closed pipe (`mpplan gpus | head`) and Ctrl-C are not errors."""

@@ -64,7 +64,7 @@ def whole(document: dict[str, Any]) -> bool:
     trained, tasks = trained_of(document, "new"), {task["id"] for task in document["tasks"]}
     parts = ({part.task for part in trained.flushing}, {part.task for part in trained.scaling})
     pairs = ({pair.task for pair in trained.pairs if pair.precision == name} for name in ("bf16", "fp16"))
-    return all(there == tasks for there in (*parts, *pairs))
+    return all(covered == tasks for covered in (*parts, *pairs))
 
 
 def cpu_name() -> str:

@@ -62,13 +62,13 @@ def read_collectives(folder: Path) -> list[Collectives]:
 
 def _collectives(times: dict[tuple[str, str, int, int], list[float]], system: str, operation: str) -> Collectives:
     groups, sizes = COLLECTIVE_AXES[0].nodes, COLLECTIVE_SIZES
-    found = [[np.log(times[system, operation, int(group), int(size)]) for size in sizes] for group in groups]
+    log_s = [[np.log(times[system, operation, int(group), int(size)]) for size in sizes] for group in groups]
     large = sizes >= 2**20
-    spreads = [np.std(logs) for row in found for logs, counts in zip(row, large, strict=True) if counts]
+    spreads = [np.std(logs) for row in log_s for logs, counts in zip(row, large, strict=True) if counts]
     return Collectives(
         system=system, gpu=GPUS[system], operation=operation,
-        seconds=np.exp([[np.median(logs) for logs in row] for row in found]),
-        stack_spread=max(float(np.median(spreads)), KNOWN_SD), points=sum(len(logs) for row in found for logs in row),
+        seconds=np.exp([[np.median(logs) for logs in row] for row in log_s]),
+        stack_spread=max(float(np.median(spreads)), KNOWN_SD), points=sum(len(logs) for row in log_s for logs in row),
     )  # fmt: skip
 
 

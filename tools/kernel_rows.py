@@ -60,7 +60,7 @@ sustains its rate (gpus.csv: 271 TFLOP/s as the mean of 100 products), and the o
 LATENCY_KNOTS_S = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
 """Burst latencies between which the ratio of sustained to burst rate is interpolated."""
 
-HARDLY = 0.1
+MOST_CAST_RATIO = 0.1
 """Maximum share of the cast in a measured time that is used to determine the fastest rate of products."""
 
 
@@ -88,7 +88,7 @@ class Products:
     def cast_s(self) -> Floats:
         """Time of the activation's cast, limited so that no product beats the fastest one with a small cast."""
         usual_s = self.m * self.k * self.cast_s_per_element
-        alone = usual_s <= HARDLY * self.burst_s
+        alone = usual_s <= MOST_CAST_RATIO * self.burst_s
         fastest_flop_per_s = np.max(self.flop[alone] / (self.burst_s - usual_s)[alone])
         return np.asarray(np.clip(self.burst_s - self.flop / fastest_flop_per_s, 0.0, usual_s))
 

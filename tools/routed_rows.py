@@ -76,17 +76,19 @@ def _routed(gpu: str, compute: str, table: Floats) -> Routed:
     tokens, hidden, inner, top_k, experts, ep, best_us, median_us, ups = table.T
     chosen, local = tokens * top_k / experts, experts / ep
     surface = load_surface(f"matmul:{gpu}:{compute}")
-    one = product_s(surface, chosen, ups * inner * local, hidden) + product_s(surface, chosen, hidden * local, inner)
+    products_s = product_s(surface, chosen, ups * inner * local, hidden) + product_s(
+        surface, chosen, hidden * local, inner
+    )
     moved = (tokens + chosen * local) * hidden * BYTES
     _, shape = np.unique(table[:, 1:5], axis=0, return_inverse=True)
     return Routed(
-        gpu=gpu, compute=compute, shape=np.ravel(shape), tokens_per_expert=chosen, one_product_s=np.asarray(one),
+        gpu=gpu, compute=compute, shape=np.ravel(shape), tokens_per_expert=chosen, one_product_s=np.asarray(products_s),
         traffic_s=moved / load_gpus()[gpu].memory_bytes_per_s, choices=tokens * top_k,
         seconds=best_us * 1e-6, median_s=median_us * 1e-6,
     )  # fmt: skip
 
 
-ROUNDS, USUAL_MISS, RIDGE = 100, 0.1, 1e-3
+ROUNDS, HUBER_DELTA, RIDGE = 100, 0.1, 1e-3
 """Gauss-Newton steps; residual beyond which the loss is linear; ridge that holds factors without evidence."""
 
 
@@ -97,7 +99,7 @@ def fit_factors(parts: Floats, seconds: Floats) -> Floats:
         shares = parts * np.exp(logs)
         total = shares.sum(axis=1)
         miss, slopes = np.log(total / seconds), shares / total[:, None]
-        weight = 1.0 / np.maximum(np.abs(miss), USUAL_MISS)
+        weight = 1.0 / np.maximum(np.abs(miss), HUBER_DELTA)
         curvature = slopes.T @ (weight[:, None] * slopes) + RIDGE * len(miss) * np.eye(len(logs))
         logs = logs - np.clip(
             np.linalg.solve(curvature, slopes.T @ (weight * miss) + RIDGE * len(miss) * logs), -0.5, 0.5

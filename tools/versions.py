@@ -38,12 +38,12 @@ def tried(uv: str, python: str, resolution: str) -> str:
     """Return the outcome of one environment: `ok`, or the last line of the failure; empty if the Python is missing."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        found = _run(uv, "python", "find", "--no-python-downloads", "--system", python, cwd=folder)
-        if found.returncode:
+        interpreter = _run(uv, "python", "find", "--no-python-downloads", "--system", python, cwd=folder)
+        if interpreter.returncode:
             return ""
         environment = folder / "venv"
         steps: tuple[tuple[str | Path, ...], ...] = (
-            (uv, "venv", "--quiet", "--python", found.stdout.strip(), environment),
+            (uv, "venv", "--quiet", "--python", interpreter.stdout.strip(), environment),
             (uv, "pip", "install", "--quiet", "--python", environment, "--resolution", resolution, ROOT),
             (environment / "bin" / "mpplan", *MAIN_JOB),
         )

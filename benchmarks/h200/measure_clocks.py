@@ -67,8 +67,8 @@ def main() -> None:
     if asked.only_context:
         write(asked.out, {"rest": _rise(board)})
         return
-    again = [sys.executable, __file__, str(asked.out), "--only-context"]  # in a separate process, which then ends
-    subprocess.run(again, check=True)
+    command = [sys.executable, __file__, str(asked.out), "--only-context"]  # in a separate process, which then ends
+    subprocess.run(command, check=True)
     document = json.loads(asked.out.read_text(encoding="utf-8"))
     document["after_the_process"] = [
         {"power_w": board.power_w(AFTER_S), "sm_clock_mhz": board.clock_mhz()} for _ in range(9)

@@ -78,8 +78,8 @@ def read_sweep(rows: Iterable[Mapping[str, str]]) -> list[Observation]:
     """Return the layouts that finished, at the most frequent batch of the sweep's rows."""
     cells = list(rows)
     runs = prepare(parse_run(row) for row in cells)
-    found = (observe(run, parse_result(row), row["lineage"]) for run, row in zip(runs, cells, strict=True))
-    finished = [observation for observation in found if observation is not None]
+    observations = (observe(run, parse_result(row), row["lineage"]) for run, row in zip(runs, cells, strict=True))
+    finished = [observation for observation in observations if observation is not None]
     batches = [observation.run.global_batch_seqs for observation in finished]
     usual = max(set(batches), key=batches.count)
     return [observation for observation, batch in zip(finished, batches, strict=True) if batch == usual]

@@ -44,7 +44,11 @@ def twins(sweep: Sweep) -> Twins:
     for observation, predicted in zip(sweep.observations, sweep.predicted, strict=True):
         layout = observation.prepared.layouts.at(0)
         speeds.setdefault(_but_for_zero(layout), {})[layout.zero] = (observation.value, float(predicted))
-    pairs = [[found[stage] for stage in STAGES] for found in speeds.values() if all(stage in found for stage in STAGES)]
+    pairs = [
+        [by_stage[stage] for stage in STAGES]
+        for by_stage in speeds.values()
+        if all(stage in by_stage for stage in STAGES)
+    ]
     values = np.array(pairs, dtype=np.float64).reshape(-1, len(STAGES), 2)
     return Twins(question=sweep.question, measured=values[..., 0], predicted=values[..., 1])
 

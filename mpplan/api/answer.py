@@ -127,10 +127,10 @@ def _planned(ask: Ask, known: Known, command: tuple[str, ...], detailed: bool) -
         parameters=known.parameters,
         detailed=detailed,
     )
-    answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_of_the_network(known, answer)))
+    answer = replace(answer, warnings=(*answer.warnings, *known.notices, *_network_warnings(known, answer)))
     answer = chosen(answer, known.chosen) if known.chosen else answer
     answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)
-    return Result(answer=_noted(answer, question, known.calibration), damage=known.damage if records else ())
+    return Result(answer=_with_calibration(answer, question, known.calibration), damage=known.damage if records else ())
 
 
 def _outgrown(known: Known) -> list[str]:
@@ -177,10 +177,10 @@ def _with_lean_loss(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known
     outgrown = tuple(sorted(gpus))
     key = "warning.lean_loss" if len(outgrown) == len(on_a_node.clusters) else "warning.one_lean_loss"
     new, old = (Message.of("flag.with_value", input=LOSS.name, value=name) for name in (LEAN_LOSS, LOSSES[0]))
-    told = Message.of(key, gpus=outgrown, new=new, old=old)
+    warning = Message.of(key, gpus=outgrown, new=new, old=old)
     loss = InputValue(value=LEAN_LOSS, source="derived", note=Message.of("note.lean_loss", gpus=outgrown))
     question = replace(known.question, on_a_node=on_a_node, inputs={**known.question.inputs, LOSS.name: loss})
-    return replace(known, question=question, notices=(*known.notices, told))
+    return replace(known, question=question, notices=(*known.notices, warning))
 
 
 def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
@@ -196,9 +196,9 @@ def _over_nodes(ask: Ask, gpus: Iterable[str], on_a_node: Question) -> Known:
     outgrown = frozenset(gpus)
     key = "warning.stack_over_nodes" if len(outgrown) == len(on_a_node.clusters) else "warning.one_stack_over_nodes"
     new, old = (Message.of("flag.with_value", input="stack", value=name) for name in (DEFAULT_STACK, TUNING_STACK))
-    told = Message.of(key, gpus=tuple(sorted(outgrown)), new=new, old=old)
+    warning = Message.of(key, gpus=tuple(sorted(outgrown)), new=new, old=old)
     question = replace(known.question, over_nodes=outgrown, on_a_node=on_a_node)
-    return replace(known, question=question, notices=(*known.notices, told))
+    return replace(known, question=question, notices=(*known.notices, warning))
 
 
 def resolved(ask: Ask) -> Known:
@@ -220,16 +220,18 @@ def resolved(ask: Ask) -> Known:
     training = _named_training(ask.text(NUMERICS))
     known = _with_network(_recorded(ask, ask.text(RECORDS), parameters, training), network, parameters)
     known = _with_training(known, training, parameters)
-    twice = () if calibration is None else _told_twice(known, calibration, network)
-    return replace(known, calibration=calibration, chosen=notes, notices=(*known.notices, *twice))
+    mismatches = () if calibration is None else _record_mismatches(known, calibration, network)
+    return replace(known, calibration=calibration, chosen=notes, notices=(*known.notices, *mismatches))
 
 
-def _told_twice(known: Known, calibration: ReadCalibration, network: MeasuredNetwork | None) -> tuple[Message, ...]:
+def _record_mismatches(
+    known: Known, calibration: ReadCalibration, network: MeasuredNetwork | None
+) -> tuple[Message, ...]:
     """Warn if the records behind the plan are not those that its calibration was learned with."""
-    from mpplan.api.run_records import learned_records, told_twice
+    from mpplan.api.run_records import learned_records, record_mismatches
 
     used = learned_records(known.records, known.networks if network is None else {})
-    return told_twice(calibration, used, [cluster.gpu.id for cluster in known.question.clusters])
+    return record_mismatches(calibration, used, [cluster.gpu.id for cluster in known.question.clusters])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +272,7 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None, trai
 
     planned = None
     if records is None and not any_records():
-        question, added = _compared(resolve(ask, NO_DEVICES), training)
+        question, added = _with_trained_precision(resolve(ask, NO_DEVICES), training)
         planned = [cluster.gpu.id for cluster in question.clusters]
         if parameters is not None or not any_records(planned):
             return Known(question=question, measured={}, notices=added)
@@ -279,7 +281,7 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None, trai
     from mpplan.api.safety import recorded_training
 
     shelf = RecordShelf(records, ships=parameters is None, gpus=planned)
-    question, added = _compared(resolve(ask, own_devices(shelf)), training)
+    question, added = _with_trained_precision(resolve(ask, own_devices(shelf)), training)
     gpus = [cluster.gpu.id for cluster in question.clusters]
     chosen = chosen_records(shelf, gpus)
     return Known(
@@ -298,7 +300,7 @@ def _named_training(name: str | None) -> Training | None:
     return named_training(name)
 
 
-def _compared(question: Question, training: Training | None) -> tuple[Question, tuple[Message, ...]]:
+def _with_trained_precision(question: Question, training: Training | None) -> tuple[Question, tuple[Message, ...]]:
     if training is None or not training.shown:
         return question, ()
     from mpplan.api.safety import with_trained_precision
@@ -340,14 +342,14 @@ def _with_network(known: Known, network: MeasuredNetwork | None, parameters: Par
     return replace(known, measured=own.measured, notices=(*known.notices, *own.warnings))
 
 
-def _of_the_network(known: Known, answer: Answer) -> tuple[Message, ...]:
+def _network_warnings(known: Known, answer: Answer) -> tuple[Message, ...]:
     """Warn about the communication of the plans that the measured network does not cover."""
     if not known.measured:
         return ()
-    from mpplan.api.network import inside_alone
+    from mpplan.api.network import internode_warnings
 
     asked = known.question.asked.precision
-    return inside_alone(known.question, known.measured, (p for p in answer.plans if p.precision == asked))
+    return internode_warnings(known.question, known.measured, (p for p in answer.plans if p.precision == asked))
 
 
 def _calibration(name: str | None) -> ReadCalibration | None:
@@ -360,7 +362,7 @@ def _calibration(name: str | None) -> ReadCalibration | None:
     return read_calibration(user_path(name), shipped_parameters())
 
 
-def _noted(answer: Answer, question: Question, calibration: ReadCalibration | None) -> Answer:
+def _with_calibration(answer: Answer, question: Question, calibration: ReadCalibration | None) -> Answer:
     """Add to the answer what its reader must know about the calibration behind it."""
     if calibration is None:
         return answer
@@ -379,11 +381,11 @@ def _learned_here(question: Question, calibration: ReadCalibration) -> tuple[Lea
 
     parameters = calibration.parameters
     recipes = [(cluster, question.recipe(question.asked, cluster)) for cluster in question.clusters]
-    here = {f"{name}.{part_label(parameters, name, *case)}" for name in BY_PART for case in recipes}
+    part_terms = {f"{name}.{part_label(parameters, name, *case)}" for name in BY_PART for case in recipes}
     return tuple(
         fact
         for term, fact in zip(calibration.learned_terms, calibration.facts.learned, strict=True)
-        if term in here or term.partition(".")[0] not in BY_PART
+        if term in part_terms or term.partition(".")[0] not in BY_PART
     )
 
 

@@ -103,12 +103,12 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     if not offers:
         raise NoPlanError(
             Message.of("error.no_offer", gpus=len(looked_at)),
-            hint=_enough(ask, methods, parameters),
+            hint=_no_offer_hint(ask, methods, parameters),
         )
     soonest = ask.text(BUDGET) is not None and ask.text(DEADLINE) is None and ask.text(GPUS) is None
     offers.sort(key=lambda offer: (not offer.current, offer.soon_enough_s if soonest else 0.0, offer.usd))
     best = offers[0]
-    shown = _compared(ask, [offer.gpu for offer in offers if offer.method == best.method])
+    shown = _shown_gpus(ask, [offer.gpu for offer in offers if offer.method == best.method])
     notes = {}
     if is_auto(ask.text(GPU)):
         able = len({offer.gpu for offer in offers})
@@ -129,7 +129,7 @@ def _check_layouts(layouts: list[UsageError | None]) -> None:
         raise refused[0]
 
 
-def _compared(ask: Ask, gpus: list[str]) -> list[str]:
+def _shown_gpus(ask: Ask, gpus: list[str]) -> list[str]:
     """Return the GPUs to show, from the able ones in order of preference, always with the GPU of the user's quote."""
     if not is_auto(ask.text(GPU)):
         return gpus[:1]
@@ -160,14 +160,14 @@ def _quoted(ask: Ask) -> str | None:
     return None if quote is None else quoted_gpu(user_path(quote))
 
 
-def _enough(ask: Ask, methods: tuple[str | None, ...], parameters: Parameters | None) -> Message:
+def _no_offer_hint(ask: Ask, methods: tuple[str | None, ...], parameters: Parameters | None) -> Message:
     """Suggest what to change when no GPU meets the question: the smallest sufficient budget, or what else is left."""
-    enough = min(
+    sufficient = min(
         (budget for method in methods for budget in _budgets(_with(ask, method=method, gpu=None), parameters)),
         default=None, key=lambda budget: budget[1],
     )  # fmt: skip
-    if enough is not None:
-        gpu, usd = enough
+    if sufficient is not None:
+        gpu, usd = sufficient
         return Message.of("hint.enough_for", gpu=gpu, flags=(Message.of("flag.budget_usd", budget_usd=math.ceil(usd)),))
     open_end = ask.text(GPUS) is None and ask.text(BUDGET) is None  # the default deadline counts
     given = [

@@ -69,12 +69,12 @@ def calibration_of(
 def _conflicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """List the first rows that contradict others; add the metric where several rows have the same id."""
     often = Counter(row["id"] for row in rows)
-    told = [row for row in rows if row["conflict"]]
+    conflicting = [row for row in rows if row["conflict"]]
     lines = [
         f"{row['id']}{'' if often[row['id']] == 1 else ' (' + row['metric'] + ')'}: {row['conflict']}"
-        for row in told[:SHOWN]
+        for row in conflicting[:SHOWN]
     ]
-    left = len(told) - SHOWN
+    left = len(conflicting) - SHOWN
     more = "1 more row contradicts others" if left == 1 else f"{left:,} more rows contradict others"
     return [*lines, more] if left > 0 else lines
 
@@ -164,7 +164,7 @@ def unknown_words_told(rows: Sequence[Mapping[str, str]]) -> list[str]:
     from reports.text.messages import word
 
     unknown = list(unknown_words(rows).items())
-    lines = [f"{_named(ids, SHOWN)}: {word(told)}" for told, ids in unknown[:SHOWN_WORDS]]
+    lines = [f"{_named(ids, SHOWN)}: {word(reason)}" for reason, ids in unknown[:SHOWN_WORDS]]
     left = len(unknown) - SHOWN_WORDS
     return [*lines, f"{left} more words are not known: treated as blank"] if left > 0 else lines
 
@@ -176,9 +176,9 @@ def _unused(reasons: Mapping[str, Sequence[str]], most: int) -> str:
         reasons: ids of rows by reason.
         most: maximum number of reasons, and of rows per reason, that are named.
     """
-    told = [f"{_named(ids, most)}: {reason}" for reason, ids in list(reasons.items())[:most]]
+    groups = [f"{_named(ids, most)}: {reason}" for reason, ids in list(reasons.items())[:most]]
     left = sum(len(ids) for ids in list(reasons.values())[most:])
-    return "; ".join(told) + (f" (and {_rows(left)} more)" if left else "")
+    return "; ".join(groups) + (f" (and {_rows(left)} more)" if left else "")
 
 
 def _named(ids: Sequence[str], most: int) -> str:

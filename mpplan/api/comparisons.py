@@ -117,8 +117,8 @@ def with_rows(path: Path | None, rows: Sequence[Mapping[str, str]]) -> str:
     columns = header or list(COLUMNS)
     added = sorted({name for row in rows for name in row if name not in columns}, key=EVERY_COLUMN.index)
     columns = [*columns, *added]
-    again = {(row["id"], row["metric"]) for row in rows}
-    kept = [row for row in kept if (row.get("id", ""), row.get("metric", "")) not in again]
+    replaced = {(row["id"], row["metric"]) for row in rows}
+    kept = [row for row in kept if (row.get("id", ""), row.get("metric", "")) not in replaced]
     written = io.StringIO()
     written.write(comments)
     writer = csv.DictWriter(written, columns, restval="", lineterminator="\n")

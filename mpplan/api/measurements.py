@@ -28,7 +28,7 @@ from probes.device.device import cpu_name
 
 USED = ("warning.own_record", "warning.fleet_record", "warning.imported_record", "warning.shipped_record")
 """Keys of the notices that only say which record was used."""
-APART = 1.25
+DOUBTFUL_RATIO = 1.25
 """Ratio of the times in two records of a GPU beyond which one of them is doubtful."""
 
 
@@ -100,7 +100,7 @@ class ChosenRecords:
     """Records of single-GPU measurements."""
     networks: dict[str, StoredRecord] = field(default_factory=dict)
     """Records of collectives between GPUs, often different from `records`."""
-    parts: dict[str, RecordSummary] = field(default_factory=dict)
+    newer_incomplete: dict[str, RecordSummary] = field(default_factory=dict)
     """Newer single-GPU records that are not used, because they lack measurements of the older record."""
     ahead: tuple[RecordSummary, ...] = ()
     """Records dated after today."""
@@ -138,10 +138,10 @@ class ChosenRecords:
             for record in self.all
             if not record.verdict.trustworthy
         )
-        parts = (_part(self.records[gpu], part) for gpu, part in self.parts.items())
-        apart = (_apart(self.records[gpu], earlier) for gpu, earlier in self.before.items())
-        told = (message for message in apart if message is not None)
-        return (*used, *self._of_another_cpu(), *parts, *told, *_ahead(self.ahead), *damaged, *doubtful)
+        incomplete = (_incomplete(self.records[gpu], newer) for gpu, newer in self.newer_incomplete.items())
+        changes = (_speed_change(self.records[gpu], earlier) for gpu, earlier in self.before.items())
+        speed_changes = (message for message in changes if message is not None)
+        return (*used, *self._of_another_cpu(), *incomplete, *speed_changes, *_ahead(self.ahead), *damaged, *doubtful)
 
     def _of_another_cpu(self) -> list[Message]:
         """Warn if the record of this machine's CPU, which the user did not name, is of another CPU model."""
@@ -151,20 +151,20 @@ class ChosenRecords:
         return [Message.of("warning.record_other_cpu", record=record.name, device=str(record.device_name))]
 
 
-def _part(used: StoredRecord, part: RecordSummary) -> Message:
+def _incomplete(used: StoredRecord, newer: RecordSummary) -> Message:
     """Report that a newer record is not used, and what it lacks."""
-    lacking = part.facts.lacks(used.facts)
+    lacking = newer.facts.lacks(used.facts)
     return Message.of(
-        "warning.record_part", record=part.name, name=used.name, lacking=lacking, command=resuming(part.facts)
+        "warning.record_part", record=newer.name, name=used.name, lacking=lacking, command=resuming(newer.facts)
     )
 
 
-def _apart(used: StoredRecord, earlier: StoredRecord) -> Message | None:
+def _speed_change(used: StoredRecord, earlier: StoredRecord) -> Message | None:
     """Warn if two records of the same kind of device show different speeds; None if they agree."""
     first, second = used.file.latest(), earlier.file.latest()
     alike = first[-1].device.threads == second[-1].device.threads
     against = time_against(first, second) if alike else None
-    if against is None or 1.0 / APART < against[0] < APART:
+    if against is None or 1.0 / DOUBTFUL_RATIO < against[0] < DOUBTFUL_RATIO:
         return None
     ratio, points = against
     return Message.of(
@@ -216,13 +216,13 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
         named_records(shelf.named, gpus, shelf)
     records = {gpu: shelf.newest(gpu) for gpu in gpus}
     networks = {gpu: shelf.newest_network(gpu) for gpu in gpus}
-    parts = {
-        gpu: part
+    newer_incomplete = {
+        gpu: newer
         for gpu, record in records.items()
-        if record is not None and (part := shelf.newer_part(gpu)) is not None and part.facts.lacks(record.facts)
+        if record is not None and (newer := shelf.newer_part(gpu)) is not None and newer.facts.lacks(record.facts)
     }
     return ChosenRecords(
-        parts=parts,
+        newer_incomplete=newer_incomplete,
         ahead=shelf.ahead(gpus),
         named=shelf.named is not None,
         before={

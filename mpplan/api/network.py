@@ -120,7 +120,7 @@ def with_network(
     return WithNetwork(measured=together, warnings=tuple(dict.fromkeys(warnings)))
 
 
-def inside_alone(question: Question, measured: Measured, plans: Iterable[Plan]) -> tuple[Message, ...]:
+def internode_warnings(question: Question, measured: Measured, plans: Iterable[Plan]) -> tuple[Message, ...]:
     """Warn about plans that communicate between nodes although the measurements cover only one node.
 
     Args:

@@ -92,8 +92,8 @@ class RecordShelf:
         store may hold records of other machines.
         """
         if gpu == CPU_LOCAL and self.named is None:
-            here = [record for record in self.listed if record.facts.device_name == cpu_name()]
-            if (record := self._newest(gpu, newest_record, here)) is not None:
+            of_this_cpu = [record for record in self.listed if record.facts.device_name == cpu_name()]
+            if (record := self._newest(gpu, newest_record, of_this_cpu)) is not None:
                 return record
         return self._newest(gpu, newest_record)
 

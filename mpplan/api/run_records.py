@@ -100,7 +100,7 @@ def learned_records(*by_gpu: Mapping[str, StoredRecord]) -> tuple[LearnedRecord,
     return tuple(dict.fromkeys(entries))
 
 
-def told_twice(
+def record_mismatches(
     calibration: ReadCalibration, used: Sequence[LearnedRecord], gpus: Collection[str]
 ) -> tuple[Message, ...]:
     """Warn if a plan uses other records of a calibration's GPUs than those with which the calibration was learned.
@@ -110,11 +110,13 @@ def told_twice(
         used: records that the plan rests on.
         gpus: GPUs of the plan.
     """
-    known = {record.digest for record in calibration.records}
-    taken = {record.digest for record in used}
+    learned_digests = {record.digest for record in calibration.records}
+    used_digests = {record.digest for record in used}
     touched = set(gpus) & set(calibration.facts.gpus)
-    new = tuple(record for record in used if record.gpu in touched and record.digest not in known)
-    lost = tuple(record for record in calibration.records if record.gpu in touched and record.digest not in taken)
+    new = tuple(record for record in used if record.gpu in touched and record.digest not in learned_digests)
+    lost = tuple(
+        record for record in calibration.records if record.gpu in touched and record.digest not in used_digests
+    )
     messages = []
     if new:
         messages.append(_message("warning.calibration_without_record", calibration, new))

@@ -22,9 +22,9 @@ FAST_RATIO = 2.0
 """A run this much faster than predicted is questioned."""
 HOPELESS_RATIO = 30.0
 """A run this much slower than predicted cannot be true: the worst published layouts are 15 times slower."""
-PAST_COUNTING = 1e6
+LARGEST_PRINTED_RATIO = 1e6
 """Ratios beyond this are not printed in digits."""
-ABOUT = 1.6
+SLIP_TOLERANCE_RATIO = 1.6
 """A slip of units explains a ratio if the two differ by less than this factor."""
 AS_LIKELY = 1.25
 """A second slip of units is also suggested if it explains the ratio almost as well, within this factor."""
@@ -72,7 +72,7 @@ def odd_values(observations: Sequence[Observation], source: str) -> list[Odd]:
         gain = ratio if run.metric in RATES else 1.0 / ratio
         if 1.0 / FAR_RATIO < gain < (FAST_RATIO if run.metric in (*RATES, *TIMES) else FAR_RATIO):
             continue
-        what = f"{run.id}: value: {observation.value:g} {run.metric} is {_compared(run.metric, ratio)}"
+        what = f"{run.id}: value: {observation.value:g} {run.metric} is {_ratio_in_words(run.metric, ratio)}"
         if gain >= FAR_RATIO or gain <= 1.0 / HOPELESS_RATIO or (cause and gain <= 1.0 / FAR_RATIO):
             raise InputFileError(f"{source}: {what}", hint=cause or CHECK)
         odd.append(Odd(number=number, words=f"{what} ({cause})" if cause else what))
@@ -96,9 +96,9 @@ def _predictor() -> Callable[[Observation], float]:
     return predicted
 
 
-def _compared(metric: str, ratio: float) -> str:
+def _ratio_in_words(metric: str, ratio: float) -> str:
     verb = "can do" if metric in RATES else "takes"
-    if not 1.0 / PAST_COUNTING < ratio < PAST_COUNTING:
+    if not 1.0 / LARGEST_PRINTED_RATIO < ratio < LARGEST_PRINTED_RATIO:
         times = "over a million times" if ratio > 1.0 else "less than a millionth of"
     elif ratio >= 1.0:
         times = f"{ratio:,.0f} times" if ratio >= FAR_RATIO else f"{ratio:.1f} times"
@@ -114,11 +114,11 @@ def odd_words(odd: Sequence[Odd], rows: Sequence[OwnRow]) -> list[str]:
         odd: the odd rows.
         rows: all rows after learning.
     """
-    little = [entry for entry in odd if rows[entry.number].learned_share < LITTLE_SHARE]
-    much = [entry for entry in odd if rows[entry.number].learned_share >= LITTLE_SHARE]
+    downweighted = [entry for entry in odd if rows[entry.number].learned_share < LITTLE_SHARE]
+    influential = [entry for entry in odd if rows[entry.number].learned_share >= LITTLE_SHARE]
     return [
-        *_asked(little, "check it; it is given little weight", "check them; they are given little weight"),
-        *_asked(much, "check it; it moves what is learned", "check them; they move what is learned"),
+        *_asked(downweighted, "check it; it is given little weight", "check them; they are given little weight"),
+        *_asked(influential, "check it; it moves what is learned", "check them; they move what is learned"),
     ]
 
 
@@ -141,7 +141,7 @@ def _cause(observation: Observation, ratio: float) -> str | None:
         for question, factor in ((question, factor(size)) for question, factor in slips.items())
         if abs(np.log(factor)) > np.log(FAR_RATIO) / 2.0
     }
-    near = sorted((how_far, question) for question, how_far in off.items() if how_far < np.log(ABOUT))
+    near = sorted((how_far, question) for question, how_far in off.items() if how_far < np.log(SLIP_TOLERANCE_RATIO))
     asked = [question for how_far, question in near[:2] if how_far <= near[0][0] + np.log(AS_LIKELY)]
     return f"{', or '.join(asked)}? {instead}" if asked else None
 

@@ -60,12 +60,12 @@ def with_trained_precision(question: Question, shown: Sequence[TrainingShown]) -
         The question and notices about the added rows; unchanged if the precision is already present or no GPU supports
         it.
     """
-    there = {policy.precision for policy in question.policies}
+    compared = {policy.precision for policy in question.policies}
     usual = policy_of(question.model) if question.framework is None else question.framework.policy
     notices = []
     points = ((task.source, point.precision) for task in shown for point in task.mixtures)
     for source, precision in dict.fromkeys(points):
-        if precision in there or precision not in EXTRA_PRECISIONS:
+        if precision in compared or precision not in EXTRA_PRECISIONS:
             continue
         policy = usual(precision)
         if all(

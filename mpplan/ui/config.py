@@ -203,8 +203,8 @@ def _line(text: str, path: tuple[str, ...]) -> int:
         if header:
             table = _dotted(header[1])
         key = re.match(r"\s*([\w.\"'-]+)\s*=", line)
-        here = table if header else (*table, *_dotted(key[1])) if key else ()
-        if here[: len(path)] == path:
+        path_of_line = table if header else (*table, *_dotted(key[1])) if key else ()
+        if path_of_line[: len(path)] == path:
             return number
     return 1
 

@@ -118,8 +118,8 @@ def growing_record(name: str, *, resume: bool, flag: str = "--output") -> Path:
         unpacked = path.with_suffix("").with_suffix(".jsonl")
         is_there = path.exists() and unpacked == path.with_suffix("")
         command = shlex.join(["gunzip", str(path)])
-        there = f"unpack it first, `{command}`, and name `{unpacked}`" if is_there else f"name it `{unpacked}`"
-        raise UsageError(f"{flag}: a record is not packed while it is measured", hint=there)
+        hint = f"unpack it first, `{command}`, and name `{unpacked}`" if is_there else f"name it `{unpacked}`"
+        raise UsageError(f"{flag}: a record is not packed while it is measured", hint=hint)
     if path.suffix != ".jsonl":
         raise UsageError(f"{flag}: a record ends in `.jsonl`", hint=f"name it `{path.stem}.jsonl`")
     if path.exists() and path.stat().st_size and not resume:

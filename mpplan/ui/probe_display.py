@@ -138,8 +138,8 @@ def display(*, quiet: bool) -> Quiet:
 
 def duration(seconds: float) -> str:
     """Format a time for people: `40 s`, `3 min 20 s`."""
-    minutes, rest = divmod(round(max(seconds, 0.0)), int(MINUTE_S))
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+    minutes, left_s = divmod(round(max(seconds, 0.0)), int(MINUTE_S))
+    return f"{minutes} min {left_s:02d} s" if minutes else f"{left_s} s"
 
 
 def result_line(point: Measurement) -> str:

@@ -50,12 +50,12 @@ class _Line:
             sys.stderr.flush()
 
 
-FORESEEN_RATIO = 0.1
+LEAST_DONE_RATIO = 0.1
 """Share of the work after which the time left is shown; the first items also load and compile what all items need."""
 
 
 def _time(passed_s: float, done_ratio: float) -> str:
-    if done_ratio < FORESEEN_RATIO:
+    if done_ratio < LEAST_DONE_RATIO:
         return f"{passed_s:.0f} s so far"
     return f"about {passed_s / done_ratio * (1.0 - done_ratio):.0f} s left"
 

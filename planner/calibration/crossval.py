@@ -152,9 +152,9 @@ def predict_left_out(
 
 
 def _learned(left_out: LeftOut, known: Numbers, mean: Floats, shared: Floats, own_sd: Floats) -> Learned:
-    rest = np.ones((len(known), len(mean)), dtype=bool)
-    np.put_along_axis(rest, known, values=False, axis=1)
-    error, sd = (values[rest].reshape(len(known), -1) for values in condition(mean, shared, own_sd, known))
+    to_predict = np.ones((len(known), len(mean)), dtype=bool)
+    np.put_along_axis(to_predict, known, values=False, axis=1)
+    error, sd = (values[to_predict].reshape(len(known), -1) for values in condition(mean, shared, own_sd, known))
     return Learned(
         lineage=left_out.lineage, figure=left_out.figure, count=known.shape[1], rows=len(left_out.rows),
         error=float(np.median(np.abs(np.expm1(error)), axis=1).mean()),
@@ -165,17 +165,17 @@ def _learned(left_out: LeftOut, known: Numbers, mean: Floats, shared: Floats, ow
 
 
 @cache
-def _choices(rows: int, count: int, repeats: int) -> Numbers:
+def _choices(row_count: int, count: int, repeats: int) -> Numbers:
     """Return random choices of rows to learn from, `[repeat, known]`; a single empty choice for a count of 0."""
     seeds = range(repeats if count else 1)
-    return np.array([np.random.default_rng(seed).choice(rows, count, replace=False) for seed in seeds])
+    return np.array([np.random.default_rng(seed).choice(row_count, count, replace=False) for seed in seeds])
 
 
 def learning_curve(
-    hierarchy: Hierarchy, given: Iterable[LeftOut], counts: Sequence[int] = COUNTS, repeats: int = REPEATS
+    hierarchy: Hierarchy, held_out: Iterable[LeftOut], counts: Sequence[int] = COUNTS, repeats: int = REPEATS
 ) -> list[Learned]:
     """Predict every left-out lineage after learning from each count of its rows, where it has enough rows."""
-    return [entry for left_out in given for entry in predict_left_out(hierarchy, left_out, counts, repeats)]
+    return [entry for left_out in held_out for entry in predict_left_out(hierarchy, left_out, counts, repeats)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,21 +191,21 @@ class _Drawn:
         return predicted.low, predicted.mid, predicted.high
 
 
-def drawn_left_out(hierarchy: Hierarchy, given: Iterable[LeftOut], most: int) -> list[Learned]:
+def drawn_left_out(hierarchy: Hierarchy, held_out: Iterable[LeftOut], most: int) -> list[Learned]:
     """Predict left-out lineages as `mpplan validate` would, with every draw put through the equations.
 
     Args:
         hierarchy: the model.
-        given: the left-out lineages and figures.
+        held_out: the left-out lineages and figures.
         most: maximum rows of one lineage and figure to predict; a random sample where there are more.
     """
-    looked_at = list(given)
-    parameters = {left_out.lineage: new_lineage(hierarchy, left_out.others) for left_out in looked_at}
-    chosen = [_sample(left_out.rows, most) for left_out in looked_at]
+    entries = list(held_out)
+    parameters = {left_out.lineage: new_lineage(hierarchy, left_out.others) for left_out in entries}
+    chosen = [_sample(left_out.rows, most) for left_out in entries]
     rows = [hierarchy.design.observations[row] for members in chosen for row in members]
     ranges = iter(mapped(_Drawn(parameters=parameters), rows))
     return [
-        _drawn_entry(left_out, hierarchy, members, ranges) for left_out, members in zip(looked_at, chosen, strict=True)
+        _drawn_entry(left_out, hierarchy, members, ranges) for left_out, members in zip(entries, chosen, strict=True)
     ]
 
 
@@ -234,13 +234,13 @@ def new_lineage(hierarchy: Hierarchy, others: Population) -> Parameters:
     return replace(moved, joint=Joint(ids=tuple(ids), factor=cholesky(covariance)))
 
 
-def left_out_residuals(hierarchy: Hierarchy, given: Iterable[LeftOut]) -> dict[str, tuple[float, float]]:
+def left_out_residuals(hierarchy: Hierarchy, held_out: Iterable[LeftOut]) -> dict[str, tuple[float, float]]:
     """Return each row's log error without its lineage, with the stated spread, by row id.
 
     The error is the logarithm of prediction over measurement.
     """
     result: dict[str, tuple[float, float]] = {}
-    for left_out in given:
+    for left_out in held_out:
         mean, shared = hierarchy.expected(left_out.rows, left_out.others)
         sd = np.sqrt(np.diag(shared) + hierarchy.own_sd[left_out.rows] ** 2)
         for row, error, spread in zip(left_out.rows, mean, sd, strict=True):

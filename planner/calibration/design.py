@@ -47,12 +47,12 @@ def own_repeats(observations: Sequence[Observation]) -> list[list[int]]:
     second is the same measurement as an MFU. Rows need no series to belong to one configuration.
     """
     return _alike(
-        (o.run.series or one_configuration(o.run), o.run.metric if o.run.metric in APART else o.figure)
+        (o.run.series or one_configuration(o.run), o.run.metric if o.run.metric in SEPARATE_METRICS else o.figure)
         for o in observations
     )
 
 
-APART = ("energy_mwh", "avg_node_power_w")
+SEPARATE_METRICS = ("energy_mwh", "avg_node_power_w")
 """Metrics that measure something different from the other metrics of their figure."""
 
 

@@ -70,16 +70,16 @@ class ReadCalibration:
 
     def unlike(self, gpus: Sequence[str], stack: str, *, is_mixture: bool) -> tuple[Message, ...]:
         """Return warnings where a plan has other GPUs, software or models than the runs."""
-        told = []
+        warnings = []
         others = tuple(gpu for gpu in gpus if gpu not in self.facts.gpus)
         if others:
-            told.append(Message.of("warning.calibration_gpu", gpus=others, learned_on=self.facts.gpus))
+            warnings.append(Message.of("warning.calibration_gpu", gpus=others, learned_on=self.facts.gpus))
         if self.stacks and stack not in self.stacks:
             old, new = (Message.of("flag.with_value", input="stack", value=name) for name in (self.stacks[0], stack))
-            told.append(Message.of("warning.calibration_stack", old=old, new=new))
+            warnings.append(Message.of("warning.calibration_stack", old=old, new=new))
         if self.mixtures and is_mixture not in self.mixtures:
-            told.append(Message.of("warning.calibration_dense" if is_mixture else "warning.calibration_mixture"))
-        return tuple(told)
+            warnings.append(Message.of("warning.calibration_dense" if is_mixture else "warning.calibration_mixture"))
+        return tuple(warnings)
 
     def of_other_version(self, version: str) -> tuple[Message, ...]:
         """Return a warning where another version of mpplan wrote it; other shipped parameters are refused already."""

@@ -98,12 +98,12 @@ def judge(observations: Sequence[Observation], fitted: Parameters) -> Fit:
 
 
 def _judged(hierarchy: Hierarchy, parameters: Parameters) -> Fit:
-    given = leave_out(hierarchy)
+    held_out = leave_out(hierarchy)
     return Fit(
         parameters=parameters,
-        curve=tuple(learning_curve(hierarchy, given, repeats=JUDGED_REPEATS)),
-        drawn=tuple(drawn_left_out(hierarchy, given, most=MOST_ROWS)),
-        left_out=left_out_residuals(hierarchy, given),
+        curve=tuple(learning_curve(hierarchy, held_out, repeats=JUDGED_REPEATS)),
+        drawn=tuple(drawn_left_out(hierarchy, held_out, most=MOST_ROWS)),
+        left_out=left_out_residuals(hierarchy, held_out),
     )
 
 
@@ -133,9 +133,9 @@ def with_posterior(hierarchy: Hierarchy, population: Population) -> Parameters:
     """Return the rows with their ranges for a lineage without measurements, and the joint posterior behind them."""
     parameters, ids = hierarchy.parameters, hierarchy.design.joint
     covariance = hierarchy.of_new_lineage(population)
-    told = np.abs(hierarchy.design.slopes).sum(axis=0) > 0
+    has_evidence = np.abs(hierarchy.design.slopes).sum(axis=0) > 0
     rows = []
-    for name, sd, informed in zip(ids, np.sqrt(np.diag(covariance)), told, strict=True):
+    for name, sd, informed in zip(ids, np.sqrt(np.diag(covariance)), has_evidence, strict=True):
         row, prior = parameters.rows[name], hierarchy.priors.rows[name]
         share = is_share(parameters, name)
         row = replace(with_range(row, row.value, float(sd), share=share), prior=None, fitted_rows=None)

@@ -197,8 +197,8 @@ class Hierarchy:
             precision, gradient = np.diag(1.0 / sd**2), centre / sd**2
             for name, rows in self.design.lineages.items():
                 if name != without:
-                    told = self.information(rows, theta) if turn else self._information_at_zero[name]
-                    precision, gradient = precision + told[0], gradient + told[1]
+                    information = self.information(rows, theta) if turn else self._information_at_zero[name]
+                    precision, gradient = precision + information[0], gradient + information[1]
             covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
             theta = covariance @ gradient
         return Population(shift=theta, covariance=(covariance + covariance.T) / 2.0)

@@ -280,7 +280,9 @@ def _calibrated(prior: Parameters, solved: _Solved, source: str) -> Parameters:
     before_sd, after_sd = (np.sqrt(np.diag(covariance)) for covariance in (prior.joint.covariance, solved.covariance))
     changed = (np.abs(solved.shift) > CHANGED * before_sd) | (after_sd < HARDLY_NARROWER * before_sd)
     rows = []
-    for name, sd in ((name, sd) for name, sd, told in zip(ids, after_sd * ratios, changed, strict=True) if told):
+    for name, sd in (
+        (name, sd) for name, sd, is_changed in zip(ids, after_sd * ratios, changed, strict=True) if is_changed
+    ):
         row = with_range(prior.rows[name], at.rows[name].value, float(sd), share=is_share(prior, name))
         rows.append(as_learned_if_moved(row, prior.rows[name], source))
     factor = cholesky(solved.covariance * np.outer(ratios, ratios) + LEAST_VARIANCE * np.eye(len(ids)))

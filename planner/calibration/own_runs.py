@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.calibration.design import APART, own_repeats, vote_weight
+from planner.calibration.design import SEPARATE_METRICS, own_repeats, vote_weight
 from planner.calibration.hierarchy import in_coordinate
 from planner.calibration.linear import Observation
 from planner.calibration.shifts import is_share
@@ -134,8 +134,9 @@ def own_rows(
     """
     conflicts = _conflicts(observations, slower(observations) * before)
     figures = [o.figure for o in observations]
-    told = np.array([figures.count(figure) > 2 for figure in figures])  # of two rows, neither can be called the outlier
-    far = (np.abs(apart) > CONFLICT_SD * np.sqrt(2.0)) & told
+    # Of two rows, neither can be called the outlier.
+    judgeable = np.array([figures.count(figure) > 2 for figure in figures])
+    far = (np.abs(apart) > CONFLICT_SD * np.sqrt(2.0)) & judgeable
     return tuple(
         OwnRow(
             id=o.run.id, metric=o.run.metric, error_before=float(np.expm1(before[number])),
@@ -158,7 +159,7 @@ def _conflicts(observations: Sequence[Observation], ratio: Floats) -> list[tuple
     """
     same: dict[object, list[int]] = defaultdict(list)
     for number, o in enumerate(observations):
-        same[one_configuration(o.run), o.run.metric if o.run.metric in APART else o.figure].append(number)
+        same[one_configuration(o.run), o.run.metric if o.run.metric in SEPARATE_METRICS else o.figure].append(number)
     result: list[tuple[tuple[str, ...], int]] = [((), 0)] * len(observations)
     for members in same.values():
         order = sorted(members, key=lambda number: float(ratio[number]))
@@ -198,17 +199,17 @@ def totals(observations: Sequence[Observation], before: Floats, after: Floats) -
         after: the same logarithm after learning from all of them, `[row]`.
     """
     weight = vote_weight(own_repeats(observations), len(observations))
-    figures = np.array([None if o.run.metric in APART else o.figure for o in observations])
+    figures = np.array([None if o.run.metric in SEPARATE_METRICS else o.figure for o in observations])
     rates = (figures == Figure.TIME) & (slower(observations) > 0)
     sign = np.where(rates, 1.0, -1.0)
     return tuple(
         Total(
             figure=figure,
-            measured_ratio=float(np.exp(np.average((sign * before)[told], weights=weight[told]))),
-            learned_ratio=float(np.exp(np.average((sign * (before - after))[told], weights=weight[told]))),
+            measured_ratio=float(np.exp(np.average((sign * before)[of_figure], weights=weight[of_figure]))),
+            learned_ratio=float(np.exp(np.average((sign * (before - after))[of_figure], weights=weight[of_figure]))),
         )
-        for figure, told in ((figure, figures == figure) for figure in Figure)
-        if told.any()
+        for figure, of_figure in ((figure, figures == figure) for figure in Figure)
+        if of_figure.any()
     )
 
 

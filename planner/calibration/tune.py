@@ -72,19 +72,19 @@ def tuned(hierarchy: Hierarchy, log: Log) -> Parameters:
 
     This is a coordinate search. The populations fitted without each lineage are kept fixed.
     """
-    parameters, given = hierarchy.parameters, leave_out(hierarchy)
+    parameters, held_out = hierarchy.parameters, leave_out(hierarchy)
     for figure in Figure:
-        mine = [left_out for left_out in given if left_out.figure is figure]
+        mine = [left_out for left_out in held_out if left_out.figure is figure]
         if mine:
             parameters = _tuned_figure(hierarchy.under(parameters), figure, mine, log)
     return parameters
 
 
-def _tuned_figure(hierarchy: Hierarchy, figure: Figure, given: Sequence[LeftOut], log: Log) -> Parameters:
+def _tuned_figure(hierarchy: Hierarchy, figure: Figure, held_out: Sequence[LeftOut], log: Log) -> Parameters:
     parameters = hierarchy.parameters
     names = spreads_of(parameters, figure)
     largest = largest_spreads(hierarchy.priors, names)
-    best = mean_score(hierarchy, given)
+    best = mean_score(hierarchy, held_out)
     for _ in range(ROUNDS):
         before = best
         for name in names:
@@ -92,7 +92,7 @@ def _tuned_figure(hierarchy: Hierarchy, figure: Figure, given: Sequence[LeftOut]
                 least = LEAST_RUN_ERROR if RESIDUALS.get(name) is Figure.RUN else LEAST_SPREAD
                 tried = min(max(spread(parameters, name) * step, least), largest[name])
                 trial = with_spreads(parameters, {name: tried})
-                score = mean_score(hierarchy.under(trial), given)
+                score = mean_score(hierarchy.under(trial), held_out)
                 if score > best + (LEAST_GAIN if step > 1.0 else CLEAR_GAIN):
                     best, parameters = score, trial
                     break
@@ -121,10 +121,10 @@ def _largest_spread(priors: Parameters, name: str, moved_together: Sequence[str]
     return max(priors.rows[row].log_sd for row in moved_together)
 
 
-def mean_score(hierarchy: Hierarchy, given: Sequence[LeftOut]) -> float:
+def mean_score(hierarchy: Hierarchy, held_out: Sequence[LeftOut]) -> float:
     """Return the log predictive density with 0, 3 and 10 rows learned: lineage means, summed over the three."""
     votes: dict[int, list[float]] = defaultdict(list)
-    for entry in learning_curve(hierarchy, given, (0, 3, 10)):
+    for entry in learning_curve(hierarchy, held_out, (0, 3, 10)):
         votes[entry.count].append(entry.score)
     return float(sum(np.mean(scores) for scores in votes.values()))
 
@@ -136,26 +136,28 @@ def conformal(hierarchy: Hierarchy, log: Log) -> Parameters:
     after learning cover `LEARNED_COVERAGE`. If coverage is too high, that error is narrowed as far as neither coverage
     falls below its lower limit; with fewer than `LEAST_LINEAGES` lineages it is not narrowed.
     """
-    parameters, given = hierarchy.parameters, leave_out(hierarchy)
+    parameters, held_out = hierarchy.parameters, leave_out(hierarchy)
     for figure, team in TEAM.items():
-        mine = [left_out for left_out in given if left_out.figure is figure]
+        mine = [left_out for left_out in held_out if left_out.figure is figure]
         if not mine:
             continue
         single = next(name for name, of in RESIDUALS.items() if of is figure)
-        held, learned = (partial(of, hierarchy.under(parameters), mine) for of in (_held, _held_after_learning))
+        coverage, learned_coverage = (
+            partial(of, hierarchy.under(parameters), mine) for of in (_coverage, _coverage_after_learning)
+        )
         spreads = {name: spread(parameters, name) for name in (team, single)}
-        share = held(spreads)
+        share = coverage(spreads)
         while share < COVERAGE[0] and spreads[team] < LARGEST:
             spreads[team] += CONFORMAL_STEP
-            share = held(spreads)
-        while learned(spreads) < LEARNED_COVERAGE and spreads[single] < LARGEST:
+            share = coverage(spreads)
+        while learned_coverage(spreads) < LEARNED_COVERAGE and spreads[single] < LARGEST:
             spreads[single] /= CONFORMAL_RATIO
-            share = held(spreads)
+            share = coverage(spreads)
         enough = len({left_out.lineage for left_out in mine}) >= LEAST_LINEAGES
         while enough and share > COVERAGE[1] and spreads[single] > LEAST_SPREAD:
             narrower = spreads | {single: spreads[single] * CONFORMAL_RATIO}
-            tried = held(narrower)
-            if tried < COVERAGE[0] or learned(narrower) < LEARNED_COVERAGE:
+            tried = coverage(narrower)
+            if tried < COVERAGE[0] or learned_coverage(narrower) < LEARNED_COVERAGE:
                 break
             spreads, share = narrower, tried
         log(f"{figure}: ranges hold {share:.1%} of left-out rows with {spreads}")
@@ -163,14 +165,14 @@ def conformal(hierarchy: Hierarchy, log: Log) -> Parameters:
     return parameters
 
 
-def _held(hierarchy: Hierarchy, given: Sequence[LeftOut], spreads: Mapping[str, float]) -> float:
+def _coverage(hierarchy: Hierarchy, held_out: Sequence[LeftOut], spreads: Mapping[str, float]) -> float:
     """Return the share of left-out rows inside their ranges under other spreads, with one vote per lineage."""
     trial = hierarchy.under(with_spreads(hierarchy.parameters, spreads))
-    return float(np.mean([entry.coverage for entry in drawn_left_out(trial, given, most=CONFORMAL_ROWS)]))
+    return float(np.mean([entry.coverage for entry in drawn_left_out(trial, held_out, most=CONFORMAL_ROWS)]))
 
 
-def _held_after_learning(hierarchy: Hierarchy, given: Sequence[LeftOut], spreads: Mapping[str, float]) -> float:
+def _coverage_after_learning(hierarchy: Hierarchy, held_out: Sequence[LeftOut], spreads: Mapping[str, float]) -> float:
     """Return the share inside the ranges, linearised, after learning `LEARNED` rows; 1 without enough rows."""
     trial = hierarchy.under(with_spreads(hierarchy.parameters, spreads))
-    entries = learning_curve(trial, given, (LEARNED,))
+    entries = learning_curve(trial, held_out, (LEARNED,))
     return float(np.mean([entry.coverage for entry in entries])) if entries else 1.0

@@ -53,13 +53,13 @@ class _Sides:
     between: Sequence[Case]
     """Inconclusive cases, whose range is too wide."""
     outside: Sequence[Case]
-    rest: Sequence[Case]
+    uncounted: Sequence[Case]
     """Cases that do not count."""
 
     @property
     def open_parts(self) -> tuple[Message, ...]:
         """Reasons why parts of the claim are open, each once."""
-        whys = [case.looked for case in self.rest if case.looked is not None and not case.beside]
+        whys = [case.looked for case in self.uncounted if case.looked is not None and not case.beside]
         return tuple(why for number, why in enumerate(whys) if why not in whys[:number])
 
 
@@ -73,8 +73,8 @@ def judge(claim: Claim, cases: Sequence[Case], notes: Sequence[Message] = ()) ->
     """
     ordered = sorted(cases, key=lambda case: _FIRST.index(case.basis))
     inside, between, outside = ([c for c in ordered if standing(claim, c) == name] for name in _COUNTED)
-    rest = [case for case in cases if standing(claim, case) not in _COUNTED]
-    sides = _Sides(inside=inside, between=between, outside=outside, rest=rest)
+    uncounted = [case for case in cases if standing(claim, case) not in _COUNTED]
+    sides = _Sides(inside=inside, between=between, outside=outside, uncounted=uncounted)
     deciding = [*inside, *between, *outside] or list(cases)
     verdict = _verdict(claim, sides)
     words, brief = (
@@ -82,7 +82,7 @@ def judge(claim: Claim, cases: Sequence[Case], notes: Sequence[Message] = ()) ->
         for most, ranges in ((MOST_NAMED, True), (MOST_BRIEF, False))
     )
     return Judged(
-        claim=claim, verdict=verdict, words=words, brief=brief, evidence=(*inside, *between, *outside, *rest),
+        claim=claim, verdict=verdict, words=words, brief=brief, evidence=(*inside, *between, *outside, *uncounted),
         decided_by=tuple(basis for basis in BASES if any(case.basis == basis for case in deciding)), notes=tuple(notes),
     )  # fmt: skip
 
@@ -107,26 +107,26 @@ def _reached(claim: Claim, inside: Sequence[Case]) -> bool:
 def _words(claim: Claim, verdict: str, sides: _Sides, named: Naming) -> Message:
     """Return the reason, with a sentence each about the deciding cases, the inconclusive cases and the open parts."""
     inside, between, outside = sides.inside, sides.between, sides.outside
-    said: list[Message] = []
+    sentences: list[Message] = []
     if not inside and not between and not outside:
         return _undecided(sides, named)
     if not inside and outside:
-        said.append(_refuted(claim, outside, named))
+        sentences.append(_refuted(claim, outside, named))
     elif claim.reading == "up_to" and inside and not _reached(claim, inside):
-        said.append(_unreached(claim, verdict, sides, named))
+        sentences.append(_unreached(claim, verdict, sides, named))
         between = () if verdict == "cannot_be_judged" else between
     elif outside:
-        said.append(Message.of("claim.holds_under_conditions", inside=named(inside), outside=named(outside)))
+        sentences.append(Message.of("claim.holds_under_conditions", inside=named(inside), outside=named(outside)))
     elif inside and all(case.stands_in for case in inside):
-        said.append(Message.of("claim.stands_in", cases=named(inside)))
+        sentences.append(Message.of("claim.stands_in", cases=named(inside)))
     elif inside:
         key = "claim.holds_for" if between or sides.open_parts else "claim.holds"
-        said.append(Message.of(key, cases=named(inside)))
+        sentences.append(Message.of(key, cases=named(inside)))
     if between:
-        said.append(Message.of("claim.too_wide", cases=named(between)))
+        sentences.append(Message.of("claim.too_wide", cases=named(between)))
     if sides.open_parts:
-        said.append(Message.of("claim.open", why=sides.open_parts))
-    return said[0] if len(said) == 1 else Message.of("claim.sentences", sentences=tuple(said))
+        sentences.append(Message.of("claim.open", why=sides.open_parts))
+    return sentences[0] if len(sentences) == 1 else Message.of("claim.sentences", sentences=tuple(sentences))
 
 
 def _refuted(claim: Claim, outside: Sequence[Case], named: Naming) -> Message:
@@ -136,17 +136,17 @@ def _refuted(claim: Claim, outside: Sequence[Case], named: Naming) -> Message:
     low, high = figures(claim, outside[0])
     if own or low is None or high is None:
         return Message.of("claim.does_not_hold", cases=named(outside), **reach)
-    told = {
+    values = {
         "claimed": _from_to(quantity(low, claim.unit), quantity(high, claim.unit)),
         "reach": _from_to(reach["low"], reach["high"]), "cases": named(outside),
     }  # fmt: skip
     middles = [case.mid for case in outside if case.mid is not None]
     saving = claim.unit == "fraction_saved"
     if min(middles) > high:
-        return Message.of("claim.saving_larger", **told) if saving else Message.of("claim.cases_larger", **told)
+        return Message.of("claim.saving_larger", **values) if saving else Message.of("claim.cases_larger", **values)
     if max(middles) < low:
-        return Message.of("claim.saving_smaller", **told) if saving else Message.of("claim.cases_smaller", **told)
-    return Message.of("claim.cases_apart", **told)
+        return Message.of("claim.saving_smaller", **values) if saving else Message.of("claim.cases_smaller", **values)
+    return Message.of("claim.cases_apart", **values)
 
 
 def _from_to(low: Message, high: Message) -> Message:
@@ -155,10 +155,10 @@ def _from_to(low: Message, high: Message) -> Message:
 
 def _undecided(sides: _Sides, named: Naming) -> Message:
     """Return the reason where no case counts: why parts are open, else the values beside."""
-    beside = [case for case in sides.rest if case.mid is not None]
+    beside = [case for case in sides.uncounted if case.mid is not None]
     if not sides.open_parts and beside:
         return Message.of("claim.only_beside", cases=named(beside))
-    why = sides.open_parts or tuple(case.looked for case in sides.rest if case.looked is not None)
+    why = sides.open_parts or tuple(case.looked for case in sides.uncounted if case.looked is not None)
     return Message.of("claim.cannot_be_judged", why=why)
 
 

@@ -254,8 +254,8 @@ def _with_experts(log: RunLog, shape: ModelShape) -> ModelShape | None:
     """
     if not shape.experts:
         return shape
-    shared, rest = divmod(_whole(log, "shared_ffn") or 0, shape.expert_ffn or 1)
+    shared, remainder = divmod(_whole(log, "shared_ffn") or 0, shape.expert_ffn or 1)
     dense = _whole(log, "dense_layers") or 0
-    if rest or dense > shape.layers:
+    if remainder or dense > shape.layers:
         return None
     return replace(shape, shared_experts=shared, dense_layers=dense, moe_every=_whole(log, "moe_every") or 1)

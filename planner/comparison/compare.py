@@ -19,7 +19,7 @@ from planner.comparison.gap import Gap, gap_of, parts_of
 from planner.comparison.lost import TimeUse, time_use
 from planner.comparison.pace import Durations, Pace, durations_of, pace_of
 from planner.comparison.planned import Planned
-from planner.comparison.printed_rate import PrintedRate, hold, printed_rates
+from planner.comparison.printed_rate import PrintedRate, check_printed_rate, printed_rates
 from planner.comparison.row import CalibrationRow, calibration_row
 from planner.evidence import Estimate
 from planner.lazy import dataclass
@@ -72,7 +72,7 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
         seed: seed of the forecast's draws.
     """
     durations = durations_of(log)
-    basis, held = hold(log, settle(log, planned, given), planned, durations)
+    basis, printed_rate = check_printed_rate(log, settle(log, planned, given), planned, durations)
     pace = pace_of(log, durations)
     use = time_use(log, durations, pace)
     step_s = None if pace is None else pace.step_s.mid
@@ -80,13 +80,13 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
     steps = use.of("steps")
     last, source = _length(log, planned, basis)
     price = unit_price(planned, given)
-    rates = printed_rates(log, basis, durations, held)
+    rates = printed_rates(log, basis, durations, printed_rate)
     revealed = (
         reveal_tflops(basis, log.steps.tflops_per_gpu, rates),
         reveal_mfu(basis, log.steps.mfu_ratio, log.steps.tflops_per_gpu, rates),
     )
     rate = tokens_per_s_per_gpu(basis, step_s)
-    printed_wins = held is not None and held.verdict == "differs" and not _flagged(basis)
+    printed_wins = printed_rate is not None and printed_rate.verdict == "differs" and not _flagged(basis)
     if (rate is None or printed_wins) and np.any(~np.isnan(rates[durations.steady])):
         rate = float(np.nanmedian(rates[durations.steady]))
     ahead = None
@@ -101,7 +101,7 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
         basis=basis,
         pace=pace,
         tokens_per_s_per_gpu=rate,
-        printed_rate=held,
+        printed_rate=printed_rate,
         utilisations=utilisations(basis, rate),
         revealed=tuple(figure for figure in revealed if figure is not None),
         use=use,
@@ -114,7 +114,8 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
         forecast=ahead,
         usd_per_gpu_h=price,
         costs_once=once_costs(planned, given, _gpu_hours(ahead, basis)),
-        row=calibration_row(log, basis, planned, pace, rate) if held is None or held.settled or _flagged(basis)
+        row=calibration_row(log, basis, planned, pace, rate)
+        if printed_rate is None or printed_rate.settled or _flagged(basis)
         else CalibrationRow(lines=(), missing=()),
     )  # fmt: skip
 

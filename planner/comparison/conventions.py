@@ -237,12 +237,12 @@ def reveal_tflops(basis: Basis, printed: Floats, tokens_rate: Floats) -> Reveale
     if not np.any(known):
         return None
     value = float(np.median(printed[known]))
-    both = known & ~np.isnan(tokens_rate)
-    if basis.recipe is None or not np.any(both):
+    comparable = known & ~np.isnan(tokens_rate)
+    if basis.recipe is None or not np.any(comparable):
         return Revealed(
-            figure="tflops_per_gpu", printed=value, verdict="unknown", readings=(), lacks=_lacks(basis, both)
+            figure="tflops_per_gpu", printed=value, verdict="unknown", readings=(), lacks=_lacks(basis, comparable)
         )
-    flops = printed[both] * TERA / tokens_rate[both]
+    flops = printed[comparable] * TERA / tokens_rate[comparable]
     tolerance = CLOSE_RATIO + rounding_ratio(printed[known]) + _error_ratio(flops)
     observed = float(np.median(flops))
     readings = [
@@ -279,10 +279,10 @@ def reveal_mfu(basis: Basis, printed: Floats, tflops: Floats, tokens_rate: Float
             for peak in peaks
         ]
         return _verdict("mfu", value, readings, rounding + _error_ratio(observed))
-    both = known & ~np.isnan(tokens_rate)
-    if basis.recipe is None or not np.any(both):
-        return Revealed(figure="mfu", printed=value, verdict="unknown", readings=(), lacks=_lacks(basis, both))
-    per_token = printed[both] / tokens_rate[both]  # MFU = FLOP per token x tokens per second / peak
+    comparable = known & ~np.isnan(tokens_rate)
+    if basis.recipe is None or not np.any(comparable):
+        return Revealed(figure="mfu", printed=value, verdict="unknown", readings=(), lacks=_lacks(basis, comparable))
+    per_token = printed[comparable] / tokens_rate[comparable]  # MFU = FLOP per token x tokens per second / peak
     observed_ratio, tolerance = float(np.median(per_token)), rounding + _error_ratio(per_token)
     readings = [
         Reading(

@@ -115,24 +115,24 @@ def _flags(names: tuple[str, ...]) -> tuple[Message, ...] | Message:
 
 def findings(comparison: Comparison) -> tuple[Message, ...]:
     """Return the findings from the log, those about the printed rate first."""
-    told = _printed_rate(comparison)
-    told += [reveal_words(revealed) for revealed in comparison.revealed]
-    told += _beyond(comparison)
-    told += _gap(comparison)
+    messages = _printed_rate(comparison)
+    messages += [reveal_words(revealed) for revealed in comparison.revealed]
+    messages += _beyond(comparison)
+    messages += _gap(comparison)
     log, use = comparison.log, comparison.use
     replayed, stops, slow = use.of("replayed"), use.of("stops"), use.of("slow")
     if replayed is not None:
-        told.append(Message.of("compare.replayed", steps=replayed.count, seconds=replayed.seconds))
+        messages.append(Message.of("compare.replayed", steps=replayed.count, seconds=replayed.seconds))
     if log.attempts > 1:
         seconds = 0.0 if stops is None else stops.seconds
         key = "compare.restarts" if stops is not None else "compare.restarts_untimed"
-        told.append(Message.of(key, restarts=log.attempts - 1, seconds=seconds))
+        messages.append(Message.of(key, restarts=log.attempts - 1, seconds=seconds))
     if slow is not None:
-        told.append(Message.of("compare.slow", lines=slow.count, seconds=slow.seconds))
+        messages.append(Message.of("compare.slow", lines=slow.count, seconds=slow.seconds))
     if comparison.basis.differs:
         names = tuple(Message.of("compare.flag", name=name) for name in comparison.basis.differs)
-        told.append(Message.of("compare.differs", names=names))
-    return tuple(told)
+        messages.append(Message.of("compare.differs", names=names))
+    return tuple(messages)
 
 
 RATES = {
@@ -146,14 +146,14 @@ SETTLE = ("gpus", "global_batch", "seq_len")
 
 def _printed_rate(comparison: Comparison) -> list[Message]:
     """Return the message where the printed tokens per second contradict GPUs and batch; none where they agree."""
-    held, basis = comparison.printed_rate, comparison.basis
-    if held is None or held.verdict not in RATES or basis.gpus is None:
+    rate, basis = comparison.printed_rate, comparison.basis
+    if rate is None or rate.verdict not in RATES or basis.gpus is None:
         return []
-    names = ("model", *SETTLE) if held.verdict == "impossible" else SETTLE
+    names = ("model", *SETTLE) if rate.verdict == "impossible" else SETTLE
     return [
         Message.of(
-            RATES[held.verdict], printed=held.printed, expected=held.expected, all_gpus=held.expected * basis.gpus,
-            gpus=basis.gpus, batch=basis.global_batch or 0, planned=held.planned or 0,
+            RATES[rate.verdict], printed=rate.printed, expected=rate.expected, all_gpus=rate.expected * basis.gpus,
+            gpus=basis.gpus, batch=basis.global_batch or 0, planned=rate.planned or 0,
             used=comparison.tokens_per_s_per_gpu or 0.0,
             flags=tuple(Message.of("compare.flag", name=name) for name in names),
         )
@@ -162,24 +162,24 @@ def _printed_rate(comparison: Comparison) -> list[Message]:
 
 def _beyond(comparison: Comparison) -> list[Message]:
     """Return messages about impossible figures: too many FLOP/s, a peak that the GPU lacks, more time than passed."""
-    told: list[Message] = []
+    messages: list[Message] = []
     basis, use = comparison.basis, comparison.use
     mfu = comparison.utilisations[0].mfu_dense_ratio if comparison.utilisations else None
     if mfu is not None and mfu > 1.0 and basis.gpu is not None and basis.model is not None:
         names = tuple(Message.of("compare.flag", name=name) for name in MFU_INPUTS)  # one of them is wrong
-        told.append(Message.of("compare.beyond.mfu", mfu_ratio=mfu, gpu=basis.gpu.id, names=names))
+        messages.append(Message.of("compare.beyond.mfu", mfu_ratio=mfu, gpu=basis.gpu.id, names=names))
     printed = next((revealed.printed for revealed in comparison.revealed if revealed.figure == "mfu"), None)
     if printed is not None and printed > 1.0:
-        told.append(Message.of("compare.beyond.printed", printed=printed))
+        messages.append(Message.of("compare.beyond.printed", printed=printed))
     stated = comparison.log.facts.get("peak_flop_per_s")
     if isinstance(stated, float) and basis.gpu is not None and basis.precision is not None:
         peaks = peaks_of(basis.gpu, basis.precision)
         if all(abs(stated / peak.flop_per_s - 1.0) > SAME_PEAK_RATIO for peak in peaks):
-            told.append(Message.of("compare.beyond.peak", tflops=stated / TERA, gpu=basis.gpu.id))
+            messages.append(Message.of("compare.beyond.peak", tflops=stated / TERA, gpu=basis.gpu.id))
     spent = sum(kind.seconds for kind in use.spent)
     if use.wall_s is not None and spent > (1.0 + SMALL_RATIO) * use.wall_s + _before_clock_s(comparison):
-        told.append(Message.of("compare.beyond.clock", spent_s=spent, wall_s=use.wall_s))
-    return told
+        messages.append(Message.of("compare.beyond.clock", spent_s=spent, wall_s=use.wall_s))
+    return messages
 
 
 def _before_clock_s(comparison: Comparison) -> float:
@@ -217,53 +217,53 @@ def _main(row: GapRow) -> Message:
 def cannot_tell(comparison: Comparison) -> tuple[Message, ...]:
     """Return what the log does not show, and what would make it show that."""
     log, basis = comparison.log, comparison.basis
-    told: list[Message] = []
+    messages: list[Message] = []
     if comparison.pace is None:
-        told.append(Message.of("compare.lacks.time"))
+        messages.append(Message.of("compare.lacks.time"))
     rate_known = comparison.tokens_per_s_per_gpu is not None
     missing = tuple(name for name in basis.missing if not (rate_known and name in ("gpus", "global_batch")))
     if missing:
-        told.append(Message.of("compare.lacks.mfu", flags=_flags(missing)))
+        messages.append(Message.of("compare.lacks.mfu", flags=_flags(missing)))
     if not {"compute", "communication"} & set(comparison.parts):
-        told.append(Message.of(TIMERS.get(log.framework, "compare.timers.other")))
+        messages.append(Message.of(TIMERS.get(log.framework, "compare.timers.other")))
     if comparison.use.wall_s is None:
-        told.append(Message.of("compare.lacks.clock"))
+        messages.append(Message.of("compare.lacks.clock"))
     elif log.durations_from == "clock":
-        told.append(Message.of("compare.lacks.pauses"))
-    told += _end_and_bill(comparison)
+        messages.append(Message.of("compare.lacks.pauses"))
+    messages += _end_and_bill(comparison)
     ahead = comparison.forecast
     if ahead is not None and log.attempts == 1 and comparison.remaining_steps:
         planned = ahead.stops_from == "plan"
-        told.append(Message.of("compare.lacks.stops_planned" if planned else "compare.lacks.stops"))
-    return tuple(told)
+        messages.append(Message.of("compare.lacks.stops_planned" if planned else "compare.lacks.stops"))
+    return tuple(messages)
 
 
 def _end_and_bill(comparison: Comparison) -> list[Message]:
     """Return what the end and the bill lack."""
-    told: list[Message] = []
+    messages: list[Message] = []
     if not comparison.log.reached:
-        told.append(Message.of("compare.lacks.numbers"))
+        messages.append(Message.of("compare.lacks.numbers"))
     elif comparison.last_step is None:
-        told.append(Message.of("compare.lacks.length"))
+        messages.append(Message.of("compare.lacks.length"))
     if comparison.usd_per_gpu_h is None:
-        told.append(Message.of("compare.lacks.price"))
+        messages.append(Message.of("compare.lacks.price"))
     elif comparison.basis.gpus is None:
-        told.append(Message.of("compare.lacks.gpus"))
-    return told
+        messages.append(Message.of("compare.lacks.gpus"))
+    return messages
 
 
 def notes(comparison: Comparison) -> tuple[Message, ...]:
     """Return notes on how the file was read: what was left out of it."""
     log = comparison.log
-    told: list[Message] = []
+    messages: list[Message] = []
     if log.cut:
-        told.append(Message.of("compare.note.cut", line=log.lines))
+        messages.append(Message.of("compare.note.cut", line=log.lines))
     if log.damaged_count:
-        told.append(Message.of("compare.note.damaged", count=log.damaged_count, lines=tuple(log.damaged)))
+        messages.append(Message.of("compare.note.damaged", count=log.damaged_count, lines=tuple(log.damaged)))
     if log.dropped:
-        told.append(Message.of("compare.note.ranks", count=log.dropped))
+        messages.append(Message.of("compare.note.ranks", count=log.dropped))
     if "interleaved" in log.notes:
-        told.append(Message.of("compare.note.interleaved"))
+        messages.append(Message.of("compare.note.interleaved"))
     if log.durations_from == "timers":
-        told.append(Message.of("compare.note.timers"))
-    return tuple(told)
+        messages.append(Message.of("compare.note.timers"))
+    return tuple(messages)

@@ -88,18 +88,18 @@ def forecast(
         step_s = np.zeros(DRAWS)
     done = max(float(np.sum(log.steps.count)), 1.0)
     seconds = remaining_steps * step_s + _pauses(use, remaining_steps / done, draw)
-    sure = _spent_s(log, use)
+    spent_s = _spent_s(log, use)
     stops_s, mean_stops = _stops(log, use, remaining_steps, draw)
     calm_s, mid_s = middle(seconds), None
     seconds = seconds + stops_s
-    if goodput_ratio is not None and remaining_steps and _is_quiet(log, use, sure, gpus):
+    if goodput_ratio is not None and remaining_steps and _is_quiet(log, use, spent_s, gpus):
         mid_s = max(calm_s, middle(remaining_steps * step_s) / goodput_ratio.mid)  # computed like the plan's own end
         seconds = np.maximum(seconds, remaining_steps * step_s / _goodput(goodput_ratio, draw))
         mean_stops = mid_s / _between_stops_s(gpus)
     days = _ranged(seconds / DAY_S, mid_s, 1.0 / DAY_S)
     price = None if usd_per_gpu_h is None else _price(usd_per_gpu_h, draw)
     hours = None if gpus is None else seconds / HOUR_S * gpus
-    spent_hours = None if gpus is None or sure is None else sure / HOUR_S * gpus
+    spent_hours = None if gpus is None or spent_s is None else spent_s / HOUR_S * gpus
     final = log.final_s if use.wall_s is not None else None
     return Forecast(
         remaining_steps=remaining_steps,
@@ -109,7 +109,7 @@ def forecast(
         gpu_hours=None if hours is None or gpus is None else _ranged(hours, mid_s, gpus / HOUR_S),
         cost_usd=None if hours is None or gpus is None or price is None or usd_per_gpu_h is None
         else _ranged(hours * price, mid_s, gpus / HOUR_S * usd_per_gpu_h.mid),
-        spent_days=None if sure is None else sure / DAY_S,
+        spent_days=None if spent_s is None else spent_s / DAY_S,
         spent_usd=None if spent_hours is None or price is None else Estimate.of_draws(spent_hours * price),
         stops_expected=mean_stops,
         stops_from="log" if mid_s is None else "plan",
@@ -215,12 +215,12 @@ def _stops(log: RunLog, use: TimeUse, ahead: int, draw: np.random.Generator) -> 
     seen = _seen(log, use)
     if seen < 1 or lost <= 0 or steps is None or steps.count < 1:
         return np.zeros(DRAWS), 0.0
-    sure = (seen + 0.5) / CLUSTER
-    expected = np.minimum(draw.gamma(sure, CLUSTER / steps.count, DRAWS) * ahead, MOST_STOPS)
-    number = draw.poisson(draw.gamma(np.maximum(expected / (CLUSTER - 1.0), 1e-9), CLUSTER - 1.0))
+    shape = (seen + 0.5) / CLUSTER
+    expected = np.minimum(draw.gamma(shape, CLUSTER / steps.count, DRAWS) * ahead, MOST_STOPS)
+    stops = draw.poisson(draw.gamma(np.maximum(expected / (CLUSTER - 1.0), 1e-9), CLUSTER - 1.0))
     mean = lost / draw.gamma(seen + 0.5, 1.0, DRAWS)
-    total = np.where(number > 0, mean * draw.gamma(np.maximum(number, 1)), 0.0)
-    return np.asarray(total, dtype=np.float64), float(np.mean(number))
+    total = np.where(stops > 0, mean * draw.gamma(np.maximum(stops, 1)), 0.0)
+    return np.asarray(total, dtype=np.float64), float(np.mean(stops))
 
 
 def _price(price: Estimate, draw: np.random.Generator) -> Floats:

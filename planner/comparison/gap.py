@@ -86,9 +86,9 @@ def parts_of(log: RunLog, pace: Pace | None, data_s: float | None) -> dict[str, 
     elif "data" in log.parts:
         parts["data"] = log.parts["data"].most_s
     if parts and pace is not None and log.durations_from != "timers":
-        rest = pace.step_s.mid - sum(parts.values())
-        if rest > 0:
-            parts["rest"] = rest
+        other_s = pace.step_s.mid - sum(parts.values())
+        if other_s > 0:
+            parts["rest"] = other_s
     return parts
 
 
@@ -142,8 +142,8 @@ def _inside(parts: dict[str, float], expected: dict[str, float], step_s: float, 
         return rows
     plan = {name: expected[name] for name in ("compute", "communication", "optimizer")} | {"data": 0.0}
     plan["rest"] = expected["bubble"] + expected["other"]
-    told = [name for name in parts if name != "rest"]
-    plan["rest"] += sum(plan[name] for name in ("compute", "communication", "optimizer") if name not in told)
+    timed = [name for name in parts if name != "rest"]
+    plan["rest"] += sum(plan[name] for name in ("compute", "communication", "optimizer") if name not in timed)
     return rows + [
         GapRow(part=name, outside=False, log_s=seconds, plan_s=plan[name]) for name, seconds in parts.items()
     ]

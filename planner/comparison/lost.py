@@ -16,7 +16,7 @@ OUTSIDE = ("slow", "replayed", *PAUSES, "untold")
 restart; the pauses; and `untold`, wall-clock time that no other kind covers."""
 KINDS = ("steps", *OUTSIDE)
 """All kinds of time; `steps` is the time of the kept steps at the median."""
-UNTOLD_RATIO = 0.01
+UNEXPLAINED_RATIO = 0.01
 """Share of the wall-clock time below which the rest counts as rounding."""
 LEAST_PAUSE_RATIO = 0.5
 """Fraction of a step below which time between two lines is not a pause."""
@@ -90,9 +90,9 @@ def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
     rows += [spent for kind in PAUSES if (spent := sums.spent(kind)) is not None]
     useful = rows[0].seconds
     wall = _wall(log, useful)
-    rest = 0.0 if wall is None else wall - sum(row.seconds for row in rows)
-    if wall is not None and rest > UNTOLD_RATIO * wall:
-        rows.append(Spent(kind="untold", seconds=rest, count=1, longest_s=rest))
+    unexplained_s = 0.0 if wall is None else wall - sum(row.seconds for row in rows)
+    if wall is not None and unexplained_s > UNEXPLAINED_RATIO * wall:
+        rows.append(Spent(kind="untold", seconds=unexplained_s, count=1, longest_s=unexplained_s))
     goodput = None if wall is None or wall <= 0 else min(useful / wall, 1.0)
     return TimeUse(wall_s=wall, spent=tuple(rows), goodput_ratio=goodput)
 
@@ -112,8 +112,8 @@ def _steps(log: RunLog) -> tuple[np.ndarray, np.ndarray]:
     """Return the kept steps of each line, and its steps that repeat earlier ones, `[line]` each."""
     number, count = log.steps.number.astype(np.float64), log.steps.count
     reached = np.concatenate(([0.0], np.maximum.accumulate(number)[:-1]))
-    again = np.clip(np.minimum(number, reached) - (number - count), 0.0, count)
-    return count - again, again
+    repeated = np.clip(np.minimum(number, reached) - (number - count), 0.0, count)
+    return count - repeated, repeated
 
 
 def _pauses(log: RunLog, durations: Durations, median: float, sums: _Sums) -> None:

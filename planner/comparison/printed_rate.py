@@ -65,30 +65,32 @@ def step_rates(log: RunLog, basis: Basis, durations: Durations) -> Floats:
     return np.asarray(tokens / seconds / basis.gpus, dtype=np.float64)
 
 
-def printed_rates(log: RunLog, basis: Basis, durations: Durations, held: PrintedRate | None) -> Floats:
+def printed_rates(log: RunLog, basis: Basis, durations: Durations, checked: PrintedRate | None) -> Floats:
     """Return the tokens per second and GPU of each line, `[line]`: the printed rate, else the rate from the step time.
 
     A printed rate of all GPUs is divided by their number; an impossible one is replaced. Warm-up lines are included,
     since what they print refers to their own time.
     """
     printed = log.steps.tokens_per_s_per_gpu
-    if np.all(np.isnan(printed)) or (held is not None and held.verdict == "impossible"):
+    if np.all(np.isnan(printed)) or (checked is not None and checked.verdict == "impossible"):
         return step_rates(log, basis, durations)
-    return printed / (basis.gpus or 1) if held is not None and held.verdict == "total" else printed
+    return printed / (basis.gpus or 1) if checked is not None and checked.verdict == "total" else printed
 
 
-def hold(log: RunLog, basis: Basis, planned: Planned | None, durations: Durations) -> tuple[Basis, PrintedRate | None]:
+def check_printed_rate(
+    log: RunLog, basis: Basis, planned: Planned | None, durations: Durations
+) -> tuple[Basis, PrintedRate | None]:
     """Correct the basis by the printed rate and return the verdict.
 
     The verdict is None where no rate is printed or too much is unknown.
     """
     steady = durations.steady
     printed, of_steps = log.steps.tokens_per_s_per_gpu[steady], step_rates(log, basis, durations)[steady]
-    both = ~np.isnan(printed) & ~np.isnan(of_steps)
-    if not np.any(both) or basis.gpus is None:
+    comparable = ~np.isnan(printed) & ~np.isnan(of_steps)
+    if not np.any(comparable) or basis.gpus is None:
         return basis, None
-    ratio = float(np.median(printed[both] / of_steps[both]))
-    value, expected = float(np.median(printed[both])), float(np.median(of_steps[both]))
+    ratio = float(np.median(printed[comparable] / of_steps[comparable]))
+    value, expected = float(np.median(printed[comparable])), float(np.median(of_steps[comparable]))
 
     def judged(verdict: str, planned: int | None = None) -> PrintedRate:
         return PrintedRate(verdict=verdict, printed=value, expected=expected, planned=planned)
@@ -105,14 +107,14 @@ def hold(log: RunLog, basis: Basis, planned: Planned | None, durations: Duration
     one_gpu = counted is not None and LEAST_COUNT <= counted <= MOST_COUNT
     if filled < 1.0 or (not one_gpu and (all_gpus or counted is not None)):
         return basis, judged("differs")
-    told = _told(log, basis, planned, ratio)
-    if told is None:
+    corrected = _corrected(log, basis, planned, ratio)
+    if corrected is None:
         return basis, judged("differs")
-    return told, judged("gpus" if told.gpus != basis.gpus else "global_batch", _planned(told, basis))
+    return corrected, judged("gpus" if corrected.gpus != basis.gpus else "global_batch", _planned(corrected, basis))
 
 
-def _planned(told: Basis, basis: Basis) -> int | None:
-    return basis.gpus if told.gpus != basis.gpus else basis.global_batch
+def _planned(corrected: Basis, basis: Basis) -> int | None:
+    return basis.gpus if corrected.gpus != basis.gpus else basis.global_batch
 
 
 def _near(ratio: float) -> bool:
@@ -135,7 +137,7 @@ def _counted(log: RunLog, basis: Basis, rate: float) -> float | None:
     return float(np.median(tflops)) * TERA / rate / flop_per_token(basis.recipe, counts_of(basis.recipe)[0])
 
 
-def _told(log: RunLog, basis: Basis, planned: Planned | None, ratio: float) -> Basis | None:
+def _corrected(log: RunLog, basis: Basis, planned: Planned | None, ratio: float) -> Basis | None:
     """Return the basis with GPUs, else batch, that give the printed rate; None if neither is the plan's, or fits."""
     batch, gpus = basis.global_batch, basis.gpus
     assert batch is not None  # known, since the rate of a step was known

@@ -88,7 +88,7 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     cells: dict[str, object] = {
         "id": row_id(log.name),
         "series": row_id(log.name),
-        "model": None if basis.model is None or _untold(basis.model) else "own" if own else basis.model.name,
+        "model": None if basis.model is None or _misdescribed(basis.model) else "own" if own else basis.model.name,
         "precision": basis.precision,
         "gpu": None if basis.gpu is None else basis.gpu.id,
         "n_gpus": basis.gpus,
@@ -110,7 +110,7 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     stated = log.facts.get("micro_batch")
     if isinstance(stated, float):  # a log counts examples, which may hold several sequences
         cells["micro_batch"] = stated * find_method(basis.method).sequences_per_example
-    if basis.model is not None and not _untold(basis.model):
+    if basis.model is not None and not _misdescribed(basis.model):
         cells |= _shape(basis.model)
     return _written(cells | _software(_written(cells), basis, planned))
 
@@ -123,7 +123,7 @@ SAME_SHAPE_RATIO = 0.01
 """Tolerance between the parameters of a shape and those of the shape read back from its columns."""
 
 
-def _untold(model: ModelShape) -> bool:
+def _misdescribed(model: ModelShape) -> bool:
     """Return whether the catalogue lacks the model and its columns would describe another model.
 
     No column states which layers of a hybrid scan, which layers of a mixture have no experts, latent attention, or a
@@ -136,9 +136,9 @@ def _untold(model: ModelShape) -> bool:
     run = parse_run({"id": "", "metric": "step_time_s", "gpu": "any", "model": "own"} | _written(_shape(model)))
     if isinstance(run, Rejected):
         return True
-    told = model_of(run, Filled())
+    read_back = model_of(run, Filled())
     return any(
-        abs(getattr(told, name) / getattr(model, name) - 1.0) > SAME_SHAPE_RATIO
+        abs(getattr(read_back, name) / getattr(model, name) - 1.0) > SAME_SHAPE_RATIO
         for name in ("params_total", "matrix_params_active")
     )
 
@@ -178,15 +178,15 @@ def _software(row: Mapping[str, str], basis: Basis, planned: Planned | None) -> 
         ours |= {"loss": recipe.loss}
         ours |= {"policy": recipe.policy.id} if recipe.policy.precision == basis.precision else {}
         ours |= {"attention": recipe.attention} if "gpu" not in basis.differs else {}
-    meant = _meant(row, basis)
-    if meant is not None:
-        return {name: value for name, value in ours.items() if value != getattr(meant, name)}
+    inferred = _inferred_software(row, basis)
+    if inferred is not None:
+        return {name: value for name, value in ours.items() if value != getattr(inferred, name)}
     named = catalogue_model(basis.model.name)
     without = not basis.model.mtp_layers and (named is None or not named.mtp_layers)
     return {name: value for name, value in ours.items() if name != "mtp_layers" or not without}
 
 
-def _meant(row: Mapping[str, str], basis: Basis) -> Software | None:
+def _inferred_software(row: Mapping[str, str], basis: Basis) -> Software | None:
     """Return the software that a reader would infer from a row; None where the row lacks too much to be predicted."""
     run = parse_run({**row, "metric": "step_time_s"})
     if isinstance(run, Rejected) or basis.gpu is None:

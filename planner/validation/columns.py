@@ -121,6 +121,6 @@ def unknown_words(rows: Iterable[Mapping[str, str]]) -> dict[Message, list[str]]
         for column in _NAMED:
             text = str(cells.get(column) or "").strip()
             if text and (_says_no_network(text) if column == "network" else not understood(column, text)):
-                told = Message.of("skipped.unknown_word", column=column, text=shortened(text))
-                ids[told].append(str(cells.get("id") or "").strip() or f"line {line}")
+                reason = Message.of("skipped.unknown_word", column=column, text=shortened(text))
+                ids[reason].append(str(cells.get("id") or "").strip() or f"line {line}")
     return ids

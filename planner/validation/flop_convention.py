@@ -40,12 +40,12 @@ def counted_flop_per_token(convention: str, recipe: Recipe, act_ckpt: str) -> fl
     of the fully checkpointed layers, without a recomputed output layer.
     """
     model = recipe.model
-    again = 1.0 + full_share(act_ckpt) / 3.0 if counts_recompute(convention) else 1.0
+    hardware_ratio = 1.0 + full_share(act_ckpt) / 3.0 if counts_recompute(convention) else 1.0
     head = 6.0 * model.head_params
     if counts_parameters_only(convention):
-        return again * (6.0 * model.matrix_params_active - head)
+        return hardware_ratio * (6.0 * model.matrix_params_active - head)
     whole = model_flop_per_token(model, recipe.seq_len, causal_half=counts_half_attention(convention))
-    return again * (whole - head) + head
+    return hardware_ratio * (whole - head) + head
 
 
 def peak_of_convention(convention: str, recipe: Recipe, gpu: Gpu) -> float:

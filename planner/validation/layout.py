@@ -153,8 +153,8 @@ def partial_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None
 
     It then makes as many micro-batches as there are stages (torchtitan's default for `pipeline_parallel_microbatches`).
     """
-    stages, printed = run.pp or 1, run.micro_batch or 0
-    local = splits and stages > 1 and printed >= stages
+    stages, micro_batch = run.pp or 1, run.micro_batch or 0
+    local = splits and stages > 1 and micro_batch >= stages
     return PartialLayout(
         gpus=gpus,
         zero=zero,
@@ -165,6 +165,6 @@ def partial_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None
         vp=run.vp,
         cp=run.cp,
         ep=run.ep,
-        micro_batch=printed // stages if local else run.micro_batch,
+        micro_batch=micro_batch // stages if local else run.micro_batch,
         grad_accum=None if local else run.grad_accum,
     )

@@ -74,12 +74,12 @@ def why_impossible(prepared: Prepared, value: float) -> Message | None:
         return _above_limit(prepared, value)
     needed, compute = model_flop_per_s(prepared, value), recipe.policy.linear_compute
     peak = gpu.peak_flop_per_s[compute]
-    again = _recomputed_ratio(prepared)
-    if needed is None or needed * again <= peak * (WINOGRAD_RATIO if recipe.model.has_network else 1.0):
+    hardware_ratio = _recomputed_ratio(prepared)
+    if needed is None or needed * hardware_ratio <= peak * (WINOGRAD_RATIO if recipe.model.has_network else 1.0):
         return None
-    key = "skipped.above_peak" if again == 1.0 else "skipped.above_peak_recomputed"
+    key = "skipped.above_peak" if hardware_ratio == 1.0 else "skipped.above_peak_recomputed"
     return Message.of(
-        key, value=value, metric=prepared.run.metric, needed_tflops=needed * again / TERA, gpu=gpu.id,
+        key, value=value, metric=prepared.run.metric, needed_tflops=needed * hardware_ratio / TERA, gpu=gpu.id,
         peak_tflops=peak / TERA, compute=compute.upper(),
     )  # fmt: skip
 

@@ -81,8 +81,8 @@ def stack_of(run: PublishedRun, framework: Framework) -> str:
     """Return one of `recipe.STACKS`; the row's `compile` counts only where the framework leaves it open."""
     if framework.stack in ("typical", "tuned", "classic"):
         return framework.stack
-    said = run.compile.lower()
-    return "fsdp-compile" if said in YES else "eager" if said in ("n", "no") else framework.stack
+    compiled = run.compile.lower()
+    return "fsdp-compile" if compiled in YES else "eager" if compiled in ("n", "no") else framework.stack
 
 
 def _is_plain_encoder(framework: Framework, model: ModelShape) -> bool:

@@ -36,11 +36,11 @@ class Elsewhere:
     """Scope of the place's grid factor, a key of `SCOPES`."""
 
 
-def _same_scope_factor(place: str, region: str, provider: str, here: GridRow) -> GridRow | None:
+def _same_scope_factor(place: str, region: str, provider: str, planned: GridRow) -> GridRow | None:
     """Return the grid factor of a place in the same scope as the one here, by region, by state or by country."""
     zones = grid_rows()
     rows: Iterable[GridRow | None] = (zone_named(region, provider), zones.get(place), zones.get(country_of(place)))
-    return next((row for row in rows if row is not None and row.scope == here.scope), None)
+    return next((row for row in rows if row is not None and row.scope == planned.scope), None)
 
 
 def elsewhere(
@@ -50,7 +50,7 @@ def elsewhere(
     gpu: str,
     gpu_h: float,
     energy: Energy,
-    here: str | None,
+    planned_zone: str | None,
     usd_here: float | None,
     as_of: date,
     commitment: str = "on-demand",
@@ -63,15 +63,15 @@ def elsewhere(
         gpu: catalogue id.
         gpu_h: GPU-hours of the run, assumed the same everywhere.
         energy: metered at the facility, assumed the same everywhere (in fact the PUE of places differs).
-        here: zone or region for which the run is planned; None where carbon is not to be compared.
+        planned_zone: zone or region for which the run is planned; None where carbon is not to be compared.
         usd_here: cost of the run's GPUs there, as in its bill; None where it is not known.
         as_of: the day whose prices are compared.
         commitment: commitment of the rows to compare.
 
     Raises:
-        UsageError: `here` is unknown.
+        UsageError: `planned_zone` is unknown.
     """
-    at = None if here is None else require_zone(here)
+    at = None if planned_zone is None else require_zone(planned_zone)
     asked = (
         row for row in book.rows if row.gpu == gpu and row.commitment == commitment and row.seller != "marketplace"
     )

@@ -39,13 +39,13 @@ def money_facts(answer: Answer, question: Question, priced: Priced, points: Iter
     """
     asked = [plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits]
     plans = [plan for plan in asked if plan.energy_mwh is not None]  # unknown on a machine without a power sensor
-    money, here = question.money, place_here(question.money, priced.region)
+    money, planned_zone = question.money, place_here(question.money, priced.region)
     return MoneyFacts(
         prices=tuple(_price_used(gpu, priced) for gpu in priced.prices),
         quotes=tuple(_quotes(priced)),
         owned=tuple(_owned(priced)),
-        here=here,
-        elsewhere=tuple(place for plan in plans for place in _elsewhere(plan, money, here)),
+        here=planned_zone,
+        elsewhere=tuple(place for plan in plans for place in _elsewhere(plan, money, planned_zone)),
         start_hours=tuple(hours for plan in plans for hours in _start_hours(plan, priced)),
         power_limits=_power_limits(plans, question, priced, tuple(points)),
     )
@@ -112,7 +112,7 @@ def _owned(priced: Priced) -> Iterator[OwnedBeside]:
             )
 
 
-def _elsewhere(plan: Plan, money: MoneyInputs, here: str | None) -> tuple[PlaceBeside, ...]:
+def _elsewhere(plan: Plan, money: MoneyInputs, planned_zone: str | None) -> tuple[PlaceBeside, ...]:
     """Return the places where the plan would cost less or emit less."""
     assert plan.gpu_hours is not None
     assert plan.energy_mwh is not None
@@ -124,7 +124,7 @@ def _elsewhere(plan: Plan, money: MoneyInputs, here: str | None) -> tuple[PlaceB
         gpu=plan.gpu,
         gpu_h=plan.gpu_hours.mid,
         energy=Energy.from_mwh(plan.energy_mwh.mid),
-        here=here,
+        planned_zone=planned_zone,
         usd_here=usd_here,
         as_of=money.as_of,
         commitment=parse_commitment(money.commitment) if book else "on-demand",

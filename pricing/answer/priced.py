@@ -66,7 +66,7 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
     other_costs = _other_costs(money)
     prices = {gpu.id: owned[gpu.id].price if gpu.id in owned else _price(gpu.id, money, quote) for gpu in gpus}
     if len(gpus) > 1:
-        prices |= _told_for_all(prices[gpus[0].id], tuple(gpu.id for gpu in gpus), money)
+        prices |= _with_single_price_warning(prices[gpus[0].id], tuple(gpu.id for gpu in gpus), money)
     ledgers = {}
     for gpu in gpus:
         ledgers[gpu.id] = Ledger(
@@ -92,17 +92,17 @@ def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, po
     )
 
 
-def _told_for_all(first: GpuPrice, gpus: tuple[str, ...], money: MoneyInputs) -> dict[str, GpuPrice]:
+def _with_single_price_warning(first: GpuPrice, gpus: tuple[str, ...], money: MoneyInputs) -> dict[str, GpuPrice]:
     """Return the first GPU's price with a note that one price was given for all GPUs; empty where none was."""
     from pricing.contracts.own_file import states_server_price
 
     if money.own is not None and states_server_price(user_path(money.own)):
-        told = Message.of("price.warning.one_server_price", gpus=gpus)
+        warning = Message.of("price.warning.one_server_price", gpus=gpus)
     elif money.price_usd_per_gpu_h is not None:
-        told = Message.of("price.warning.one_price", gpus=gpus)
+        warning = Message.of("price.warning.one_price", gpus=gpus)
     else:
         return {}
-    return {first.gpu: replace(first, warnings=(told, *first.warnings))}
+    return {first.gpu: replace(first, warnings=(warning, *first.warnings))}
 
 
 def _price(gpu: str, money: MoneyInputs, quote: Quote | None) -> GpuPrice:

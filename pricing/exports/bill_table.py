@@ -112,8 +112,8 @@ def one_plan(
     question_precision = document.get("question", {}).get("precision", {}).get("value")
     asked = precision or question_precision
     plans = [plan for plan in billed_plans(document) if plan.total.view == view]
-    meant = None if gpu is None else named_among("gpu", gpu, [plan.total.gpu for plan in plans]) or gpu
-    chosen = [plan for plan in plans if asked in (None, plan.total.precision) and meant in (None, plan.total.gpu)]
+    gpu_id = None if gpu is None else named_among("gpu", gpu, [plan.total.gpu for plan in plans]) or gpu
+    chosen = [plan for plan in plans if asked in (None, plan.total.precision) and gpu_id in (None, plan.total.gpu)]
     if not chosen:
         have = ", ".join(dict.fromkeys(f"{plan.total.precision} on {plan.total.gpu}" for plan in plans)) or "none"
         on = f" on {gpu}" if gpu else ""
@@ -122,7 +122,7 @@ def one_plan(
     return min(chosen, key=lambda plan: plan.total.gpu != leading)
 
 
-def decent(value: object) -> object:
+def plain_decimal(value: object) -> object:
     """Return a cell without digits from floating-point arithmetic, and without an exponent."""
     if not isinstance(value, float):
         return value

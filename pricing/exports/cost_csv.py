@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.csv_table import csv_table
 from pricing.exports.audit import require_sound
-from pricing.exports.bill_table import BilledPlan, BillRow, billed_plans, decent
+from pricing.exports.bill_table import BilledPlan, BillRow, billed_plans, plain_decimal
 
 COLUMNS = (
     "view",
@@ -57,7 +57,7 @@ def render(document: dict[str, Any]) -> bytes:
     """
     require_sound(document)
     rows = [cells(plan, row) for plan in billed_plans(document) for row in plan.rows]
-    table = csv_table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows], line_end="\n", number=decent)
+    table = csv_table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows], line_end="\n", number=plain_decimal)
     return table.encode("utf-8")
 
 

@@ -15,7 +15,7 @@ from planner.costs.rounding import LUMP_SUM
 from planner.csv_table import csv_table
 from planner.errors import InputFileError, Message, UsageError
 from pricing.exports.audit import require_sound
-from pricing.exports.bill_table import BilledPlan, BillRow, decent, one_plan
+from pricing.exports.bill_table import BilledPlan, BillRow, one_plan, plain_decimal
 
 MANDATORY = (
     "BilledCost",
@@ -92,7 +92,7 @@ def render(
     require_sound(document)
     plan = one_plan(document, precision, view, gpu)
     rows = [_cells(document, plan, row, first=index == 0) for index, row in enumerate(plan.leaves)]
-    table = csv_table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows], line_end="\n", number=decent)
+    table = csv_table(COLUMNS, [[row[c] for c in COLUMNS] for row in rows], line_end="\n", number=plain_decimal)
     return table.encode("utf-8")
 
 

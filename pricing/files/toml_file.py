@@ -130,10 +130,10 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        every = tuple(allowed)
-        if value not in every:
-            near = near_names(value, every) if isinstance(value, str) else []
-            expected = f"expected {like or f'one of {listed(every)}'}, found {_shown(value)}"
+        words = tuple(allowed)
+        if value not in words:
+            near = near_names(value, words) if isinstance(value, str) else []
+            expected = f"expected {like or f'one of {listed(words)}'}, found {_shown(value)}"
             raise self.fail(key, expected, f"did you mean {listed(near)}?" if near else None)
         return str(value)
 

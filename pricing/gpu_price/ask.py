@@ -82,10 +82,12 @@ def check_names(query: PriceQuery) -> None:
     if EVERYWHERE in regions and _is_place(query.region, None):
         return  # the regions of such a provider are not in the book
     near = near_names(query.region, regions)
-    some = f"the book has {listed(sorted(regions))}" if regions else "its prices name no region: leave out --region"
+    regions_hint = (
+        f"the book has {listed(sorted(regions))}" if regions else "its prices name no region: leave out --region"
+    )
     raise UsageError(
         f"no prices in a region `{query.region}`" + (f" of {query.provider}" if query.provider else ""),
-        hint=f"did you mean {listed(near)}?" if near else some,
+        hint=f"did you mean {listed(near)}?" if near else regions_hint,
     )
 
 

@@ -90,9 +90,9 @@ def mean_usd_per_kwh(tariff: Tariff, wall_h: float, start_hour: int = 0) -> floa
         wall_h: duration of the run in hours.
         start_hour: hour of the week at which it starts, 0 being Monday 0:00.
     """
-    weeks, rest = divmod(wall_h, WEEK_HOURS)
-    hours = np.arange(int(np.ceil(rest)))
-    weights = np.minimum(rest - hours, 1.0)
+    weeks, partial_week_h = divmod(wall_h, WEEK_HOURS)
+    hours = np.arange(int(np.ceil(partial_week_h)))
+    weights = np.minimum(partial_week_h - hours, 1.0)
     prices = tariff.usd_per_kwh[(start_hour + hours) % WEEK_HOURS]
     return float((weeks * tariff.usd_per_kwh.sum() + (weights * prices).sum()) / wall_h)
 

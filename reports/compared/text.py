@@ -22,8 +22,8 @@ WIDTH = 100
 LEAST_SHOWN_S = 5e-4
 """Minimum difference that is shown, in seconds."""
 SHOWN_COUNTS = 6
-"""Number of ways of counting FLOP that are shown without recomputation; `SHOWN_AGAIN` are shown with it."""
-SHOWN_AGAIN = 2
+"""Number of ways of counting FLOP that are shown without recomputation; `SHOWN_RECOMPUTING` are shown with it."""
+SHOWN_RECOMPUTING = 2
 LEAST_USD = 0.01
 """One cent; smaller amounts are described as less than a cent."""
 UNITS = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S), ("seconds", 1.0))
@@ -67,9 +67,9 @@ def _texts(document: Document, name: str, lang: str) -> list[str]:
     return [sentence.text for sentence in sentences(document, name, lang)]
 
 
-def _wrapped(text: str, first: str, rest: str = "  ") -> str:
+def _wrapped(text: str, first: str, indent: str = "  ") -> str:
     lines = wrapped(text, WIDTH - columns_of(first))
-    return "\n".join(f"{rest if number else first}{line}" for number, line in enumerate(lines))
+    return "\n".join(f"{indent if number else first}{line}" for number, line in enumerate(lines))
 
 
 def _listed(head: str, texts: Sequence[str]) -> str:
@@ -121,9 +121,9 @@ def _utilisation(document: Document, say: Say, lang: str) -> str:
     method = rows[0]["count"]["method"]
     own = [row for row in rows if row["count"]["method"] == method]
     usual = [row for row in own if not row["count"]["recompute"]]
-    again = [row for row in own if row["count"]["recompute"] and row["count"]["parameters"] == "matrices"]
+    recomputing = [row for row in own if row["count"]["recompute"] and row["count"]["parameters"] == "matrices"]
     whole = [row for row in rows if method != PRETRAIN and row["count"]["method"] == PRETRAIN]
-    shown = usual[:SHOWN_COUNTS] + again[:SHOWN_AGAIN] + whole[:1]
+    shown = usual[:SHOWN_COUNTS] + recomputing[:SHOWN_RECOMPUTING] + whole[:1]
     head = tuple(say(f"compare.column.{name}") for name in ("counted", "tflops", "dense", "sparse"))
     cells = [
         (word(count_words(Count(**row["count"])), lang), _figure(row["tflops_per_gpu"]),
@@ -159,14 +159,16 @@ def _time(document: Document, say: Say) -> str:
     total = max(wall or 0.0, sum(row["seconds"] for row in use["spent"]))  # the clock begins after the first line
     unit, per = _unit(total)
     unit_word = say(f"compare.unit.{unit}")
-    told = say("compare.head.no_wall") if wall is None else say("compare.head.wall", time=wall / per, unit=unit_word)
+    wall_text = (
+        say("compare.head.no_wall") if wall is None else say("compare.head.wall", time=wall / per, unit=unit_word)
+    )
     head = (say("compare.column.part"), say("compare.column.count"), unit_word, say("compare.column.share"))
     cells = [
         (say(f"compare.part.{row['kind']}"), f"{row['count']:,}", _figure(row["seconds"] / per),
          _percent(row["seconds"] / total if total > 0 else None))
         for row in use["spent"]
     ]  # fmt: skip
-    return "\n".join([say("compare.head.time", wall=told), *_columns([head, *cells])])
+    return "\n".join([say("compare.head.time", wall=wall_text), *_columns([head, *cells])])
 
 
 def _unit(seconds: float) -> tuple[str, float]:
@@ -238,8 +240,9 @@ def _once(document: Document, say: Say, lang: str) -> list[tuple[str, str]]:
     costs = document.get("costs_once") or []
     if not costs:
         return []
-    told = say("list.semicolon").join(word(cost.get("words_message") or cost["words"], lang) for cost in costs)
-    return [("once", say("compare.ahead.once_costs", usd=_usd(sum(cost["usd"] for cost in costs), say), costs=told))]
+    costs_text = say("list.semicolon").join(word(cost.get("words_message") or cost["words"], lang) for cost in costs)
+    usd = _usd(sum(cost["usd"] for cost in costs), say)
+    return [("once", say("compare.ahead.once_costs", usd=usd, costs=costs_text))]
 
 
 def _moment(seconds: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from planner.answer.leading import leading_gpu
 from planner.evidence import EvidenceKind
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
-from reports.document.told import allowed_memory_risk
+from reports.document.text_facts import allowed_memory_risk
 from reports.text.clean import clean
 from reports.text.names import pretty_slug
 
@@ -108,11 +108,11 @@ class Facts:
     def _asked(self) -> str:
         given = self.given("precision")
         first = given[0] if isinstance(given, list) and given else given
-        there = [plan["precision"] for plan in self.doc["plans"]]
+        planned = [plan["precision"] for plan in self.doc["plans"]]
         for name in (first, *(p["policy"] == first and p["precision"] for p in self.doc["plans"])):
-            if name in there:
+            if name in planned:
                 return str(name)
-        return next((name for name in SHOWN if name in there), there[0] if there else "")
+        return next((name for name in SHOWN if name in planned), planned[0] if planned else "")
 
     def plan(self, precision: str, gpu: str | None = None, view: str = "plans") -> Doc | None:
         """Return the plan of a precision on a GPU (by default the leading one) in `plans` or `same_deadline`."""
@@ -130,8 +130,8 @@ class Facts:
 
     def unsupported(self, gpu: str | None = None) -> list[Doc]:
         """Return the precisions that a GPU (by default the leading one) does not support, each with the reason."""
-        here = (None, self.gpu if gpu is None else gpu)
-        return [row for row in self.doc.get("unsupported") or () if row.get("gpu") in here]
+        gpus = (None, self.gpu if gpu is None else gpu)
+        return [row for row in self.doc.get("unsupported") or () if row.get("gpu") in gpus]
 
     def asked_on(self, gpu: str | None = None) -> str:
         """Return the precision to show for a GPU: the requested one, or its best alternative if it lacks that."""
@@ -163,11 +163,11 @@ class Facts:
 
         Strict FP32 comes last, or third if BF16 or a narrower precision was requested.
         """
-        there = {plan["precision"] for plan in self.fitting()}
+        fitting = {plan["precision"] for plan in self.fitting()}
         order = ("bf16", "tf32", "fp16", "fp8", "fp32")
         if self.asked in ("fp8", "mxfp8", "nvfp4", "bf16"):
             order = ("bf16", "tf32", "fp32", "fp8", "fp16")
-        return [name for name in order if name in there and name != self.asked]
+        return [name for name in order if name in fitting and name != self.asked]
 
     def untrained(self) -> set[str]:
         """Return precisions of the leading GPU that were shown to fail in training."""
@@ -192,21 +192,21 @@ class Facts:
     @property
     def narrowest(self) -> str:
         """The narrowest precision that fits, is as safe as the requested one and was not shown to fail in training."""
-        there = {plan["precision"] for plan in self.fitting()} - self.untrained() - self._no_rivals()
-        return next((name for name in SHOWN if name in there), self.asked)
+        candidates = {plan["precision"] for plan in self.fitting()} - self.untrained() - self._no_rivals()
+        return next((name for name in SHOWN if name in candidates), self.asked)
 
     def compared(self, metric: str) -> list[str]:
         """Return precisions with which the headline compares the requested one, in addition to the narrowest.
 
         There are at most two, and strict FP32 only if no other precision precedes it.
         """
-        told: list[str] = []
+        names: list[str] = []
         no_rivals = self._no_rivals() | {self.narrowest}
         for name in self.references():
-            there = name not in no_rivals and self.saving(metric, name) is not None
-            if there and (name != "fp32" or not told) and len(told) < 2:
-                told.append(name)
-        return told
+            comparable = name not in no_rivals and self.saving(metric, name) is not None
+            if comparable and (name != "fp32" or not names) and len(names) < 2:
+                names.append(name)
+        return names
 
     def saving(
         self, metric: str, frm: str, *, to: str | None = None, view: str = "same_gpus", gpu: str | None = None

@@ -47,9 +47,9 @@ def _is_public_input(name: str) -> bool:
 
 def _with_warnings(public: Doc, warnings: list[tuple[str, Any]]) -> Doc:
     """Return the document with those warnings that still contain information."""
-    told = [(text, message) for text, message in warnings if text.strip(f"{HIDDEN} ")]
+    informative = [(text, message) for text, message in warnings if text.strip(f"{HIDDEN} ")]
     others = {name: value for name, value in public.items() if name != f"warnings{SIBLING}"}
-    return others | as_fields("warnings", told)
+    return others | as_fields("warnings", informative)
 
 
 class _Copy:

@@ -12,8 +12,8 @@ ONE_UNIT = (COST, ENERGY, "gpu_hours")
 
 def unit_of(facts: Facts, metric: str, words: Words) -> Rung:
     """Return the unit of a figure in the whole answer, from all plans that fit and all points of the curve."""
-    told = [plan[metric] for plan in facts.doc["plans"] if plan["fits"] and plan[metric]]
-    return words.shared(QUANTITY[metric], [*told, *(point[metric] for point in facts.curve if point.get(metric))])
+    estimates = [plan[metric] for plan in facts.doc["plans"] if plan["fits"] and plan[metric]]
+    return words.shared(QUANTITY[metric], [*estimates, *(point[metric] for point in facts.curve if point.get(metric))])
 
 
 def column_unit(facts: Facts, metric: str, values: list[Doc], words: Words) -> Rung:
@@ -26,5 +26,5 @@ def column_unit(facts: Facts, metric: str, values: list[Doc], words: Words) -> R
     own = words.shared(QUANTITY[metric], values)
     if metric != DURATION or facts.answer is None or not facts.answer[DURATION] or not values:
         return own
-    told = rung_for(words.ladder(QUANTITY[metric]), facts.answer[DURATION]["mid"], facts.answer[DURATION]["high"])
-    return told if max(value["mid"] for value in values) < LONG * told.per else own
+    leading = rung_for(words.ladder(QUANTITY[metric]), facts.answer[DURATION]["mid"], facts.answer[DURATION]["high"])
+    return leading if max(value["mid"] for value in values) < LONG * leading.per else own

@@ -24,12 +24,12 @@ CONTENTS = {
 }  # fmt: skip
 """Readable names of the contents of messages."""
 
-BESIDE = {
+OTHER_TIME = {
     "dp_comm": "Compute that is slowed beside them, copies in and out of their buffers, coding of compressed gradients",
     "pp_comm": "Sends that block and stall",
 }
 """Readable names of the time in an item that is not a collective's."""
-NOTHING_BESIDE = 1e-9
+ROUNDING_RATIO = 1e-9
 """Share of an item below which a remainder is rounding."""
 
 
@@ -41,11 +41,11 @@ def collective_nodes(plan: Doc, item: str) -> tuple[Node, ...]:
         item: an item of `step_s`, for example `tp_comm`.
     """
     rows = [row for row in plan.get("collectives", ()) if row["item"] == item]
-    item_s, beside = plan["step_s"][item], 1.0 - sum(row["share_ratio"] for row in rows)
+    item_s, other_ratio = plan["step_s"][item], 1.0 - sum(row["share_ratio"] for row in rows)
     nodes = tuple(_collective_node(plan, row, item_s) for row in rows)
-    if not rows or item_s == 0 or beside < NOTHING_BESIDE:
+    if not rows or item_s == 0 or other_ratio < ROUNDING_RATIO:
         return nodes
-    return (*nodes, Node(label=BESIDE[item], value=item_s * beside, unit="s"))
+    return (*nodes, Node(label=OTHER_TIME[item], value=item_s * other_ratio, unit="s"))
 
 
 def _collective_node(plan: Doc, row: Doc, item_s: float) -> Node:

@@ -9,11 +9,11 @@ from reports.document.facts import Doc
 from reports.explain.derivation import Node, ends_of, remainder
 
 W_PER_MW = 1e6
-BESIDE = {"host": "Power of the host, per GPU", "network": "Power of the switches, per GPU"}
+CONSTANT_POWER = {"host": "Power of the host, per GPU", "network": "Power of the switches, per GPU"}
 """Items with constant power while a GPU is held, and the labels of their power."""
-AT_THE_PEAK = tuple(f"energy_items_mwh.{name}" for name in (*BESIDE, "pue_overhead"))
+AT_THE_PEAK = tuple(f"energy_items_mwh.{name}" for name in (*CONSTANT_POWER, "pue_overhead"))
 """Figures whose sources a peak rests on, besides the GPU's limit."""
-BESIDE_NOTE = "at all times; stretched with the GPUs' item to the middle of the draws of their sum"
+CONSTANT_POWER_NOTE = "at all times; stretched with the GPUs' item to the middle of the draws of their sum"
 
 
 def power_node(plan: Doc, evidence: tuple[str, ...]) -> Node:
@@ -42,11 +42,11 @@ def gpu_node(size: float, hours: Node, power: Node) -> Node:
     return Node(label="GPUs", value=size, unit="MWh", formula=formula, how="product", children=children)
 
 
-def beside_node(name: str, label: str, size: float, gpu_hours: float, evidence: tuple[str, ...]) -> Node:
+def constant_power_node(name: str, label: str, size: float, gpu_hours: float, evidence: tuple[str, ...]) -> Node:
     """Return the energy of hosts or of switches: GPU-hours times their power per GPU.
 
     Args:
-        name: name of the item, one of `BESIDE`.
+        name: name of the item, one of `CONSTANT_POWER`.
         label: readable name of the item.
         size: size of the item in MWh.
         gpu_hours: GPU-hours of the run; above 0.
@@ -54,7 +54,13 @@ def beside_node(name: str, label: str, size: float, gpu_hours: float, evidence: 
     """
     children = (
         Node(label="GPU-hours", value=gpu_hours, unit="GPU-hours"),
-        Node(label=BESIDE[name], value=size * W_PER_MW / gpu_hours, unit="W", note=BESIDE_NOTE, evidence=evidence),
+        Node(
+            label=CONSTANT_POWER[name],
+            value=size * W_PER_MW / gpu_hours,
+            unit="W",
+            note=CONSTANT_POWER_NOTE,
+            evidence=evidence,
+        ),
         Node(label="W per MW", value=W_PER_MW, power=-1),
     )
     formula = "GPU-hours × power ÷ 1,000,000"
@@ -71,15 +77,16 @@ def building_node(label: str, items: Doc, pue: object, note: str, evidence: tupl
         note: origin of the PUE.
         evidence: ids of its sources.
     """
-    size, machines = items["pue_overhead"], sum(items[name] for name in ("gpu", *BESIDE))
+    size, machines = items["pue_overhead"], sum(items[name] for name in ("gpu", *CONSTANT_POWER))
     above = pue - 1.0 if isinstance(pue, int | float) else size / machines
     children = [
         Node(label="GPUs, hosts and network", value=machines, unit="MWh"),
         Node(label="PUE less 1", value=above, note=note, evidence=evidence),
     ]
-    formula, rest = "machines × (PUE − 1)", remainder("middle of the draws over this", size, children, "product")
-    if rest is not None:  # answers of earlier versions used the middle of the drawn PUE
-        formula, children = f"{formula} × remainder", [*children, rest]
+    formula = "machines × (PUE − 1)"
+    remainder_node = remainder("middle of the draws over this", size, children, "product")
+    if remainder_node is not None:  # answers of earlier versions used the middle of the drawn PUE
+        formula, children = f"{formula} × remainder", [*children, remainder_node]
     return Node(label=label, value=size, unit="MWh", formula=formula, how="product", children=tuple(children))
 
 
@@ -94,10 +101,10 @@ def mean_power_node(plan: Doc, energy: Node, days: Node) -> Node:
     if not plan["mean_power_mw"] or not days.value:
         return Node(label="Mean power of the building", value=None, note="no power is known of this GPU")
     children = [energy, replace(days, power=-1), Node(label="Hours per day", value=DAY_S / HOUR_S, power=-1)]
-    rest = remainder("middle of the draws over this", plan["mean_power_mw"]["mid"], children, "product")
+    remainder_node = remainder("middle of the draws over this", plan["mean_power_mw"]["mid"], children, "product")
     return Node(
         label="Mean power of the building", **ends_of(plan["mean_power_mw"]), unit="MW", formula="energy ÷ days ÷ 24",
-        how="product", children=(*children, *([rest] if rest else ())),
+        how="product", children=(*children, *([remainder_node] if remainder_node else ())),
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.document.facts import Doc
-from reports.document.told import is_of_skipped_steps
+from reports.document.text_facts import is_of_skipped_steps
 from reports.explain.derivation import Node
 
 NOTE = "failures, restarts, repeated steps, checkpoints, evaluation and start-up"

@@ -7,7 +7,7 @@ from math import isclose
 
 from planner.units import MICRO, TERA
 from reports.document.facts import Doc
-from reports.document.told import scaled_from
+from reports.document.text_facts import scaled_from
 from reports.explain.derivation import Node
 from reports.text.names import pretty_gpu
 
@@ -112,16 +112,16 @@ def narrow_words(plan: Doc) -> str:
     name = plan["precision"].upper()
     shape = f"your largest product is {gain['n']:,.0f} × {gain['k']:,.0f} at {gain['m']:,.0f} tokens"
     ratio = f"{gain['gain_ratio']:.2f}x"
-    here = f"{name} gains {ratio} over BF16" if gain["gain_ratio"] >= 1 else f"{name} is slower than BF16, {ratio}"
+    gain_text = f"{name} gains {ratio} over BF16" if gain["gain_ratio"] >= 1 else f"{name} is slower than BF16, {ratio}"
     if gain.get("hidden") is None:  # an answer whose thresholds are of square products, not of this one
-        return f"{shape}: {here}, casts included"
+        return f"{shape}: {gain_text}, casts included"
     pays, strong = gain["pays_from_hidden"], gain["strong_from_hidden"]
     sizes = f"a product of these proportions {_from_hidden('pays', pays)}"
     if pays is not None:
         sizes += f" and {_from_hidden('gains 1.4x', strong)}"
     tokens = gain["pays_from_tokens"]
     many = "at no larger number of tokens that was measured" if tokens is None else f"from {tokens:,.0f} tokens on"
-    return f"{shape}: {here}, casts included; {sizes}; with these weights {name} pays {many}"
+    return f"{shape}: {gain_text}, casts included; {sizes}; with these weights {name} pays {many}"
 
 
 def _from_hidden(does: str, size: float | None) -> str:

@@ -93,15 +93,15 @@ def _arithmetic(node: Node) -> str:
     return parts
 
 
-def _branch(node: Node, first: str, rest: str, lines: list[str]) -> None:
-    """Append a node's line, remarks and children; `first` prefixes its line, `rest` all lines under it."""
+def _branch(node: Node, first: str, indent: str, lines: list[str]) -> None:
+    """Append a node's line, remarks and children; `first` prefixes its line, `indent` all lines under it."""
     lines.append(f"{first}{_line(node)}")
-    stem = rest + ("│  " if node.children else "   ")
+    stem = indent + ("│  " if node.children else "   ")
     for remark in _remarks(node):
         lines += [f"{stem}  {line}" for line in wrap(remark, max(40, WIDTH - len(stem)))]
     for number, child in enumerate(node.children):
         last = number == len(node.children) - 1
-        _branch(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), lines)
+        _branch(child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "), lines)
 
 
 def to_json(explanation: Explanation) -> dict[str, Any]:

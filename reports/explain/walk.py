@@ -23,8 +23,8 @@ from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, ends_of, remainder
 from reports.explain.energy import (
     AT_THE_PEAK,
-    beside_node,
     building_node,
+    constant_power_node,
     gpu_node,
     mean_power_node,
     peak_power_node,
@@ -80,9 +80,11 @@ class Derivation:
         self, label: str, stated: Any, unit: str, formula: str, how: str, children: list[Node], **more: Any
     ) -> Node:
         estimate = stated if isinstance(stated, dict) else {"low": None, "mid": stated, "high": None}
-        rest = remainder("middle of the draws over this", estimate["mid"], children, how) if children else None
-        parts = [*children, rest] if rest else children
-        if rest:
+        remainder_node = (
+            remainder("middle of the draws over this", estimate["mid"], children, how) if children else None
+        )
+        parts = [*children, remainder_node] if remainder_node else children
+        if remainder_node:
             formula += " + remainder" if how == "sum" else " × remainder"
         return Node(
             label=label, **ends_of(estimate), unit=unit, formula=formula, how=how, children=tuple(parts), **more,
@@ -268,7 +270,7 @@ class Derivation:
         label, ids = self._words.name("energy", name), self._ids(f"energy_items_mwh.{name}")
         if name == "pue_overhead":
             return building_node(label, items, self._facts.given("pue"), self._note("pue"), ids)
-        return beside_node(name, label, items[name], self._plan["gpu_hours"]["mid"], ids)
+        return constant_power_node(name, label, items[name], self._plan["gpu_hours"]["mid"], ids)
 
     def power(self) -> Node:
         """Mean board power of a GPU while it trains."""
@@ -305,12 +307,12 @@ class Derivation:
             return self._per_tflop(Node(label="Work per token, not all layers backward", value=flop, unit="FLOP"))
         matrices = [Node(label="Matrix parameters that a token meets", value=params),
                     Node(label="Operations per parameter and token", value=per_param)]  # fmt: skip
-        rest = beside_matrices(self._facts.given("method"))
+        other_work = beside_matrices(self._facts.given("method"))
         parts = [
             self._made("Matrices", per_param * params, "FLOP", f"{per_param:.0f} × parameters", "product", matrices),
-            Node(label=f"{rest.capitalize()}, causal half", value=flop - per_param * params, unit="FLOP"),
+            Node(label=f"{other_work.capitalize()}, causal half", value=flop - per_param * params, unit="FLOP"),
         ]
-        return self._per_tflop(self._made("Work per token", flop, "FLOP", f"matrices + {rest}", "sum", parts))
+        return self._per_tflop(self._made("Work per token", flop, "FLOP", f"matrices + {other_work}", "sum", parts))
 
     def _per_tflop(self, work: Node, sample: str = "token") -> Node:
         children = [work, self.throughput(), Node(label="FLOP per TFLOP", value=TERA, power=-1)]

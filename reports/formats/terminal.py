@@ -19,9 +19,9 @@ SHOWN = (
 )  # fmt: skip
 """Sections of the whole answer that follow the first screen: the plan itself. The evidence behind it is on the page
 and in `mpplan explain`."""
-LED = ("safety", "time", "memory", "money", "layout", "drivers", "calibration")
+WITH_LEAD = ("safety", "time", "memory", "money", "layout", "drivers", "calibration")
 """Sections whose first paragraph adds to what the tables say."""
-TOLD = ("safety", "drivers")
+AS_ITEMS = ("safety", "drivers")
 """Sections with whole sentences in cells, which columns do not wrap."""
 LEAST_NAME = 12
 """Minimum width of the first column, even if the widest other column then leaves too little room."""
@@ -65,17 +65,17 @@ def _trust(pen: _Pen, view: View) -> None:
 
 
 def _section(pen: _Pen, section: Section) -> None:
-    if section.id in LED:
+    if section.id in WITH_LEAD:
         pen.paragraph(section.lead)
     for block in section.blocks:
-        _block(pen, _as_items(block, pen.words) if section.id in TOLD and isinstance(block, Table) else block)
+        _block(pen, _as_items(block, pen.words) if section.id in AS_ITEMS and isinstance(block, Table) else block)
 
 
 def _as_items(table: Table, words: Words) -> Items:
     """Convert a table to a list with one item per row, so that lines break between words."""
-    told = [[cell.plain for cell in row.cells if cell.text.strip("–")] for row in table.rows]
+    texts = [[cell.plain for cell in row.cells if cell.text.strip("–")] for row in table.rows]
     apart = words("list.semicolon")
-    lines = (Cell(text=words("list.told", name=row[0], text=apart.join(row[1:]))) for row in told)
+    lines = (Cell(text=words("list.told", name=row[0], text=apart.join(row[1:]))) for row in texts)
     notes = (Cell(text=note) for note in table.notes)
     return Items(items=(*lines, *notes), title=table.caption)
 

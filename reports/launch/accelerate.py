@@ -9,7 +9,7 @@ accelerate's FSDP2 leaves them unsharded on every GPU (`fsdp2_prepare_model`).
 from __future__ import annotations
 
 from reports.launch.forms import to_yaml
-from reports.launch.framework import Framework, Rule, Settings, Taken, samples_of
+from reports.launch.framework import Framework, Mapped, Rule, Settings, samples_of
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
     ALL_CHECKPOINTED,
@@ -225,37 +225,37 @@ FRAMEWORK = Framework(
     suffix=".yaml",
     start="accelerate launch --config_file {file} train.py",
     takes=(
-        Taken(what="GPUs, nodes", where=(
+        Mapped(what="GPUs, nodes", where=(
             "compute_environment", "distributed_type", "num_machines", "num_processes", "machine_rank",
             "main_training_function", "use_cpu", "rdzv_backend", "same_network",
         )),
-        Taken(what="ZeRO stages 2 and 3", where=(
+        Mapped(what="ZeRO stages 2 and 3", where=(
             "fsdp_config.fsdp_version", "fsdp_config.fsdp_reshard_after_forward", "fsdp_config.fsdp_auto_wrap_policy",
             "fsdp_config.fsdp_state_dict_type", "fsdp_config.fsdp_cpu_ram_efficient_loading",
         )),
-        Taken(what="ZeRO stages 2 and 3 of 4-bit weights", where=(
+        Mapped(what="ZeRO stages 2 and 3 of 4-bit weights", where=(
             "fsdp_config.fsdp_version", "fsdp_config.fsdp_sharding_strategy", "fsdp_config.fsdp_auto_wrap_policy",
             "fsdp_config.fsdp_use_orig_params", "fsdp_config.fsdp_sync_module_states",
             "fsdp_config.fsdp_cpu_ram_efficient_loading", "fsdp_config.fsdp_state_dict_type",
         )),
-        Taken(what="ZeRO stage 1, accumulation", where=(
+        Mapped(what="ZeRO stage 1, accumulation", where=(
             "deepspeed_config.zero_stage", "deepspeed_config.gradient_accumulation_steps",
             "deepspeed_config.zero3_init_flag",
         )),
-        Taken(what="cp, dp and replicas under FSDP", where=(
+        Mapped(what="cp, dp and replicas under FSDP", where=(
             "parallelism_config.parallelism_config_dp_replicate_size",
             "parallelism_config.parallelism_config_dp_shard_size", "parallelism_config.parallelism_config_tp_size",
             "parallelism_config.parallelism_config_cp_size", "parallelism_config.parallelism_config_sp_size",
             "parallelism_config.parallelism_config_cp_backend",
             "parallelism_config.parallelism_config_cp_comm_strategy",
         )),
-        Taken(what="precision", where=(
+        Mapped(what="precision", where=(
             "mixed_precision", "fp8_config.fp8_backend", "fp8_config.fp8_enable_fsdp_float8_all_gather",
             "fp8_config.fp8_format", "fp8_config.fp8_amax_history_len", "fp8_config.fp8_amax_compute_algo",
             "fp8_config.fp8_use_mxfp8_block_scaling",
         )),
-        Taken(what="checkpointing of activations", where=("fsdp_config.fsdp_activation_checkpointing",)),
-        Taken(what="offload", where=(
+        Mapped(what="checkpointing of activations", where=("fsdp_config.fsdp_activation_checkpointing",)),
+        Mapped(what="offload", where=(
             "fsdp_config.fsdp_offload_params", "fsdp_config.fsdp_activation_checkpointing_offload",
             "deepspeed_config.offload_optimizer_device", "deepspeed_config.offload_param_device",
         )),

@@ -6,7 +6,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.models.published_names import published_names
 from planner.performance.shards import LOW_BIT_BYTES
 from reports.launch.forms import to_yaml
-from reports.launch.framework import Framework, Rule, Settings, Taken
+from reports.launch.framework import Framework, Mapped, Rule, Settings
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
     ALL_CHECKPOINTED,
@@ -192,38 +192,38 @@ FRAMEWORK = Framework(
     suffix=".yaml",
     start="axolotl train {file}",
     takes=(
-        Taken(what="model, by its name on the Hugging Face Hub", where=("base_model",)),
-        Taken(what="method", where=(
+        Mapped(what="model, by its name on the Hugging Face Hub", where=("base_model",)),
+        Mapped(what="method", where=(
             "reinit_weights", "pretraining_dataset", "datasets", "rl", "adapter", "lora_r", "lora_alpha",
             "lora_target_linear", "lora_target_modules", "peft_use_dora", "load_in_4bit",
             "bnb_config_kwargs.bnb_4bit_use_double_quant",
         )),
-        Taken(what="sequence length, packing", where=("sequence_len", "sample_packing")),
-        Taken(what="micro-batch, accumulation", where=("micro_batch_size", "gradient_accumulation_steps")),
-        Taken(what="steps, or epochs", where=("max_steps", "num_epochs")),
-        Taken(what="optimizer", where=("optimizer", "optim_args")),
-        Taken(what="chunked loss", where=("chunked_cross_entropy", "dpo_use_liger_kernel")),
-        Taken(what="precision", where=(
+        Mapped(what="sequence length, packing", where=("sequence_len", "sample_packing")),
+        Mapped(what="micro-batch, accumulation", where=("micro_batch_size", "gradient_accumulation_steps")),
+        Mapped(what="steps, or epochs", where=("max_steps", "num_epochs")),
+        Mapped(what="optimizer", where=("optimizer", "optim_args")),
+        Mapped(what="chunked loss", where=("chunked_cross_entropy", "dpo_use_liger_kernel")),
+        Mapped(what="precision", where=(
             "bf16", "fp16", "tf32", "fp8", "fp8_config.recipe", "fp8_enable_fsdp_float8_all_gather",
         )),
-        Taken(what="attention, stack", where=("attn_implementation", "torch_compile")),
-        Taken(what="checkpointing of activations", where=("gradient_checkpointing",)),
-        Taken(what="cp", where=("context_parallel_size",)),
-        Taken(what="dp, replicas, ZeRO stages 2 and 3", where=(
+        Mapped(what="attention, stack", where=("attn_implementation", "torch_compile")),
+        Mapped(what="checkpointing of activations", where=("gradient_checkpointing",)),
+        Mapped(what="cp", where=("context_parallel_size",)),
+        Mapped(what="dp, replicas, ZeRO stages 2 and 3", where=(
             "dp_replicate_size", "dp_shard_size", "fsdp_version", "fsdp_config.auto_wrap_policy",
             "fsdp_config.reshard_after_forward", "fsdp_config.state_dict_type",
         )),
-        Taken(what="ZeRO stage 1", where=(
+        Mapped(what="ZeRO stage 1", where=(
             "deepspeed.zero_optimization.stage", "deepspeed.bf16.enabled", "deepspeed.fp16.enabled",
             "deepspeed.gradient_accumulation_steps", "deepspeed.train_batch_size",
             "deepspeed.train_micro_batch_size_per_gpu",
         )),
-        Taken(what="offload", where=(
+        Mapped(what="offload", where=(
             "activation_offloading", "fsdp_config.offload_params",
             "deepspeed.zero_optimization.offload_optimizer.device",
             "deepspeed.zero_optimization.offload_optimizer.pin_memory",
         )),
-        Taken(what="what the schema asks for and no plan has", where=("learning_rate", "output_dir")),
+        Mapped(what="what the schema asks for and no plan has", where=("learning_rate", "output_dir")),
     ),
     refuses=(
         DECODERS,

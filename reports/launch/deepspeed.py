@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.launch.forms import to_json
-from reports.launch.framework import Framework, Rule, Settings, Taken
+from reports.launch.framework import Framework, Mapped, Rule, Settings
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
     CHANNELS_LAST,
@@ -116,27 +116,27 @@ FRAMEWORK = Framework(
     suffix=".json",
     start="deepspeed … train.py --deepspeed --deepspeed_config {file}",
     takes=(
-        Taken(what="micro-batch, accumulation, global batch", where=(
+        Mapped(what="micro-batch, accumulation, global batch", where=(
             "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size",
         )),
-        Taken(what="ZeRO stage", where=("zero_optimization.stage",)),
-        Taken(what="tp", where=("tensor_parallel.autotp_size",)),
-        Taken(what="cp", where=("sequence_parallel_size", "data_parallel_size")),
-        Taken(what="ep", where=(
+        Mapped(what="ZeRO stage", where=("zero_optimization.stage",)),
+        Mapped(what="tp", where=("tensor_parallel.autotp_size",)),
+        Mapped(what="cp", where=("sequence_parallel_size", "data_parallel_size")),
+        Mapped(what="ep", where=(
             "expert_parallel.enabled", "expert_parallel.autoep_size", "expert_parallel.expert_tensor_parallel_size",
             "expert_parallel.comm_backend", "expert_parallel.comm_max_tokens_per_rank",
         )),
-        Taken(what="precision", where=(
+        Mapped(what="precision", where=(
             "bf16.enabled", "bf16.bf16_master_weights_and_grads", "bf16.bf16_optimizer_states", "fp16.enabled",
             "fp16.loss_scale", "torch_autocast.enabled", "torch_autocast.dtype", "data_types.grad_accum_dtype",
         )),
-        Taken(what="offload", where=(
+        Mapped(what="offload", where=(
             "zero_optimization.offload_optimizer.device", "zero_optimization.offload_optimizer.pin_memory",
             "zero_optimization.offload_param.device", "zero_optimization.offload_param.pin_memory",
             "activation_checkpointing.cpu_checkpointing",
         )),
-        Taken(what="checkpointing of activations, in a pipeline", where=("pipeline.activation_checkpoint_interval",)),
-        Taken(what="optimizer", where=("optimizer.type", "optimizer.params")),
+        Mapped(what="checkpointing of activations, in a pipeline", where=("pipeline.activation_checkpoint_interval",)),
+        Mapped(what="optimizer", where=("optimizer.type", "optimizer.params")),
     ),
     refuses=(
         NOT_IN_BACKWARD,

@@ -49,9 +49,9 @@ def _yaml(settings: Mapping[str, object], indent: str) -> Iterator[str]:
 def _items(values: Iterable[object], indent: str) -> Iterator[str]:
     for value in values:
         if isinstance(value, Mapping):
-            first, *rest = _yaml(value, f"{indent}  ")
+            first, *following = _yaml(value, f"{indent}  ")
             yield f"{indent}- {first.strip()}"
-            yield from rest
+            yield from following
         else:
             yield f"{indent}- {scalar(value)}"
 

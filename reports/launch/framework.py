@@ -27,7 +27,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Mapped:
     """A part of a plan that a framework accepts, and its place in the file."""
 
     what: str
@@ -51,7 +51,7 @@ class Framework:
     """Extension of the file, including its full stop."""
     start: str
     """The command that starts training, with the placeholder `{file}`."""
-    takes: tuple[Taken, ...]
+    takes: tuple[Mapped, ...]
     refuses: tuple[Rule, ...]
     leaves_out: tuple[Rule, ...]
     trains: bool = True

@@ -8,7 +8,7 @@ from shlex import quote
 
 from planner.hardware.catalogue import find_gpu
 from reports.launch.forms import comment
-from reports.launch.framework import Framework, Rule, Taken
+from reports.launch.framework import Framework, Mapped, Rule
 from reports.launch.megatron_model import MODEL_TAKES, Argument, model_arguments
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
@@ -211,41 +211,41 @@ def _memory(run: PlannedRun) -> Iterator[Argument]:
 
 def checkpointed(run: PlannedRun) -> int:
     """Return how many layers of a stage (a virtual stage, if there are any) `every-N` checkpoints as a whole."""
-    every = int(run.layout.act_ckpt.removeprefix("every-"))
-    return max(1, ceil(run.count("layers") / (run.layout.pp * run.layout.vp) / every))
+    interval = int(run.layout.act_ckpt.removeprefix("every-"))
+    return max(1, ceil(run.count("layers") / (run.layout.pp * run.layout.vp) / interval))
 
 
 TAKES = (
     *MODEL_TAKES,
-    Taken(what="tp, with sequence parallelism", where=("--tensor-model-parallel-size", "--sequence-parallel")),
-    Taken(what="pp, vp", where=(
+    Mapped(what="tp, with sequence parallelism", where=("--tensor-model-parallel-size", "--sequence-parallel")),
+    Mapped(what="pp, vp", where=(
         "--pipeline-model-parallel-size", "--num-virtual-stages-per-pipeline-rank", "--pipeline-model-parallel-layout",
     )),
-    Taken(what="cp", where=("--context-parallel-size",)),
-    Taken(what="ep", where=("--expert-model-parallel-size", "--expert-tensor-parallel-size")),
-    Taken(what="ZeRO stage 1, replicas", where=(
+    Mapped(what="cp", where=("--context-parallel-size",)),
+    Mapped(what="ep", where=("--expert-model-parallel-size", "--expert-tensor-parallel-size")),
+    Mapped(what="ZeRO stage 1, replicas", where=(
         "--use-distributed-optimizer", "--num-distributed-optimizer-instances", "--overlap-grad-reduce",
         "--overlap-param-gather",
     )),
-    Taken(what="ZeRO stages 2 and 3", where=(
+    Mapped(what="ZeRO stages 2 and 3", where=(
         "--use-megatron-fsdp", "--data-parallel-sharding-strategy", "--ckpt-format",
         "--no-gradient-accumulation-fusion", "--init-model-with-meta-device",
     )),
-    Taken(what="micro-batch, global batch (and so accumulation)", where=("--micro-batch-size", "--global-batch-size")),
-    Taken(what="sequence length, steps", where=("--seq-length", "--train-iters", "--lr-decay-iters")),
-    Taken(what="precision", where=(
+    Mapped(what="micro-batch, global batch (and so accumulation)", where=("--micro-batch-size", "--global-batch-size")),
+    Mapped(what="sequence length, steps", where=("--seq-length", "--train-iters", "--lr-decay-iters")),
+    Mapped(what="precision", where=(
         "--bf16", "--fp16", "--initial-loss-scale", "--grad-reduce-in-bf16", "--fp8-format", "--fp8-recipe",
         "--fp4-format", "--fp4-recipe",
     )),
-    Taken(what="checkpointing of activations", where=(
+    Mapped(what="checkpointing of activations", where=(
         "--recompute-granularity", "--recompute-modules", "--recompute-method", "--recompute-num-layers",
     )),
-    Taken(what="offload", where=(
+    Mapped(what="offload", where=(
         "--optimizer-cpu-offload", "--optimizer-offload-fraction", "--use-precision-aware-optimizer",
         "--fine-grained-activation-offloading", "--offload-modules",
     )),
-    Taken(what="optimizer", where=("--optimizer",)),
-    Taken(what="fine-tuning from a checkpoint", where=("--finetune",)),
+    Mapped(what="optimizer", where=("--optimizer",)),
+    Mapped(what="fine-tuning from a checkpoint", where=("--finetune",)),
 )  # fmt: skip
 
 FRAMEWORK = Framework(

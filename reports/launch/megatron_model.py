@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.launch.framework import Taken
+from reports.launch.framework import Mapped
 from reports.launch.planned_run import PlannedRun
 
 Argument = tuple[str, ...]
@@ -56,10 +56,10 @@ def _experts(run: PlannedRun) -> Iterator[Argument]:
 
 def _expert_layers(run: PlannedRun) -> str:
     """Return which layers have experts: all after the first dense ones, or the last of every few."""
-    layers, dense, every = run.count("layers"), run.count("dense_layers"), max(1, run.count("moe_every"))
+    layers, dense, interval = run.count("layers"), run.count("dense_layers"), max(1, run.count("moe_every"))
     if dense:
         return f"([0]*{dense}+[1]*{layers - dense})"
-    return str(every) if every == 1 or layers % every else f"([0]*{every - 1}+[1])*{layers // every}"
+    return str(interval) if interval == 1 or layers % interval else f"([0]*{interval - 1}+[1])*{layers // interval}"
 
 
 def _routing(run: PlannedRun) -> Iterator[Argument]:
@@ -103,18 +103,18 @@ def _attention(run: PlannedRun) -> Iterator[Argument]:
 
 
 MODEL_TAKES = (
-    Taken(what="shape of the model", where=(
+    Mapped(what="shape of the model", where=(
         "--num-layers", "--hidden-size", "--ffn-hidden-size", "--num-attention-heads", "--kv-channels",
         "--group-query-attention", "--num-query-groups", "--max-position-embeddings", "--vocab-size", "--swiglu",
         "--disable-bias-linear", "--untie-embeddings-and-output-weights", "--position-embedding-type",
         "--normalization", "--attention-dropout", "--hidden-dropout", "--attention-backend",
     )),
-    Taken(what="multi-token prediction", where=("--mtp-num-layers",)),
-    Taken(what="latent attention", where=(
+    Mapped(what="multi-token prediction", where=("--mtp-num-layers",)),
+    Mapped(what="latent attention", where=(
         "--multi-latent-attention", "--q-lora-rank", "--kv-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim",
         "--v-head-dim",
     )),
-    Taken(what="experts", where=(
+    Mapped(what="experts", where=(
         "--num-experts", "--moe-router-topk", "--moe-router-num-groups", "--moe-router-group-topk",
         "--moe-ffn-hidden-size", "--moe-layer-freq",
         "--moe-shared-expert-intermediate-size", "--moe-grouped-gemm", "--moe-token-dispatcher-type",

@@ -339,12 +339,12 @@ def _chosen(
         at_once = "the asked precision"
     else:
         at_once = "--precision"
-    here = list(dict.fromkeys(str(plan["gpu"]) for plan in plans))
-    chosen = None if gpu is None else _one_of("--gpu", gpu, here, named_among("gpu", gpu, here))
+    gpus = list(dict.fromkeys(str(plan["gpu"]) for plan in plans))
+    chosen = None if gpu is None else _one_of("--gpu", gpu, gpus, named_among("gpu", gpu, gpus))
     if precision is not None:
-        here = list(dict.fromkeys(str(plan["precision"]) for plan in plans if chosen in (None, plan["gpu"])))
+        precisions = list(dict.fromkeys(str(plan["precision"]) for plan in plans if chosen in (None, plan["gpu"])))
         lower = precision.strip().lower()
-        precision = _one_of(at_once, precision, here, lower if lower in here else None)
+        precision = _one_of(at_once, precision, precisions, lower if lower in precisions else None)
     held = [plan for plan in plans if precision in (None, plan["precision"]) and chosen in (None, plan["gpu"])]
     if not held:
         raise UsageError("the answer has no plan in this view", hint="leave `--view` out")

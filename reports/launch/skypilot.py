@@ -8,7 +8,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.hardware.skypilot_names import skypilot_name
 from planner.hardware.torch_builds import torch_install
 from reports.launch.forms import to_yaml
-from reports.launch.framework import Framework, Rule, Settings, Taken
+from reports.launch.framework import Framework, Mapped, Rule, Settings
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import ENVIRONMENT, POWER_LIMIT, UNEVEN_NODES
 
@@ -83,13 +83,13 @@ FRAMEWORK = Framework(
     suffix=".yaml",
     start="sky launch -c train --env TRAIN='train.py --your arguments' {file}",
     takes=(
-        Taken(what="GPU, nodes", where=("resources.accelerators", "num_nodes", "resources.network_tier")),
-        Taken(what="commitment: spot or not", where=("resources.use_spot",)),
-        Taken(what="strict FP32, TF32", where=("envs.NVIDIA_TF32_OVERRIDE", "envs.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")),
-        Taken(what="what the task does: an environment, and torchrun on every node", where=(
+        Mapped(what="GPU, nodes", where=("resources.accelerators", "num_nodes", "resources.network_tier")),
+        Mapped(what="commitment: spot or not", where=("resources.use_spot",)),
+        Mapped(what="strict FP32, TF32", where=("envs.NVIDIA_TF32_OVERRIDE", "envs.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")),
+        Mapped(what="what the task does: an environment, and torchrun on every node", where=(
             "name", "setup", "run", "envs.TRAIN",
         )),
-        Taken(what="giving idle machines back", where=("resources.autostop.idle_minutes", "resources.autostop.down")),
+        Mapped(what="giving idle machines back", where=("resources.autostop.idle_minutes", "resources.autostop.down")),
     ),
     refuses=(
         UNEVEN_NODES,

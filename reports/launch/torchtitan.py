@@ -6,7 +6,7 @@ from math import ceil
 
 from planner.models.published_names import published_names
 from reports.launch.forms import to_toml
-from reports.launch.framework import Framework, Rule, Settings, Taken
+from reports.launch.framework import Framework, Mapped, Rule, Settings
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
     ALL_OFFLOADED,
@@ -156,40 +156,40 @@ FRAMEWORK = Framework(
     suffix=".toml",
     start="torchrun … -m torchtitan.train --job.config_file {file}",
     takes=(
-        Taken(what="model", where=("model.name", "model.flavor", "job.description")),
-        Taken(what="tp, cp, pp, vp", where=(
+        Mapped(what="model", where=("model.name", "model.flavor", "job.description")),
+        Mapped(what="tp, cp, pp, vp", where=(
             "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree",
             "parallelism.pipeline_parallel_degree", "parallelism.pipeline_parallel_schedule",
             "parallelism.pipeline_parallel_microbatch_size", "parallelism.pipeline_parallel_layers_per_stage",
             "parallelism.pipeline_parallel_first_stage_less_layers",
             "parallelism.pipeline_parallel_last_stage_less_layers",
         )),
-        Taken(what="ep", where=(
+        Mapped(what="ep", where=(
             "parallelism.expert_parallel_degree", "parallelism.expert_tensor_parallel_degree",
             "parallelism.expert_parallel_comm_backend",
         )),
-        Taken(what="dp, replicas, ZeRO stages 0, 2 and 3", where=(
+        Mapped(what="dp, replicas, ZeRO stages 0, 2 and 3", where=(
             "parallelism.data_parallel_replicate_degree", "parallelism.data_parallel_shard_degree",
             "parallelism.fsdp_reshard_after_forward",
         )),
-        Taken(what="micro-batch, accumulation, global batch", where=(
+        Mapped(what="micro-batch, accumulation, global batch", where=(
             "training.local_batch_size", "training.global_batch_size",
         )),
-        Taken(what="sequence length, steps", where=("training.seq_len", "training.steps")),
-        Taken(what="precision", where=(
+        Mapped(what="sequence length, steps", where=("training.seq_len", "training.steps")),
+        Mapped(what="precision", where=(
             "training.dtype", "training.mixed_precision_param", "training.mixed_precision_reduce", "model.converters",
             "quantize.linear.float8.recipe_name", "quantize.linear.float8.enable_fsdp_float8_all_gather",
             "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", "quantize.linear.float8.filter_fqns",
             "quantize.linear.mx.recipe_name", "quantize.linear.mx.filter_fqns",
         )),
-        Taken(what="checkpointing of activations", where=(
+        Mapped(what="checkpointing of activations", where=(
             "activation_checkpoint.mode", "activation_checkpoint.selective_ac_option",
         )),
-        Taken(what="offload of the optimizer", where=("training.enable_cpu_offload",)),
-        Taken(what="optimizer, updates inside the backward pass", where=(
+        Mapped(what="offload of the optimizer", where=("training.enable_cpu_offload",)),
+        Mapped(what="optimizer, updates inside the backward pass", where=(
             "optimizer.name", "optimizer.early_step_in_backward",
         )),
-        Taken(what="stack", where=("compile.enable",)),
+        Mapped(what="stack", where=("compile.enable",)),
     ),
     refuses=(
         Rule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.document.facts import Facts, memory_range
-from reports.document.told import message_key, taken_for
+from reports.document.text_facts import message_key, short_name_assumptions
 from reports.sections.breakdown.limits import short_limits
 from reports.sections.breakdown.minimum import unused
 from reports.sections.breakdown.money import bill_in_words, more_carbon
@@ -35,7 +35,7 @@ def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
     blocks: list[Block | None] = [
         short_table(facts, words), bill_in_words(facts, words), more_carbon(facts, words), _gpus_table(facts, words),
         short_curve(facts, words),
-        short_limits(facts, words), _runs_as(facts, words), _warnings(facts, words), _taken_for(facts, words),
+        short_limits(facts, words), _runs_as(facts, words), _warnings(facts, words), _short_names(facts, words),
         closing(facts, words),
         Prose(spans=words.spans("brief.more", file="plan.html"), tone="quiet"),
     ]  # fmt: skip
@@ -81,7 +81,7 @@ def _warnings(facts: Facts, words: Words) -> Items | None:
     return Items(items=tuple(cells), title=words("brief.mind"), tone="bad") if cells else None
 
 
-def _taken_for(facts: Facts, words: Words) -> Prose | None:
+def _short_names(facts: Facts, words: Words) -> Prose | None:
     """Say how short names of models and GPUs were resolved."""
-    told = [sentence(row, "text", words.lang).text for row in taken_for(facts.doc)]
-    return Prose(spans=(Span(text=" ".join(told)),), tone="quiet") if told else None
+    texts = [sentence(row, "text", words.lang).text for row in short_name_assumptions(facts.doc)]
+    return Prose(spans=(Span(text=" ".join(texts)),), tone="quiet") if texts else None

@@ -363,8 +363,8 @@ def _data_rows(pair: Pair) -> list[Doc]:
             for name, value in zip(("first", "second"), ends, strict=True):
                 row |= {f"{name}_{end}": value[end] if value else None for end in ("low", "mid", "high")}
                 row[f"{name}_at_least"] = bool(value.get("at_least")) if value else None
-            both = before is not None and after is not None and before["fits"] and after["fits"]
-            row["change_ratio"] = change_of(before, after, metric) if both else None
+            both_fit = before is not None and after is not None and before["fits"] and after["fits"]
+            row["change_ratio"] = change_of(before, after, metric) if both_fit else None
             rows.append(row)
     return rows
 

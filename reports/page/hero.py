@@ -10,7 +10,7 @@ from planner.question.asked import FROM_THE_USER
 from planner.training.method import PRETRAIN
 from reports.document.facts import COST, DURATION, ENERGY, QUANTITY, SHOWN, Doc, Facts, rung_of
 from reports.document.redact import left_out
-from reports.document.told import stand_ins
+from reports.document.text_facts import stand_ins
 from reports.document.units import ONE_UNIT, unit_of
 from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong
@@ -172,8 +172,8 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
         likes += words.spans(key, gpu=pretty_gpu(gpu), like=pretty_gpu(like))
     over = _over(facts, words)
     if cost is not None and cost.at_least:
-        told = {"high": strong(cost.high), **over}
-        return words.spans("budget.over_at_least" if over else "budget.at_least", **told) + likes
+        values = {"high": strong(cost.high), **over}
+        return words.spans("budget.over_at_least" if over else "budget.at_least", **values) + likes
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
     key = "budget.over" if over else "budget.days" if cost is None else "budget.cost"
@@ -182,8 +182,8 @@ def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
     if not totals:
         return spans
     if not totals.get("asked_runs"):
-        told = {"runs": f"{totals['runs']:,}", "within": f"{totals['below_high']:,}"}
-        return spans + words.spans("budget.validated", **told)
+        values = {"runs": f"{totals['runs']:,}", "within": f"{totals['below_high']:,}"}
+        return spans + words.spans("budget.validated", **values)
     asked = {"asked": f"{totals['asked_runs']:,}", "asked_within": f"{totals['asked_below_high']:,}"}
     return spans + words.spans("budget.validated_asked", **asked)
 
@@ -204,8 +204,8 @@ def _setting(facts: Facts, answer: Doc | None, words: Words) -> tuple[Span, ...]
     days, hours = words.figure("days", answer[DURATION]), _figure(facts, answer, "gpu_hours", words)
     assert days is not None
     assert hours is not None
-    told = {name: figure.text + words.ranged(figure) for name, figure in (("days", days), ("hours", hours))}
-    return words.spans("setting", gpus=f"{answer['gpus']:,}", gpu=pretty_gpu(answer["gpu"]), **told)
+    values = {name: figure.text + words.ranged(figure) for name, figure in (("days", days), ("hours", hours))}
+    return words.spans("setting", gpus=f"{answer['gpus']:,}", gpu=pretty_gpu(answer["gpu"]), **values)
 
 
 def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
@@ -216,15 +216,15 @@ def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
         return ()
     hour = words.figure("unit_price", owned["usd_per_gpu_h"])
     assert hour is not None
-    told = {"own": hour.text, "rented": words.value("unit_price", owned["rental_usd_per_gpu_h"])}
+    values = {"own": hour.text, "rented": words.value("unit_price", owned["rental_usd_per_gpu_h"])}
     owning, renting = "setting.owned", "setting.rented"
     if hour.at_least:  # there is no price of electricity
         owning, renting = "setting.owned_at_least", "setting.rented_at_least"
     even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
     if even is None or used is None:
-        return words.spans(renting, **told) if even is None else ()
+        return words.spans(renting, **values) if even is None else ()
     share = strong(words.value("percent", even))
-    return words.spans(owning, **told, even=share, used=words.value("percent", used))
+    return words.spans(owning, **values, even=share, used=words.value("percent", used))
 
 
 def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reports.document.facts import Facts
-from reports.sections.breakdown.beside import beside
+from reports.sections.breakdown.alternatives import alternatives
 from reports.sections.breakdown.limits import limits
 from reports.sections.breakdown.money import money
 from reports.sections.breakdown.parts import memory, step_time
@@ -35,7 +35,7 @@ SECTIONS: tuple[Builder, ...] = (
     step_time,
     memory,
     money,
-    beside,
+    alternatives,
     layout,
     drivers,
     calibration,

@@ -296,7 +296,7 @@ def _at_least(plan: Doc) -> bool:
     return bool(plan[COST] and plan[COST].get("at_least"))
 
 
-def _else_none(own: Knobs, shared: Knobs) -> dict[str, Any] | None:
+def _differing_knobs(own: Knobs, shared: Knobs) -> dict[str, Any] | None:
     """Return a plan's knobs if they differ from the page's by more than the rounding in the document; else None."""
     pairs = [(value, asdict(shared)[name]) for name, value in asdict(own).items()]
     same = all(a == b or (a and b and math.isclose(a, b, rel_tol=1e-8)) for a, b in pairs)
@@ -342,7 +342,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
         "gpu": answer["gpu"],
         "knobs": asdict(knobs),
         "plans": [
-            _stated(base_of(plan, quotes.get(plan["gpu"])), _else_none(plan_knobs, knobs), _at_least(plan))
+            _stated(base_of(plan, quotes.get(plan["gpu"])), _differing_knobs(plan_knobs, knobs), _at_least(plan))
             for plan in plans
             if (plan_knobs := own[plan["precision"]])
         ],

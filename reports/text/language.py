@@ -19,13 +19,13 @@ LANGUAGES = ("en", "zh")
 """Languages of the report; each is a file of `strings/` with the same keys."""
 
 
-TOLD = 0.01
+LEAST_CHANCE = 0.01
 """The smallest probability, and the smallest distance from certainty, that a thousand draws can resolve."""
 
 
 TIMES = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S), ("seconds", 1.0))
 """Units of time in ordinary use, with their lengths in seconds."""
-FILLED = 0.9995
+ONE_UNIT_FROM = 0.9995
 """Fraction of a unit from which a value reads as one unit."""
 PLAIN_BELOW = 100
 """Times below this many units have three significant figures; larger ones are whole numbers."""
@@ -104,7 +104,7 @@ class Words:
     def duration(self, days: float) -> str:
         """Format a time in the largest unit that it fills: `1 hour`, `14.9 days`."""
         units = [(unit, days * DAY_S / unit_s) for unit, unit_s in TIMES]
-        unit, size = next(((unit, size) for unit, size in units if size >= FILLED), units[-1])
+        unit, size = next(((unit, size) for unit, size in units if size >= ONE_UNIT_FROM), units[-1])
         text = f"{size:.3g}" if size < PLAIN_BELOW else f"{size:,.0f}"
         return self._text[f"duration.{unit}.{'one' if text == '1' else 'other'}"].format(n=text)
 
@@ -184,11 +184,11 @@ class Words:
         return self.number(value, value, value, rung_for(self._ladders[quantity], value)).text
 
     def chance(self, ratio: float) -> str:
-        """Format a probability 0..1 in percent; the draws cannot resolve values closer than `TOLD` to 0 or 1."""
-        if ratio < TOLD:
-            return self._text["chance.below"].format(self.value("percent", TOLD))
-        if ratio > 1.0 - TOLD:
-            return self._text["chance.above"].format(self.value("percent", 1.0 - TOLD))
+        """Format a probability 0..1 in percent; draws resolve no value closer than `LEAST_CHANCE` to 0 or 1."""
+        if ratio < LEAST_CHANCE:
+            return self._text["chance.below"].format(self.value("percent", LEAST_CHANCE))
+        if ratio > 1.0 - LEAST_CHANCE:
+            return self._text["chance.above"].format(self.value("percent", 1.0 - LEAST_CHANCE))
         return self.value("percent", round(ratio, 2))
 
     def fixed(self, size: float, rung: Rung, decimals: int) -> str:

@@ -152,8 +152,8 @@ def _said_once(view: View, document: dict[str, Any]) -> dict[str, Any]:
         number = places.get(source["what"])
         if number is None:
             return source
-        told = zip(SAID, rows[number][: len(SAID)], strict=True)
-        return source | {name: number for name, cell in told if source[name] == cell.text and "`" not in cell.text}
+        cells = zip(SAID, rows[number][: len(SAID)], strict=True)
+        return source | {name: number for name, cell in cells if source[name] == cell.text and "`" not in cell.text}
 
     return document | {"evidence": [named(source) for source in evidence]}
 

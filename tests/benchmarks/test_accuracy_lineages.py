@@ -75,8 +75,8 @@ def test_without_a_common_question_there_is_no_floor():
     assert floor_text([]) == "No two lineages report one question."
 
 
-def whole(lineage: str, taken: float, high: float = 2.0) -> WholeRun:
-    return WholeRun(lineage=lineage, log_error=-math.log(taken), log_sd=math.log(high) / Z90)
+def whole(lineage: str, actual_ratio: float, high: float = 2.0) -> WholeRun:
+    return WholeRun(lineage=lineage, log_error=-math.log(actual_ratio), log_sd=math.log(high) / Z90)
 
 
 def of_figure(figure: str, **cells: object) -> dict[str, object]:
@@ -93,7 +93,7 @@ REPORT = {
 def test_a_whole_run_is_held_against_its_middle_and_its_high_end():
     run = whole("a", 1.9)
 
-    assert run.taken == pytest.approx(1.9)
+    assert run.actual_ratio == pytest.approx(1.9)
     assert run.high == pytest.approx(2.0)
     assert run.below_high
     assert not whole("a", 2.1).below_high

@@ -39,9 +39,9 @@ Floats = npt.NDArray[np.float64]
 STEPS = ROOT / "benchmarks" / "images" / "steps.csv"
 PRIORS = ROOT / "benchmarks" / "images" / "priors.csv"
 
-ROW_SD = 0.5
+STEP_LOG_SD = 0.5
 """Standard deviation of one log step time in the fit: large, since errors correlate and many models are alike."""
-CAPPED = 0.15
+HUBER_DELTA = 0.15
 """Absolute residual from which a step's loss is linear instead of quadratic, since some models use special kernels."""
 TRANSFER_SD = 0.12
 """Standard deviation of a term's logarithm between this GPU and others: assumed."""
@@ -52,7 +52,7 @@ OWN_CLOCK = "own_clock_ratio"
 ITERATIONS = 12
 STEP = 1e-3
 """Step of the numerical derivatives, in the logarithm of a term."""
-LONGEST = 0.7
+LARGEST_MOVE = 0.7
 """Largest step of one iteration, in the logarithm of a term."""
 
 
@@ -182,8 +182,8 @@ def fit(steps: Sequence[TimedStep], start: Floats | None = None, iterations: int
 
     def residuals(x: Floats) -> Floats:
         off = np.log(predicted(steps, x)) - measured
-        off = off * np.minimum(1.0, np.sqrt(CAPPED / np.maximum(np.abs(off), 1e-12)))
-        return np.concatenate([off / ROW_SD, (x - centre) / spread])
+        off = off * np.minimum(1.0, np.sqrt(HUBER_DELTA / np.maximum(np.abs(off), 1e-12)))
+        return np.concatenate([off / STEP_LOG_SD, (x - centre) / spread])
 
     x = centre.copy() if start is None else start.copy()
     now, damping = residuals(x), 1e-2
@@ -193,11 +193,11 @@ def fit(steps: Sequence[TimedStep], start: Floats | None = None, iterations: int
         curved, gain = slope.T @ slope, 0.0
         for _ in range(5):
             move = np.linalg.solve(curved + damping * np.diag(np.diag(curved)), -slope.T @ now)
-            there = x + np.clip(move, -LONGEST, LONGEST)
-            after = residuals(there)
+            candidate = x + np.clip(move, -LARGEST_MOVE, LARGEST_MOVE)
+            after = residuals(candidate)
             gain = float(now @ now - after @ after)
             if gain > 0:
-                x, now, damping = there, after, max(damping / 4.0, 1e-6)
+                x, now, damping = candidate, after, max(damping / 4.0, 1e-6)
                 break
             damping *= 4.0
         if gain < 1e-3 * float(now @ now):
@@ -207,7 +207,7 @@ def fit(steps: Sequence[TimedStep], start: Floats | None = None, iterations: int
 
 def write(fitted: Fitted) -> None:
     """Write the terms with their ranges for any GPU to `planner/catalog/parameters.csv`; other lines are kept."""
-    found = {
+    ranges = {
         prior.id: (np.exp(x), np.exp(x - Z90 * np.hypot(sd, TRANSFER_SD)), np.exp(x + Z90 * np.hypot(sd, TRANSFER_SD)))
         for prior, x, sd in zip(priors(), fitted.log_values, fitted.log_sd, strict=True)
     }
@@ -216,11 +216,11 @@ def write(fitted: Fitted) -> None:
     with PARAMETERS.open("w", encoding="utf-8", newline="") as file:
         for line in lines:
             cells = dict(zip(columns, next(csv.reader([line])), strict=True))
-            if cells["id"] not in found:
+            if cells["id"] not in ranges:
                 file.write(line)
                 continue
             cells |= dict(
-                zip(("value", "low", "high"), (f"{figure:.4g}" for figure in found[cells["id"]]), strict=True)
+                zip(("value", "low", "high"), (f"{figure:.4g}" for figure in ranges[cells["id"]]), strict=True)
             )
             cells["date"] = today().isoformat()
             csv.writer(file, lineterminator="\n").writerow(cells.values())

@@ -27,8 +27,8 @@ def _section(framework: Framework) -> Iterator[str]:
     yield ""
     yield "| part of the plan | settings in the file |"
     yield "|---|---|"
-    for taken in framework.takes:
-        yield f"| {taken.what} | {', '.join(f'`{name}`' for name in taken.where)} |"
+    for mapped in framework.takes:
+        yield f"| {mapped.what} | {', '.join(f'`{name}`' for name in mapped.where)} |"
     for title, rules in (
         ("Refused with exit code 2:", framework.refuses),
         ("Left out with a note:", framework.leaves_out),

@@ -227,12 +227,12 @@ def refused(name: str, folder: Path) -> list[str] | None:
     faults = []
     for path in sorted(folder.iterdir()):
         gpus = int(re.findall(r"\.gpus(\d+)\.", path.name)[0])
-        said = io.StringIO()
+        output = io.StringIO()
         try:
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
                 check(path, gpus)
         except (Exception, SystemExit) as error:
-            last = said.getvalue().strip().splitlines()[-1:] if isinstance(error, SystemExit) else []
+            last = output.getvalue().strip().splitlines()[-1:] if isinstance(error, SystemExit) else []
             faults.append(f"{path.name}: {type(error).__name__}: {' '.join([*str(error).split(), *last])[:400]}")
     return faults
 

@@ -225,8 +225,8 @@ def _json_schema(schema: dict[str, Any], prefix: str = "") -> Iterator[tuple[str
         forms = [inner, *inner.get("anyOf", ()), *inner.get("oneOf", ())]
         kinds: set[str] = set()
         for form in forms:
-            said = form.get("type", [])
-            kinds.update(JSON_TYPES[kind] for kind in ([said] if isinstance(said, str) else said))
+            types = form.get("type", [])
+            kinds.update(JSON_TYPES[kind] for kind in ([types] if isinstance(types, str) else types))
             if name != "config":  # settings of clouds, which no plan has
                 yield from _json_schema(form, f"{prefix}{name}.")
         yield f"{prefix}{name}", {"types": sorted(kinds) or ["any"]}

@@ -98,18 +98,18 @@ def _histograms() -> Schema:
          "counts": array(COUNT) | {"description": "Values by exponent, from `least_exponent` upwards."},
          "formats": record({kind.id: element for kind in FORMATS})}
     )  # fmt: skip
-    both = {
+    shared = {
         "tensors": record(dict.fromkeys(TENSORS, seen)),
         "swallowed_ratio": record(dict.fromkeys(SWALLOWING, or_null(SHARE))),
     }
-    layer = record({"layer": TEXT, "kind": TEXT, **both})
+    layer = record({"layer": TEXT, "kind": TEXT, **shared})
     scaled = record({"scale_log2": INTEGER, "flushed_ratio": SHARE, "saturated_ratio": SHARE})
     by_scale = record({kind.id: array(scaled) for kind in FORMATS})
     scale = record(
         {"format": TEXT, "scale_log2": or_null(INTEGER), "limit_log2": or_null(INTEGER), "headroom_octaves": COUNT,
          "flushed_ratio": or_null(SHARE)}
     )  # fmt: skip
-    whole = both | {"gradients_by_scale": by_scale, "loss_scale": scale}
+    whole = shared | {"gradients_by_scale": by_scale, "loss_scale": scale}
     overall = record(whole, optional=tuple(whole))
     return record({"task": TEXT, "precision": {"const": "fp32"}, "mode": MODE, "steps": COUNT, "layers": array(layer),
                    "overall": overall, "cut_short": CUT})  # fmt: skip

@@ -77,9 +77,9 @@ def check(
     else:
         for line in first_of((f"error  {row.error.message}" for row in bad.rows), bad.count):
             typer.echo(wrapped(line, 7))
-        for kind, some in (("error", wrong), ("warning", findings[len(wrong) :])):
-            told, grouped = finding_lines(some, book, day)
-            lines = (f"{kind}  {line}" for line in told)
+        for kind, of_kind in (("error", wrong), ("warning", findings[len(wrong) :])):
+            single, grouped = finding_lines(of_kind, book, day)
+            lines = (f"{kind}  {line}" for line in single)
             for line in [*first_of(lines, most=MOST_FINDINGS), *(f"{kind}  {line}" for line in grouped)]:
                 typer.echo(wrapped(line, len(kind) + 2))
         errors = len(wrong) + bad.count

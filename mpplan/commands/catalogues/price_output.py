@@ -99,9 +99,9 @@ def first_of(lines: Iterable[str], count: int | None = None, most: int = MOST_LI
         count: total number of lines; None: the length of `lines`.
         most: maximum number of lines to keep.
     """
-    every = list(lines)
-    more = (len(every) if count is None else count) - most
-    return [*every[:most], f"and {more} more"] if more > 0 else every
+    all_lines = list(lines)
+    more = (len(all_lines) if count is None else count) - most
+    return [*all_lines[:most], f"and {more} more"] if more > 0 else all_lines
 
 
 def finding_lines(findings: Sequence[PriceFinding], book: PriceBook, day: date) -> tuple[list[str], list[str]]:
@@ -120,7 +120,7 @@ def finding_lines(findings: Sequence[PriceFinding], book: PriceBook, day: date) 
     for row in book.rows:
         if row.id in aged:
             count[row.provider] += 1
-            newest[row.provider] = max(newest.get(row.provider, row), row, key=lambda one: one.date_latest)
+            newest[row.provider] = max(newest.get(row.provider, row), row, key=lambda candidate: candidate.date_latest)
     grouped = []
     for provider, row in sorted(newest.items()):
         rows = counted(count[provider], "shipped row")

@@ -50,7 +50,7 @@ def check(record: NameOrFile, json: options.JsonFlag = False, strict: options.St
         what = f"{damaged[0].describe(str(path))}{_and_more(len(damaged) + stored.file.problems_left_out)}"
         raise InputFileError(what, hint=_what_helps(stored))
     if strict and not stored.verdict.trustworthy:
-        raise UnstableError(f"`{path}` cannot be trusted", hint=again(path, stored.verdict, stored.file))
+        raise UnstableError(f"`{path}` cannot be trusted", hint=repair_hint(path, stored.verdict, stored.file))
 
 
 def _path(name: str) -> Path:
@@ -70,7 +70,7 @@ def _what_helps(stored: StoredRecord) -> str:
     return "records are what `mpplan probe` and `mpplan records import` write, one point a line"
 
 
-def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
+def repair_hint(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
     """Return the command that measures the doubtful points of a record again, or the whole record if need be.
 
     Returns None without a record, or if the record can be trusted as it is and `--resume` would measure nothing.
@@ -90,8 +90,8 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str | None:
         return f"close what else runs on the machine, then measure it anew: `{shlex.join(command)}`"
     kinds = (point.kind for point in spoilt if point.kind not in ("canary", "verify", "support"))
     workloads = ",".join(dict.fromkeys(WORKLOAD_OF_KIND.get(kind, kind) for kind in kinds))
-    which = ["--workload", workloads] if workloads and not file.damage else []
-    command = [*_probe(file), "--resume", *which, "-o", str(whole)]
+    workload_flags = ["--workload", workloads] if workloads and not file.damage else []
+    command = [*_probe(file), "--resume", *workload_flags, "-o", str(whole)]
     first_of_all = ["close what else runs on the machine"] if spoilt else []
     first_of_all += [_unpacked(path, whole, cut=bool(file.damage))] if whole != path else []
     return ", then ".join([*first_of_all, f"`{shlex.join(command)}`"])
@@ -123,8 +123,8 @@ def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> lis
     lines = [f"{path} {word}: {device}, {stored.date or 'undated'}"]
     lines += [f"  {'✗' if finding.serious else '!'} {finding.what}{_examples(finding)}" for finding in verdict.findings]
     lines += [f"  ✗ {line}" for line in _faults(path, damaged, stored.file.problems_left_out)]
-    if verdict.findings and (command := again(path, verdict, stored.file)):
-        lines.append(f"  → {command}")
+    if verdict.findings and (hint := repair_hint(path, verdict, stored.file)):
+        lines.append(f"  → {hint}")
     return [folded(line) for line in lines]
 
 
@@ -170,5 +170,5 @@ def _document(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) ->
         "findings": [asdict(finding) for finding in stored.verdict.findings],
         "problems": [asdict(problem) for problem in damaged],
         "problems_left_out": stored.file.problems_left_out,
-        "again": again(path, stored.verdict, stored.file) if stored.verdict.findings else None,
+        "again": repair_hint(path, stored.verdict, stored.file) if stored.verdict.findings else None,
     }

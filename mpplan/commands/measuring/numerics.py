@@ -109,8 +109,8 @@ def numerics(
     if ended.interrupted:
         flags = {"--device": None if device == "gpu" else device, "--gpu-index": gpu_index or None,
                  "--budget": budget, "--threads": threads, "-o": output}  # fmt: skip
-        again = [word for flag, value in flags.items() if value for word in (flag, str(value))]
-        words = shlex.join(["mpplan", "numerics", "--resume", *again])
+        resume_flags = [word for flag, value in flags.items() if value for word in (flag, str(value))]
+        words = shlex.join(["mpplan", "numerics", "--resume", *resume_flags])
         fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{words}`")
         raise typer.Exit(130)
     if strict and (short := len(document["cut_short"])):

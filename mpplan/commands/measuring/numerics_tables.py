@@ -54,17 +54,17 @@ def _scaling(document: Plain) -> str:
     headers = ("task", "highest without overflow", "lowest with overflow", "highest after training", "scales tried",
                f"dynamic from {power_of_two(16)}", "skipped", "skipped in a long run")  # fmt: skip
     steps = max(row["static_steps"] for row in document["loss_scaling"])
-    told = [f"{row['task']}: {text}" for row in document["loss_scaling"] if (text := _scaling_words(row))]
+    remarks = [f"{row['task']}: {text}" for row in document["loss_scaling"] if (text := _scaling_words(row))]
     title = (
         f"Loss scaling in FP16: static scales at which gradients overflow in the first {steps} steps, and steps that "
         "dynamic scaling skips"
     )
-    return _block(title, folding(headers, rows), told)
+    return _block(title, folding(headers, rows), remarks)
 
 
-def _block(title: str, body: str, told: list[str]) -> str:
+def _block(title: str, body: str, remarks: list[str]) -> str:
     """Return a section: its title, its table, and the sentences below."""
-    return f"{wrapped(title)}\n{body}{''.join(wrapped(text, 2) + chr(10) for text in told)}"
+    return f"{wrapped(title)}\n{body}{''.join(wrapped(text, 2) + chr(10) for text in remarks)}"
 
 
 def _scaling_words(row: Plain) -> str | None:
@@ -171,13 +171,13 @@ def _parity(document: Plain) -> str:
     headers = ("task", "precision", "verdict", "difference, 90 %", "seeds", "steps", "margin", "matrices lowered",
                "run", "in", "mean", "seeds needed")  # fmt: skip
     title = "Parity with FP32: paired runs from the same seeds, two one-sided t tests"
-    told = [
+    remarks = [
         f"{row['task']}, {pair['precision']}: {pair['reason']}"
         for row in document["parity"]
         for pair in row["pairs"]
         if pair["verdict"] == "not_applied" or pair["diverged"] or _fp32_broke_down(pair)
     ]
-    return _block(title, folding(headers, rows, 2), [*told, *_errors(document)])
+    return _block(title, folding(headers, rows, 2), [*remarks, *_errors(document)])
 
 
 def _fp32_broke_down(pair: Plain) -> bool:
@@ -233,16 +233,16 @@ def _layers(document: Plain) -> str:
             for layer in row["layers"][:MOST_LAYERS]
         ]  # fmt: skip
         headers = ("layer", "kind", "gradient error", "loss change, 90 %", "told apart")
-        rest = len(row["layers"]) - len(shown)
+        unshown = len(row["layers"]) - len(shown)
         title = (
             f"{row['task']}: the layers most sensitive to {row['precision']} ({mode_text(row)}), {row['method']}, "
-            f"{_runs(row)}{f'; {rest} more in --json' if rest > 0 else ''}"
+            f"{_runs(row)}{f'; {unshown} more in --json' if unshown > 0 else ''}"
         )
-        told = [f"{row['task']}: {text}" for text in (row["words"], *row["notes"])]
-        parts.append(_block(title, folding(headers, shown), told))
-    told = [_policy(row) for row in document["policy"]]
-    if told:
-        parts.append(_block("Policy: which layers to keep in FP32", "", told))
+        remarks = [f"{row['task']}: {text}" for text in (row["words"], *row["notes"])]
+        parts.append(_block(title, folding(headers, shown), remarks))
+    remarks = [_policy(row) for row in document["policy"]]
+    if remarks:
+        parts.append(_block("Policy: which layers to keep in FP32", "", remarks))
     return "\n".join(parts)
 
 
@@ -274,12 +274,12 @@ def _schedule(document: Plain) -> str:
         for schedule in row["schedules"]
         if schedule["name"] != "all high" and not row["words"].startswith("not applied")
     ]  # fmt: skip
-    told = [f"{row['task']}: {_recommended(row)}" for row in document["schedule"]]
-    if not told:
+    remarks = [f"{row['task']}: {_recommended(row)}" for row in document["schedule"]]
+    if not remarks:
         return ""
     headers = ("task", "schedule", "verdict", "loss change, 90 %", "seeds", "steps", "precision", "run")
     body = folding(headers, rows, 2) if rows else ""
-    return _block("Schedules: change of the loss against FP32 throughout", body, told)
+    return _block("Schedules: change of the loss against FP32 throughout", body, remarks)
 
 
 def _recommended(row: Plain) -> str:

@@ -138,14 +138,14 @@ def probe(
         raise typer.Abort
     _report(ended, settings, json=json, quiet=quiet, to_stdout=output == "-")
     if ended.interrupted:
-        again = _again(settings, output)
-        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{again}`")
+        command = _resume_command(settings, output)
+        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{command}`")
         raise typer.Exit(130)
     if strict and not open_record(Path(ended.path)).verdict.trustworthy:
         raise UnstableError(f"`{ended.path}` cannot be trusted", hint=f"`mpplan check {ended.path}` says why")
 
 
-def _again(settings: Options, output: str | None) -> str:
+def _resume_command(settings: Options, output: str | None) -> str:
     """Return the command that resumes an interrupted probe on the same device and with the same options."""
     several = ["--ranks", str(settings.ranks)] if settings.ranks * settings.nnodes > 1 else []
     if settings.nnodes > 1:
@@ -163,8 +163,8 @@ def _again(settings: Options, output: str | None) -> str:
     }
     asked = [word for flag, value in flags.items() if value for word in (flag, str(value))]
     verify = ["--verify"] if settings.verify and not settings.verify_from else []
-    which = ["-o", output] if output not in (None, "-") else []
-    return shlex.join(["mpplan", "probe", *several, *asked, *verify, "--resume", *map(str, which)])
+    output_flags = ["-o", output] if output not in (None, "-") else []
+    return shlex.join(["mpplan", "probe", *several, *asked, *verify, "--resume", *map(str, output_flags)])
 
 
 def _options(
@@ -231,10 +231,10 @@ def _newest(kind: str, several: Several) -> str:
         if not record.shipped and record.facts.device_kind == kind and record.facts.imported is None
         and not record.facts.numerics_only and record.facts.several_ranks == (several.ranks * several.nnodes > 1)
     ]  # fmt: skip
-    here = [record for record in own if record.facts.device_name == cpu_name()] if kind == "cpu" else own
+    of_this_device = [record for record in own if record.facts.device_name == cpu_name()] if kind == "cpu" else own
     if not own:
         raise UsageError("there is no record to continue", hint="start one without `--resume`")
-    return str((here or own)[0].path)
+    return str((of_this_device or own)[0].path)
 
 
 def _run(settings: Options, *, quiet: bool) -> Ended:

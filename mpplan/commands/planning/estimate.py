@@ -147,8 +147,8 @@ def _verdict(result: Result, delivery: _Delivery) -> None:
     if doubt is not None:
         warn(doubt, quiet=delivery.quiet)
     if result.damage:
-        rest = len(result.damage) - 1
-        more = f", and {rest} {'line' if rest == 1 else 'lines'} more" if rest else ""
+        further = len(result.damage) - 1
+        more = f", and {further} {'line' if further == 1 else 'lines'} more" if further else ""
         raise InputFileError(
             f"{result.damage[0]}{more}", hint="the other lines were used; `mpplan check` says which to measure again"
         )

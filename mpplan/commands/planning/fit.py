@@ -128,13 +128,13 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
     from reports.text.names import pretty_gpu
 
     many = f"{entry.gpus} × " if entry.gpus > 1 else ""
-    told = (
+    summary = (
         f"{answer.model} on {many}{pretty_gpu(entry.gpu)}, {answer.precision.upper()}, stack {answer.stack}: "
         f"{_verdict(entry)}."
     )
     if not entry.rows:
-        return f"{wrapped(told)}\n"
-    rows = list(entry.rows) if full else _telling(_better(entry.rows))
+        return f"{wrapped(summary)}\n"
+    rows = list(entry.rows) if full else _informative(_best_checkpointing(entry.rows))
     cells = [_cells(row) for row in rows]
     offloads = any(row.host_gib for row in rows)
     shown = [n for n in range(len(HEADERS)) if n != HOST or offloads]
@@ -145,7 +145,7 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
     )
     if offloads:
         end += " Host GiB: what lies in the memory of each machine; check that yours have that much."
-    return f"{wrapped(told)}\n\n{body}\n{wrapped(end)}\n"
+    return f"{wrapped(summary)}\n\n{body}\n{wrapped(end)}\n"
 
 
 def _verdict(entry: GpuFit) -> str:
@@ -172,7 +172,7 @@ def _verdict(entry: GpuFit) -> str:
     return f"at {shortest:,} tokens {', '.join(safe)} {'fits' if len(safe) == 1 else 'fit'} safely"
 
 
-def _better(rows: tuple[FitRow, ...]) -> list[FitRow]:
+def _best_checkpointing(rows: tuple[FitRow, ...]) -> list[FitRow]:
     """Keep one way of checkpointing per variant and length: the fastest safe one, else that with least memory."""
     best: dict[tuple[object, int], FitRow] = {}
     for row in rows:
@@ -182,7 +182,7 @@ def _better(rows: tuple[FitRow, ...]) -> list[FitRow]:
     return list(best.values())
 
 
-def _telling(rows: list[FitRow]) -> list[FitRow]:
+def _informative(rows: list[FitRow]) -> list[FitRow]:
     """Return the rows without uninformative ones.
 
     These are longer sequences of a variant that does not fit even at the shortest length, and offloading where the same

@@ -86,14 +86,14 @@ def _warn_of_unknown(columns: Iterable[str], shown: str, quiet: bool) -> None:
     unknown = [column for column in columns if column and column not in COLUMNS]
     if not unknown:
         return
-    told = []
+    names = []
     for column in unknown[:SHOWN_COLUMNS]:
         near = next(iter(near_names(column, (*COLUMNS, *METRICS), limit=1)), None)
         where = "" if near in COLUMNS else ", whose name belongs in `metric` and its figure in `value`"
-        told.append(f"`{column}`" + (f" (did you mean `{near}`{where}?)" if near else ""))
+        names.append(f"`{column}`" + (f" (did you mean `{near}`{where}?)" if near else ""))
     more = f" and {len(unknown) - SHOWN_COLUMNS} more" if len(unknown) > SHOWN_COLUMNS else ""
     verb = "is not a column of a file of runs" if len(unknown) == 1 else "are not columns of a file of runs"
-    warn(f"{shown}:1: {', '.join(told)}{more} {verb}: not read", quiet=quiet)
+    warn(f"{shown}:1: {', '.join(names)}{more} {verb}: not read", quiet=quiet)
 
 
 def _cells(columns: list[str], cells: list[str], place: str, quote: str) -> dict[str, str]:

@@ -199,7 +199,7 @@ def _measured(
     Raises:
         UsageError, InputFileError: the named records cannot be used.
     """
-    from mpplan.api.run_records import run_records, told_twice
+    from mpplan.api.run_records import record_mismatches, run_records
     from planner.validation.runs import parse_run
     from planner.validation.setup import Prepared, prepare
     from reports.text.messages import word
@@ -209,7 +209,7 @@ def _measured(
     gpus = {run.cluster.gpu.id for run in prepared if isinstance(run, Prepared)}
     notices = [*recorded.notices, *_of_the_calibration(calibration, gpus)]
     if calibration is not None:
-        notices += told_twice(calibration, recorded.used, gpus)
+        notices += record_mismatches(calibration, recorded.used, gpus)
     for text in (*(word(notice) for notice in notices), *recorded.damage):
         warn(text, quiet=quiet)
     return recorded.terms

@@ -146,9 +146,9 @@ def optimizers(known: Known) -> Decision:
         Case.exactly(_bytes(name), what=name, basis="arithmetic", source=POLICIES, beside=True) for name in others
     ]
     beside += [replace(case, beside=True) for name in others for case in measured.optimizer_states(known, name)]
-    times = [case for name in (*claimed, "adamw-8bit") for case in measured.update_times(known, name)]
-    notes = [Message.of("claim.note.updates")] if times else []
-    return Decision(cases=[*counted, *read, *beside, *times], notes=notes)
+    time_cases = [case for name in (*claimed, "adamw-8bit") for case in measured.update_times(known, name)]
+    notes = [Message.of("claim.note.updates")] if time_cases else []
+    return Decision(cases=[*counted, *read, *beside, *time_cases], notes=notes)
 
 
 def _rounded(bounds: tuple[float, float]) -> tuple[float, float]:

@@ -45,7 +45,7 @@ def fixed_scale(known: Known) -> Decision:
         for case in _recovered(seen, next((s for s in trained.scaling if s.task == seen.task), None), trained)
     ]  # fmt: skip
     lost = [
-        Message.of("claim.note.flushed", task=seen.task, share=seen.fp16_ratio(0), values=seen.values)
+        Message.of("claim.note.flushed", task=seen.task, share=seen.fp16_flushed_ratio(0), values=seen.values)
         for seen in trained.flushing
     ]
     least = load_claims()["c29"].low or 0.0
@@ -54,7 +54,7 @@ def fixed_scale(known: Known) -> Decision:
 
 
 def _recovered(seen: Flushing, scaling: Scaling | None, trained: Trained) -> Iterator[Case]:
-    lost = seen.fp16_ratio(0)
+    lost = seen.fp16_flushed_ratio(0)
     if not lost:
         why = Message.of("claim.why.nothing_flushed", task=seen.task)
         yield left_out(f"{seen.task}, FP16", basis="trained", source=trained.source, why=why)
@@ -62,7 +62,7 @@ def _recovered(seen: Flushing, scaling: Scaling | None, trained: Trained) -> Ite
     overflows_from = None if scaling is None else scaling.overflows_from_log2
     for scale in SCALES_LOG2:
         overflows = overflows_from is not None and scale >= overflows_from
-        value = 0.0 if overflows else 1.0 - seen.fp16_ratio(scale) / lost
+        value = 0.0 if overflows else 1.0 - seen.fp16_flushed_ratio(scale) / lost
         what = f"{seen.task}, FP16, loss scale {2**scale:,}" + (", ∞" if overflows else "")
         yield Case.exactly(value, what=what, basis="trained", source=trained.source, stands_in=True)
 
@@ -146,15 +146,15 @@ def _stability(trained: Trained) -> Iterator[Case]:
     """
     case = Case(what="", basis="trained", source=trained.source, stands_in=True, unit="share_lost")
     for seen in trained.flushing:
-        gap = seen.fp16_ratio(0) - seen.bf16_ratio
+        gap = seen.fp16_flushed_ratio(0) - seen.bf16_flushed_ratio
         what = f"{seen.task}, ∇ → 0, FP16 − BF16, loss scale 1"
         yield replace(case, what=what, low=gap, mid=gap, high=gap, claimed=(NOTICED, None))
     usual = [(part.task, run) for part in trained.scaling for run in part.runs if run.usual]
     for task, run in usual:
-        here, later = run.skipped / run.steps, run.long_run_skipped_ratio
+        observed, long_run = run.skipped / run.steps, run.long_run_skipped_ratio
         yield replace(
-            case, what=f"{task}, FP16, GradScaler, skipped steps", low=min(here, later), mid=later,
-            high=max(here, later), count=run.steps, claimed=(NOTICED, None),
+            case, what=f"{task}, FP16, GradScaler, skipped steps", low=min(observed, long_run), mid=long_run,
+            high=max(observed, long_run), count=run.steps, claimed=(NOTICED, None),
         )  # fmt: skip
     for pair in trained.pairs:
         if pair.precision == "bf16":

@@ -99,7 +99,7 @@ def _differences(first: PublishedRun, second: PublishedRun) -> list[str]:
         ("micro-batch ", first.micro_batch, second.micro_batch),
         ("recomputation ", first.act_ckpt or "none", second.act_ckpt or "none"),
     )  # fmt: skip
-    return [f"{label}{one} : {other}" for label, one, other in sides if one != other]
+    return [f"{label}{left} : {right}" for label, left, right in sides if left != right]
 
 
 def _whole(number: float | None) -> str:

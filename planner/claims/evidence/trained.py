@@ -39,10 +39,10 @@ class Flushing:
     """Number of gradients examined, over several steps in FP32."""
     counts: Mapping[int, int]
     """Number of these gradients by binary exponent e: from 2^e up to 2^(e+1)."""
-    bf16_ratio: float
+    bf16_flushed_ratio: float
     """Share that BF16 flushes to zero without a scale."""
 
-    def fp16_ratio(self, scale_log2: int) -> float:
+    def fp16_flushed_ratio(self, scale_log2: int) -> float:
         """Return the share that FP16 flushes to zero under a loss scale; exact, since its limit is a power of two."""
         first_kept = FP16_FLUSHES_BELOW_LOG2 - scale_log2
         flushed = sum(count for exponent, count in self.counts.items() if exponent < first_kept)
@@ -140,7 +140,7 @@ def _flushing(document: Doc) -> Iterator[Flushing]:
             continue
         counts = dict(enumerate(seen["counts"], start=seen["least_exponent"]))
         bf16 = float(seen["formats"]["bf16"]["flushed_ratio"])
-        yield Flushing(task=_task(part), values=seen["values"], counts=counts, bf16_ratio=bf16)
+        yield Flushing(task=_task(part), values=seen["values"], counts=counts, bf16_flushed_ratio=bf16)
 
 
 def _scaling(document: Doc) -> Iterator[Scaling]:
@@ -187,5 +187,7 @@ def _task(part: Doc) -> str:
 def shipped_trained() -> Trained:
     """Return the results that ship."""
     document = json.loads(FILE.read_text(encoding="utf-8"))
-    taken = document["recorded"]
-    return trained_of(document, f"planner/catalog/{FILE.name}: `make claimnumerics`, {taken['cpu']}, {taken['date']}")
+    recorded = document["recorded"]
+    return trained_of(
+        document, f"planner/catalog/{FILE.name}: `make claimnumerics`, {recorded['cpu']}, {recorded['date']}"
+    )

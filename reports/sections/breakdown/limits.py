@@ -15,7 +15,7 @@ FIGURES = (("duration_days", "days"), ("energy_mwh", "energy"), ("cost_usd", "mo
 """Figures of a limit, with the ladders of their units."""
 NAMES = {"days": "limits.of_days", "energy": "limits.of_energy", "money": "limits.of_money"}
 """Keys of the figures' names in a sentence, by unit ladder."""
-HARDLY = 0.005
+LEAST_CHANGE_RATIO = 0.005
 """Changes below this share are not mentioned in the sentence."""
 
 
@@ -35,7 +35,7 @@ def short_limits(facts: Facts, words: Words) -> Prose | None:
     if search is None:
         return None
     sold, planned, green = search["sold"], _planned(search), search["greenest"]
-    told = {
+    values = {
         "limit": strong(words.value("power_w", planned["limit_w"])),
         "goal": words("limits.costs_least" if search.get("cheapest") else "limits.uses_least"),
         "count": f"{search['limits']:,}",
@@ -43,8 +43,8 @@ def short_limits(facts: Facts, words: Words) -> Prose | None:
     }
     if planned != sold:
         as_sold = words.value("power_w", sold["limit_w"])
-        return Prose(spans=words.spans("limits.brief", **told, sold=as_sold, changes=_changes(planned, sold, words)))
-    spans = words.spans("limits.brief_sold", **told)
+        return Prose(spans=words.spans("limits.brief", **values, sold=as_sold, changes=_changes(planned, sold, words)))
+    spans = words.spans("limits.brief_sold", **values)
     if green != sold:
         limit, gpus = words.value("power_w", green["limit_w"]), f"{green['gpus']:,}"
         spans += words.spans("limits.brief_green", limit=limit, gpus=gpus, changes=_changes(green, sold, words))
@@ -64,7 +64,7 @@ def _changes(point: Doc, sold: Doc, words: Words) -> str:
         if point.get(key) is None or not sold.get(key):
             continue
         change = point[key] / sold[key] - 1.0
-        if abs(change) >= HARDLY:
+        if abs(change) >= LEAST_CHANGE_RATIO:
             share = words.value("change", abs(change))
             what = words(NAMES[kind])
             parts.append(words("limits.less" if change < 0 else "limits.more", share=share, what=what))

@@ -15,8 +15,8 @@ from reports.text.numbers import Rung, grouped
 from reports.view import Block, Cell, Column, Prose, Section, Table, TableRow
 from reports.view.cells import figure_cell
 
-KG_PER_T = 1000.0
-"""Also converts t per MWh to kg per MWh, which equals g per kWh."""
+G_PER_KWH = 1000.0
+"""Grams per kWh in one tonne per MWh."""
 MACHINES = ("gpu", "host", "network")
 """Items of the energy other than the building's own loads."""
 
@@ -55,7 +55,7 @@ def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
     if answer["gpu_power_w"]:
         parts += words.spans("money.power", power=words.figure("power_w", answer["gpu_power_w"]) or "")
     if carbon and energy and energy.value:
-        factor = answer[CARBON]["mid"] * KG_PER_T / answer[ENERGY]["mid"]
+        factor = answer[CARBON]["mid"] * G_PER_KWH / answer[ENERGY]["mid"]
         parts += words.spans("money.carbon", factor=f"{factor:.4g}", carbon=carbon)
     if answer["carbon_market_tco2e"] is not None:
         parts += words.spans("money.market", carbon=words.value("carbon", answer["carbon_market_tco2e"]))
@@ -75,11 +75,11 @@ def bill_in_words(facts: Facts, words: Words) -> Prose | None:
         return None
     amounts = sorted(((float(_usd(line)), line) for line in lines), key=lambda amount: -amount[0])
     named = MOST_LINES if len(amounts) > MOST_LINES + 1 else len(amounts)
-    told = [_line_in_words(sentence(line, "label", words.lang).text, usd, words) for usd, line in amounts[:named]]
+    parts = [_line_in_words(sentence(line, "label", words.lang).text, usd, words) for usd, line in amounts[:named]]
     if amounts[named:]:
         others = sum(usd for usd, _ in amounts[named:])
-        told.append(_line_in_words(words("brief.other_lines", n=len(amounts) - named), others, words))
-    return Prose(spans=words.spans("brief.bill", lines=words("list.semicolon").join(told)))
+        parts.append(_line_in_words(words("brief.other_lines", n=len(amounts) - named), others, words))
+    return Prose(spans=words.spans("brief.bill", lines=words("list.semicolon").join(parts)))
 
 
 def _line_in_words(label: str, usd: float, words: Words) -> str:
@@ -94,12 +94,12 @@ def more_carbon(facts: Facts, words: Words) -> Prose | None:
     embodied, market = plan.get("carbon_with_embodied_tco2e"), plan.get("carbon_market_tco2e")
     if not plan.get(CARBON) or (embodied is None and market is None):
         return None
-    told = [words("brief.carbon.grid", carbon=_carbon(plan[CARBON], words))]
+    figures = [words("brief.carbon.grid", carbon=_carbon(plan[CARBON], words))]
     if embodied is not None:
-        told.append(words("brief.carbon.embodied", carbon=_carbon(embodied, words)))
+        figures.append(words("brief.carbon.embodied", carbon=_carbon(embodied, words)))
     if market is not None:
-        told.append(words("brief.carbon.market", carbon=words.value("carbon", market)))
-    return Prose(spans=words.spans("brief.carbon", figures=words.join(told)))
+        figures.append(words("brief.carbon.market", carbon=words.value("carbon", market)))
+    return Prose(spans=words.spans("brief.carbon", figures=words.join(figures)))
 
 
 def _carbon(estimate: Doc, words: Words) -> str:

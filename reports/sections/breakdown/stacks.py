@@ -33,8 +33,8 @@ class StackedItems:
 
 def stack_of(plans: list[Doc], read: Reader, group: str, order: Sequence[str], rung: Rung) -> StackedItems:
     """Gather the items of plans; unknown items come after the known ones, and the smallest total gets three digits."""
-    there = {name for plan in plans for name, size in read(plan).items() if size > 0 and name != "total"}
-    names = [name for name in order if name in there] + sorted(there - set(order))
+    present = {name for plan in plans for name, size in read(plan).items() if size > 0 and name != "total"}
+    names = [name for name in order if name in present] + sorted(present - set(order))
     smallest = min(read(plan)["total"] for plan in plans) / rung.per
     return StackedItems(
         plans=tuple(plans),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.document.facts import Doc, Facts, memory_items
-from reports.document.told import faster_but_less_simple
+from reports.document.text_facts import faster_but_less_simple
 from reports.text.language import Span, Words
 from reports.text.messages import sentence
 from reports.text.numbers import grouped, rung_for
@@ -31,20 +31,20 @@ def layout(facts: Facts, words: Words) -> Section | None:
 
 def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
     """Describe the layout and its rank among those evaluated: the best, or the simplest of the nearly best."""
-    told = {
+    values = {
         "precision": words.name("precision", answer["precision"]),
         "layout": layout_text(answer["layout"]),
         "count": f"{answer['layouts_evaluated']:,}",
     }
     best = faster_but_less_simple(answer)
     if best is None:
-        return words.spans("layout.lead", **told)
+        return words.spans("layout.lead", **values)
     fastest, faster_ratio = best
     best_layout, other = _apart(fastest["layout"], answer["layout"], words), grouped(100.0 * faster_ratio, 1)
     if float(other) == 0.0:
-        return words.spans("layout.lead_as_fast", **told, best=best_layout)
+        return words.spans("layout.lead_as_fast", **values, best=best_layout)
     faster = words("percent").format(other)
-    return words.spans("layout.lead_simplest", **told, best=best_layout, faster=faster)
+    return words.spans("layout.lead_simplest", **values, best=best_layout, faster=faster)
 
 
 def _apart(layout: Doc, chosen: Doc, words: Words) -> str:

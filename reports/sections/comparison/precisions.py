@@ -136,8 +136,8 @@ def short_table(facts: Facts, words: Words) -> Table:
     """Return the requested precision beside those with which people and the headline compare it."""
     lead = facts.lead_metric()
     metrics = OVERVIEW if lead in OVERVIEW else (*OVERVIEW, lead)
-    told = (facts.asked, facts.narrowest, *facts.compared(lead))
-    return comparison_table(facts, "plans", words, metrics=metrics, only=(*told, *COMPARED))
+    compared = (facts.asked, facts.narrowest, *facts.compared(lead))
+    return comparison_table(facts, "plans", words, metrics=metrics, only=(*compared, *COMPARED))
 
 
 def comparison_table(

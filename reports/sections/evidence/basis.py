@@ -30,9 +30,9 @@ def assumptions(facts: Facts, words: Words) -> Section | None:
     warnings = [_cell(warning) for warning in sentences(doc, "warnings", words.lang)]
     if warnings:
         blocks.append(Items(title=words("assumptions.warnings"), items=tuple(warnings)))
-    taken = [_cell(sentence(row, "text", words.lang), detail=clean(row["change_with"])) for row in doc["assumptions"]]
-    if taken:
-        blocks.append(Items(title=words("assumptions.taken"), items=tuple(taken)))
+    assumed = [_cell(sentence(row, "text", words.lang), detail=clean(row["change_with"])) for row in doc["assumptions"]]
+    if assumed:
+        blocks.append(Items(title=words("assumptions.taken"), items=tuple(assumed)))
     if not blocks:
         return None
     lead = words.spans("assumptions.lead")

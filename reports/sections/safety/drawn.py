@@ -97,8 +97,8 @@ def _share(ratio: float, words: Words) -> str:
 def _kept(row: Doc) -> tuple[int, list[int]]:
     """Return the first exponent to draw, and the counts from there to the last."""
     counts, least = row["counts"], OF_ALL * sum(row["counts"])
-    there = [place for place, count in enumerate(counts) if count >= least and count]
-    return row["least_exponent"] + there[0], counts[there[0] : there[-1] + 1]
+    kept = [place for place, count in enumerate(counts) if count >= least and count]
+    return row["least_exponent"] + kept[0], counts[kept[0] : kept[-1] + 1]
 
 
 def scale(shown: Doc, words: Words) -> TraceChart | None:
@@ -108,16 +108,16 @@ def scale(shown: Doc, words: Words) -> TraceChart | None:
         return None
     bottom = _bottom(paths)
     lines = [[(step, log2 - bottom) for step, log2 in _stairs(path)] for path in paths]
-    told = [_path_told(path, words) for path in paths]
+    names = [_path_told(path, words) for path in paths]
     x = linear_ticks(max(FEWEST_STEPS, *(line[-1][0] for line in lines)))
     y = linear_ticks(max(log2 for line in lines for _, log2 in line), 4)
     return TraceChart(
         title=words("chart.scale", precision=words.name("precision", str(shown["scale_precision"]))),
-        description=words("list.semicolon").join(told),
+        description=words("list.semicolon").join(names),
         drawing=TraceDrawing(
             traces=tuple(
                 TraceLine(name=name, colour=number, points=polyline(line, x[-1], y[-1], 3))
-                for number, (name, line) in enumerate(zip(told, lines, strict=True))
+                for number, (name, line) in enumerate(zip(names, lines, strict=True))
             ),
             x_ticks=ticks_on(x, [f"{value:,.0f}" for value in x]),
             y_ticks=ticks_on(y, [power_of_two(value + bottom) for value in y]),
@@ -212,14 +212,14 @@ def layers(shown: Doc, words: Words) -> IntervalChart | None:
 def _layer(row: Doc, top: float, words: Words) -> IntervalRow:
     error, change, name = row["gradient_error_ratio"], row["loss_change"], clean(row["name"])
     label = words("layers.number", name=name) if name.isdigit() else name
-    told = [words("layers.not_finite") if error is None else words.value("percent", error)]
+    texts = [words("layers.not_finite") if error is None else words.value("percent", error)]
     if change is not None:
-        told.append(words("layers.loss", change=signed(change)))
+        texts.append(words("layers.loss", change=signed(change)))
     if row["kept_high"]:
-        told.append(words("layers.kept"))
+        texts.append(words("layers.kept"))
     return IntervalRow(
         label=label + (words("layers.more", count=row["layers"] - 1) if row["layers"] > 1 else ""),
-        text=words("list.semicolon").join(told),
+        text=words("list.semicolon").join(texts),
         low=0.0,
         high=100.0 if error is None else percent(100.0 * error / top),
         strong=row["kept_high"],

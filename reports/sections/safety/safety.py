@@ -33,5 +33,5 @@ def safety(facts: Facts, words: Words) -> Section | None:
         )
         blocks += [histograms(shown, words), scale(shown, words), intervals(shown, words), trained_table(shown, words)]
         blocks += [layers(shown, words), *fronts(shown, words, {plan["precision"] for plan in facts.fitting()})]
-    told = tuple(block for block in blocks if block is not None)
-    return Section(id="safety", title=words("safety.title"), lead=lead, blocks=told)
+    present = tuple(block for block in blocks if block is not None)
+    return Section(id="safety", title=words("safety.title"), lead=lead, blocks=present)

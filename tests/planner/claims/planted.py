@@ -120,7 +120,7 @@ def publish_runs(monkeypatch, *rows: tuple[str, str, float, dict[str, object]]) 
 def trained(
     *,
     counts: dict[int, int] | None = None,
-    bf16_ratio: float = 0.0,
+    bf16_flushed_ratio: float = 0.0,
     overflows_from_log2: int | None = 17,
     factors: tuple[float, float] = (0.5, 2.0),
     skipped: int = 0,
@@ -133,7 +133,7 @@ def trained(
 
     Args:
         counts: gradients by power of two; None: a tenth below what FP16 holds, half of that brought back by 2^3.
-        bf16_ratio: share of gradients that BF16 makes zero.
+        bf16_flushed_ratio: share of gradients that BF16 makes zero.
         overflows_from_log2: the smallest fixed scale that overflows.
         factors: what the scale is multiplied by at an overflow, and after a clean interval.
         skipped: of 100 steps with torch's defaults.
@@ -160,7 +160,7 @@ def trained(
         for name in ("bf16", "fp16")
     ]  # fmt: skip
     shares = counts or {-10: 90, -27: 5, -34: 4, -50: 1}
-    seen = Flushing(task="digits", values=sum(shares.values()), bf16_ratio=bf16_ratio, counts=shares)
+    seen = Flushing(task="digits", values=sum(shares.values()), bf16_flushed_ratio=bf16_flushed_ratio, counts=shares)
     scaling = Scaling(task="digits", overflows_from_log2=overflows_from_log2, runs=(usual, short))
     return Trained(
         source="a document", device="Some CPU", torch="2", flushing=(seen,), scaling=(scaling,), pairs=tuple(runs)

@@ -13,9 +13,9 @@ from pricing.book.rows import PriceBook
 H100 = "h100-sxm5-80gb"
 
 
-def options(today, book=None, here="US-VA", **changes):
+def options(today, book=None, planned_zone="US-VA", **changes):
     asked = {"gpu": H100, "gpu_h": 100_000.0, "energy": Energy.from_mwh(100.0), "usd_here": 688_000.0}
-    return elsewhere(book or shipped_book(), (), here=here, as_of=today, **(asked | changes))
+    return elsewhere(book or shipped_book(), (), planned_zone=planned_zone, as_of=today, **(asked | changes))
 
 
 def test_places_are_listed_cheapest_first_with_the_row_behind_them(today):
@@ -35,14 +35,14 @@ def test_only_factors_of_the_same_scope_are_compared(today):
 
 
 def test_from_a_country_countries_are_compared(today):
-    places = {place.region: place for place in options(today, here="USA")}
+    places = {place.region: place for place in options(today, planned_zone="USA")}
 
     assert places["FIN-02"].saved_kg == pytest.approx(100_000 * (0.3835 - 0.0722))
     assert places["us-east-1"].saved_kg == 0.0
 
 
 def test_from_a_country_the_cleanest_place_of_the_book_is_sweden(today):
-    comparable = [place for place in options(today, here="USA") if place.kg_co2e is not None]
+    comparable = [place for place in options(today, planned_zone="USA") if place.kg_co2e is not None]
 
     assert min(comparable, key=lambda place: place.kg_co2e).place == "SWE"  # AWS eu-north-1
 
@@ -59,4 +59,4 @@ def test_without_a_price_here_nothing_is_saved_or_lost(today):
 
 def test_an_unknown_place_is_refused(today):
     with pytest.raises(UsageError, match="no grid factor for `Atlantis`"):
-        options(today, here="Atlantis")
+        options(today, planned_zone="Atlantis")

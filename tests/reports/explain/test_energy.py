@@ -3,7 +3,14 @@
 import pytest
 
 from reports.explain.derivation import Node, made_of
-from reports.explain.energy import beside_node, building_node, gpu_node, mean_power_node, peak_power_node, power_node
+from reports.explain.energy import (
+    building_node,
+    constant_power_node,
+    gpu_node,
+    mean_power_node,
+    peak_power_node,
+    power_node,
+)
 
 ITEMS = {"gpu": 180.0, "host": 92.0, "network": 8.0, "pue_overhead": 70.0}
 
@@ -18,7 +25,7 @@ def test_gpus_are_gpu_hours_times_the_watts_of_training_times_what_standing_stil
 
 
 def test_hosts_are_gpu_hours_times_watts():
-    node = beside_node("host", "hosts", 92.0, 360_000.0, ("parameter:host_power_ratio",))
+    node = constant_power_node("host", "hosts", 92.0, 360_000.0, ("parameter:host_power_ratio",))
 
     assert node.children[1].value == pytest.approx(255.6, rel=1e-3)  # 92 MWh over 360,000 h
     assert made_of(node.children, node.how) == pytest.approx(92.0)

@@ -48,7 +48,7 @@ def test_a_fit_finds_the_terms_that_steps_were_made_with(monkeypatch):
         )
         for step, time in zip(SOME, seconds, strict=True)
     ]  # fmt: skip
-    monkeypatch.setattr(fit, "ROW_SD", 1e-3)
+    monkeypatch.setattr(fit, "STEP_LOG_SD", 1e-3)
 
     fitted = fit.fit(made)
 

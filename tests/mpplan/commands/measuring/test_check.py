@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpplan.commands.measuring.check import again
+from mpplan.commands.measuring.check import repair_hint
 from planner.records.communication import RankFigures
 from planner.records.home import records_dir
 from planner.records.measurement import SCHEMA
@@ -119,7 +119,7 @@ def test_a_record_of_several_cpu_threads_is_continued_with_as_many(tmp_path: Pat
     loud = a_measurement(kind="gemm", quality="contended", threads=4)
     record = open_record(write_record(tmp_path / "r.jsonl", loud))
 
-    assert "--device cpu --threads 4 --resume" in again(tmp_path / "r.jsonl", record.verdict, record.file)
+    assert "--device cpu --threads 4 --resume" in repair_hint(tmp_path / "r.jsonl", record.verdict, record.file)
 
 
 def test_a_record_of_one_point_has_one_point(run, home) -> None:
@@ -226,6 +226,6 @@ def test_a_record_of_ranks_is_continued_with_as_many(tmp_path: Path) -> None:
     loud = replace(a_measurement(kind="collective", quality="contended"), ranks=RankFigures(names=names))
     record = open_record(write_record(tmp_path / "r.jsonl", loud))
 
-    words = again(tmp_path / "r.jsonl", record.verdict, record.file)
+    words = repair_hint(tmp_path / "r.jsonl", record.verdict, record.file)
 
     assert "mpplan probe --ranks 4 --nnodes 2 --rdzv-endpoint HOST:PORT --device cpu --resume" in words

@@ -91,15 +91,15 @@ def stability(monkeypatch, **figures):
 
 
 @pytest.mark.parametrize(
-    ("counts", "bf16_ratio", "stands"),
+    ("counts", "bf16_flushed_ratio", "stands"),
     [
         ({0: 998, -40: 2}, 0.0, "agrees"),  # 2 of 1000 gradients
         ({0: 9995, -40: 5}, 0.0, "disagrees"),  # 1 of 2000
         ({0: 900, -40: 100}, 0.1, "disagrees"),  # BF16 loses as many
     ],
 )
-def test_bf16_is_more_stable_without_a_scaler_where_fp16_flushes(monkeypatch, counts, bf16_ratio, stands):
-    entry, _ = stability(monkeypatch, counts=counts, bf16_ratio=bf16_ratio)
+def test_bf16_is_more_stable_without_a_scaler_where_fp16_flushes(monkeypatch, counts, bf16_flushed_ratio, stands):
+    entry, _ = stability(monkeypatch, counts=counts, bf16_flushed_ratio=bf16_flushed_ratio)
 
     assert standings(entry)["digits, ∇ → 0, FP16 − BF16, loss scale 1"] == stands
 

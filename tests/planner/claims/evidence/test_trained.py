@@ -33,7 +33,7 @@ def test_flushing_is_counted_by_powers_of_two(document):
     (flushing,) = trained_of(document, "d").flushing
 
     # what is below 2^-25 becomes zero: half of the smallest subnormal
-    assert [flushing.fp16_ratio(scale) for scale in (0, 1, 2, 3)] == [0.03, 0.01, 0.0, 0.0]
+    assert [flushing.fp16_flushed_ratio(scale) for scale in (0, 1, 2, 3)] == [0.03, 0.01, 0.0, 0.0]
 
 
 def test_the_path_of_a_scale_is_split_into_overflows_and_growth(document):

@@ -49,7 +49,7 @@ def stand_ins(document: Document) -> list[tuple[str, str]]:
     return [(str(values["gpu"]), str(values["like"])) for _, values in rows]
 
 
-def taken_for(document: Document) -> list[Document]:
+def short_name_assumptions(document: Document) -> list[Document]:
     """Return the assumptions about the resolution of short names."""
     return [row for row, _ in assumptions_worded(document, "assumption.usual_name")]
 

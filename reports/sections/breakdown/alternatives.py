@@ -15,11 +15,11 @@ from reports.view.cells import count_cell, none_cell, saving_tone, value_cell
 MOST_PLACES = 8
 
 
-def beside(facts: Facts, words: Words) -> Section | None:
+def alternatives(facts: Facts, words: Words) -> Section | None:
     """Return tables of `money` and `power_caps` with rows for the leading GPU, and more carbon figures of its plan."""
-    held = facts.doc.get("money") or {}
+    money = facts.doc.get("money") or {}
     own = {
-        name: [row for row in held.get(name) or () if row.get("gpu") == facts.gpu] for name in held if name != "here"
+        name: [row for row in money.get(name) or () if row.get("gpu") == facts.gpu] for name in money if name != "here"
     }
     builders = (
         (_owned, own.get("owned")),
@@ -47,16 +47,18 @@ def _change(saved: float | None, kind: str, words: Words) -> Cell:
     return Cell(text=figure.text, sort=saved, tone=saving_tone(saved, saved))
 
 
-def _compared(here: float | None, there: float | None, rung: Rung, decimals: int, words: Words) -> tuple[Cell, Cell]:
-    """Return another place's figure, and the saving over here: the difference of the two figures as displayed."""
+def _figure_and_saving(
+    planned: float | None, other: float | None, rung: Rung, decimals: int, words: Words
+) -> tuple[Cell, Cell]:
+    """Return another place's figure and its saving over the planned one: the difference of the figures as displayed."""
     unknown = none_cell(words)
-    if there is None:
+    if other is None:
         return unknown, unknown
-    shown = round(there / rung.per, decimals)
-    cell = Cell(text=grouped(shown, decimals), sort=there)
-    if here is None:
+    shown = round(other / rung.per, decimals)
+    cell = Cell(text=grouped(shown, decimals), sort=other)
+    if planned is None:
         return cell, unknown
-    saved = round(round(here / rung.per, decimals) - shown, decimals)
+    saved = round(round(planned / rung.per, decimals) - shown, decimals)
     tone = saving_tone(saved, saved)
     return cell, Cell(text=grouped(saved, decimals) if saved else words("nothing"), sort=saved, tone=tone)
 
@@ -75,14 +77,18 @@ def _places(rows: list[Doc], words: Words) -> Table:
     carbon = words.shared("carbon", carbons)
     decimals = max(0, 2 - magnitude(min(carbons, default=0.0) / carbon.per))
 
-    def row(head: Cell, provider: Cell, usd: float | None, carbon_t: float | None, *, here: bool = False) -> TableRow:
-        costs = _compared(usd_here, usd, dollars, 0, words)
-        carbons = _compared(carbon_here, carbon_t, carbon, decimals, words)
-        if here:
+    def row(
+        head: Cell, provider: Cell, usd: float | None, carbon_t: float | None, *, planned: bool = False
+    ) -> TableRow:
+        costs = _figure_and_saving(usd_here, usd, dollars, 0, words)
+        carbons = _figure_and_saving(carbon_here, carbon_t, carbon, decimals, words)
+        if planned:
             costs, carbons = ((pair[0], none_cell(words)) for pair in (costs, carbons))
-        return TableRow(cells=(head, provider, *costs, *carbons), strong=here)
+        return TableRow(cells=(head, provider, *costs, *carbons), strong=planned)
 
-    built = [row(Cell(text=words("places.here")), Cell(text=words("places.planned")), usd_here, carbon_here, here=True)]
+    built = [
+        row(Cell(text=words("places.here")), Cell(text=words("places.planned")), usd_here, carbon_here, planned=True)
+    ]
     for place in places:
         provider = Cell(text=clean(place["provider"]), detail=clean(place["region"]))
         built.append(row(Cell(text=clean(place["place"])), provider, place["usd"], place["carbon_tco2e"]))

@@ -8,7 +8,7 @@ import pytest
 
 from reports.document.facts import Facts
 from reports.page.build import checked
-from reports.sections.breakdown.beside import MOST_PLACES, beside
+from reports.sections.breakdown.alternatives import MOST_PLACES, alternatives
 from reports.text.language import words_for
 from reports.view import Section, Table
 from tests.reports import sample
@@ -18,7 +18,7 @@ WORDS = words_for("en")
 
 
 def section_of(**changes: Any) -> Section | None:
-    return beside(Facts(checked(sample.document() | changes)), WORDS)
+    return alternatives(Facts(checked(sample.document() | changes)), WORDS)
 
 
 def table_of(caption: str, **changes: Any) -> Table:
@@ -103,7 +103,7 @@ def test_kilograms_of_the_sci_score_are_read_as_tonnes():
         "sci_kg_per_run": {"low": 1000.0, "mid": 2000.0, "high": 3000.0},
         "sci_kg_per_1e21_flop": None,
     }
-    section = beside(Facts(checked(document)), WORDS)
+    section = alternatives(Facts(checked(document)), WORDS)
     assert section is not None
     cells = [row.cells[1].plain for row in section.blocks[-1].rows]
 
