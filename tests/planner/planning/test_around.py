@@ -19,7 +19,7 @@ def assumed(**inputs: InputValue) -> dict[str, tuple[str, str | None]]:
 def test_a_building_and_a_grid_that_nobody_named_are_assumed_with_their_figures():
     assumptions = assumed(pue=DEFAULT, grid=DEFAULT)
 
-    assert assumptions["pue"][0].startswith("The building takes 1.25 times (1.1 to 1.5) the energy of the machines")
+    assert assumptions["pue"][0].startswith("The building uses 1.25 times (1.1 to 1.5) the energy of the machines")
     assert "g CO₂e per kWh, the US average" in assumptions["grid"][0]
     assert (assumptions["pue"][1], assumptions["grid"][1]) == ("pue", "grid")
 

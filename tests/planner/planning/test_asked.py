@@ -313,6 +313,6 @@ def test_a_fine_tuning_that_does_not_fit_is_offered_a_loss_with_its_own_risk_and
         lengths="600", seq_len="8192",
     ))  # fmt: skip
 
-    assert "with --loss fused (from" in text
+    assert "with --loss fused (at least" in text
     assert "probability" not in text.partition("--loss fused")[2].partition(")")[0]
     assert "46%" not in text

@@ -35,8 +35,8 @@ def test_a_lower_precision_that_memory_makes_slower_says_which_setting_it_lacks(
 
     assert days[0] > days[1]
     assert re.match(
-        r"L40S: FP8 takes longer than BF16 because memory is short: with PP16(, VP\d+)? and ZeRO-0 "
-        r"instead of PP1(, VP1)? and ZeRO-3, as BF16 uses, it would run out with a probability of \d+%",
+        r"L40S: FP8 takes longer than BF16 because memory is short: with PP16(, VP\d+)? and ZeRO-0, "
+        r"as BF16 uses, instead of PP1(, VP1)? and ZeRO-3, it would run out with a probability of \d+%",
         text,
     )
 

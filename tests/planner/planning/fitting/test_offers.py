@@ -105,7 +105,7 @@ def test_the_first_way_is_the_smallest_change_of_what_was_asked_and_fits(asked, 
     ways = ways_that_fit(question, case_of(question), 1)
 
     assert best_on(case_of(question), question.fixed, 1).best is None
-    assert word(ways[0]).startswith(f"{first} (from ")
+    assert word(ways[0]).startswith(f"{first} (at least ")
     methods = {
         parts(flag).get("value") for way in ways for flag in parts(way)["flags"] if parts(flag)["input"] == "method"
     }  # type: ignore[attr-defined]
