@@ -73,5 +73,5 @@ def test_the_key_and_the_values_of_an_error_outlive_its_wording():
     error.message, error.hint = "too dear", "pay more"
 
     assert (error.key, error.values) == ("error.too_dear", {"cheapest_usd": 12.5})
-    assert (error.told, error.advised) == (SHORT, WAYS)
+    assert (error.original_message, error.original_hint) == (SHORT, WAYS)
     assert (UsageError("plain").key, UsageError("plain").values) == (None, {})
