@@ -386,7 +386,7 @@ def unknown_name(what: str, name: str, names: Iterable[str], listing: str) -> Us
 
 
 def _unknown(what: str, name: str, similar: Iterable[str], listing: str) -> UsageError:
-    known = ", ".join(f"`{near}`" for near in similar)
-    offer = f"did you mean {known}? " if known else ""
-    every = f"`{listing}` lists them all" if listing.startswith(("mpplan ", "help(")) else f"there are {listing}"
-    return UsageError(f"unknown {what} `{name}`", hint=f"{offer}{every}")
+    suggestions = ", ".join(f"`{near}`" for near in similar)
+    offer = f"did you mean {suggestions}? " if suggestions else ""
+    where_listed = f"`{listing}` lists them all" if listing.startswith(("mpplan ", "help(")) else f"there are {listing}"
+    return UsageError(f"unknown {what} `{name}`", hint=f"{offer}{where_listed}")

@@ -49,7 +49,7 @@ def _full_every(layer_types: tuple[str, ...]) -> int | None:
     return full[0] if as_they_stand else round(len(layer_types) / len(full))
 
 
-def window_of(config: ConfigJson, every: int = 1) -> dict[str, int]:
+def window_of(config: ConfigJson, global_every: int = 1) -> dict[str, int]:
     """Local attention, every n-th layer global, from `layer_types`, `sliding_window_pattern` or the family's code."""
     window = config.opt_count("sliding_window")
     layer_types = config.texts("layer_types")
@@ -58,7 +58,10 @@ def window_of(config: ConfigJson, every: int = 1) -> dict[str, int]:
     if layer_types:
         period = _full_every(layer_types)
         return {} if period == 1 else {"sliding_window": window, "global_attention_every": period or 1}
-    return {"sliding_window": window, "global_attention_every": config.opt_count("sliding_window_pattern") or every}
+    return {
+        "sliding_window": window,
+        "global_attention_every": config.opt_count("sliding_window_pattern") or global_every,
+    }
 
 
 def decoder(config: ConfigJson, **fields: Any) -> ModelShape:
