@@ -1,7 +1,8 @@
 """The ladder of evidence: find the best available rate of each term for one GPU, stack and precision policy.
 
 In order of preference, a rate is measured here, shipped, published, transferred, or a datasheet value times a typical
-efficiency; each step widens the range. `catalog/parameters.csv` declares the rows; see `QUALIFIERS` and `LIMITS`.
+efficiency; each step widens the range. `catalog/parameters.csv` declares the rows; see `QUALIFIERS` and
+`TERM_BUILDERS`.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def resolve_rates(
     terms: dict[str, Term] = {}
     for family in setting.parameters.families.values():
         for name in family.terms if read_for(family, recipe) else ():
-            terms[name] = LIMITS[family.limit](setting, family, name)
+            terms[name] = TERM_BUILDERS[family.limit](setting, family, name)
     measured = {name: under_limit(term, cluster, setting.parameters) for name, term in (overrides or {}).items()}
     return RateSet(terms=terms | measured, parameters=setting.parameters)
 
@@ -270,7 +271,7 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
     surface = _surface(setting, "attention", compute)
     if surface is not None:
         reached = Dependence(row=setting.row(setting.parameters.families["attention_rate_ratio"]))
-        term = _surface_term(setting, family, name, surface, compute, reached, *_older_generation(setting))
+        term = _surface_term(setting, family, name, surface, compute, reached, *_generation_dependences(setting))
     elif compute in ("fp32", "tf32"):
         term = _wide_attention_term(setting, family, name)
     else:
@@ -288,7 +289,7 @@ def _wide_attention_term(setting: Setting, family: Family, name: str) -> Term:
     return replace(term, value=term.value * older.value, rests_on=(*term.rests_on, Dependence(row=older, share=True)))
 
 
-def _older_generation(setting: Setting) -> tuple[Dependence, ...]:
+def _generation_dependences(setting: Setting) -> tuple[Dependence, ...]:
     """Dependence on the share of attention kernels of FlashAttention-2's generation on GPUs with asynchronous units.
 
     The share is 1 in stacks that wait for PyTorch. It falls to 0 in tuned ones in the year to `ATTENTION_MATURE_YEAR`.
@@ -379,7 +380,7 @@ def _host_power_term(setting: Setting, family: Family, name: str) -> Term:
     return replace(term, value=min(term.value, most_w), ceiling=most_w)
 
 
-LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
+TERM_BUILDERS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "": lambda s, family, name: _unscaled_term(s.parameters, family.name, name, s.qualifiers(family), s.gpu.arch),
     "matmul_peak": _matmul_term,
     "attention_peak": _attention_term,
