@@ -51,7 +51,7 @@ def settled_dispatcher(
     return asked or ("deepep" if runs and offered else "alltoall")
 
 
-def sent_share(dispatcher: str, model: ModelShape, nodes: Floats) -> Floats:
+def messages_per_copy(dispatcher: str, model: ModelShape, nodes: Floats) -> Floats:
     """Messages sent per copy of a token (there is one copy for each of its experts), `[layout]`.
 
     Args:

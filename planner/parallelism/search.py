@@ -202,9 +202,9 @@ def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     model = recipe.model
     if fixed.tp and model.heads_to_split % fixed.tp:
-        which = "error.tp_heads" if model.linear is None else "error.tp_linear_heads"
+        key = "error.tp_heads" if model.linear is None else "error.tp_linear_heads"
         raise UsageError(
-            Message.of(which, tp=fixed.tp, heads=model.heads_to_split, model=model.name),
+            Message.of(key, tp=fixed.tp, heads=model.heads_to_split, model=model.name),
             hint=Message.of("hint.one_of", values=tuple(d for d in divisors(model.heads_to_split) if d <= 64)),
         )
     if fixed.pp and fixed.pp > model.layers:
@@ -354,11 +354,11 @@ def _finish(
         index, zero = index[keep], zero[keep]
         zero = np.where(alone[keep], 0, zero)
     kinds = np.array(ckpts, dtype=np.int64)
-    every = np.repeat(index, len(kinds))
+    rows = np.repeat(index, len(kinds))
     return Layouts(
-        tp=tp[every], pp=pp[every], vp=vp[every], cp=cp[every], ep=ep[every], dp=dp[every],
-        zero=np.repeat(zero, len(kinds)), micro_batch=mb[every], grad_accum=accum[every],
-        act_ckpt=np.tile(kinds, len(index)), replicas=np.ones_like(every), kinds=len(kinds),
+        tp=tp[rows], pp=pp[rows], vp=vp[rows], cp=cp[rows], ep=ep[rows], dp=dp[rows],
+        zero=np.repeat(zero, len(kinds)), micro_batch=mb[rows], grad_accum=accum[rows],
+        act_ckpt=np.tile(kinds, len(index)), replicas=np.ones_like(rows), kinds=len(kinds),
     )  # fmt: skip
 
 

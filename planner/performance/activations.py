@@ -50,7 +50,7 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     if recipe.attention == "naive":
         per_score = (2.0 * activation_bytes + 1.0) if recipe.dropout else activation_bytes
         scores = attended * work.attention_scores * per_score
-    none = (plain + scores) * rates.stored_activation_ratio
+    uncheckpointed = (plain + scores) * rates.stored_activation_ratio
     selective: Value
     if recipe.attention == "naive" or recipe.fused:
         # The attention core is recomputed; its result is kept, as the input of the next product. Where Megatron
@@ -62,8 +62,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
         # of the feed-forward block), the attention output and the layer's input.
         heads = attended * _queries_and_values(recipe, work)
         selective = (2.0 * hidden + heads + mixed + 0.5 * work.scan_elements + ffn) * activation_bytes
-    freed, whole = spread(hidden * activation_bytes - none), spread(none)
-    kept = np.where(at.act_ckpt == SELECTIVE, spread(selective), whole + FULL_SHARE[at.act_ckpt] * freed)
+    full_ckpt_change, whole = spread(hidden * activation_bytes - uncheckpointed), spread(uncheckpointed)
+    kept = np.where(at.act_ckpt == SELECTIVE, spread(selective), whole + FULL_SHARE[at.act_ckpt] * full_ckpt_change)
     return kept, whole
 
 

@@ -65,9 +65,11 @@ def _element_bytes(recipe: Recipe, how: GradCompression) -> float:
 
 def _low_rank_share(matrices: list[Matrix], rank: int) -> Value:
     """Elements sent as factors over elements of the matrices; a matrix too small to gain from factors is sent whole."""
-    whole = sum((count * rows * columns for count, rows, columns in matrices), 0.0)
-    sent = sum((count * np.minimum(rank * (rows + columns), rows * columns) for count, rows, columns in matrices), 0.0)
-    return sent / whole
+    dense_elements = sum((count * rows * columns for count, rows, columns in matrices), 0.0)
+    sent_elements = sum(
+        (count * np.minimum(rank * (rows + columns), rows * columns) for count, rows, columns in matrices), 0.0
+    )
+    return sent_elements / dense_elements
 
 
 def _matrices(model: ModelShape, at: Layouts) -> Iterator[Matrix]:

@@ -161,7 +161,7 @@ def _stage(
     # Frozen weights occupy blocks that are never freed, so they do not fragment memory.
     frozen: Value = held.weights * (1.0 if recipe.how.adapts else 1.0 - trained_share(recipe))
     items = replace(items, fragmentation=(items.allocated - frozen) * rates.fragmentation_ratio)
-    scaled = items.scaled(memory_left_out(rates))
+    scaled = items.scaled(memory_error_factor(rates))
     if not recipe.how.fine_tunes:
         return scaled
     return replace(scaled, weights=held.weights + 0.0 * scaled.weights)  # exact: weights are read from a file
@@ -181,7 +181,7 @@ def _logit_bytes(recipe: Recipe, work: Work, rates: Rates) -> Value:
     return work.splits.spread(elements * per_logit)
 
 
-def memory_left_out(rates: Rates) -> Value:
+def memory_error_factor(rates: Rates) -> Value:
     """Error factor of the memory equations: effects of a team's software, a GPU architecture, a model and a run."""
     shared: Value = rates.memory_stack_error_ratio * rates.memory_architecture_error_ratio
     return shared * rates.memory_shape_error_ratio * rates.memory_error_ratio

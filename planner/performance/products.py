@@ -111,9 +111,9 @@ def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
 
     The time is `flop / rate + operand bytes / bandwidth + fixed`, less a share of the smaller of the first two terms,
     since arithmetic and traffic overlap only in part. The law reproduces the lower efficiency of small shapes without
-    a table. A `count` below 1 is the share of layers that have the product.
+    a table. A `mean_count` below 1 is the share of layers that have the product.
     """
-    return _law_alone(op, recipe, rates)[0] * op.count + np.minimum(op.count, 1.0) * rates.kernel_s
+    return _law_alone(op, recipe, rates)[0] * op.mean_count + np.minimum(op.mean_count, 1.0) * rates.kernel_s
 
 
 def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
@@ -142,7 +142,7 @@ def _law_alone(op: MatMul, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
         return joined(arithmetic), 1.0
     as_sold = arithmetic * power.clock(power.held_w)
     alone_w = power.alone_w(op.m, op.n, op.k, joined(as_sold))
-    return joined(as_sold / power.clock(alone_w)), power.limited_ratio(alone_w)
+    return joined(as_sold / power.clock(alone_w)), power.limited_power_ratio(alone_w)
 
 
 def halvings(n: Array, k: Array, recipe: Recipe, rates: Rates) -> Array:
@@ -183,10 +183,10 @@ class Passes:
 def passes_alone(ops: Sequence[MatMul], surface: Surface, recipe: Recipe, rates: Rates, shares: PassShares) -> Passes:
     """Look up products and their backward passes on a surface, all at once.
 
-    A grouped kernel of `count` products is looked up as one product that is `count` times as wide: it has as many tiles
-    and reads the same weights.
+    A grouped kernel of `mean_count` products is looked up as one product that is `mean_count` times as wide: it has as
+    many tiles and reads the same weights.
     """
-    sizes = _stacked([getattr(op, name) for name in ("m", "n", "k", "count") for op in ops])
+    sizes = _stacked([getattr(op, name) for name in ("m", "n", "k", "mean_count") for op in ops])
     m, n, k, count = sizes.reshape(4, len(ops), *sizes.shape[1:])
     wide: Value = 1.0
     runs: Value = count
@@ -249,7 +249,7 @@ def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     per_element = recipe.policy.cast_bytes_per_element
     if not (per_element and op.low_precision):
         return 0.0
-    elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
+    elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.mean_count
     return elements * per_element * rates.cast_fusion_ratio / cast_bytes_per_s(recipe, rates)
 
 
@@ -290,7 +290,7 @@ def _full_power_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates, shares:
         if surface is None:
             for op in alike:
                 alone_s, ratio = _law_alone(op, recipe, rates)
-                seconds = (alone_s * op.count + np.minimum(op.count, 1.0) * rates.kernel_s) * shares.total
+                seconds = (alone_s * op.mean_count + np.minimum(op.mean_count, 1.0) * rates.kernel_s) * shares.total
                 drawn, held = drawn + seconds * ratio, held + seconds
             continue
         if power is None:
@@ -300,6 +300,6 @@ def _full_power_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates, shares:
         passes = passes_alone(alike, surface, recipe, rates, shares)
         alone_w = power.alone_w(passes.m, passes.n, passes.k, passes.seconds)
         seconds = passes.seconds * passes.runs / power.clock(alone_w)
-        drawn = drawn + _summed(_summed(seconds * power.limited_ratio(alone_w)))
+        drawn = drawn + _summed(_summed(seconds * power.limited_power_ratio(alone_w)))
         held = held + _summed(_summed(seconds))
     return drawn, held

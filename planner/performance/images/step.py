@@ -11,10 +11,10 @@ from planner.parallelism.slowest import expected_max
 from planner.performance.collectives import all_reduce_s, place_on
 from planner.performance.compression import coding_s, residual_bytes, sent_bytes
 from planner.performance.images.work import image_work, recipe_traffic, update_kernels
-from planner.performance.memory import MemoryItems, memory_left_out
+from planner.performance.memory import MemoryItems, memory_error_factor
 from planner.performance.model_states import moment_bytes
 from planner.performance.optimizer_step import update_bytes_per_param
-from planner.performance.step import StepTimes, left_out, waiting_s
+from planner.performance.step import StepTimes, error_factor, waiting_s
 from planner.performance.transfers import Transfer
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -56,7 +56,7 @@ def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layo
     update_bytes = network.params * update_bytes_per_param(recipe)
     optimizer = update_bytes / rates.optimizer_bytes_per_s + rates.image_step_overhead_s
     jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (m * work.total + update_s)
-    error, nothing = left_out(rates), 0.0 * last
+    error, nothing = error_factor(rates), 0.0 * last
     return StepTimes(
         matmul=m * work.products * error, attention=m * work.attention * error,
         memory_bound=(m * work.memory + update_s) * error, recompute=nothing, launch=launch * error,
@@ -84,4 +84,4 @@ def image_memory(network: ImageNetwork, recipe: Recipe, at: Layouts, rates: Rate
         framework=zero + rates.context_bytes,
         fragmentation=activations * rates.fragmentation_ratio,
     )
-    return items.scaled(memory_left_out(rates))
+    return items.scaled(memory_error_factor(rates))

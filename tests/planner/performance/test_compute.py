@@ -14,7 +14,7 @@ from planner.kernels.surface import attention_s, large_flop_per_s
 from planner.models.catalogue import find_model
 from planner.models.linear_attention import LinearAttention
 from planner.parallelism.layout import Layouts
-from planner.performance.compute import attention_time, head_time, kernels, layer_time
+from planner.performance.compute import attention_time, head_time, launches_per_layer, layer_time
 from planner.performance.operations import count_work
 from planner.rates.terms import Rates
 from tests.planner.build import ROUNDING, gpt, layouts, mid_rates, plain_rates, recipe, settings_of_recipes, shape
@@ -203,9 +203,9 @@ def test_4_bit_weights_are_unpacked_once_forward_and_once_for_the_gradients_of_t
 def test_a_layer_with_experts_launches_the_kernels_of_routing_too():
     rates = plain_rates(kernels_per_layer=45.0, kernels_per_moe_layer=150.0)
 
-    assert kernels(recipe("llama-3.1-8b"), rates) == 45
-    assert kernels(recipe("mixtral-8x7b"), rates) == 195
-    assert kernels(recipe("deepseek-v3"), rates) == pytest.approx(45 + 150 * 58 / 61)
+    assert launches_per_layer(recipe("llama-3.1-8b"), rates) == 45
+    assert launches_per_layer(recipe("mixtral-8x7b"), rates) == 195
+    assert launches_per_layer(recipe("deepseek-v3"), rates) == pytest.approx(45 + 150 * 58 / 61)
 
 
 def test_the_mean_layer_weighs_dense_and_expert_layers_by_their_number():

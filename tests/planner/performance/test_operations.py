@@ -97,7 +97,7 @@ def test_alternating_layers_average_window_and_whole_sequence():
 
 
 def forward_flop(products) -> float:
-    return sum(float(np.ravel(2.0 * op.m * op.n * op.k * op.count)[0]) for op in products)
+    return sum(float(np.ravel(2.0 * op.m * op.n * op.k * op.mean_count)[0]) for op in products)
 
 
 @given(st.data())
@@ -244,7 +244,7 @@ def test_the_products_of_the_mean_layer_hold_every_weight_that_a_token_meets(nam
     share = one.model.moe_share
 
     def flop(products):
-        return sum(2.0 * float(product.m[0]) * product.n * product.k * product.count for product in products)
+        return sum(2.0 * float(product.m[0]) * product.n * product.k * product.mean_count for product in products)
 
     layers = sum(
         weight * float(np.ravel(flop(ops))[0])

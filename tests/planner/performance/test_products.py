@@ -72,7 +72,7 @@ def test_the_lesser_of_arithmetic_and_traffic_hides_behind_the_greater_as_far_as
 
 def test_grouped_products_run_at_their_own_rate_in_one_kernel():
     rates = compute_bound(kernel_s=1e-3, grouped_matmul_ratio=0.5)
-    one, eight = product(grouped=True), product(grouped=True, count=8.0)
+    one, eight = product(grouped=True), product(grouped=True, mean_count=8.0)
 
     assert float(law_s(one, recipe(), rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
     assert float(law_s(eight, recipe(), rates)[0]) == pytest.approx(8 * 2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
@@ -150,7 +150,7 @@ def test_a_product_is_as_much_slower_than_its_surface_as_a_large_product_is():
 
 
 def test_grouped_products_are_as_one_that_is_as_many_times_wider():
-    eight = product(m=np.array([512.0]), grouped=True, count=8.0)
+    eight = product(m=np.array([512.0]), grouped=True, mean_count=8.0)
     wide = product(m=np.array([512.0]), n=8 * 4096.0)
 
     assert times(eight, measured()).forward == pytest.approx(times(wide, measured()).forward)

@@ -104,7 +104,7 @@ def test_a_gpu_holds_the_weights_that_it_multiplies_with(model, tp):
     one, at = recipe(model), layouts(tp=tp)
     work = count_work(one, at)
     products = [op for op in (work.moe_layer or work.dense_layer) if not op.grouped]
-    multiplied = sum(float(np.ravel(op.n * op.k * op.count)[0]) for op in products)
+    multiplied = sum(float(np.ravel(op.n * op.k * op.mean_count)[0]) for op in products)
 
     vectors = one.model.vector_params / one.model.layers
     assert float(shard_params(one, at).dense_per_layer[0]) - vectors == pytest.approx(multiplied)
