@@ -177,12 +177,12 @@ def test_a_class_that_can_change_is_the_standard_one() -> None:
 
         x: int = 1
 
-    one = Open()
-    one.x = 2
+    instance = Open()
+    instance.x = 2
 
-    assert one == Open(2)
+    assert instance == Open(2)
     with pytest.raises(TypeError, match="unhashable"):
-        hash(one)
+        hash(instance)
 
 
 @pytest.mark.parametrize("number", [1, lazy.FEW, lazy.FEW + 1, 3 * lazy.FEW])
