@@ -261,8 +261,8 @@ def read_rows(path: Path, columns: Iterable[str] = (), *, name: str | None = Non
         UsageError: the file cannot be read.
         InputFileError: the file is not UTF-8 or lacks a column, or a line has too few or too many cells.
     """
-    shown = path.name if name is None else name
-    return list(parse_rows(read_text(path, shown), shown, columns))
+    display_name = path.name if name is None else name
+    return list(parse_rows(read_text(path, display_name), display_name, columns))
 
 
 def keyed(rows: Iterable[Row], build: Callable[[Row], T], key: str = "id") -> dict[str, T]:
