@@ -52,12 +52,12 @@ def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, draw_row
         parameters: the rows to use; None for the shipped ones.
         draw_row: the row with the power draw of the work, as a share of the limit as sold.
     """
-    known = parameters or shipped_parameters()
+    rows = parameters or shipped_parameters()
     limit_w, tdp_w = cluster.power_limit_w, cluster.gpu.tdp_w
-    needed_w = known.find(draw_row).value * tdp_w
+    needed_w = rows.find(draw_row).value * tdp_w
     if limit_w is None or limit_w >= needed_w:
         return 1.0
-    law = power_law(known)
+    law = power_law(rows)
     idle = law.idle_ratio * tdp_w
     return float(law.clock(max(limit_w - idle, LEAST_DYNAMIC * tdp_w) / (needed_w - idle)))
 

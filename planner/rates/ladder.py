@@ -86,9 +86,9 @@ def _row(parameters: Parameters, name: str, qualifiers: tuple[str, ...], arch: s
     """
     if "arch" not in parameters.families[name].by:
         return parameters.find(name, *qualifiers)
-    own = ".".join([name, *filter(None, qualifiers), arch])
-    if own in parameters.rows:
-        return parameters.rows[own]
+    own_id = ".".join([name, *filter(None, qualifiers), arch])
+    if own_id in parameters.rows:
+        return parameters.rows[own_id]
     return parameters.find(name, *qualifiers, find_architecture(arch).parameters_of)
 
 
@@ -183,16 +183,16 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     compute = policy.linear_compute if name == "linear_flop_per_s" else policy.other_compute
     surface = _surface(setting, "matmul", compute)
     if surface is not None:
-        asked = replace(setting, compute=compute)
-        row = asked.row(setting.parameters.families["product_rate_ratio"])
+        with_compute = replace(setting, compute=compute)
+        row = with_compute.row(setting.parameters.families["product_rate_ratio"])
         sustained = _surface_term(setting, family, name, surface, compute, Dependence(row=row))
         sustained = replace(sustained, power=_product_power(setting, compute))
         return at_clock(sustained, setting.cluster, setting.parameters)
-    own = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
+    over_reference = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
     measured = "bf16" in gpu.measured_matmul_flop_per_s
     row = replace(setting, compute=compute).row(family)
     peak = gpu.peak_flop_per_s[compute]
-    term = _term(setting, family, name, peak * own, row=row)
+    term = _term(setting, family, name, peak * over_reference, row=row)
     evidence = replace(
         term.evidence,
         id=f"rate:{compute}:{gpu.id}",
@@ -234,8 +234,8 @@ def _surface_term(
     The spread of shapes around the surface and of stacks is added. No draw exceeds the peak or the rate of the fastest
     measured stack; a surface is the median of the stacks.
     """
-    own = surface.evidence.kind is EvidenceKind.PUBLISHED
-    spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if own else TRANSFER_SD]))
+    is_measured = surface.evidence.kind is EvidenceKind.PUBLISHED
+    spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if is_measured else TRANSFER_SD]))
     sustained_flop_per_s = large_flop_per_s(surface)
     fastest = float(np.exp(BEST_OF_STACKS * np.hypot(surface.spread, surface.stack_spread)))
     ceiling = min(setting.gpu.peak_flop_per_s[compute], sustained_flop_per_s * fastest)
@@ -282,9 +282,9 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
 def _wide_attention_term(setting: Setting, family: Family, name: str) -> Term:
     """Rate of 32-bit attention, with or without TF32: one kernel, which uses three TF32 products if that is faster."""
     peaks, older = setting.gpu.peak_flop_per_s, setting.parameters.find("attention_generation_ratio")
-    own, in_three = peaks.get("fp32", 0.0), peaks.get("tf32", 0.0) / 3.0
-    term = _term(setting, family, name, max(own, in_three))
-    if own >= in_three or not setting.architecture.asynchronous_units:
+    fp32_rate, tf32_rate = peaks.get("fp32", 0.0), peaks.get("tf32", 0.0) / 3.0
+    term = _term(setting, family, name, max(fp32_rate, tf32_rate))
+    if fp32_rate >= tf32_rate or not setting.architecture.asynchronous_units:
         return term
     return replace(term, value=term.value * older.value, rests_on=(*term.rests_on, Dependence(row=older, share=True)))
 
@@ -310,13 +310,13 @@ def _memory_term(setting: Setting, family: Family, name: str) -> Term:
 
 def _convolution_term(setting: Setting, family: Family, name: str) -> Term:
     """The rate of wide FP32 convolutions on CUDA cores."""
-    peaks, known = setting.gpu.peak_flop_per_s, setting.parameters
-    products = replace(setting, compute="fp32").row(known.families["matmul_efficiency"])
-    ratio = known.find("image_conv_ratio", "fp32")
+    peaks, parameters = setting.gpu.peak_flop_per_s, setting.parameters
+    products = replace(setting, compute="fp32").row(parameters.families["matmul_efficiency"])
+    ratio = parameters.find("image_conv_ratio", "fp32")
     peak = peaks.get("fp32", min(peaks.values()))  # unused on a GPU without FP32
     term = _term(setting, family, name, peak * products.value * ratio.value)
     on = (*term.rests_on, Dependence(row=products, share=True), Dependence(row=ratio))
-    return at_clock(replace(term, rests_on=on, ceiling=peak), setting.cluster, known)
+    return at_clock(replace(term, rests_on=on, ceiling=peak), setting.cluster, parameters)
 
 
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
