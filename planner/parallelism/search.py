@@ -189,9 +189,9 @@ def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[i
         return [fixed.zero]
     if recipe.grad_compression is not None:
         return list(range(recipe.grad_compression.most_zero + 1))
-    whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
+    fits_whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
     sharded = [1, 3] if recipe.kernels == "tuned" else [1, 2, 3]
-    return [0, *sharded] if whole else sharded
+    return [0, *sharded] if fits_whole else sharded
 
 
 def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
@@ -349,10 +349,10 @@ def _finish(
         # Under a pipeline FSDP keeps its parameters gathered and its gradients whole, so it saves little over ZeRO 1.
         keep = (zero < 2) | (pp[index] == 1)
         # With one rank, all ZeRO stages are equal, except those that send gradients or parameters to the host.
-        alone = (dp[index] * cp[index] == 1) & ((zero < 2) | (recipe.offload != "optimizer"))
-        keep &= (zero == stages[0]) | ~alone
+        single_rank = (dp[index] * cp[index] == 1) & ((zero < 2) | (recipe.offload != "optimizer"))
+        keep &= (zero == stages[0]) | ~single_rank
         index, zero = index[keep], zero[keep]
-        zero = np.where(alone[keep], 0, zero)
+        zero = np.where(single_rank[keep], 0, zero)
     kinds = np.array(ckpts, dtype=np.int64)
     rows = np.repeat(index, len(kinds))
     return Layouts(

@@ -100,10 +100,10 @@ def split_product_s(recipe: Recipe, at: Layouts, layer: LayerTime) -> Value:
     """
     model = recipe.model
     mixer = model.mixer_params - model.mixer_out_params
-    whole = model.layer_params_moe_active if model.experts else model.layer_params_dense
-    mlp = (whole - model.mixer_params) * (1.0 - 1.0 / model.mlp_matrices)
+    layer_params = model.layer_params_moe_active if model.experts else model.layer_params_dense
+    mlp = (layer_params - model.mixer_params) * (1.0 - 1.0 / model.mlp_matrices)
     split = (expert_tp(recipe, at) == at.tp) | (model.experts == 0)
-    return layer.matmul_forward * np.where(split, (mixer + mlp) / 2.0, mixer) / whole
+    return layer.matmul_forward * np.where(split, (mixer + mlp) / 2.0, mixer) / layer_params
 
 
 def in_passes(recipe: Recipe, recomputed_share: Value, forward: Value, forward_and_backward: Value) -> Value:

@@ -147,8 +147,8 @@ def timing(
     """Time the step and the run of layouts that need `memory_bytes`; for the other arguments see `evaluate`."""
     gpus, step_tokens = at.gpus.astype(np.float64), tokens_per_step(recipe, at)
     least_s = least_step_s(recipe, cluster, step_tokens * (flop_of(recipe) + recomputed_flop(recipe, at))) / gpus
-    drawn = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
-    step, step_s = drawn.at_least(least_s)
+    unbounded = step_of(recipe, cluster, at, memory_bytes, rates, work).centred(rates.centre)
+    step, step_s = unbounded.at_least(least_s)
     goodput = goodput_ratio(gpus, rates)
     busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
     if recipe.lengths_assumed:
@@ -233,7 +233,7 @@ class Score:
     energy_j: Floats | None
     """None unless it was requested or the cost depends on it."""
 
-    def taken(self, index: npt.NDArray[np.intp]) -> Score:
+    def take(self, index: npt.NDArray[np.intp]) -> Score:
         """Return the figures of the layouts at an index."""
         energy_j = None if self.energy_j is None else self.energy_j[index]
         return Score(
@@ -301,7 +301,7 @@ def _figures(
     timed = np.flatnonzero(fits.any(axis=0))
     if not len(timed):
         return figures
-    timed_layouts, work = at.take(timed), None if work is None else work.taken(timed)
+    timed_layouts, work = at.take(timed), None if work is None else work.take(timed)
     time = timing(recipe, cluster, timed_layouts, rates, tokens, needed_bytes[:, timed], work)
     joules = spent(recipe, cluster, timed_layouts, rates, prices.pue, time, work)[1] if needs_energy else None
     values = {"step_s": time.step_s, "wall_s": time.wall_s, "cost_usd": paid(prices, time.gpu_h, joules)}

@@ -117,7 +117,7 @@ class Work:
     """Elements of the output of linear attention, the input of the next product, averaged over all layers."""
     logit_elements: Array
 
-    def taken(self, index: npt.NDArray[np.intp]) -> Work:
+    def take(self, index: npt.NDArray[np.intp]) -> Work:
         """The work of the layouts at an index."""
         return replace(self, splits=self.splits.take(index))
 

@@ -199,20 +199,20 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     crosses = stride * at.pp > cluster.near_gpus
     beyond = np.where(crosses, np.where(2 * stride <= cluster.near_gpus, 0.5, 1.0), 0.0)
     bridged = (stride * at.pp > cluster.linked_gpus) & (cluster.linked_gpus < cluster.near_gpus)
-    whole = work.splits.spread(work.tokens) * recipe.model.hidden * recipe.policy.activation_bytes
+    whole_bytes = work.splits.spread(work.tokens) * recipe.model.hidden * recipe.policy.activation_bytes
     in_parts = recipe.sequence_parallel or recipe.fused
-    message = whole / at.tp if in_parts else whole
-    gathered: Value = 0.0
+    message_bytes = whole_bytes / at.tp if in_parts else whole_bytes
+    gather_time_s: Value = 0.0
     if in_parts and not recipe.sequence_parallel:
-        gathered = gather_s(whole, place_on(cluster, at.tp), rates)
+        gather_time_s = gather_s(whole_bytes, place_on(cluster, at.tp), rates)
     # Interleaving hides messages behind other chunks; without it the schedule waits for each, and half as much hides.
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
     inside = np.where(crosses, 1.0, 2.0)
     pair = RankGroup(size=np.full(1, 2.0), inside=inside, linked=np.where(bridged, 1.0, inside))
-    between, within = (send_s(message, outside, rates, bridged) for outside in (True, False))
+    between, within = (send_s(message_bytes, outside, rates, bridged) for outside in (True, False))
     return Transfer(
-        operation="send", carries="stage_outputs", payload_bytes=message, group=pair,
-        once_s=beyond * between + (1.0 - beyond) * within + gathered, times=2.0, forward_times=1.0,
+        operation="send", carries="stage_outputs", payload_bytes=message_bytes, group=pair,
+        once_s=beyond * between + (1.0 - beyond) * within + gather_time_s, times=2.0, forward_times=1.0,
         exposed_ratio=1.0 - hidden,
     )  # fmt: skip
 
@@ -276,14 +276,14 @@ def data_parallel_transfers(
     transfers = tuple(
         Transfer(
             operation=operation,
-            carries=f"{whose}{contents}",
+            carries=f"{prefix}{contents}",
             payload_bytes=payload_bytes,
             group=group,
             once_s=seconds(payload_bytes, group, rates, parts_sent),
             times=times,
             messages=parts_sent,
         )
-        for whose, params, share, group in parts
+        for prefix, params, share, group in parts
         if np.any(params)
         for operation, contents, seconds, each_bytes, times, parts_sent in kinds
         if np.any(times)
